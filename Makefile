@@ -1,0 +1,36 @@
+# What a person can do here. `make` alone prints this list.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+BIN := .venv/bin
+MINISTACK := .venv-ministack/bin
+RUN := PYTHONDONTWRITEBYTECODE=1 $(BIN)
+
+.PHONY: help
+help: ## Print this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+.PHONY: setup
+setup: .venv/.done node_modules/.done ## Install everything, pinned and hashed, into the checkout
+
+.venv/.done: requirements/dev.txt pyproject.toml layers/sharding/pyproject.toml layers/domain/pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Dynashard needs Python 3.11 or newer: make PYTHON=python3.13 ..."; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+	    --config-settings editable_mode=compat -e layers/sharding -e layers/domain -e .
+	@touch $@
+
+node_modules/.done: package-lock.json
+	npm ci --no-audit --no-fund --ignore-scripts
+	@touch $@
+
+.PHONY: lock
+lock: setup ## Resolve requirements/*.in again into the hashed locks
+	for name in sharding api dev ministack; do \
+	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --allow-unsafe --no-header \
+	    requirements/$$name.in -o requirements/$$name.txt || exit 1; done
+
+.PHONY: clean
+clean: ## Remove everything that was built or installed (keeps .data)
+	rm -rf .venv .venv-ministack node_modules build cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis

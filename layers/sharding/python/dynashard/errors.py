@@ -1,0 +1,287 @@
+"""Every error of the layer: one tree, stable codes, and a message that tells the reader what to do.
+
+    DynashardError                       code                    status  retryable
+    ├── DeclarationError                 wrong_declaration       500     no
+    ├── ConfigurationError               wrong_configuration     500     no
+    ├── InputError                       invalid_input           422     no
+    │   ├── InvalidKeyError              invalid_key             422     no
+    │   ├── InvalidValueError            invalid_value           422     no
+    │   ├── InvalidQueryError            invalid_query           422     no
+    │   ├── InvalidCursorError           invalid_cursor          400     no
+    │   └── ItemTooLargeError            item_too_large          413     no
+    ├── NotFoundError                    not_found               404     no
+    ├── AlreadyExistsError               already_exists          409     no
+    ├── RevisionMismatchError            revision_mismatch       412     no
+    ├── UndecodableItemError             undecodable_item        500     no
+    └── EngineError                      engine_error            502     no
+        ├── ConditionFailedError         condition_failed        409     no
+        ├── TransactionCanceledError     transaction_canceled    409     no
+        ├── TransactionConflictError     transaction_conflict    409     yes
+        ├── ThrottledError               throttled               429     yes
+        │   ├── KeyRangeThrottledError   key_range_throttled     429     yes
+        │   └── TableThrottledError      table_throttled         429     yes
+        ├── UnprocessedError             unprocessed             429     yes
+        └── EngineUnavailableError       engine_unavailable      503     yes
+
+`code` is what REST and direct invocation answer; `status` is the HTTP status it maps to; `retryable` says
+whether the same request can succeed later. The keyword arguments of an error become its attributes and, where
+they help a caller, its `details`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+
+class DynashardError(Exception):
+    """Root of the tree."""
+
+    code: ClassVar[str] = "dynashard_error"
+    status: ClassVar[int] = 500
+    retryable: ClassVar[bool] = False
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """What a caller may be told beyond code and message; JSON values only."""
+        return {}
+
+
+class DeclarationError(DynashardError):
+    """An entity is declared wrongly; raised while its class is created."""
+
+    code = "wrong_declaration"
+
+    def __init__(self, entity: str, reason: str) -> None:
+        super().__init__(f"{entity}: {reason}")
+        self.entity = entity
+        self.reason = reason
+
+
+class ConfigurationError(DynashardError):
+    """A setting is missing or wrong."""
+
+    code = "wrong_configuration"
+
+
+class InputError(DynashardError):
+    """The caller's input cannot be used; nothing was sent.
+
+    `field` names the field at fault, where there is one.
+    """
+
+    code = "invalid_input"
+    status = 422
+
+    def __init__(self, message: str, *, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """The field at fault."""
+        return {} if self.field is None else {"field": self.field}
+
+
+class InvalidKeyError(InputError):
+    """A key field is missing, empty, too long, or would make two different keys one string."""
+
+    code = "invalid_key"
+
+
+class InvalidValueError(InputError):
+    """A value that DynamoDB cannot store exactly: NaN, infinity, an empty set, too many digits."""
+
+    code = "invalid_value"
+
+
+class InvalidQueryError(InputError):
+    """A listing that cannot be: an unknown index, a limit out of range, a prefix together with a range."""
+
+    code = "invalid_query"
+
+
+class InvalidCursorError(InputError):
+    """A cursor that is damaged, forged, or was issued for another entity, tenant or query."""
+
+    code = "invalid_cursor"
+    status = 400
+
+
+class ItemTooLargeError(InputError):
+    """The item is larger than DynamoDB takes, less the room a mark needs. Sizes are in bytes."""
+
+    code = "item_too_large"
+    status = 413
+
+    def __init__(self, message: str, *, size: int, limit: int) -> None:
+        super().__init__(message)
+        self.size = size
+        self.limit = limit
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """Size and limit, in bytes."""
+        return {"size": self.size, "limit": self.limit}
+
+
+class NotFoundError(DynashardError):
+    """No live item has this key."""
+
+    code = "not_found"
+    status = 404
+
+
+class AlreadyExistsError(DynashardError):
+    """A live item has this key already."""
+
+    code = "already_exists"
+    status = 409
+
+
+class RevisionMismatchError(DynashardError):
+    """The item is not at the revision the caller named. `current` is the stored one, if the item is live."""
+
+    code = "revision_mismatch"
+    status = 412
+
+    def __init__(self, message: str, *, current: str | None = None) -> None:
+        super().__init__(message)
+        self.current = current
+
+
+class UndecodableItemError(DynashardError):
+    """A stored item does not fit its entity's declaration: the declaration has changed incompatibly."""
+
+    code = "undecodable_item"
+
+
+class EngineError(DynashardError):
+    """DynamoDB refused a request. `aws_code` is its own name for the reason."""
+
+    code = "engine_error"
+    status = 502
+
+    def __init__(self, message: str, *, operation: str = "", aws_code: str = "") -> None:
+        super().__init__(message)
+        self.operation = operation
+        self.aws_code = aws_code
+
+
+class ConditionFailedError(EngineError):
+    """A condition of a single write does not hold.
+
+    `item` is the stored item in DynamoDB JSON, None where none is stored. `attempts` is how often the request
+    was sent: above 1, an earlier attempt may have been applied.
+    """
+
+    code = "condition_failed"
+    status = 409
+
+    def __init__(self, message: str, *, operation: str, item: Mapping[str, Any] | None, attempts: int) -> None:
+        super().__init__(message, operation=operation, aws_code="ConditionalCheckFailedException")
+        self.item = item
+        self.attempts = attempts
+
+
+@dataclass(frozen=True, slots=True)
+class CancellationReason:
+    """Why one action of a transaction could not be done: DynamoDB's code, and the stored item if asked for."""
+
+    code: str
+    item: Mapping[str, Any] | None = None
+
+
+class TransactionCanceledError(EngineError):
+    """A transaction was cancelled as a whole; `reasons` has one entry an action, in order."""
+
+    code = "transaction_canceled"
+    status = 409
+
+    def __init__(
+        self, message: str, *, operation: str, reasons: Sequence[CancellationReason], attempts: int
+    ) -> None:
+        super().__init__(message, operation=operation, aws_code="TransactionCanceledException")
+        self.reasons = tuple(reasons)
+        self.attempts = attempts
+
+
+class TransactionConflictError(EngineError):
+    """Another transaction holds the item."""
+
+    code = "transaction_conflict"
+    status = 409
+    retryable = True
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottleReason:
+    """One reason of a throttle: DynamoDB's text, such as `TableWriteKeyRangeThroughputExceeded`, and its ARN."""
+
+    reason: str
+    resource: str
+
+
+class ThrottledError(EngineError):
+    """DynamoDB throttled the request, and retries did not outlast it.
+
+    `reasons` is empty where DynamoDB gave none; `retry_after` is in seconds.
+    """
+
+    code = "throttled"
+    status = 429
+    retryable = True
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        operation: str,
+        aws_code: str,
+        reasons: Sequence[ThrottleReason] = (),
+        retry_after: int = 1,
+    ) -> None:
+        super().__init__(message, operation=operation, aws_code=aws_code)
+        self.reasons = tuple(reasons)
+        self.retry_after = retry_after
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """When to come back, in seconds, and the reasons without their ARNs."""
+        return {"retry_after": self.retry_after, "reasons": sorted({r.reason for r in self.reasons})}
+
+
+class KeyRangeThrottledError(ThrottledError):
+    """One key range is hot: more shards help."""
+
+    code = "key_range_throttled"
+
+
+class TableThrottledError(ThrottledError):
+    """The table, index or account is at a limit of its own: more shards do not help."""
+
+    code = "table_throttled"
+
+
+class UnprocessedError(EngineError):
+    """Part of a batch was still unprocessed at the deadline; `keys` names what was not done."""
+
+    code = "unprocessed"
+    status = 429
+    retryable = True
+
+    def __init__(self, message: str, *, operation: str, keys: Sequence[Mapping[str, Any]]) -> None:
+        super().__init__(message, operation=operation)
+        self.keys = tuple(keys)
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """The keys, as the caller named them."""
+        return {"keys": [dict(key) for key in self.keys]}
+
+
+class EngineUnavailableError(EngineError):
+    """DynamoDB could not be reached, or failed on its side, and retries did not outlast it."""
+
+    code = "engine_unavailable"
+    status = 503
+    retryable = True
