@@ -1,0 +1,46 @@
+"""Users of a tenant."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+from dynashard import Entity, Index, Key, Shards, created_at, new_id, updated_at
+from pydantic import Field
+
+ShortText = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class UserStatus(StrEnum):
+    """Whether a user may act."""
+
+    ACTIVE = "active"
+    DISABLED = "disabled"
+    DELETED = "deleted"
+
+
+class User(
+    Entity,
+    name="user.v1.User",
+    key=Key(partition="{tenant_id}", sort="{id}"),
+    shards=Shards(16),
+    indexes=[
+        Index("GSI1", name="by_email", partition="{tenant_id}", sort="{email}"),
+        Index(
+            "GSI2", name="by_department", partition="{tenant_id}:{department}", sort="{id}", shards=Shards(4)
+        ),
+        Index("GSI3", name="by_manager", partition="{tenant_id}:{manager_id}", sort="{id}", shards=Shards(4)),
+    ],
+    expires="expires_at",
+):
+    """A person known to a tenant. An expired user is gone for readers at once and deleted by the table's TTL."""
+
+    tenant_id: str
+    id: str = new_id()
+    email: Annotated[str, Field(pattern=r"^[^@\s]+@[^@\s]+$", max_length=254)]
+    display_name: ShortText
+    manager_id: ShortText | None = None
+    department: ShortText | None = None
+    status: UserStatus = UserStatus.ACTIVE
+    created_at: datetime = created_at()
+    updated_at: datetime = updated_at()
+    expires_at: datetime | None = None
