@@ -108,20 +108,23 @@ class InvalidCursorError(InputError):
 
 
 class ItemTooLargeError(InputError):
-    """The item is larger than DynamoDB takes, less the room a mark needs. Sizes are in bytes."""
+    """The item is larger than DynamoDB takes, less the room a mark needs. Sizes are in bytes.
+
+    `size` is None where only DynamoDB could tell: an update that made the item too large.
+    """
 
     code = "item_too_large"
     status = 413
 
-    def __init__(self, message: str, *, size: int, limit: int) -> None:
+    def __init__(self, message: str, *, size: int | None, limit: int) -> None:
         super().__init__(message)
         self.size = size
         self.limit = limit
 
     @property
     def details(self) -> dict[str, Any]:
-        """Size and limit, in bytes."""
-        return {"size": self.size, "limit": self.limit}
+        """Size, where it is known, and limit, in bytes."""
+        return {"limit": self.limit} if self.size is None else {"size": self.size, "limit": self.limit}
 
 
 class NotFoundError(DynashardError):
