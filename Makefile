@@ -4,6 +4,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 MINISTACK := .venv-ministack/bin
+CDK := PYTHONDONTWRITEBYTECODE=1 JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION=20 node_modules/.bin/cdk
 RUN := PYTHONDONTWRITEBYTECODE=1 $(BIN)
 
 .PHONY: help
@@ -30,6 +31,12 @@ lock: setup ## Resolve requirements/*.in again into the hashed locks
 	for name in sharding api dev ministack; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --allow-unsafe --no-header \
 	    requirements/$$name.in -o requirements/$$name.txt || exit 1; done
+
+ENV ?= local
+
+.PHONY: synth
+synth: setup ## Synthesise the template of ENV (default local) into cdk.out
+	$(CDK) synth --strict --quiet -c env=$(ENV) $(CDK_ARGS)
 
 .PHONY: clean
 clean: ## Remove everything that was built or installed (keeps .data)

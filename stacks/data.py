@@ -1,0 +1,111 @@
+"""The data stack: the table, the topology table and the idempotency table.
+
+It holds everything that must outlive a deployment of the code, and nothing else.
+"""
+
+from typing import Any
+
+from aws_cdk import CfnOutput, RemovalPolicy, Stack
+from aws_cdk import aws_dynamodb as dynamodb
+from constructs import Construct
+
+from dynashard import schema
+from stacks.settings import Settings, TableSettings
+
+RECOVERY_DAYS = 35
+
+
+class DataStack(Stack):
+    """Tables of one environment.
+
+    Attributes:
+        table: Every entity's items, with its three index slots.
+        topology: Shard counts, one item a logical partition.
+        idempotency: Answers already given to an `Idempotency-Key`.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, settings: Settings, **kwargs: Any) -> None:
+        super().__init__(scope, construct_id, description=f"Dynashard tables ({settings.name})", **kwargs)
+        self.settings = settings
+        self.table = self._main_table()
+        self.topology = self._topology_table()
+        self.idempotency = self._idempotency_table()
+        for name, table in (
+            ("Table", self.table),
+            ("Topology", self.topology),
+            ("Idempotency", self.idempotency),
+        ):
+            CfnOutput(self, f"{name}Name", value=table.table_name)
+
+    def _main_table(self) -> dynamodb.TableV2:
+        return self._table(
+            "Table",
+            partition_key=_string(schema.PK),
+            sort_key=_string(schema.SK),
+            billing=_on_demand(self.settings.table),
+            global_secondary_indexes=[_index(slot) for slot in schema.INDEX_SLOTS],
+            time_to_live_attribute=schema.EXPIRES_AT,
+            point_in_time_recovery_specification=_recovery(),
+            # Keys are written to the insights' rules as they are: only throttled ones, so that it is little.
+            contributor_insights_specification=dynamodb.ContributorInsightsSpecification(
+                enabled=True, mode=dynamodb.ContributorInsightsMode.THROTTLED_KEYS
+            ),
+        )
+
+    def _topology_table(self) -> dynamodb.TableV2:
+        return self._table(
+            "Topology",
+            partition_key=_string(schema.TOPOLOGY_KEY),
+            billing=dynamodb.Billing.on_demand(),
+            point_in_time_recovery_specification=_recovery(),
+        )
+
+    def _idempotency_table(self) -> dynamodb.TableV2:
+        return self._table(
+            "Idempotency",
+            partition_key=_string(schema.IDEMPOTENCY_KEY),
+            billing=dynamodb.Billing.on_demand(),
+            time_to_live_attribute=schema.IDEMPOTENCY_TTL,
+        )
+
+    def _table(self, name: str, **properties: Any) -> dynamodb.TableV2:
+        """A table that is encrypted, and kept and protected in production."""
+        production = self.settings.production
+        table = dynamodb.TableV2(
+            self,
+            name,
+            encryption=dynamodb.TableEncryptionV2.aws_managed_key(),
+            deletion_protection=production,
+            removal_policy=RemovalPolicy.RETAIN if production else RemovalPolicy.DESTROY,
+            **properties,
+        )
+        resource = table.node.default_child
+        assert isinstance(resource, dynamodb.CfnGlobalTable)  # noqa: S101 -- a fact about CDK that types cannot say
+        # The local stack and a restore find tables by these names: they must not change with a CDK version.
+        resource.override_logical_id(name)
+        return table
+
+
+def _string(name: str) -> dynamodb.Attribute:
+    return dynamodb.Attribute(name=name, type=dynamodb.AttributeType.STRING)
+
+
+def _index(slot: str) -> dynamodb.GlobalSecondaryIndexPropsV2:
+    return dynamodb.GlobalSecondaryIndexPropsV2(
+        index_name=slot,
+        partition_key=_string(schema.index_pk(slot)),
+        sort_key=_string(schema.index_sk(slot)),
+        projection_type=dynamodb.ProjectionType.ALL,
+    )
+
+
+def _on_demand(limits: TableSettings) -> dynamodb.Billing:
+    return dynamodb.Billing.on_demand(
+        max_read_request_units=limits.max_read_units, max_write_request_units=limits.max_write_units
+    )
+
+
+def _recovery() -> dynamodb.PointInTimeRecoverySpecification:
+    return dynamodb.PointInTimeRecoverySpecification(
+        point_in_time_recovery_enabled=True, recovery_period_in_days=RECOVERY_DAYS
+    )

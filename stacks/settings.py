@@ -1,0 +1,258 @@
+"""Typed settings of one environment, read from the `environments` context of `cdk.json`.
+
+Everything a deployment may vary stands here with its default, its bounds and its unit. A key nobody reads, a
+value out of bounds and a missing sign-in are refused before anything is synthesised, each by its full name.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+NOWHERE = "000000000000"
+"""The account of templates that must never reach a real one: the CLI refuses to deploy them anywhere else."""
+
+Days = Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827, 3653]
+Purpose = Literal["local", "development", "production"]
+
+AUTH_EXAMPLE = '{"issuer": "https://login.example.com/", "audience": ["my-api"], "tenant_claim": "tenant_id"}'
+
+
+class SettingsError(ValueError):
+    """A setting is missing, unknown or wrong; the message is one line and names it."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
+
+
+class AuthSettings(_Part):
+    """Who may call: the token issuer the gateway trusts. None of it has a default.
+
+    Attributes:
+        issuer: Base address of the OpenID Connect issuer; `https`, except in an environment for local use.
+        audience: Accepted values of the token's `aud` (or `client_id`).
+        tenant_claim: Name of the verified claim that carries the caller's tenant.
+    """
+
+    issuer: str = Field(pattern=r"^https?://[^\s]+$")
+    audience: tuple[Annotated[str, Field(min_length=1)], ...] = Field(min_length=1)
+    tenant_claim: str = Field(min_length=1)
+
+
+class TableSettings(_Part):
+    """Limits of the table.
+
+    Attributes:
+        max_read_units: Most read request units a second that on-demand may bill, for the table and for each
+            index; None leaves the account's quota as the only limit.
+        max_write_units: The same for write request units.
+    """
+
+    max_read_units: int | None = Field(default=None, ge=1)
+    max_write_units: int | None = Field(default=None, ge=1)
+
+
+class CorsSettings(_Part):
+    """Which web pages may call the API from a browser; none by default.
+
+    Attributes:
+        origins: Exact origins, such as `https://app.example.com`. `*` is refused: every call carries a token.
+        max_age_seconds: How long a browser may remember the answer to a preflight.
+    """
+
+    origins: tuple[Annotated[str, Field(pattern=r"^https?://[^\s/*]+$")], ...] = ()
+    max_age_seconds: int = Field(default=600, ge=0, le=86400)
+
+
+class ApiSettings(_Part):
+    """Size and limits of the API function and its gateway.
+
+    Attributes:
+        memory_mb: Memory of the function; a whole CPU is 1,769 MB.
+        timeout_seconds: Longest run of one request; the gateway gives up at 30.
+        reserved_concurrency: Most requests at once; None shares the account's pool.
+        requests_per_second: Steady rate above which the gateway answers 429.
+        burst: Requests the gateway lets through at once before the rate counts.
+        cors: Browser origins.
+    """
+
+    memory_mb: int = Field(default=1769, ge=128, le=10240)
+    timeout_seconds: int = Field(default=29, ge=1, le=29)
+    reserved_concurrency: int | None = Field(default=None, ge=1)
+    requests_per_second: int = Field(default=100, ge=1)
+    burst: int = Field(default=50, ge=1)
+    cors: CorsSettings = CorsSettings()
+
+
+class _Prewarm(_Part):
+    ceiling_write_units: int = Field(ge=1)
+    dollars_per_write_unit_hour: float = Field(default=0.00065, gt=0)
+    dollars_per_read_unit_hour: float = Field(default=0.00013, gt=0)
+    write_units: int = Field(ge=1)
+
+    @model_validator(mode="after")
+    def _below_ceiling(self) -> Self:
+        if self.write_units > self.ceiling_write_units:
+            raise ValueError(
+                f"write_units {self.write_units} is above ceiling_write_units {self.ceiling_write_units}; "
+                "raise the ceiling only if you accept the cost"
+            )
+        return self
+
+
+class NativePrewarm(_Prewarm):
+    """Raise the table's warm throughput once; a one-time charge for what is added, and no switch of mode.
+
+    Attributes:
+        way: `native`.
+        write_units: Writes a second the table and its indexes shall take at once.
+        read_units: Reads a second they shall take at once.
+        ceiling_write_units: Write units above which it refuses.
+        dollars_per_write_unit_hour: Price used for the expected cost.
+        dollars_per_read_unit_hour: Price used for the expected cost.
+    """
+
+    way: Literal["native"]
+    read_units: int = Field(default=12000, ge=1)
+
+
+class ProvisionedPrewarm(_Prewarm):
+    """Switch the table to provisioned for a while, so that partitions are allocated, and back to on-demand.
+
+    Attributes:
+        way: `provisioned`.
+        write_units: Write units of the table while provisioned; 100,000 allocates about 100 partitions.
+        index_write_units: The same for each index; None means as many as the table.
+        read_units: Read units of the table and of each index while provisioned.
+        allocate_minutes: Longest wait for the partitions; then it switches back anyway.
+        ceiling_write_units: Write units above which it refuses.
+        dollars_per_write_unit_hour: Price used for the expected cost.
+        dollars_per_read_unit_hour: Price used for the expected cost.
+    """
+
+    way: Literal["provisioned"]
+    index_write_units: int | None = Field(default=None, ge=1)
+    read_units: int = Field(default=12000, ge=1)
+    allocate_minutes: int = Field(default=25, ge=1, le=30)
+
+
+Prewarm = Annotated[NativePrewarm | ProvisionedPrewarm, Field(discriminator="way")]
+
+
+class Settings(_Part):
+    """One environment.
+
+    Attributes:
+        name: Its key in `cdk.json`; part of every stack's name.
+        purpose: `production` protects and keeps data; `local` never leaves this machine.
+        auth: Sign-in. No default.
+        region: Where the stacks go; None means the caller's own configuration.
+        account: The account they go to; None means the caller's own. A wrong one is refused by the CLI.
+        table: Limits of the table.
+        api: Size and limits of the API.
+        prewarm: How to warm the table before the first traffic; None leaves it as it is.
+        topology_lease_seconds: How long a reader may trust its view of the shard counts.
+        log_level: Of the functions.
+        log_retention_days: Of every log group.
+    """
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9-]{0,19}$")
+    purpose: Purpose
+    auth: AuthSettings
+    region: str | None = Field(default=None, pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")
+    account: str | None = Field(default=None, pattern=r"^\d{12}$")
+    table: TableSettings = TableSettings()
+    api: ApiSettings = ApiSettings()
+    prewarm: Prewarm | None = None
+    topology_lease_seconds: int = Field(default=30, ge=1, le=900)
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    log_retention_days: Days = 30
+
+    @property
+    def production(self) -> bool:
+        """Whether data is protected and kept."""
+        return self.purpose == "production"
+
+    @property
+    def local(self) -> bool:
+        """Whether the template is for this machine only."""
+        return self.purpose == "local"
+
+    @field_validator("auth")
+    @classmethod
+    def _issuer_is_https(cls, auth: AuthSettings, info: ValidationInfo) -> AuthSettings:
+        if info.data.get("purpose") != "local" and not auth.issuer.startswith("https://"):
+            raise ValueError(
+                f"issuer {auth.issuer} must start with https:// (plain http is for local use only)"
+            )
+        return auth
+
+
+def load(
+    environments: object, name: str, *, issuer: str | None = None, audience: str | None = None
+) -> Settings:
+    """Settings of one environment, checked.
+
+    Args:
+        environments: The `environments` context: environment name to its settings.
+        name: The environment wanted (`-c env=NAME`).
+        issuer: Takes the place of `auth.issuer` (`-c issuer=...`).
+        audience: Takes the place of `auth.audience`, comma-separated (`-c audience=...`).
+
+    Raises:
+        SettingsError: Something is missing, unknown or wrong; one line, with the setting's full name.
+    """
+    if not isinstance(environments, Mapping) or not environments:
+        raise SettingsError(
+            "context.environments is missing in cdk.json: it maps an environment's name to its settings"
+        )
+    if name not in environments:
+        raise SettingsError(
+            f"environments.{name} does not exist in cdk.json; there are: {', '.join(sorted(environments))}"
+        )
+    raw = environments[name]
+    if not isinstance(raw, Mapping):
+        raise SettingsError(f"environments.{name} must be an object of settings")
+    try:
+        return Settings.model_validate({**_with_auth(raw, issuer, audience), "name": name})
+    except ValidationError as error:
+        raise SettingsError(_one_line(name, error)) from None
+
+
+def _with_auth(raw: Mapping[str, Any], issuer: str | None, audience: str | None) -> dict[str, Any]:
+    """The settings with the sign-in given on the command line, which defaults `tenant_claim` to nothing."""
+    given: dict[str, Any] = {}
+    if issuer is not None:
+        given["issuer"] = issuer
+    if audience is not None:
+        given["audience"] = [part.strip() for part in audience.split(",")]
+    if not given:
+        return dict(raw)
+    stored = raw.get("auth", {})
+    return {**raw, "auth": {**(stored if isinstance(stored, Mapping) else {}), **given}}
+
+
+def _one_line(name: str, error: ValidationError) -> str:
+    problems = []
+    for problem in error.errors(include_url=False):
+        where = ".".join([f"environments.{name}", *(str(part) for part in problem["loc"])])
+        reason = problem["msg"].removeprefix("Value error, ")
+        if problem["type"] == "extra_forbidden":
+            reason = "there is no such setting"
+        elif problem["type"] == "missing" and problem["loc"] == ("auth",):
+            reason = (
+                f"nothing is public, so the API needs a sign-in; put it there, for example {AUTH_EXAMPLE}"
+            )
+        elif problem["type"] == "missing":
+            reason = "is required"
+        problems.append(f"{where}: {reason}")
+    return "; ".join(problems)
