@@ -1,4 +1,4 @@
-"""How an entity is named outside: the plain data that the REST API, direct invocation and the command line read."""
+"""How an entity is named outside: plain data that the REST API, direct invocation and the command line read."""
 
 from dataclasses import dataclass
 
@@ -12,8 +12,8 @@ class Exposed:
     Attributes:
         entity: the declared entity.
         path: its REST path below `/v1` and its name on the command line, such as `users`.
-        filters: fields by which a listing may be filtered. A filter is applied after reading, so it saves answers,
-            not read units; a field that many listings filter by deserves an index.
+        filters: fields by which a listing may be filtered. A filter is applied after reading, so it saves
+            answers, not read units; a field that many listings filter by deserves an index.
     """
 
     entity: type[Entity]

@@ -4,8 +4,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
-from dynashard import Entity, Index, Key, Shards, created_at, new_id, updated_at
 from pydantic import Field
+
+from dynashard import Entity, Index, Key, Shards, created_at, new_id, updated_at
 
 ShortText = Annotated[str, Field(min_length=1, max_length=200)]
 
@@ -24,7 +25,7 @@ class User(
     key=Key(partition="{tenant_id}", sort="{id}"),
     shards=Shards(16),
     indexes=[
-        Index("GSI1", name="by_email", partition="{tenant_id}", sort="{email}"),
+        Index("GSI1", "by_email", partition="{tenant_id}", sort="{email}"),
         Index(
             "GSI2", name="by_department", partition="{tenant_id}:{department}", sort="{id}", shards=Shards(4)
         ),
@@ -32,7 +33,10 @@ class User(
     ],
     expires="expires_at",
 ):
-    """A person known to a tenant. An expired user is gone for readers at once and deleted by the table's TTL."""
+    """A person known to a tenant.
+
+    An expired user is gone for readers at once, and deleted by the table's TTL later.
+    """
 
     tenant_id: str
     id: str = new_id()
