@@ -1,0 +1,189 @@
+"""The embedded DynamoDB engine: found, started, watched, stopped."""
+
+import platform
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, Thread
+
+from local.data_lock import locked
+from local.errors import LocalStackError
+from local.settings import ROOT, Settings
+
+DATABASE = "dynamodb.sqlite"
+LOG = "engine.log"
+START_SECONDS = 15.0
+STOP_SECONDS = 5.0
+LOG_TAIL_LINES = 15
+
+# The shell becomes the engine, so the engine is our own child. Before that it leaves a watchdog behind that reads
+# the pipe from us: a line means an orderly stop; the end of the pipe means that we are gone, however we went, kill -9
+# included. Unlike Linux's parent-death signal this also works on macOS, and there is no moment without a watch.
+_WATCHED = 'exec 3<&0; (read -r _ <&3 && exit; kill -9 $$) & exec 3<&-; exec "$@" </dev/null'
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """A DynamoDB engine that answers at `endpoint`. `process` is None where it was running already."""
+
+    endpoint: str
+    log: Path | None = None
+    process: subprocess.Popen[bytes] | None = None
+
+    def on_exit(self, report: Callable[[str], None]) -> None:
+        """Have `report` called, from a thread, with one message when the engine's process ends by itself."""
+        process = self.process
+        if process is None:
+            return
+
+        def watch() -> None:
+            status = process.wait()
+            report(f"The DynamoDB engine ended (status {status}). The end of {self.log}:\n{self.log_tail()}")
+
+        Thread(target=watch, name="engine-watch", daemon=True).start()
+
+    def log_tail(self) -> str:
+        """The last lines of the engine's log."""
+        if self.log is None:
+            return ""
+        lines = self.log.read_text(errors="replace").splitlines()
+        return "\n".join(f"  {line}" for line in lines[-LOG_TAIL_LINES:])
+
+
+def engine_program(settings: Settings, *, system: str = sys.platform, machine: str = "") -> Path:
+    """The engine's program for this platform.
+
+    Args:
+        settings: `dynoxide_bin` wins where it is set.
+        system: as `sys.platform` says it.
+        machine: as `platform.machine()` says it, which is asked where this is empty.
+
+    Raises:
+        LocalStackError: there is none.
+    """
+    if settings.dynoxide_bin is not None:
+        if not settings.dynoxide_bin.is_file():
+            raise LocalStackError(f"DYNOXIDE_BIN={settings.dynoxide_bin} is not a file: correct or unset it.")
+        return settings.dynoxide_bin
+    names = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
+    machine = (machine or platform.machine()).lower()
+    target = f"{system}-{names.get(machine, machine)}"
+    program = ROOT / "node_modules" / "@dynoxide" / target / "dynoxide"
+    if not program.is_file():
+        raise LocalStackError(
+            f"There is no DynamoDB engine for {target} in node_modules: run `make setup`; where that installs none, "
+            "set DYNOXIDE_BIN to a dynoxide program, or DYNAMODB_ENDPOINT to an engine that runs."
+        )
+    return program
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that is free at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def running_engine(settings: Settings) -> Iterator[Engine]:
+    """A DynamoDB engine for as long as the block lasts.
+
+    Starts one on `DATA_DIR`, unless `DYNAMODB_ENDPOINT` names one. The engine lives in a session of its own, so that
+    Ctrl-C reaches it only through us, after the last request; it dies with this process in every case.
+
+    Raises:
+        LocalStackError: no program, the port is taken, the data is in use or damaged, or no answer comes.
+    """
+    if settings.dynamodb_endpoint is not None:
+        yield Engine(settings.dynamodb_endpoint.rstrip("/"))
+        return
+    program = engine_program(settings)
+    with locked(settings.data_dir / "lock") as lock:
+        port = settings.dynamodb_port or free_port()
+        _refuse_taken(port)
+        log = settings.data_dir / LOG
+        with log.open("wb") as output:
+            process = subprocess.Popen(  # noqa: S603 - the program is the checkout's, or the user's own choice
+                ["/bin/sh", "-c", _WATCHED, "engine", program, "serve", "--host", "127.0.0.1"]
+                + ["--port", str(port), "--db-path", str(settings.data_dir / DATABASE)],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                pass_fds=(lock,),
+            )
+        try:
+            engine = Engine(f"http://127.0.0.1:{port}", log, process)
+            _await_ready(engine, port=port, database=settings.data_dir / DATABASE)
+            yield engine
+        finally:
+            _stop(process)
+
+
+def _refuse_taken(port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise LocalStackError(_taken(port, str(error.strerror))) from None
+
+
+def _taken(port: int, reason: str) -> str:
+    return f"Port {port} cannot be used for the DynamoDB engine ({reason}): free it, or set DYNAMODB_PORT."
+
+
+def _await_ready(engine: Engine, *, port: int, database: Path) -> None:
+    process = engine.process
+    if process is None:
+        return
+    deadline = time.monotonic() + START_SECONDS
+    pause = Event()
+    while process.poll() is None:
+        # The log line comes first: an answer alone could come from somebody else's engine on the same port.
+        if "listening on" in engine.log_tail() and _healthy(engine.endpoint):
+            return
+        if time.monotonic() > deadline:
+            raise LocalStackError(
+                f"The DynamoDB engine does not answer on port {port} after {START_SECONDS:.0f} s: see {engine.log}."
+            )
+        pause.wait(0.005)
+    said = engine.log_tail()
+    if "already in use" in said:
+        raise LocalStackError(_taken(port, "already in use"))
+    if any(sign in said for sign in ("not a valid SQLite", "malformed", "unable to open database")):
+        raise LocalStackError(
+            f"{database} is damaged or no database of the engine: restore it from a copy, or move it away to begin "
+            "with empty tables."
+        )
+    raise LocalStackError(f"The DynamoDB engine did not start (status {process.returncode}): {said.strip()}")
+
+
+def _healthy(endpoint: str) -> bool:
+    try:
+        with urllib.request.urlopen(endpoint, timeout=2) as answer:  # noqa: S310 - our own http endpoint
+            return bool(answer.status == 200)  # noqa: PLR2004 - HTTP's own number
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    if process.stdin is not None:
+        try:
+            process.stdin.write(b"stop\n")
+            process.stdin.close()
+        except BrokenPipeError:
+            pass  # The watchdog is gone; there is nothing to tell it.
+    process.terminate()
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

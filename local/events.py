@@ -1,0 +1,203 @@
+"""HTTP requests as API Gateway sends them to a function, and what a function answers as HTTP.
+
+Both follow HTTP APIs with payload format 2.0, quirks included: the path arrives percent-decoded and ends at a decoded
+`?`, repeated headers and query parameters are joined with commas, cookies are apart, and a body is base64 unless its
+content type is one of a short list of text types.
+"""
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+import orjson
+
+API_ID = "local"
+ACCOUNT_ID = "000000000000"
+REGION = "us-east-1"
+_TEXT_TYPES = frozenset({"application/json", "application/xml", "application/javascript"})
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """One request as the server received it. `path` and `query` are as they were on the wire."""
+
+    method: str
+    path: str
+    query: str = ""
+    headers: Sequence[tuple[str, str]] = ()
+    body: bytes = b""
+    source_ip: str = "127.0.0.1"
+    protocol: str = "HTTP/1.1"
+
+    @property
+    def decoded_path(self) -> str:
+        """The path as API Gateway matches and hands it on."""
+        return unquote(self.path).split("?", 1)[0]
+
+    def header(self, name: str) -> str:
+        """The first value of a header, empty where there is none. `name` is in lower case."""
+        return next((value for key, value in self.headers if key.lower() == name), "")
+
+
+@dataclass(frozen=True, slots=True)
+class HttpResponse:
+    """One answer, ready to be written to the wire."""
+
+    status: int
+    headers: Sequence[tuple[str, str]] = ()
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """What API Gateway knows about a request besides the request: route, time, id, the caller's verified claims."""
+
+    request_id: str
+    epoch_seconds: float
+    route_key: str = "$default"
+    path_parameters: Mapping[str, str] = field(default_factory=dict)
+    claims: Mapping[str, Any] | None = None
+    scopes: Sequence[str] | None = None
+    stage: str = "$default"
+
+
+class WrongAnswerError(Exception):
+    """The function answered something API Gateway cannot turn into HTTP; its caller sees a 500."""
+
+
+def build_event(request: HttpRequest, invocation: Invocation) -> dict[str, Any]:
+    """The event a function gets for a request: payload format 2.0."""
+    path = request.decoded_path
+    host = request.header("host")
+    at = datetime.fromtimestamp(invocation.epoch_seconds, UTC)
+    context: dict[str, Any] = {
+        "accountId": ACCOUNT_ID,
+        "apiId": API_ID,
+        "domainName": host,
+        "domainPrefix": host.split(".")[0],
+        "http": {
+            "method": request.method,
+            "path": path,
+            "protocol": request.protocol,
+            "sourceIp": request.source_ip,
+            "userAgent": request.header("user-agent"),
+        },
+        "requestId": invocation.request_id,
+        "routeKey": invocation.route_key,
+        "stage": invocation.stage,
+        "time": at.strftime("%d/%b/%Y:%H:%M:%S +0000"),
+        "timeEpoch": int(invocation.epoch_seconds * 1000),
+    }
+    if invocation.claims is not None:
+        claims = {name: claim_text(value) for name, value in invocation.claims.items()}
+        scopes = None if invocation.scopes is None else list(invocation.scopes)
+        context["authorizer"] = {"jwt": {"claims": claims, "scopes": scopes}}
+    event: dict[str, Any] = {
+        "version": "2.0",
+        "routeKey": invocation.route_key,
+        "rawPath": path,
+        "rawQueryString": request.query,
+        "headers": _event_headers(request),
+        "requestContext": context,
+        "isBase64Encoded": False,
+    }
+    cookies = [
+        part.strip() for key, value in request.headers if key.lower() == "cookie" for part in value.split(";")
+    ]
+    if cookies:
+        event["cookies"] = cookies
+    if request.query:
+        event["queryStringParameters"] = _joined(parse_qsl(request.query, keep_blank_values=True))
+    if invocation.path_parameters:
+        event["pathParameters"] = dict(invocation.path_parameters)
+    if request.body:
+        event["body"], event["isBase64Encoded"] = _event_body(request)
+    return event
+
+
+def claim_text(value: Any) -> str:
+    """A claim as API Gateway hands it on: always text, a list as `[a b]`."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return f"[{' '.join(claim_text(entry) for entry in value)}]"
+    return orjson.dumps(value).decode()
+
+
+def build_response(answer: Any) -> HttpResponse:
+    """The HTTP response for what a function returned.
+
+    An answer without `statusCode` is the implicit format: 200 with the answer itself as JSON.
+
+    Raises:
+        WrongAnswerError: the answer breaks the format; the gateway says 500 then.
+    """
+    if not isinstance(answer, Mapping) or "statusCode" not in answer:
+        body = answer.encode() if isinstance(answer, str) else orjson.dumps(answer)
+        return HttpResponse(200, [("content-type", "application/json")], body)
+    headers = answer.get("headers") or {}
+    cookies = answer.get("cookies") or []
+    if not isinstance(headers, Mapping) or not isinstance(cookies, list):
+        raise WrongAnswerError("headers must be an object, cookies a list")
+    lines = [(str(name).lower(), _header_text(value)) for name, value in headers.items()]
+    if all(name != "content-type" for name, _ in lines):
+        lines.append(("content-type", "text/plain;charset=utf-8"))
+    lines.extend(("set-cookie", str(cookie)) for cookie in cookies)
+    return HttpResponse(_status(answer["statusCode"]), lines, _answer_body(answer))
+
+
+def _status(value: Any) -> int:
+    try:
+        status = int(value)
+    except (TypeError, ValueError):
+        raise WrongAnswerError(f"statusCode {value!r} is no number") from None
+    if not 100 <= status <= 599:  # noqa: PLR2004 - HTTP's own range
+        raise WrongAnswerError(f"statusCode {status} is not HTTP's")
+    return status
+
+
+def _header_text(value: Any) -> str:
+    if isinstance(value, str | int | float):
+        return orjson.dumps(value).decode() if isinstance(value, bool) else str(value)
+    raise WrongAnswerError(f"a header's value must be text, not {type(value).__name__}")
+
+
+def _answer_body(answer: Mapping[str, Any]) -> bytes:
+    body = answer.get("body") or ""
+    if not isinstance(body, str):
+        raise WrongAnswerError(f"body must be text, not {type(body).__name__}")
+    if not answer.get("isBase64Encoded"):
+        return body.encode()
+    try:
+        return base64.b64decode(body, validate=True)
+    except binascii.Error:
+        raise WrongAnswerError("isBase64Encoded is set, and body is not base64") from None
+
+
+def _event_headers(request: HttpRequest) -> dict[str, str]:
+    headers = _joined([(key.lower(), value) for key, value in request.headers if key.lower() != "cookie"])
+    port = request.header("host").rpartition(":")[2]
+    return headers | {
+        "content-length": str(len(request.body)),
+        "x-forwarded-for": request.source_ip,
+        "x-forwarded-port": port if port.isdigit() else "80",
+        "x-forwarded-proto": "http",
+    }
+
+
+def _event_body(request: HttpRequest) -> tuple[str, bool]:
+    content_type = request.header("content-type").split(";")[0].strip().lower()
+    if content_type in _TEXT_TYPES or content_type.startswith("text/"):
+        return request.body.decode(errors="replace"), False
+    return base64.b64encode(request.body).decode(), True
+
+
+def _joined(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+    joined: dict[str, str] = {}
+    for key, value in pairs:
+        joined[key] = f"{joined[key]},{value}" if key in joined else value
+    return joined

@@ -1,0 +1,53 @@
+"""The local stack's settings: one frozen object, read from the environment once."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from local.errors import LocalStackError
+
+ROOT = Path(__file__).resolve().parent.parent
+"""The checkout."""
+
+
+class Settings(BaseModel):
+    """Everything that can be set about the local stack. Each field is the variable of the same name in capitals."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    port: int = Field(default=8000, ge=0, le=65535)
+    """Where the API is served on 127.0.0.1; 0 takes any free port."""
+    dynamodb_port: int = Field(default=8001, ge=0, le=65535)
+    """Where the engine listens on 127.0.0.1; 0 takes any free port."""
+    data_dir: Path = ROOT / ".data"
+    """Where the engine's data, the token key, the logs and the synthesised template are kept."""
+    dynoxide_bin: Path | None = None
+    """The engine's program; by default the one that `make setup` installed for this platform."""
+    dynamodb_endpoint: str | None = Field(default=None, pattern=r"^https?://[^/\s]+/?$")
+    """URL of a DynamoDB engine that already runs; no engine is started then."""
+    topology_lease_seconds: int = Field(default=30, ge=1, le=3600)
+    """How long a function may keep a view of the topology."""
+    local_workers: int = Field(default=4, ge=1, le=64)
+    """How many execution environments a function may have: as on Lambda, each takes one event at a time."""
+
+    @field_validator("data_dir", "dynoxide_bin")
+    @classmethod
+    def _absolute(cls, value: Path | None) -> Path | None:
+        return None if value is None else value.expanduser().resolve()
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str]) -> Self:
+        """Read the settings from environment variables. An empty variable counts as unset.
+
+        Raises:
+            LocalStackError: a variable has a value that cannot be; names the variable.
+        """
+        given = {name: environ[name.upper()] for name in cls.model_fields if environ.get(name.upper())}
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            name = str(first["loc"][0]).upper()
+            raise LocalStackError(f"{name}={first['input']} cannot be used: {first['msg']}.") from None

@@ -1,0 +1,159 @@
+"""The template's tables, created in the local engine."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import botocore.session
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from local.errors import LocalStackError
+from local.events import REGION
+from local.template import Resource, Templates
+
+TABLE_TYPES = ("AWS::DynamoDB::GlobalTable", "AWS::DynamoDB::Table")
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
+"""Any credentials do: the local engine checks none."""
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlan:
+    """One table: the CreateTable request for it, and its TTL attribute if it has one."""
+
+    create: Mapping[str, Any]
+    ttl_attribute: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return str(self.create["TableName"])
+
+
+def table_plans(templates: Templates) -> list[TablePlan]:
+    """What has to be created for the template's tables.
+
+    Keys, indexes, projections, streams and TTL are taken over. Capacity is not: no local engine has any.
+    """
+    return [_plan(templates, resource) for resource in templates.of_type(*TABLE_TYPES)]
+
+
+def _plan(templates: Templates, resource: Resource) -> TablePlan:
+    properties = templates.resolve(resource.stack, resource.properties)
+    create: dict[str, Any] = {
+        "TableName": resource.name,
+        "KeySchema": properties["KeySchema"],
+        "AttributeDefinitions": properties["AttributeDefinitions"],
+        "BillingMode": "PAY_PER_REQUEST",
+    }
+    for kind in ("GlobalSecondaryIndexes", "LocalSecondaryIndexes"):
+        if properties.get(kind):
+            create[kind] = [
+                {key: index[key] for key in ("IndexName", "KeySchema", "Projection")}
+                for index in properties[kind]
+            ]
+    stream = properties.get("StreamSpecification")
+    if stream:
+        create["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": stream["StreamViewType"]}
+    ttl = properties.get("TimeToLiveSpecification") or {}
+    return TablePlan(create, ttl.get("AttributeName") if ttl.get("Enabled") else None)
+
+
+def engine_client(endpoint: str) -> Any:
+    """A DynamoDB client for the local engine."""
+    session = botocore.session.Session()
+    session.set_credentials(CREDENTIALS["AWS_ACCESS_KEY_ID"], CREDENTIALS["AWS_SECRET_ACCESS_KEY"])
+    config = Config(retries={"total_max_attempts": 2}, connect_timeout=5, read_timeout=30)
+    return session.create_client("dynamodb", region_name=REGION, endpoint_url=endpoint, config=config)
+
+
+def ensure_tables(client: Any, plans: Iterable[TablePlan], *, data: str) -> list[str]:
+    """Create the tables that are missing, and keep those that are there as the template has them.
+
+    Args:
+        client: for the local engine.
+        plans: the tables.
+        data: where the engine keeps them, for messages.
+
+    Returns:
+        The names of the tables that were created.
+
+    Raises:
+        LocalStackError: a table has other keys or lacks an index, or the engine cannot read its data.
+    """
+    created = []
+    try:
+        for plan in plans:
+            if _ensure(client, plan, data):
+                created.append(plan.name)
+    except ClientError as error:
+        what = error.response.get("Error", {}).get("Message") or str(error)
+        raise LocalStackError(
+            f"The engine cannot use its data in {data} ({what}): if it is damaged, restore it from a copy or move it "
+            "away to begin with empty tables."
+        ) from None
+    except BotoCoreError as error:
+        raise LocalStackError(f"The DynamoDB engine does not answer: {error}") from None
+    return created
+
+
+def _ensure(client: Any, plan: TablePlan, data: str) -> bool:
+    try:
+        present = client.describe_table(TableName=plan.name)["Table"]
+    except client.exceptions.ResourceNotFoundException:
+        client.create_table(**plan.create)
+        present = None
+    if present is not None:
+        problem = difference(plan.create, present)
+        if problem:
+            raise LocalStackError(
+                f"Table {plan.name} in {data} does not fit the template: {problem}. Move that data away (or set "
+                "DATA_DIR to another folder) to begin with empty tables."
+            )
+    if plan.ttl_attribute is not None:
+        _ensure_ttl(client, plan.name, plan.ttl_attribute)
+    return present is None
+
+
+def _ensure_ttl(client: Any, table: str, attribute: str) -> None:
+    present = client.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
+    if (
+        present.get("TimeToLiveStatus") in ("ENABLED", "ENABLING")
+        and present.get("AttributeName") == attribute
+    ):
+        return
+    specification = {"Enabled": True, "AttributeName": attribute}
+    client.update_time_to_live(TableName=table, TimeToLiveSpecification=specification)
+
+
+def difference(wanted: Mapping[str, Any], present: Mapping[str, Any]) -> str:
+    """What keeps a present table from being the wanted one; empty where nothing does. More indexes do no harm.
+
+    Args:
+        wanted: a CreateTable request.
+        present: the description of a table.
+    """
+    if _keys(wanted, wanted) != _keys(present, present):
+        return f"its keys are {_shown(_keys(present, present))}, not {_shown(_keys(wanted, wanted))}"
+    for kind in ("GlobalSecondaryIndexes", "LocalSecondaryIndexes"):
+        there = {index["IndexName"]: index for index in present.get(kind) or []}
+        for index in wanted.get(kind) or []:
+            name = index["IndexName"]
+            if name not in there:
+                return f"index {name} is missing"
+            if _keys(wanted, index) != _keys(present, there[name]):
+                return f"the keys of index {name} are {_shown(_keys(present, there[name]))}"
+            if index["Projection"] != there[name]["Projection"]:
+                return f"index {name} projects other attributes"
+    return ""
+
+
+def _keys(table: Mapping[str, Any], of: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    types = {entry["AttributeName"]: entry["AttributeType"] for entry in table["AttributeDefinitions"]}
+    return sorted(
+        (key["KeyType"], key["AttributeName"], types[key["AttributeName"]]) for key in of["KeySchema"]
+    )
+
+
+def _shown(keys: list[tuple[str, str, str]]) -> str:
+    return ", ".join(f"{name} ({kind})" for _, name, kind in keys)

@@ -1,0 +1,198 @@
+"""The synthesised CloudFormation templates: the one description of tables, routes and functions that local follows."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from local.errors import LocalStackError
+from local.events import ACCOUNT_ID, REGION
+from local.settings import ROOT
+
+ENVIRONMENT = "local"
+"""The environment of cdk.json that the local stack is."""
+SYNTHESIS_INPUTS = ("app.py", "cdk.json", "requirements/dev.txt", "stacks/**/*.py")
+SCHEMA = "layers/sharding/python/dynashard/schema.py"
+_PSEUDO_PARAMETERS = {
+    "AWS::AccountId": ACCOUNT_ID,
+    "AWS::Partition": "aws",
+    "AWS::Region": REGION,
+    "AWS::URLSuffix": "amazonaws.com",
+}
+_ARNS = {
+    "AWS::DynamoDB::GlobalTable": "dynamodb:{region}:{account}:table/{name}",
+    "AWS::DynamoDB::Table": "dynamodb:{region}:{account}:table/{name}",
+    "AWS::Lambda::Function": "lambda:{region}:{account}:function:{name}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One resource of a stack. `properties` are as in the template: references are not resolved yet."""
+
+    stack: str
+    logical_id: str
+    type: str
+    properties: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The name of the real thing: as declared, or made of stack and logical id as CloudFormation does."""
+        for key in ("TableName", "FunctionName", "Name"):
+            if isinstance(self.properties.get(key), str):
+                return str(self.properties[key])
+        return f"{self.stack}-{self.logical_id}"
+
+
+class Templates:
+    """All templates of one synthesis, read as one.
+
+    Args:
+        stacks: stack name to its template.
+    """
+
+    def __init__(self, stacks: Mapping[str, Mapping[str, Any]]) -> None:
+        self._stacks = stacks
+        self._resources = {
+            (stack, logical_id): Resource(stack, logical_id, body["Type"], body.get("Properties", {}))
+            for stack, template in stacks.items()
+            for logical_id, body in template.get("Resources", {}).items()
+        }
+
+    def of_type(self, *types: str) -> Iterator[Resource]:
+        """The resources of these types, in the templates' order."""
+        return (resource for resource in self._resources.values() if resource.type in types)
+
+    def at(self, stack: str, value: Any) -> Resource | None:
+        """The resource that a reference (`Ref`, `Fn::GetAtt`, `Fn::ImportValue`) points at, if there is one."""
+        if not isinstance(value, Mapping):
+            return None
+        if "Fn::ImportValue" in value:
+            where, exported = self._export(stack, value["Fn::ImportValue"])
+            return self.at(where, exported)
+        attribute = value.get("Fn::GetAtt")
+        logical_id = value.get("Ref") or (attribute[0] if attribute else None)
+        return self._resources.get((stack, str(logical_id)))
+
+    def resolve(self, stack: str, value: Any) -> Any:
+        """A value of a stack's template with its references replaced by local names and ARNs.
+
+        Raises:
+            LocalStackError: it uses something that has no meaning locally; names it.
+        """
+        if isinstance(value, list):
+            return [self.resolve(stack, entry) for entry in value]
+        if not isinstance(value, Mapping):
+            return value
+        if len(value) == 1:
+            (function, argument) = next(iter(value.items()))
+            if function == "Ref" or function.startswith("Fn::"):
+                return self._apply(stack, function, argument)
+        return {key: self.resolve(stack, entry) for key, entry in value.items()}
+
+    def _apply(self, stack: str, function: str, argument: Any) -> Any:
+        match function:
+            case "Ref":
+                return self._reference(stack, argument)
+            case "Fn::GetAtt":
+                return self._attribute(stack, argument)
+            case "Fn::Join":
+                return argument[0].join(str(self.resolve(stack, part)) for part in argument[1])
+            case "Fn::ImportValue":
+                where, exported = self._export(stack, argument)
+                return self.resolve(where, exported)
+            case _:
+                raise LocalStackError(f"{stack} uses {function}, which the local stack does not know.")
+
+    def _reference(self, stack: str, name: str) -> Any:
+        if name == "AWS::StackName":
+            return stack
+        if name in _PSEUDO_PARAMETERS:
+            return _PSEUDO_PARAMETERS[name]
+        resource = self._resources.get((stack, name))
+        if resource is not None:
+            return resource.name
+        parameter = self._stacks[stack].get("Parameters", {}).get(name, {})
+        if "Default" not in parameter:
+            raise LocalStackError(f"{stack} refers to {name}, which its template does not define.")
+        return parameter["Default"]
+
+    def _attribute(self, stack: str, argument: list[str]) -> str:
+        resource = self._resources.get((stack, argument[0]))
+        pattern = _ARNS.get(resource.type) if resource else None
+        if resource is None or pattern is None or argument[1] != "Arn":
+            return f"{stack}-{argument[0]}-{argument[1]}"
+        return f"arn:aws:{pattern.format(region=REGION, account=ACCOUNT_ID, name=resource.name)}"
+
+    def _export(self, stack: str, name: Any) -> tuple[str, Any]:
+        wanted = self.resolve(stack, name)
+        for where, template in self._stacks.items():
+            for output in template.get("Outputs", {}).values():
+                if "Export" in output and self.resolve(where, output["Export"]["Name"]) == wanted:
+                    return where, output["Value"]
+        raise LocalStackError(f"{stack} imports {wanted}, which no stack exports.")
+
+
+def synthesised(cache: Path, *, root: Path = ROOT) -> Templates:
+    """The templates of the local environment; synthesised only when something they are made from has changed.
+
+    Args:
+        cache: folder that keeps the last synthesis.
+        root: the checkout.
+
+    Raises:
+        LocalStackError: the synthesis failed; its own message.
+
+    Source: a synthesis takes seconds; reading a kept one takes milliseconds.
+    """
+    digest = inputs_digest(root)
+    kept = cache / digest
+    if not kept.is_dir():
+        shutil.rmtree(cache, ignore_errors=True)
+        draft = cache / "draft"
+        draft.mkdir(parents=True)
+        _synthesise(root, draft)
+        draft.rename(kept)
+    return read(kept)
+
+
+def read(folder: Path) -> Templates:
+    """The templates in a cloud assembly."""
+    return Templates(
+        {
+            path.name.removesuffix(".template.json"): json.loads(path.read_text())
+            for path in sorted(folder.glob("*.template.json"))
+        }
+    )
+
+
+def inputs_digest(root: Path) -> str:
+    """A hash over every file that the templates are made from."""
+    digest = hashlib.sha256()
+    paths = {path for pattern in SYNTHESIS_INPUTS for path in root.glob(pattern)} | {root / SCHEMA}
+    for path in sorted(paths):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(root)}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()[:32]
+
+
+def _synthesise(root: Path, folder: Path) -> None:
+    context = json.loads((root / "cdk.json").read_text()).get("context", {}) | {
+        "env": ENVIRONMENT,
+        "aws:cdk:bundling-stacks": [],
+    }
+    environment = os.environ | {"CDK_OUTDIR": str(folder), "CDK_CONTEXT_JSON": json.dumps(context)}
+    done = subprocess.run(  # noqa: S603 - our own app
+        [sys.executable, "app.py"], cwd=root, env=environment, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
+        raise LocalStackError(
+            f"The template cannot be synthesised: {said[-1]} (`make synth` shows all of it)."
+        )
