@@ -1,7 +1,8 @@
 """The wire, as the rest of the layer sees it.
 
-A request and an answer are DynamoDB's own JSON, exactly as it goes over HTTP: `{"PK": {"S": "a"}}`, binary values
-as base64 text. Whoever implements `Transport` signs, sends, retries, classifies errors and meters capacity.
+A request and an answer are DynamoDB's own JSON, exactly as it goes over HTTP: `{"PK": {"S": "a"}}`, binary
+values as base64 text. Whoever implements `Transport` signs, sends, retries, classifies errors and meters
+capacity.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -79,7 +80,10 @@ class Consumed:
 
 @dataclass(slots=True)
 class Meter:
-    """What was consumed while it was in force, and how often each throttle reason was met (retries included)."""
+    """What was consumed while it was in force, and how often each throttle reason was met.
+
+    Throttled attempts that were retried count too.
+    """
 
     consumed: Consumed = field(default_factory=Consumed)
     throttles: dict[str, int] = field(default_factory=dict)
@@ -103,7 +107,7 @@ _METERS: ContextVar[tuple[Meter, ...]] = ContextVar("dynashard_meters", default=
 
 @contextmanager
 def metered() -> Iterator[Meter]:
-    """Meter everything this context sends: `with metered() as meter: ...`. Meters nest.
+    """Meter everything that is sent inside this context. Meters nest.
 
     A transport that uses threads of its own carries the context to them.
     """

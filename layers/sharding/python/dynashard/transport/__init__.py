@@ -1,0 +1,63 @@
+"""The wire to DynamoDB: one small interface, typed errors, metered capacity.
+
+Nothing of the AWS SDK is imported until `connect` is called.
+"""
+
+from typing import TYPE_CHECKING
+
+from dynashard.transport.capacity import consumed_of
+from dynashard.transport.interface import Call, Consumed, Meter, Transport, Wire, metered, meters
+
+if TYPE_CHECKING:
+    from dynashard.transport.sdk import SdkTransport
+
+__all__ = ["Call", "Consumed", "Meter", "Transport", "Wire", "connect", "consumed_of", "metered", "meters"]
+
+
+def connect(
+    endpoint_url: str | None = None,
+    region: str | None = None,
+    *,
+    access_key: str | None = None,
+    secret_key: str | None = None,
+    token: str | None = None,
+    attempts: int = 4,
+    connect_timeout: float = 2.0,
+    read_timeout: float = 10.0,
+    max_connections: int = 50,
+) -> "SdkTransport":
+    """A transport to DynamoDB, built on its first request.
+
+    Args:
+        endpoint_url: of a local engine; None is AWS's own.
+        region: None takes the SDK's: environment or profile.
+        access_key: for a local engine; None takes the SDK's own credentials: role, profile, environment.
+        secret_key: goes with `access_key`.
+        token: of temporary credentials.
+        attempts: how often a request is sent at most, the first time included.
+        connect_timeout: for a connection, in seconds.
+        read_timeout: for an answer, in seconds.
+        max_connections: sockets kept open, and threads for parallel requests.
+
+    Returns:
+        The transport; `warm()` builds its client ahead of the first request, `close()` gives it back.
+
+    Raises:
+        ConfigurationError: only one of `access_key` and `secret_key` is given.
+
+    Cost: no request. Importing the SDK takes about 150 ms, once.
+    """
+    # The one import that costs: whoever only declares entities or reads `schema` never pays it.
+    from dynashard.transport.sdk import Credentials, SdkSettings, SdkTransport  # noqa: PLC0415
+
+    return SdkTransport(
+        SdkSettings(
+            endpoint_url=endpoint_url,
+            region=region,
+            credentials=Credentials.given(access_key, secret_key, token),
+            attempts=attempts,
+            connect_timeout=connect_timeout,
+            read_timeout=read_timeout,
+            max_connections=max_connections,
+        )
+    )

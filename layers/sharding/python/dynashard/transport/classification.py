@@ -1,0 +1,255 @@
+"""From DynamoDB's error answers to the layer's typed errors. Pure.
+
+DynamoDB explains a throttle in `ThrottlingReasons` on two exceptions and in `throttlingReasons` on a third;
+a cancelled transaction explains itself by one code an action and names no throttled resource. Both are read
+here, and nowhere else.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dynashard.errors import (
+    CancellationReason,
+    ConditionFailedError,
+    DynashardError,
+    EngineError,
+    EngineUnavailableError,
+    ItemTooLargeError,
+    KeyRangeThrottledError,
+    TableThrottledError,
+    ThrottledError,
+    ThrottleReason,
+    TransactionCanceledError,
+    TransactionConflictError,
+)
+
+MAX_STORED_ITEM_BYTES: Final = 400 * 1024
+
+DAMAGED: Final = "DamagedAnswer"
+"""The layer's own code for an answer that fails its checksum or is no JSON object."""
+
+_THROTTLES: Final = frozenset(
+    {
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "ThrottlingException",
+        "Throttling",
+        "LimitExceededException",
+    }
+)
+_CANCELLED_BY_THROTTLE: Final = frozenset(
+    {"ProvisionedThroughputExceeded", "ThrottlingError", "RequestLimitExceeded"}
+)
+_CONFLICTS: Final = frozenset(
+    {"TransactionConflictException", "TransactionInProgressException", "ReplicatedWriteConflictException"}
+)
+_UNAVAILABLE: Final = frozenset(
+    {
+        DAMAGED,
+        "InternalServerError",
+        "InternalFailure",
+        "ServiceUnavailable",
+        "ServiceUnavailableException",
+        "RequestTimeout",
+        "RequestTimeoutException",
+    }
+)
+_UNAUTHENTICATED: Final = frozenset(
+    {
+        "ExpiredTokenException",
+        "IncompleteSignatureException",
+        "InvalidSignatureException",
+        "MissingAuthenticationTokenException",
+        "UnrecognizedClientException",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An error answer, taken apart.
+
+    Attributes:
+        operation: DynamoDB's name of the operation.
+        status: HTTP status.
+        code: DynamoDB's name of the error, without its namespace.
+        message: DynamoDB's message.
+        body: the whole answer.
+        attempts: how often the request was sent.
+        retry_after: when the engine asks to be tried again, in seconds.
+    """
+
+    operation: str
+    status: int
+    code: str
+    message: str
+    body: Mapping[str, Any]
+    attempts: int = 1
+    retry_after: int = 1
+
+    @property
+    def sent(self) -> str:
+        """How often the request was sent, in words."""
+        return "1 attempt" if self.attempts == 1 else f"{self.attempts} attempts"
+
+
+def classify(refusal: Refusal) -> DynashardError:
+    """The error that an answer stands for; the caller raises it.
+
+    Returns:
+        `EngineError` or the subclass that says why, or `ItemTooLargeError`.
+    """
+    code = refusal.code
+    if code in _BY_CODE:
+        return _BY_CODE[code](refusal)
+    if code in _THROTTLES or refusal.status == 429:  # noqa: PLR2004 - HTTP's own number
+        return _throttled(refusal)
+    if code in _CONFLICTS:
+        return _conflict(refusal)
+    if code in _UNAVAILABLE or refusal.status >= 500:  # noqa: PLR2004 - HTTP's own number
+        return EngineUnavailableError(
+            f"DynamoDB gave no usable answer ({code}, {refusal.sent}); {refusal.operation} may have been "
+            f"applied. Try again.",
+            operation=refusal.operation,
+            aws_code=code,
+        )
+    if code in _UNAUTHENTICATED:
+        return _refused(refusal, "Check the credentials, the region and this machine's clock.")
+    return _refused(refusal)
+
+
+def throttle_names(refusal: Refusal) -> tuple[str, ...]:
+    """Names under which a meter counts a throttled attempt; empty if the attempt was not throttled."""
+    if refusal.code == "TransactionCanceledException":
+        codes = {reason.code for reason in _cancellation_reasons(refusal.body)}
+        return tuple(sorted(codes & _CANCELLED_BY_THROTTLE))
+    if refusal.code not in _THROTTLES and refusal.status != 429:  # noqa: PLR2004 - HTTP's own number
+        return ()
+    return tuple(sorted({r.reason for r in _throttle_reasons(refusal.body)})) or (refusal.code,)
+
+
+def _throttle_reasons(body: Mapping[str, Any]) -> tuple[ThrottleReason, ...]:
+    found = body.get("ThrottlingReasons") or body.get("throttlingReasons") or ()
+    return tuple(
+        ThrottleReason(
+            reason=entry.get("reason") or entry.get("Reason") or "",
+            resource=entry.get("resource") or entry.get("Resource") or "",
+        )
+        for entry in found
+    )
+
+
+def _cancellation_reasons(body: Mapping[str, Any]) -> tuple[CancellationReason, ...]:
+    return tuple(
+        CancellationReason(code=entry.get("Code", "None"), item=entry.get("Item"))
+        for entry in body.get("CancellationReasons") or ()
+    )
+
+
+def _throttled(refusal: Refusal) -> ThrottledError:
+    """By reason. A key range among several reasons decides: it is the one that more shards can cure."""
+    reasons = _throttle_reasons(refusal.body)
+    kind: type[ThrottledError]
+    if any("KeyRangeThroughput" in reason.reason for reason in reasons):
+        kind, advice = KeyRangeThrottledError, "One key range is hot: raise the shard count."
+    elif reasons:
+        kind, advice = (
+            TableThrottledError,
+            "A limit of the table, index or account is reached: raise that limit.",
+        )
+    else:
+        kind, advice = ThrottledError, "Try again later."
+    why = ", ".join(sorted({reason.reason for reason in reasons})) or refusal.message or refusal.code
+    return kind(
+        f"{refusal.operation} was throttled ({refusal.sent}): {why}. {advice}",
+        operation=refusal.operation,
+        aws_code=refusal.code,
+        reasons=reasons,
+        retry_after=refusal.retry_after,
+    )
+
+
+def _conflict(refusal: Refusal) -> TransactionConflictError:
+    return TransactionConflictError(
+        f"{refusal.operation} met another write on the same item ({refusal.sent}). Try again.",
+        operation=refusal.operation,
+        aws_code=refusal.code,
+    )
+
+
+def _condition_failed(refusal: Refusal) -> ConditionFailedError:
+    return ConditionFailedError(
+        f"The condition of {refusal.operation} does not hold. Read the item and decide again.",
+        operation=refusal.operation,
+        item=refusal.body.get("Item"),
+        attempts=refusal.attempts,
+    )
+
+
+def _cancelled(refusal: Refusal) -> EngineError:
+    """A cancelled transaction is one of three: a decision for the caller, a conflict, or a throttle."""
+    reasons = _cancellation_reasons(refusal.body)
+    codes = {reason.code for reason in reasons} - {"None"}
+    if codes and codes <= _CANCELLED_BY_THROTTLE:
+        return ThrottledError(
+            f"{refusal.operation} was throttled ({refusal.sent}): {', '.join(sorted(codes))}. "
+            f"Try again later.",
+            operation=refusal.operation,
+            aws_code=refusal.code,
+            retry_after=refusal.retry_after,
+        )
+    if "TransactionConflict" in codes and "ConditionalCheckFailed" not in codes:
+        return _conflict(refusal)
+    told = ", ".join(
+        f"action {at}: {reason.code}" for at, reason in enumerate(reasons) if reason.code != "None"
+    )
+    return TransactionCanceledError(
+        f"{refusal.operation} was cancelled as a whole: {told or refusal.message}.",
+        operation=refusal.operation,
+        reasons=reasons,
+        attempts=refusal.attempts,
+    )
+
+
+def _invalid(refusal: Refusal) -> DynashardError:
+    """Too large an item is the caller's input; every other invalid request is the layer's own mistake."""
+    if "maximum allowed size" in refusal.message and refusal.message.startswith("Item size"):
+        return ItemTooLargeError(
+            f"{refusal.operation} would make the item larger than {MAX_STORED_ITEM_BYTES} bytes. "
+            f"Store less in it.",
+            size=None,
+            limit=MAX_STORED_ITEM_BYTES,
+        )
+    return _refused(refusal)
+
+
+def _missing(refusal: Refusal) -> EngineError:
+    return _refused(refusal, "Create the table, or check its name, the region and the endpoint.")
+
+
+def _denied(refusal: Refusal) -> EngineError:
+    return _refused(refusal, "Grant this role the action on the table and on its indexes.")
+
+
+def _collection_full(refusal: Refusal) -> EngineError:
+    return _refused(
+        refusal, "A local secondary index limits a partition key to 10 GB: raise the shard count."
+    )
+
+
+def _refused(refusal: Refusal, advice: str = "") -> EngineError:
+    told = f"{refusal.operation} was refused by DynamoDB: {refusal.code}: {refusal.message or 'no message'}"
+    return EngineError(
+        f"{told.rstrip('.')}. {advice}".strip(), operation=refusal.operation, aws_code=refusal.code
+    )
+
+
+_BY_CODE: Final[Mapping[str, Callable[[Refusal], DynashardError]]] = {
+    "AccessDeniedException": _denied,
+    "ConditionalCheckFailedException": _condition_failed,
+    "ItemCollectionSizeLimitExceededException": _collection_full,
+    "ResourceNotFoundException": _missing,
+    "TransactionCanceledException": _cancelled,
+    "ValidationException": _invalid,
+}

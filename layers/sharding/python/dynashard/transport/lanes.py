@@ -1,0 +1,78 @@
+"""Many calls at once on one bounded pool of threads."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from threading import Lock
+from typing import TypeVar
+
+from dynashard.transport.interface import Call, Wire
+
+Outcome = TypeVar("Outcome")
+
+
+class Lanes:
+    """A pool of threads that exists once it is needed, shared by everyone who sends several calls.
+
+    A lane takes the next waiting call until none is left. The asking thread is a lane itself, so that calls
+    sent from within a lane never wait for each other, and a busy pool slows a caller but does not stop it.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._pool: ThreadPoolExecutor | None = None
+        self._lock = Lock()
+
+    def run(self, send: Callable[[Call], Wire], calls: Sequence[Call], concurrency: int) -> list[Wire]:
+        """Send every call and wait for all of them.
+
+        Args:
+            send: sends one call; the context of this thread, with its meters, is in force.
+            calls: the calls.
+            concurrency: how many may be under way at a time, this thread's included.
+
+        Returns:
+            The answers in the order of the calls.
+
+        Raises:
+            Exception: the first one in the order of the calls, after all have ended.
+        """
+        waiting = deque(enumerate(calls))
+        answers: dict[int, Wire] = {}
+        errors: dict[int, Exception] = {}
+
+        def lane() -> None:
+            while True:
+                try:
+                    at, call = waiting.popleft()
+                except IndexError:
+                    return
+                try:
+                    answers[at] = send(call)
+                except Exception as error:  # noqa: BLE001 - handed to the asking thread below
+                    errors[at] = error
+
+        helpers = min(concurrency, len(calls), self._threads + 1) - 1
+        pool = self._started() if helpers > 0 else None
+        under_way = [pool.submit(copy_context().run, lane) for _ in range(helpers)] if pool else []
+        lane()
+        for future in under_way:
+            if not future.cancel():
+                future.result()
+        if errors:
+            raise errors[min(errors)]
+        return [answers[at] for at in range(len(calls))]
+
+    def close(self) -> None:
+        """Wait for running calls and give the threads back."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown()
+
+    def _started(self) -> ThreadPoolExecutor:
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="dynashard")
+            return self._pool
