@@ -34,6 +34,10 @@ lock: setup ## Resolve requirements/*.in again into the hashed locks
 
 ENV ?= local
 
+.PHONY: build
+build: setup ## Bundle the layers and functions for Lambda (TARGET=host: for this machine's Python)
+	$(RUN)/python -m stacks.build --target $(or $(TARGET),lambda)
+
 .PHONY: synth
 synth: setup ## Synthesise the template of ENV (default local) into cdk.out
 	$(CDK) synth --strict --quiet -c env=$(ENV) $(CDK_ARGS)

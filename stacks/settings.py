@@ -191,15 +191,11 @@ class Settings(_Part):
     @classmethod
     def _issuer_is_https(cls, auth: AuthSettings, info: ValidationInfo) -> AuthSettings:
         if info.data.get("purpose") != "local" and not auth.issuer.startswith("https://"):
-            raise ValueError(
-                f"issuer {auth.issuer} must start with https:// (plain http is for local use only)"
-            )
+            raise ValueError(f"issuer {auth.issuer} must start with https:// (plain http is for local use only)")
         return auth
 
 
-def load(
-    environments: object, name: str, *, issuer: str | None = None, audience: str | None = None
-) -> Settings:
+def load(environments: object, name: str, *, issuer: str | None = None, audience: str | None = None) -> Settings:
     """Settings of one environment, checked.
 
     Args:
@@ -249,9 +245,7 @@ def _one_line(name: str, error: ValidationError) -> str:
         if problem["type"] == "extra_forbidden":
             reason = "there is no such setting"
         elif problem["type"] == "missing" and problem["loc"] == ("auth",):
-            reason = (
-                f"nothing is public, so the API needs a sign-in; put it there, for example {AUTH_EXAMPLE}"
-            )
+            reason = f"nothing is public, so the API needs a sign-in; put it there, for example {AUTH_EXAMPLE}"
         elif problem["type"] == "missing":
             reason = "is required"
         problems.append(f"{where}: {reason}")

@@ -1,0 +1,227 @@
+"""Builds what is deployed: the layers and the functions, with their packages and bytecode, without Docker.
+
+    build/sharding/python/...         the sharding layer and its packages
+    build/domain/python/...           the entities
+    build/functions/NAME/functions/NAME/...   one function, and what only it needs
+
+Everything is made from this checkout and the hashed locks, so that two builds of one commit are the same bytes
+and CDK uploads only what changed. `--target host` builds the same for this machine's own Python into
+`build/host`, for the whole-stack test.
+"""
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+LAMBDA_PYTHON = "3.13"
+
+SERVICES = frozenset({"dynamodb", "scheduler", "secretsmanager", "ssm", "stepfunctions", "sts"})
+"""The services any function calls: botocore carries the descriptions of 400, which are nine tenths of its size."""
+
+NEVER_USED = ("__pycache__", "bin", "tests", "*.pyi", "py.typed", "RECORD", "INSTALLER", "REQUESTED", "examples-1.json")
+
+
+class BuildError(Exception):
+    """A package could not be fetched or compiled; the message carries the tool's own words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A machine to build for.
+
+    Attributes:
+        folder: Where its assets go, below the checkout.
+        pip: pip's options that choose its wheels; none for this machine's own.
+    """
+
+    folder: str
+    pip: tuple[str, ...]
+
+
+TARGETS = {
+    "lambda": Target(
+        "build",
+        (
+            "--platform=manylinux2014_aarch64",
+            "--platform=manylinux_2_28_aarch64",
+            "--implementation=cp",
+            f"--python-version={LAMBDA_PYTHON}",
+        ),
+    ),
+    "host": Target("build/host", ()),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """One folder that is zipped and uploaded.
+
+    Attributes:
+        name: Its place below the target's folder.
+        content: Where the code lies in the asset, `python` for a layer.
+        sources: Packages of this checkout, each with its place below `content`.
+        requirements: A lock whose packages go in, or None.
+        without: A lock whose packages a layer below has already.
+        runtime_path: Where Lambda mounts `content`; it shows in stack traces.
+    """
+
+    name: str
+    content: str
+    sources: tuple[tuple[str, str], ...]
+    requirements: str | None = None
+    without: str | None = None
+    runtime_path: str = "/opt/python"
+
+
+def _function(name: str, requirements: str | None = None) -> Asset:
+    return Asset(
+        name=f"functions/{name}",
+        content="",
+        sources=(("functions/__init__.py", "functions/__init__.py"), (f"functions/{name}", f"functions/{name}")),
+        requirements=requirements,
+        without="requirements/sharding.txt",
+        runtime_path="/var/task",
+    )
+
+
+ASSETS = (
+    Asset("sharding", "python", (("layers/sharding/python/dynashard", "dynashard"),), "requirements/sharding.txt"),
+    Asset("domain", "python", (("layers/domain/python/domain", "domain"),)),
+    _function("api", "requirements/api.txt"),
+    _function("prewarm"),
+)
+
+
+def build(target: Target, destination: Path, root: Path = ROOT) -> dict[str, int]:
+    """Build every asset for a target.
+
+    Args:
+        target: The machine to build for.
+        destination: Folder the assets go to; each is replaced as a whole, and only once all are complete.
+        root: The checkout.
+
+    Returns:
+        Bytes of each asset, unzipped.
+
+    Raises:
+        BuildError: A package cannot be had or the code does not compile.
+    """
+    destination.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".building-", dir=destination) as work:
+        folders = {asset.name: _assemble(asset, target, Path(work) / asset.name, root) for asset in ASSETS}
+        _compile(target, [(folders[asset.name] / asset.content, asset.runtime_path) for asset in ASSETS], root)
+        for asset in ASSETS:
+            final = destination / asset.name
+            shutil.rmtree(final, ignore_errors=True)
+            final.parent.mkdir(parents=True, exist_ok=True)
+            folders[asset.name].rename(final)
+    return {asset.name: size_of(destination / asset.name) for asset in ASSETS}
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of all files below a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _assemble(asset: Asset, target: Target, folder: Path, root: Path) -> Path:
+    content = folder / asset.content
+    content.mkdir(parents=True)
+    if asset.requirements is not None:
+        excluded = _names((root / asset.without).read_text()) if asset.without else frozenset()
+        _install(list(_blocks((root / asset.requirements).read_text(), excluded)), target, content)
+    _trim(content)
+    for source, place in asset.sources:
+        _copy(root / source, content / place)
+    return folder
+
+
+def _install(blocks: Sequence[str], target: Target, content: Path) -> None:
+    """Install locked packages, wheels only, save the one that publishes none and is pure Python."""
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as lock:
+        lock.write("".join(blocks))
+        lock.flush()
+        options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--no-compile", "--require-hashes"]
+        # The one package without a wheel is pure Python; it is built with the locked setuptools, not a fetched one.
+        wheels = ["--only-binary=:all:", "--no-binary=python-baseconv", "--no-build-isolation", *target.pip]
+        where = [f"--target={content}", f"--requirement={lock.name}"]
+        _run([sys.executable, "-m", "pip", "install", *options, *wheels, *where])
+
+
+def _trim(content: Path) -> None:
+    for pattern in NEVER_USED:
+        for path in list(content.rglob(pattern)):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for package in ("botocore", "boto3"):
+        for path in (content / package / "data").glob("*"):
+            if path.is_dir() and path.name not in SERVICES:
+                shutil.rmtree(path)
+
+
+def _copy(source: Path, destination: Path) -> None:
+    destination.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_file():
+        shutil.copyfile(source, destination)
+    else:
+        shutil.copytree(source, destination, ignore=shutil.ignore_patterns(*NEVER_USED), copy_function=shutil.copyfile)
+
+
+def _compile(target: Target, folders: Sequence[tuple[Path, str]], root: Path) -> None:
+    if target.pip:
+        arguments = [text for folder, runtime_path in folders for text in (str(folder), runtime_path)]
+        _run(["node", str(root / "stacks" / "compile.mjs"), LAMBDA_PYTHON, *arguments])
+        return
+    for folder, _ in folders:
+        _run([sys.executable, "-m", "compileall", "-q", "--invalidation-mode=unchecked-hash", str(folder)])
+
+
+def _blocks(lock: str, excluded: frozenset[str] = frozenset()) -> Iterator[str]:
+    """Requirements of a lock with their hashes, each as its own text, without comments."""
+    joined = re.sub(r"\\\n\s*", " ", lock)
+    for line in joined.splitlines():
+        if line and not line.startswith(("#", " ")) and _name(line) not in excluded:
+            yield f"{line}\n"
+
+
+def _names(lock: str) -> frozenset[str]:
+    return frozenset(_name(block) for block in _blocks(lock))
+
+
+def _name(requirement: str) -> str:
+    return re.split(r"[=<>!~;\[ ]", requirement, maxsplit=1)[0].lower()
+
+
+def _run(command: Sequence[str]) -> None:
+    try:
+        subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603 -- our own command lines
+    except FileNotFoundError:
+        raise BuildError(f"{command[0]} is not installed: run `make setup`") from None
+    except subprocess.CalledProcessError as error:
+        words = f"{error.stdout}\n{error.stderr}".strip()
+        raise BuildError(f"{Path(command[0]).name} failed:\n{words}") from error
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Build for `--target` and print the sizes; 1 if something failed."""
+    parser = argparse.ArgumentParser(prog="python -m stacks.build", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--target", choices=sorted(TARGETS), default="lambda")
+    target = TARGETS[parser.parse_args(arguments).target]
+    try:
+        sizes = build(target, ROOT / target.folder)
+    except BuildError as error:
+        sys.stderr.write(f"make build: {error}\n")
+        return 1
+    for name, size in sizes.items():
+        sys.stdout.write(f"{target.folder}/{name:<18} {size / 1e6:6.1f} MB\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
