@@ -26,6 +26,20 @@ node_modules/.done: package-lock.json
 	npm ci --no-audit --no-fund --ignore-scripts
 	@touch $@
 
+.PHONY: run
+run: setup ## Serve the API on http://127.0.0.1:8000 (PORT); data stays in .data (DATA_DIR)
+	@$(BIN)/python -m local
+
+.PHONY: test
+test: check ## Check everything, then run every test
+	$(RUN)/pytest -n 2 --dist worksteal
+
+.PHONY: check
+check: setup ## Lint, formatting, types
+	$(RUN)/ruff check .
+	$(RUN)/ruff format --check .
+	$(RUN)/mypy
+
 .PHONY: lock
 lock: setup ## Resolve requirements/*.in again into the hashed locks
 	for name in sharding api dev ministack; do \

@@ -19,9 +19,9 @@ def locked(
 ) -> Iterator[int]:
     """Hold the data folder's lock, and yield its file descriptor.
 
-    The lock is the kernel's, so it never goes stale. A child that inherits the descriptor holds the lock too: the
-    data stays locked for as long as any process has it open, even when the one that took the lock was killed. That
-    is why the descriptor is handed out, which filelock does not do.
+    The lock is the kernel's, so it never goes stale. A child that inherits the descriptor holds the lock too:
+    the data stays locked for as long as any process has it open, even when the one that took the lock was
+    killed. That is why the descriptor is handed out, which filelock does not do.
 
     Args:
         path: the lock file; made if missing, never removed.

@@ -1,15 +1,15 @@
 """The embedded DynamoDB engine: found, started, watched, stopped."""
 
+import http.client
 import platform
 import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from threading import Event, Thread
 
@@ -24,8 +24,8 @@ STOP_SECONDS = 5.0
 LOG_TAIL_LINES = 15
 
 # The shell becomes the engine, so the engine is our own child. Before that it leaves a watchdog behind that reads
-# the pipe from us: a line means an orderly stop; the end of the pipe means that we are gone, however we went, kill -9
-# included. Unlike Linux's parent-death signal this also works on macOS, and there is no moment without a watch.
+# the pipe from us: a line means an orderly stop; the end of the pipe means that we are gone, however we went, by
+# kill -9 too. Unlike Linux's parent-death signal this also works on macOS, and no moment is without a watch.
 _WATCHED = 'exec 3<&0; (read -r _ <&3 && exit; kill -9 $$) & exec 3<&-; exec "$@" </dev/null'
 
 
@@ -78,8 +78,8 @@ def engine_program(settings: Settings, *, system: str = sys.platform, machine: s
     program = ROOT / "node_modules" / "@dynoxide" / target / "dynoxide"
     if not program.is_file():
         raise LocalStackError(
-            f"There is no DynamoDB engine for {target} in node_modules: run `make setup`; where that installs none, "
-            "set DYNOXIDE_BIN to a dynoxide program, or DYNAMODB_ENDPOINT to an engine that runs."
+            f"There is no DynamoDB engine for {target} in node_modules: run `make setup`; where that installs "
+            "none, set DYNOXIDE_BIN to a dynoxide program, or DYNAMODB_ENDPOINT to an engine that runs."
         )
     return program
 
@@ -95,8 +95,8 @@ def free_port() -> int:
 def running_engine(settings: Settings) -> Iterator[Engine]:
     """A DynamoDB engine for as long as the block lasts.
 
-    Starts one on `DATA_DIR`, unless `DYNAMODB_ENDPOINT` names one. The engine lives in a session of its own, so that
-    Ctrl-C reaches it only through us, after the last request; it dies with this process in every case.
+    Starts one on `DATA_DIR`, unless `DYNAMODB_ENDPOINT` names one. The engine lives in a session of its own, so
+    that Ctrl-C reaches it only through us, after the last request; it dies with this process in every case.
 
     Raises:
         LocalStackError: no program, the port is taken, the data is in use or damaged, or no answer comes.
@@ -108,11 +108,12 @@ def running_engine(settings: Settings) -> Iterator[Engine]:
     with locked(settings.data_dir / "lock") as lock:
         port = settings.dynamodb_port or free_port()
         _refuse_taken(port)
-        log = settings.data_dir / LOG
+        log, database = settings.data_dir / LOG, settings.data_dir / DATABASE
+        shell = ["/bin/sh", "-c", _WATCHED, "engine"]
+        serve = [str(program), "serve", "--host", "127.0.0.1", "--port", str(port), "--db-path", str(database)]
         with log.open("wb") as output:
             process = subprocess.Popen(  # noqa: S603 - the program is the checkout's, or the user's own choice
-                ["/bin/sh", "-c", _WATCHED, "engine", program, "serve", "--host", "127.0.0.1"]
-                + ["--port", str(port), "--db-path", str(settings.data_dir / DATABASE)],
+                [*shell, *serve],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -121,7 +122,7 @@ def running_engine(settings: Settings) -> Iterator[Engine]:
             )
         try:
             engine = Engine(f"http://127.0.0.1:{port}", log, process)
-            _await_ready(engine, port=port, database=settings.data_dir / DATABASE)
+            _await_ready(engine, port=port, database=database)
             yield engine
         finally:
             _stop(process)
@@ -148,30 +149,32 @@ def _await_ready(engine: Engine, *, port: int, database: Path) -> None:
     pause = Event()
     while process.poll() is None:
         # The log line comes first: an answer alone could come from somebody else's engine on the same port.
-        if "listening on" in engine.log_tail() and _healthy(engine.endpoint):
+        if "listening on" in engine.log_tail() and _healthy(port):
             return
         if time.monotonic() > deadline:
-            raise LocalStackError(
-                f"The DynamoDB engine does not answer on port {port} after {START_SECONDS:.0f} s: see {engine.log}."
-            )
+            raise LocalStackError(f"The DynamoDB engine does not answer on port {port}: see {engine.log}.")
         pause.wait(0.005)
     said = engine.log_tail()
     if "already in use" in said:
         raise LocalStackError(_taken(port, "already in use"))
     if any(sign in said for sign in ("not a valid SQLite", "malformed", "unable to open database")):
         raise LocalStackError(
-            f"{database} is damaged or no database of the engine: restore it from a copy, or move it away to begin "
-            "with empty tables."
+            f"{database} is damaged or no database of the engine: restore it from a copy, or move it away to "
+            "begin with empty tables."
         )
     raise LocalStackError(f"The DynamoDB engine did not start (status {process.returncode}): {said.strip()}")
 
 
-def _healthy(endpoint: str) -> bool:
+def _healthy(port: int) -> bool:
+    # Neither urllib nor botocore: both would send this to a proxy that the environment names.
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
     try:
-        with urllib.request.urlopen(endpoint, timeout=2) as answer:  # noqa: S310 - our own http endpoint
-            return bool(answer.status == 200)  # noqa: PLR2004 - HTTP's own number
-    except (urllib.error.URLError, OSError):
+        connection.request("GET", "/")
+        return connection.getresponse().status == HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
         return False
+    finally:
+        connection.close()
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

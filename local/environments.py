@@ -1,7 +1,7 @@
 """Execution environments: processes that run a function as Lambda does, one event at a time each.
 
-Threads would not do. The event handler of Powertools keeps the event it works on in an attribute of a class, as Lambda
-allows; two events in one process would see each other's caller.
+Threads would not do. The event handler of Powertools keeps the event it works on in an attribute of a class, as
+Lambda allows; two events in one process would see each other's caller.
 """
 
 import asyncio
@@ -83,9 +83,7 @@ class Environments:
         clock: epoch seconds, for the deadline.
     """
 
-    def __init__(
-        self, spec: FunctionSpec, *, limit: int, log: Path, clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, spec: FunctionSpec, *, limit: int, log: Path, clock: Callable[[], float] = time.time) -> None:
         self._spec = spec
         self._limit = limit
         self._log = log
@@ -127,9 +125,7 @@ class Environments:
             raise PayloadTooLargeError
         pool, spec = self._pool, self._spec
         with _no_interrupt():
-            call = pool.submit(
-                _invoke, spec.handler, payload, spec.name, spec.memory_mb, request_id, spec.timeout_seconds
-            )
+            call = pool.submit(_invoke, spec, payload, request_id)
         try:
             answer = await asyncio.wrap_future(call)
         except BrokenProcessPool:
@@ -158,9 +154,8 @@ def _no_interrupt() -> Iterator[None]:
 
 
 def _enter(environment: dict[str, str], log: str, path: list[str]) -> None:
-    """Make a fresh process an execution environment: its variables, its log, and no life without its parent."""
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        del os.environ[name]
+    """Make a fresh process an execution environment: its variables, its log, no life without its parent."""
+    os.environ.clear()
     os.environ.update(environment)
     sys.path[:] = path
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -192,14 +187,12 @@ def _load(handler: str) -> str:
     return ""
 
 
-def _invoke(
-    handler: str, payload: bytes, name: str, memory_mb: int, request_id: str, timeout_seconds: int
-) -> bytes | None:
-    context = LambdaContext(name, memory_mb, request_id, time.time() + timeout_seconds)
+def _invoke(spec: FunctionSpec, payload: bytes, request_id: str) -> bytes | None:
+    context = LambdaContext(spec.name, spec.memory_mb, request_id, time.time() + spec.timeout_seconds)
     signal.signal(signal.SIGALRM, _time_out)
-    signal.alarm(timeout_seconds)
+    signal.alarm(spec.timeout_seconds)
     try:
-        answer = _handler(handler)(orjson.loads(payload), context)
+        answer = _handler(spec.handler)(orjson.loads(payload), context)
         return orjson.dumps(answer)
     except (Exception, _TimedOut):  # noqa: BLE001 - as Lambda's runtime does: log it, tell the caller it failed
         traceback.print_exc()

@@ -1,8 +1,8 @@
 """HTTP requests as API Gateway sends them to a function, and what a function answers as HTTP.
 
-Both follow HTTP APIs with payload format 2.0, quirks included: the path arrives percent-decoded and ends at a decoded
-`?`, repeated headers and query parameters are joined with commas, cookies are apart, and a body is base64 unless its
-content type is one of a short list of text types.
+Both follow HTTP APIs with payload format 2.0, quirks included: the path arrives with every escape decoded but
+`%25` and ends at a decoded `?`, repeated headers and query parameters are joined with commas, cookies are apart,
+and a body is base64 unless its content type is one of a short list of text types.
 """
 
 import base64
@@ -36,7 +36,7 @@ class HttpRequest:
     @property
     def decoded_path(self) -> str:
         """The path as API Gateway matches and hands it on."""
-        return unquote(self.path).split("?", 1)[0]
+        return unquote(self.path.replace("%25", "%2525")).split("?", 1)[0]
 
     def header(self, name: str) -> str:
         """The first value of a header, empty where there is none. `name` is in lower case."""
@@ -54,7 +54,7 @@ class HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """What API Gateway knows about a request besides the request: route, time, id, the caller's verified claims."""
+    """What API Gateway knows beside the request: its id, time, route, and the caller's verified claims."""
 
     request_id: str
     epoch_seconds: float
@@ -105,9 +105,7 @@ def build_event(request: HttpRequest, invocation: Invocation) -> dict[str, Any]:
         "requestContext": context,
         "isBase64Encoded": False,
     }
-    cookies = [
-        part.strip() for key, value in request.headers if key.lower() == "cookie" for part in value.split(";")
-    ]
+    cookies = [part.strip() for key, value in request.headers if key.lower() == "cookie" for part in value.split(";")]
     if cookies:
         event["cookies"] = cookies
     if request.query:

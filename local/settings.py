@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 class Settings(BaseModel):
-    """Everything that can be set about the local stack. Each field is the variable of the same name in capitals."""
+    """Everything that can be set about the local stack: each field by the variable of its name in capitals."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 

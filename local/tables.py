@@ -1,5 +1,6 @@
 """The template's tables, created in the local engine."""
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -49,8 +50,7 @@ def _plan(templates: Templates, resource: Resource) -> TablePlan:
     for kind in ("GlobalSecondaryIndexes", "LocalSecondaryIndexes"):
         if properties.get(kind):
             create[kind] = [
-                {key: index[key] for key in ("IndexName", "KeySchema", "Projection")}
-                for index in properties[kind]
+                {key: index[key] for key in ("IndexName", "KeySchema", "Projection")} for index in properties[kind]
             ]
     stream = properties.get("StreamSpecification")
     if stream:
@@ -61,9 +61,11 @@ def _plan(templates: Templates, resource: Resource) -> TablePlan:
 
 def engine_client(endpoint: str) -> Any:
     """A DynamoDB client for the local engine."""
-    session = botocore.session.Session()
+    # Nothing of the user's own AWS configuration, and no proxy, has a say in what stays on this machine.
+    nothing = {"profile": (None, None, None, None), "config_file": (None, None, os.devnull, None)}
+    session = botocore.session.Session(session_vars=nothing)
     session.set_credentials(CREDENTIALS["AWS_ACCESS_KEY_ID"], CREDENTIALS["AWS_SECRET_ACCESS_KEY"])
-    config = Config(retries={"total_max_attempts": 2}, connect_timeout=5, read_timeout=30)
+    config = Config(retries={"total_max_attempts": 2}, connect_timeout=5, read_timeout=30, proxies={})
     return session.create_client("dynamodb", region_name=REGION, endpoint_url=endpoint, config=config)
 
 
@@ -81,20 +83,16 @@ def ensure_tables(client: Any, plans: Iterable[TablePlan], *, data: str) -> list
     Raises:
         LocalStackError: a table has other keys or lacks an index, or the engine cannot read its data.
     """
-    created = []
     try:
-        for plan in plans:
-            if _ensure(client, plan, data):
-                created.append(plan.name)
+        return [plan.name for plan in plans if _ensure(client, plan, data)]
     except ClientError as error:
         what = error.response.get("Error", {}).get("Message") or str(error)
         raise LocalStackError(
-            f"The engine cannot use its data in {data} ({what}): if it is damaged, restore it from a copy or move it "
-            "away to begin with empty tables."
+            f"The engine cannot use its data in {data} ({what}): if it is damaged, restore it from a copy or move "
+            "it away to begin with empty tables."
         ) from None
     except BotoCoreError as error:
         raise LocalStackError(f"The DynamoDB engine does not answer: {error}") from None
-    return created
 
 
 def _ensure(client: Any, plan: TablePlan, data: str) -> bool:
@@ -107,8 +105,8 @@ def _ensure(client: Any, plan: TablePlan, data: str) -> bool:
         problem = difference(plan.create, present)
         if problem:
             raise LocalStackError(
-                f"Table {plan.name} in {data} does not fit the template: {problem}. Move that data away (or set "
-                "DATA_DIR to another folder) to begin with empty tables."
+                f"Table {plan.name} in {data} does not fit the template: {problem}. Move that data away (or "
+                "set DATA_DIR to another folder) to begin with empty tables."
             )
     if plan.ttl_attribute is not None:
         _ensure_ttl(client, plan.name, plan.ttl_attribute)
@@ -117,17 +115,14 @@ def _ensure(client: Any, plan: TablePlan, data: str) -> bool:
 
 def _ensure_ttl(client: Any, table: str, attribute: str) -> None:
     present = client.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
-    if (
-        present.get("TimeToLiveStatus") in ("ENABLED", "ENABLING")
-        and present.get("AttributeName") == attribute
-    ):
+    if present.get("TimeToLiveStatus") in ("ENABLED", "ENABLING") and present.get("AttributeName") == attribute:
         return
     specification = {"Enabled": True, "AttributeName": attribute}
     client.update_time_to_live(TableName=table, TimeToLiveSpecification=specification)
 
 
 def difference(wanted: Mapping[str, Any], present: Mapping[str, Any]) -> str:
-    """What keeps a present table from being the wanted one; empty where nothing does. More indexes do no harm.
+    """What keeps a present table from being the wanted one; empty if nothing does. More indexes do no harm.
 
     Args:
         wanted: a CreateTable request.
@@ -150,9 +145,7 @@ def difference(wanted: Mapping[str, Any], present: Mapping[str, Any]) -> str:
 
 def _keys(table: Mapping[str, Any], of: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     types = {entry["AttributeName"]: entry["AttributeType"] for entry in table["AttributeDefinitions"]}
-    return sorted(
-        (key["KeyType"], key["AttributeName"], types[key["AttributeName"]]) for key in of["KeySchema"]
-    )
+    return sorted((key["KeyType"], key["AttributeName"], types[key["AttributeName"]]) for key in of["KeySchema"])
 
 
 def _shown(keys: list[tuple[str, str, str]]) -> str:

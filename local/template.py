@@ -1,4 +1,4 @@
-"""The synthesised CloudFormation templates: the one description of tables, routes and functions that local follows."""
+"""The synthesised CloudFormation templates: the one description of tables, routes and functions."""
 
 import hashlib
 import json
@@ -70,7 +70,7 @@ class Templates:
         return (resource for resource in self._resources.values() if resource.type in types)
 
     def at(self, stack: str, value: Any) -> Resource | None:
-        """The resource that a reference (`Ref`, `Fn::GetAtt`, `Fn::ImportValue`) points at, if there is one."""
+        """The resource that a reference (`Ref`, `Fn::GetAtt`, `Fn::ImportValue`) points at, if any."""
         if not isinstance(value, Mapping):
             return None
         if "Fn::ImportValue" in value:
@@ -188,11 +188,9 @@ def _synthesise(root: Path, folder: Path) -> None:
         "aws:cdk:bundling-stacks": [],
     }
     environment = os.environ | {"CDK_OUTDIR": str(folder), "CDK_CONTEXT_JSON": json.dumps(context)}
-    done = subprocess.run(  # noqa: S603 - our own app
+    done = subprocess.run(
         [sys.executable, "app.py"], cwd=root, env=environment, capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
-        raise LocalStackError(
-            f"The template cannot be synthesised: {said[-1]} (`make synth` shows all of it)."
-        )
+        raise LocalStackError(f"The template cannot be synthesised: {said[-1]} (`make synth` shows all of it).")

@@ -1,10 +1,11 @@
-"""The local issuer: tokens for anybody who asks, checked exactly as API Gateway's JWT authorizer checks them."""
+"""The local issuer: tokens for anybody who asks, checked as API Gateway's JWT authorizer checks them."""
 
 import base64
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -21,58 +22,65 @@ LIFETIME_SECONDS: Final = 3600
 
 
 class UnauthorizedError(Exception):
-    """No token, or one that does not hold. `reason` is for the `WWW-Authenticate` header; empty without a token."""
+    """No token, or one that does not hold.
+
+    `reason` is for the `WWW-Authenticate` header; empty without a token.
+    """
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Issuer:
     """Issues and verifies tokens with the local key.
 
     Args:
         key: the private key; never leaves the machine.
         issuer: URL under which the discovery documents are served: the tokens' `iss`.
-        audience: what the gateway accepts as `aud` or `client_id`; tokens are issued for the first.
+        audience: whom tokens are issued for.
         clock: epoch seconds.
     """
 
     key: rsa.RSAPrivateKey
     issuer: str
-    audience: Sequence[str]
+    audience: str
     clock: Callable[[], float] = time.time
-    key_id: str = field(init=False)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def key_id(self) -> str:
+        """Name of the key: the beginning of its fingerprint."""
         public = self.key.public_key().public_bytes(
             serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
         )
-        object.__setattr__(self, "key_id", sha256(public).hexdigest()[:16])
+        return sha256(public).hexdigest()[:16]
 
     def issue(
         self, claims: Mapping[str, Any], *, subject: str = "local", lifetime_seconds: int = LIFETIME_SECONDS
     ) -> str:
-        """A bearer token with these claims; `iss`, `aud`, `sub`, `iat`, `nbf` and `exp` are set where not given."""
+        """A bearer token with these claims. `iss`, `aud`, `sub`, `iat`, `nbf` and `exp` are set if not given."""
         now = int(self.clock())
         standard = {
             "iss": self.issuer,
-            "aud": self.audience[0],
+            "aud": self.audience,
             "sub": subject,
             "iat": now,
             "nbf": now,
             "exp": now + lifetime_seconds,
         }
-        return jwt.encode(
-            standard | dict(claims), self.key, algorithm=ALGORITHM, headers={"kid": self.key_id}
-        )
+        return jwt.encode(standard | dict(claims), self.key, algorithm=ALGORITHM, headers={"kid": self.key_id})
 
-    def verify(self, authorization: str) -> dict[str, Any]:
-        """The claims of the token in an `Authorization` header; `Bearer ` in front is optional, as on the gateway.
+    def verify(self, authorization: str, audience: Sequence[str]) -> dict[str, Any]:
+        """The claims of a token, if it holds.
+
+        Args:
+            authorization: the `Authorization` header; `Bearer ` in front is optional, as on the gateway.
+            audience: what is accepted as `aud` or `client_id`.
 
         Raises:
-            UnauthorizedError: no token, another signer or algorithm, expired, not yet valid, wrong issuer or audience.
+            UnauthorizedError: no token, another signer or algorithm, expired, not yet valid, another issuer or
+                audience.
         """
         token = authorization.removeprefix("Bearer ").removeprefix("bearer ").strip()
         if not token:
@@ -91,27 +99,18 @@ class Issuer:
         except jwt.InvalidTokenError as error:
             raise UnauthorizedError(str(error).lower()) from None
         self._check_times(claims)
-        self._check_audience(claims)
+        _check_audience(claims, audience)
         return claims
 
     def _check_times(self, claims: Mapping[str, Any]) -> None:
         now = self.clock()
-        for name, holds, reason in (
-            ("exp", lambda at: now < at, "the token has expired"),
-            ("nbf", lambda at: now >= at, "the token is not valid yet"),
-            ("iat", lambda at: now >= at, "the token is issued in the future"),
-        ):
-            at = claims.get(name)
-            if at is None and name == "nbf":
-                continue
-            if not isinstance(at, int | float) or isinstance(at, bool) or not holds(at):
-                raise UnauthorizedError(reason if at is not None else f"the token has no {name}")
-
-    def _check_audience(self, claims: Mapping[str, Any]) -> None:
-        named = claims.get("aud", claims.get("client_id"))
-        audience = named if isinstance(named, list) else [named]
-        if not set(self.audience) & {entry for entry in audience if isinstance(entry, str)}:
-            raise UnauthorizedError("the token is for another audience")
+        expires, begins, issued = (_time(claims, name) for name in ("exp", "nbf", "iat"))
+        if expires is None or now >= expires:
+            raise UnauthorizedError("the token has expired" if expires is not None else "the token has no exp")
+        if begins is not None and now < begins:
+            raise UnauthorizedError("the token is not valid yet")
+        if issued is None or now < issued:
+            raise UnauthorizedError("the token has no iat, or one in the future")
 
     def jwks(self) -> dict[str, Any]:
         """The public key as a JSON Web Key Set."""
@@ -144,14 +143,10 @@ def local_key(data_dir: Path) -> rsa.RSAPrivateKey:
         except ValueError:
             key = None
         if not isinstance(key, rsa.RSAPrivateKey):
-            raise LocalStackError(
-                f"{path} holds no RSA key: remove it, and a new one is made at the next start."
-            )
+            raise LocalStackError(f"{path} holds no RSA key: remove it, and a new one is made at the next start.")
         return key
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    pem = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     # Written whole or not at all: a start that is killed leaves no half a key behind.
     draft = path.with_suffix(".new")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -161,7 +156,19 @@ def local_key(data_dir: Path) -> rsa.RSAPrivateKey:
     return key
 
 
+def _time(claims: Mapping[str, Any], name: str) -> float | None:
+    value = claims.get(name)
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise UnauthorizedError(f"{name} is no time")
+    return value
+
+
+def _check_audience(claims: Mapping[str, Any], accepted: Sequence[str]) -> None:
+    named = claims.get("aud", claims.get("client_id"))
+    audience = named if isinstance(named, list) else [named]
+    if not any(entry in accepted for entry in audience):
+        raise UnauthorizedError("the token is for another audience")
+
+
 def _base64url(number: int) -> str:
-    return (
-        base64.urlsafe_b64encode(number.to_bytes((number.bit_length() + 7) // 8, "big")).rstrip(b"=").decode()
-    )
+    return base64.urlsafe_b64encode(number.to_bytes((number.bit_length() + 7) // 8, "big")).rstrip(b"=").decode()

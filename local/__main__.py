@@ -1,0 +1,8 @@
+"""`python -m local`: the local stack."""
+
+import sys
+
+if __name__ == "__main__":  # execution environments import this module again
+    from local.run import main
+
+    sys.exit(main())

@@ -1,0 +1,117 @@
+"""The gateway: from an HTTP request to the function and back, as an API Gateway HTTP API does it."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from secrets import token_hex
+from typing import Any, Protocol
+
+import orjson
+
+from local.environments import FunctionError, PayloadTooLargeError
+from local.events import HttpRequest, HttpResponse, Invocation, WrongAnswerError, build_event, build_response
+from local.routes import Route, RouteTable
+from local.tokens import Issuer, UnauthorizedError
+
+MAX_BODY_BYTES = 10 * 1024 * 1024
+MAX_HEADER_BYTES = 10_240
+"""Request line and headers together."""
+
+
+class Function(Protocol):
+    """Something that takes events."""
+
+    async def invoke(self, event: Mapping[str, Any], request_id: str) -> Any:
+        """What the function answers to an event."""
+        ...
+
+
+class Gateway:
+    """Routes, authorises and invokes.
+
+    Args:
+        routes: from the template.
+        issuer: whose tokens the authorizers take.
+        functions: name to function.
+        report: gets one line about each failure that a caller only sees as a bare 500.
+        clock: epoch seconds.
+        new_id: makes request ids.
+    """
+
+    def __init__(
+        self,
+        routes: RouteTable,
+        issuer: Issuer,
+        functions: Mapping[str, Function],
+        *,
+        report: Callable[[str], None],
+        clock: Callable[[], float] = time.time,
+        new_id: Callable[[], str] = lambda: token_hex(8),
+    ) -> None:
+        self._routes = routes
+        self._issuer = issuer
+        self._functions = functions
+        self._report = report
+        self._clock = clock
+        self._new_id = new_id
+
+    async def answer(self, request: HttpRequest) -> HttpResponse:
+        """The answer to one request. The gateway's own refusals are `{"message": ...}`, as they are on AWS."""
+        request_id = self._new_id()
+        origin = request.header("origin")
+        cors = self._routes.cors
+        if request.method == "OPTIONS" and cors.origins and origin:
+            response = HttpResponse(204, cors.preflight(origin))
+        else:
+            response = await self._routed(request, request_id)
+        headers = [line for line in response.headers if not (cors.origins and line[0].startswith("access-control-"))]
+        if cors.origins and origin and request.method != "OPTIONS":
+            headers.extend(cors.lines(origin))
+        return HttpResponse(response.status, [*headers, ("apigw-requestid", request_id)], response.body)
+
+    async def _routed(self, request: HttpRequest, request_id: str) -> HttpResponse:
+        size = len(request.method) + len(request.path) + len(request.query)
+        if size + sum(len(name) + len(value) for name, value in request.headers) > MAX_HEADER_BYTES:
+            return refusal(431, "Request Header Fields Too Large")
+        if len(request.body) > MAX_BODY_BYTES:
+            return refusal(413, "Request Entity Too Large")
+        found = self._routes.match(request.method, request.decoded_path)
+        if found is None:
+            return refusal(404, "Not Found")
+        route, parameters = found
+        claims, scopes = None, None
+        if route.authorizer is not None:
+            try:
+                claims = self._issuer.verify(request.header("authorization"), route.authorizer.audience)
+            except UnauthorizedError as error:
+                return refusal(401, "Unauthorized", [("www-authenticate", _challenge(error.reason))])
+            scopes = _scopes(claims)
+            if route.scopes and not set(route.scopes) & set(scopes or ()):
+                return refusal(403, "Forbidden")
+        invocation = Invocation(request_id, self._clock(), route.key, parameters, claims, scopes)
+        return await self._invoked(request, route, invocation)
+
+    async def _invoked(self, request: HttpRequest, route: Route, invocation: Invocation) -> HttpResponse:
+        event = build_event(request, invocation)
+        try:
+            return build_response(await self._functions[route.function].invoke(event, invocation.request_id))
+        except PayloadTooLargeError:
+            return refusal(413, "Request Entity Too Large")
+        except (FunctionError, WrongAnswerError) as error:
+            self._report(f"{request.method} {request.path}: {error} (request {invocation.request_id})")
+            return refusal(500, "Internal Server Error")
+
+
+def refusal(status: int, message: str, headers: Sequence[tuple[str, str]] = ()) -> HttpResponse:
+    """An answer of the gateway itself."""
+    return HttpResponse(status, [("content-type", "application/json"), *headers], orjson.dumps({"message": message}))
+
+
+def _challenge(reason: str) -> str:
+    return f'Bearer scope="" error="invalid_token" error_description="{reason}"' if reason else "Bearer"
+
+
+def _scopes(claims: Mapping[str, Any]) -> list[str] | None:
+    stated = claims.get("scope", claims.get("scp"))
+    if isinstance(stated, str):
+        return stated.split()
+    return [str(entry) for entry in stated] if isinstance(stated, list) else None

@@ -1,0 +1,179 @@
+"""The gateway's routes, authorizers and CORS settings, as the template has them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from local.errors import LocalStackError
+from local.template import Resource, Templates
+
+DEFAULT_ROUTE = "$default"
+
+
+@dataclass(frozen=True, slots=True)
+class Authorizer:
+    """What a JWT authorizer accepts."""
+
+    audience: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One route. `key` is `GET /v1/users/{id}`, or `$default`; `function` is the function's name."""
+
+    key: str
+    function: str
+    authorizer: Authorizer | None = None
+    scopes: tuple[str, ...] = ()
+
+    @property
+    def method(self) -> str:
+        """HTTP method, or `ANY`."""
+        return "ANY" if self.key == DEFAULT_ROUTE else self.key.split(" ", 1)[0]
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        """The path's segments."""
+        path = "/{proxy+}" if self.key == DEFAULT_ROUTE else self.key.split(" ", 1)[1]
+        return tuple(path.strip("/").split("/"))
+
+    @property
+    def rank(self) -> tuple[bool, bool, tuple[bool, ...], bool]:
+        """Smaller is more specific: whole paths, then greedy ones, then `$default`; a method before `ANY`."""
+        variables = tuple(segment.startswith("{") for segment in self.segments)
+        return self.key == DEFAULT_ROUTE, self.segments[-1].endswith("+}"), variables, self.method == "ANY"
+
+    def match(self, method: str, path: str) -> dict[str, str] | None:
+        """The path parameters if the route takes this request, else None."""
+        if self.method not in ("ANY", method):
+            return None
+        given = path.strip("/").split("/")
+        parameters: dict[str, str] = {}
+        for position, segment in enumerate(self.segments):
+            if segment.endswith("+}") and position < len(given):
+                parameters[segment[1:-2]] = "/".join(given[position:])
+                return {} if self.key == DEFAULT_ROUTE else parameters
+            if position >= len(given):
+                return None
+            if segment.startswith("{") and given[position]:
+                parameters[segment[1:-1]] = given[position]
+            elif segment != given[position]:
+                return None
+        return parameters if len(given) == len(self.segments) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Cors:
+    """The gateway's own answers to browsers of other origins; none by default."""
+
+    origins: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+    headers: tuple[str, ...] = ()
+    exposed: tuple[str, ...] = ()
+    max_age_seconds: int = 0
+    credentials: bool = False
+
+    def lines(self, origin: str) -> list[tuple[str, str]]:
+        """The headers for an answer to this origin; none where it is not allowed."""
+        if origin not in self.origins and "*" not in self.origins:
+            return []
+        lines = [("access-control-allow-origin", "*" if "*" in self.origins else origin), ("vary", "origin")]
+        if self.credentials:
+            lines.append(("access-control-allow-credentials", "true"))
+        if self.exposed:
+            lines.append(("access-control-expose-headers", ",".join(self.exposed)))
+        return lines
+
+    def preflight(self, origin: str) -> list[tuple[str, str]]:
+        """The headers for the answer to a preflight request of this origin."""
+        lines = self.lines(origin)
+        if lines:
+            lines.append(("access-control-allow-methods", ",".join(self.methods)))
+            lines.append(("access-control-allow-headers", ",".join(self.headers)))
+            lines.append(("access-control-max-age", str(self.max_age_seconds)))
+        return lines
+
+
+@dataclass(frozen=True, slots=True)
+class RouteTable:
+    """All routes of the gateway, most specific first, and its CORS settings."""
+
+    routes: Sequence[Route]
+    cors: Cors = field(default_factory=Cors)
+
+    def match(self, method: str, path: str) -> tuple[Route, dict[str, str]] | None:
+        """The most specific route for a request, with its path parameters; None is the gateway's 404."""
+        for route in self.routes:
+            parameters = route.match(method, path)
+            if parameters is not None:
+                return route, parameters
+        return None
+
+    @property
+    def audience(self) -> tuple[str, ...]:
+        """Every audience that an authorizer accepts."""
+        return tuple(
+            dict.fromkeys(name for route in self.routes if route.authorizer for name in route.authorizer.audience)
+        )
+
+
+def route_table(templates: Templates) -> RouteTable:
+    """The routes of the template's HTTP APIs.
+
+    Raises:
+        LocalStackError: there is no route, or one that the local gateway cannot stand in for.
+    """
+    routes = [_route(templates, resource) for resource in templates.of_type("AWS::ApiGatewayV2::Route")]
+    if not routes:
+        raise LocalStackError("The template has no AWS::ApiGatewayV2::Route: there is nothing to serve.")
+    return RouteTable(sorted(routes, key=lambda route: route.rank), _cors(templates))
+
+
+def _route(templates: Templates, resource: Resource) -> Route:
+    properties = resource.properties
+    key = templates.resolve(resource.stack, properties["RouteKey"])
+    kind = properties.get("AuthorizationType", "NONE")
+    authorizer = None
+    if kind == "JWT":
+        at = templates.at(resource.stack, properties["AuthorizerId"])
+        if at is None:
+            raise LocalStackError(f"Route {key} names an authorizer that the template does not have.")
+        jwt = templates.resolve(at.stack, at.properties["JwtConfiguration"])
+        authorizer = Authorizer(tuple(jwt["Audience"]))
+    elif kind != "NONE":
+        raise LocalStackError(f"Route {key} has authorization {kind}, which the local gateway does not know.")
+    return Route(key, _function(templates, resource, key), authorizer, tuple(properties.get("AuthorizationScopes", ())))
+
+
+def _function(templates: Templates, route: Resource, key: str) -> str:
+    for part in _parts(route.properties.get("Target")):
+        integration = templates.at(route.stack, part)
+        if integration is None or integration.type != "AWS::ApiGatewayV2::Integration":
+            continue
+        for uri_part in _parts(integration.properties.get("IntegrationUri")):
+            function = templates.at(integration.stack, uri_part)
+            if function is not None and function.type == "AWS::Lambda::Function":
+                return function.name
+    raise LocalStackError(f"Route {key} does not lead to a function of the template.")
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    """The pieces that a value is joined from; an alias or a version is followed to nothing here."""
+    if isinstance(value, Mapping) and "Fn::Join" in value:
+        return list(value["Fn::Join"][1])
+    return [value]
+
+
+def _cors(templates: Templates) -> Cors:
+    for api in templates.of_type("AWS::ApiGatewayV2::Api"):
+        declared = templates.resolve(api.stack, api.properties.get("CorsConfiguration") or {})
+        if declared:
+            return Cors(
+                origins=tuple(declared.get("AllowOrigins", ())),
+                methods=tuple(declared.get("AllowMethods", ())),
+                headers=tuple(declared.get("AllowHeaders", ())),
+                exposed=tuple(declared.get("ExposeHeaders", ())),
+                max_age_seconds=int(declared.get("MaxAge", 0)),
+                credentials=bool(declared.get("AllowCredentials", False)),
+            )
+    return Cors()

@@ -1,0 +1,186 @@
+"""The local stack put together: engine, tables, functions, gateway, HTTP."""
+
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+
+from local.engine import Engine, running_engine
+from local.environments import Environments
+from local.errors import LocalStackError
+from local.functions import cursor_key, function_specs
+from local.gateway import Gateway
+from local.routes import RouteTable, route_table
+from local.server import build_app
+from local.settings import Settings
+from local.tables import engine_client, ensure_tables, table_plans
+from local.template import Templates, synthesised
+from local.tokens import Issuer, local_key
+
+FUNCTION_LOG = "api.log"
+BACKLOG = 2048
+GRACE_SECONDS = 10
+
+
+def main(environ: Mapping[str, str] = os.environ) -> int:
+    """Serve until Ctrl-C or SIGTERM.
+
+    Returns:
+        The exit status: 0 after an orderly stop, 1 after one line on stderr that says what is wrong.
+    """
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        with ExitStack() as stack:
+            return _serve(Settings.from_env(environ), stack)
+    except LocalStackError as error:
+        sys.stderr.write(f"dynashard: {error}\n")
+        return 1
+    except KeyboardInterrupt:
+        sys.stderr.write("\nStopped.\n")
+        return 0
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _serve(settings: Settings, stack: ExitStack) -> int:
+    _prepare(settings.data_dir)
+    listener = stack.enter_context(_listener(settings.port))
+    port = int(listener.getsockname()[1])
+    engine = stack.enter_context(running_engine(settings))
+    templates = synthesised(settings.data_dir / "template")
+    routes = route_table(templates)
+    ensure_tables(engine_client(engine.endpoint), table_plans(templates), data=str(settings.data_dir))
+    functions = _functions(settings, templates, routes, engine, stack)
+    audience = routes.audience
+    issuer = Issuer(
+        local_key(settings.data_dir), f"http://127.0.0.1:{port}/local", audience[0] if audience else "local"
+    )
+    gateway = Gateway(routes, issuer, functions, report=_report)
+    app = build_app(
+        gateway,
+        issuer,
+        tenant_claim=_tenant_claim(templates),
+        ready=lambda: _say(banner(port, engine, settings)),
+    )
+    config = uvicorn.Config(
+        app, log_level="info", server_header=False, date_header=True, timeout_graceful_shutdown=GRACE_SECONDS
+    )
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    server = uvicorn.Server(config)
+    crashes = _stop_with(engine, server)
+    server.run(sockets=[listener])
+    if crashes:
+        raise LocalStackError(crashes[0])
+    return 0
+
+
+def _prepare(data_dir: Path) -> None:
+    try:
+        data_dir.mkdir(parents=True, exist_ok=True)
+        probe = data_dir / ".writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise LocalStackError(f"DATA_DIR={data_dir} cannot be written ({error.strerror}): set another.") from None
+    _raise_file_limit()
+
+
+def _raise_file_limit() -> None:
+    """A socket a request: the usual limit of 256 (macOS) or 1,024 files ends too early."""
+    if sys.platform == "win32":
+        return
+    import resource  # noqa: PLC0415 - does not exist on Windows
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 8192 if hard == resource.RLIM_INFINITY else min(8192, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _listener(port: int) -> socket.socket:
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise LocalStackError(
+            f"Port {port} cannot be used for the API ({error.strerror}): free it, or set PORT."
+        ) from None
+    return listener
+
+
+def _functions(
+    settings: Settings, templates: Templates, routes: RouteTable, engine: Engine, stack: ExitStack
+) -> dict[str, Environments]:
+    log = settings.data_dir / FUNCTION_LOG
+    specs = function_specs(
+        templates,
+        {route.function for route in routes.routes},
+        settings=settings,
+        endpoint=engine.endpoint,
+        cursor_key=cursor_key(settings.data_dir),
+    )
+    functions = {}
+    for spec in specs:
+        environments = Environments(spec, limit=settings.local_workers, log=log)
+        stack.callback(environments.close)
+        environments.warm()
+        functions[spec.name] = environments
+    return functions
+
+
+def _tenant_claim(templates: Templates) -> str:
+    for resource in templates.of_type("AWS::Lambda::Function"):
+        variables = resource.properties.get("Environment", {}).get("Variables", {})
+        if isinstance(variables.get("TENANT_CLAIM"), str):
+            return str(variables["TENANT_CLAIM"])
+    return "tenant_id"
+
+
+def _stop_with(engine: Engine, server: uvicorn.Server) -> list[str]:
+    crashes: list[str] = []
+
+    def crashed(message: str) -> None:
+        if not server.should_exit:
+            crashes.append(message)
+            server.should_exit = True
+
+    engine.on_exit(crashed)
+    return crashes
+
+
+def banner(port: int, engine: Engine, settings: Settings) -> str:
+    """What a person reads when the stack is ready: where it is, and the first three things to try."""
+    url = f"http://127.0.0.1:{port}"
+    return f"""
+Dynashard is ready on {url}    (Ctrl-C stops it)
+  data      {settings.data_dir}, engine at {engine.endpoint}
+  log       {settings.data_dir / FUNCTION_LOG}
+
+Try:
+  TOKEN=$(curl -s {url}/local/tokens -d '{{"tenant_id": "abc"}}' | sed 's/.*"token":"\\([^"]*\\)".*/\\1/')
+  curl {url}/v1/users -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \\
+       -d '{{"email": "ada@example.com", "display_name": "Ada Lovelace"}}'
+  curl {url}/v1/users -H "Authorization: Bearer $TOKEN"
+"""
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def _report(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()

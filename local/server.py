@@ -1,0 +1,125 @@
+"""HTTP on 127.0.0.1: the gateway, and the local token issuer beside it."""
+
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from local.events import HttpRequest, HttpResponse
+from local.gateway import MAX_BODY_BYTES, Gateway
+from local.tokens import LIFETIME_SECONDS, Issuer
+
+
+class TokenRequest(BaseModel):
+    """Body of `POST /local/tokens`. `claims` may set or replace any claim."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    tenant_id: str = Field(min_length=1)
+    subject: str = Field(default="local", min_length=1)
+    claims: dict[str, Any] = Field(default_factory=dict)
+    expires_in: int = Field(default=LIFETIME_SECONDS, ge=1, le=7 * 24 * 3600)
+
+
+def build_app(gateway: Gateway, issuer: Issuer, *, tenant_claim: str, ready: Callable[[], None]) -> Starlette:
+    """The ASGI application.
+
+    Args:
+        gateway: answers everything outside `/local/`.
+        issuer: issues tokens under `/local/`, and publishes its key.
+        tenant_claim: the claim that carries the tenant.
+        ready: called once, when requests are being taken.
+    """
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        ready()
+        yield
+
+    async def tokens(request: Request) -> Response:
+        try:
+            wanted = TokenRequest.model_validate_json(await request.body())
+        except ValidationError as error:
+            problems = [
+                {"field": ".".join(map(str, problem["loc"])), "message": problem["msg"]}
+                for problem in error.errors(include_url=False)
+            ]
+            return _json({"message": 'Send {"tenant_id": "..."}.', "errors": problems}, status=422)
+        claims = {tenant_claim: wanted.tenant_id} | wanted.claims
+        token = issuer.issue(claims, subject=wanted.subject, lifetime_seconds=wanted.expires_in)
+        return _json({"token": token, "token_type": "Bearer", "expires_in": wanted.expires_in})
+
+    async def discovery(_: Request) -> Response:
+        return _json(issuer.discovery())
+
+    async def jwks(_: Request) -> Response:
+        return _json(issuer.jwks())
+
+    return Starlette(
+        routes=[
+            Route("/local/tokens", tokens, methods=["POST"]),
+            Route("/local/.well-known/openid-configuration", discovery),
+            Route("/local/.well-known/jwks.json", jwks),
+            Route("/{path:path}", _Endpoint(gateway)),
+        ],
+        # A page on the internet may resolve its own name to 127.0.0.1; its requests carry that name.
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])],
+        lifespan=lifespan,
+    )
+
+
+class _Endpoint:
+    """The gateway as an ASGI application, which takes every method."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            request = await _read(Request(scope, receive))
+        except ClientDisconnect:
+            return
+        await _written(await self._gateway.answer(request))(scope, receive, send)
+
+
+async def _read(request: Request) -> HttpRequest:
+    body = bytearray()
+    async for chunk in request.stream():
+        # What is over the limit is refused by the gateway; it is read, so that the client gets to see the refusal,
+        # but not kept.
+        if len(body) <= MAX_BODY_BYTES:
+            body += chunk
+    scope = request.scope
+    return HttpRequest(
+        method=request.method,
+        path=scope["raw_path"].decode("latin-1"),
+        query=scope["query_string"].decode("latin-1"),
+        headers=[(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw],
+        body=bytes(body),
+        source_ip=request.client.host if request.client else "127.0.0.1",
+        protocol=f"HTTP/{scope['http_version']}",
+    )
+
+
+def _written(response: HttpResponse) -> Response:
+    written = Response(response.body, status_code=response.status)
+    length = [line for line in written.raw_headers if line[0] == b"content-length"]
+    written.raw_headers = length + [
+        (name.encode("latin-1", "replace"), value.encode("latin-1", "replace"))
+        for name, value in response.headers
+        if name != "content-length"
+    ]
+    return written
+
+
+def _json(value: Any, *, status: int = 200) -> Response:
+    return Response(orjson.dumps(value), status_code=status, media_type="application/json")
