@@ -1,0 +1,28 @@
+"""Declarations: from a pydantic class with a key and shards to a compiled entity."""
+
+from pydantic import BaseModel
+
+from dynashard.codec import register_encoder
+from dynashard.entity.declaration import Index, Key, Shards, created_at, new_id, updated_at
+from dynashard.entity.definition import EntityDefinition, IndexDefinition, ItemKey
+from dynashard.entity.model import Entity, definition
+from dynashard.entity.registry import REGISTRY, Registry
+
+# A model inside an item is stored as a map of its fields.
+register_encoder(BaseModel, lambda model: model.__dict__)
+
+__all__ = [
+    "REGISTRY",
+    "Entity",
+    "EntityDefinition",
+    "Index",
+    "IndexDefinition",
+    "ItemKey",
+    "Key",
+    "Registry",
+    "Shards",
+    "created_at",
+    "definition",
+    "new_id",
+    "updated_at",
+]

@@ -1,0 +1,114 @@
+"""Checks of a declaration against the fields of its class."""
+
+import re
+from datetime import date, datetime
+from enum import Enum
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union, get_args, get_origin
+from uuid import UUID
+
+from dynashard.entity.declaration import WrongDeclarationError, stamp_created, stamp_updated
+from dynashard.keys import KeyTemplate, TemplateError, TemplateField, parse
+from dynashard.schema import SYSTEM_ATTRIBUTES
+
+if TYPE_CHECKING:
+    from dynashard.entity.model import Entity
+
+_KEY_TYPES: Final = (str, int, UUID, date, Enum)
+_NUMBER_SPEC: Final = re.compile(r"0?\d*[dxXob]")
+
+
+def plain_types(annotation: Any) -> frozenset[type]:
+    """The classes an annotation allows, None included as NoneType; empty if it is not made of classes."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return plain_types(get_args(annotation)[0])
+    if origin in (Union, UnionType):
+        members = [plain_types(member) for member in get_args(annotation)]
+        return frozenset().union(*members) if all(members) else frozenset()
+    if origin is Literal:
+        return frozenset(type(value) for value in get_args(annotation))
+    if annotation is None:
+        return frozenset({NoneType})
+    if supertype := getattr(annotation, "__supertype__", None):
+        return plain_types(supertype)
+    return frozenset({annotation}) if isinstance(annotation, type) else frozenset()
+
+
+def check_fields(model: "type[Entity]", expires: str | None) -> None:
+    """Refuse fields that collide with system attributes, and wrong expiry or stamp fields.
+
+    Raises:
+        WrongDeclarationError: with the reason.
+    """
+    fields = model.model_fields
+    for name, field in fields.items():
+        if name in SYSTEM_ATTRIBUTES:
+            raise WrongDeclarationError(f"field {name} has the name of a system attribute")
+        if field.default_factory in (stamp_created, stamp_updated) and plain_types(field.annotation) != {datetime}:
+            raise WrongDeclarationError(f"field {name} is a stamp: declare it as a datetime")
+        if field.alias or field.validation_alias or field.serialization_alias:
+            raise WrongDeclarationError(f"field {name} has an alias: stored attributes are named like their fields")
+    if expires is None:
+        return
+    if expires not in fields:
+        raise WrongDeclarationError(f"expires names {expires}, which is no field")
+    if plain_types(fields[expires].annotation) != {datetime, NoneType} or fields[expires].default is not None:
+        raise WrongDeclarationError(f"expires names {expires}: declare it as `datetime | None = None`")
+
+
+def check_template(
+    model: "type[Entity]",
+    what: str,
+    text: str,
+    *,
+    reserved: frozenset[str] = frozenset(),
+    optional: bool = False,
+) -> KeyTemplate:
+    """Parse a template and check it against the fields it names.
+
+    Args:
+        model: the entity's class.
+        what: what the template is, for messages.
+        text: the template.
+        reserved: characters that no value may contain, because they divide the key around the template.
+        optional: fields may be None (an index leaves such items out).
+
+    Raises:
+        WrongDeclarationError: with the reason.
+    """
+    fields = model.model_fields
+    kinds = {name: plain_types(field.annotation) for name, field in fields.items()}
+    try:
+        template = parse(
+            text,
+            reserved=reserved,
+            numeric=lambda name: kinds.get(name, frozenset()) - {NoneType} == {int},
+        )
+    except TemplateError as error:
+        raise WrongDeclarationError(f"{what}: {error}") from error
+    for part in template.parts:
+        if isinstance(part, TemplateField):
+            if part.name not in fields:
+                raise WrongDeclarationError(f"{what} template {text!r} names {part.name}, which is no field")
+            _check_kinds(what, part, kinds[part.name], optional=optional)
+    return template
+
+
+def _check_kinds(what: str, part: TemplateField, kinds: frozenset[type], *, optional: bool) -> None:
+    if NoneType in kinds and not optional:
+        raise WrongDeclarationError(f"{what} names {part.name}, which may be None: a key needs it")
+    present = kinds - {NoneType}
+    if not present or not all(issubclass(kind, _KEY_TYPES) and kind is not bool for kind in present):
+        raise WrongDeclarationError(f"{what} names {part.name}: keys are made of text, int, UUID, date, datetime, enum")
+    if part.spec and not all(_spec_fits(part.spec, kind) for kind in present):
+        raise WrongDeclarationError(
+            f"{what}: the format {part.spec!r} of {part.name} is not one for keys: use 012d for numbers, "
+            "%Y-%m-%d and the like for dates, none for text"
+        )
+
+
+def _spec_fits(spec: str, kind: type) -> bool:
+    if issubclass(kind, date):
+        return "%" in spec
+    return issubclass(kind, int) and not issubclass(kind, Enum) and bool(_NUMBER_SPEC.fullmatch(spec))

@@ -1,0 +1,143 @@
+"""What an entity's declaration is made of: `Key`, `Shards`, `Index`, and the fields the layer fills in."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
+
+from ksuid import Ksuid
+from pydantic import Field
+
+from dynashard.placement import CALCULATED, PLACEMENTS, Placement, is_power_of_two
+from dynashard.schema import INDEX_SLOTS, MAX_SHARDS
+
+DEFAULT_SEPARATOR: Final = ":"
+
+
+class WrongDeclarationError(ValueError):
+    """A part of a declaration that cannot be; becomes a `DeclarationError` with the entity's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Where an entity's items live.
+
+    Attributes:
+        partition: template of the logical partition, such as `{tenant_id}`. Its values may not be empty or
+            contain `:`.
+        sort: template of the sort key, such as `{id}`; None for one item a partition (never sharded).
+        prefix: first part of the partition key; the entity's name if None. Entities with one prefix share their
+            logical partitions.
+        separator: what joins prefix, partition and shard. Another one than `:` is for adopting published keys
+            such as `path_6`: the prefix must then be empty.
+    """
+
+    partition: str
+    sort: str | None = None
+    prefix: str | None = None
+    separator: str = DEFAULT_SEPARATOR
+
+
+@dataclass(frozen=True, slots=True)
+class Shards:
+    """How many stored partition keys a logical partition is spread over.
+
+    Attributes:
+        count: a power of two from 1 to 1024; any count up to 1024 with the modulo placement.
+        placement: `calculated` (xxh64, counts can change) or `modulo` (md5, as AWS published it).
+    """
+
+    count: int
+    placement: str = CALCULATED.name
+
+    def __post_init__(self) -> None:
+        if self.placement not in PLACEMENTS:
+            raise WrongDeclarationError(f"placement {self.placement!r}: use one of {', '.join(sorted(PLACEMENTS))}")
+        if not isinstance(self.count, int) or isinstance(self.count, bool) or not 1 <= self.count <= MAX_SHARDS:
+            raise WrongDeclarationError(f"{self.count!r} shards: the count is a number from 1 to {MAX_SHARDS}")
+        if self.rule.powers_of_two and not is_power_of_two(self.count):
+            raise WrongDeclarationError(f"{self.count} shards: the count must be a power of two, such as 16")
+
+    @property
+    def rule(self) -> Placement:
+        """The placement itself."""
+        return PLACEMENTS[self.placement]
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """Another order in which to list an entity's items: one of the table's global secondary indexes.
+
+    An item stands in the index if all fields of both templates are set (not None).
+
+    Attributes:
+        slot: `GSI1`, `GSI2` or `GSI3`.
+        name: what callers ask for, such as `by_email`.
+        partition: template of the index's logical partition.
+        sort: template of its sort key. Entries may have equal keys.
+        shards: the index's own count; None for an unsharded index.
+        shard_by: `item_key` spreads entries by the hash of the item's key, so that entries with equal index keys
+            still spread; `index_key` hashes the index's own keys (the published generator's rule).
+        prefix: first part of the index partition key; the table key's prefix if None.
+    """
+
+    slot: str
+    name: str
+    partition: str
+    sort: str
+    shards: Shards | None = None
+    shard_by: Literal["item_key", "index_key"] = "item_key"
+    prefix: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.slot not in INDEX_SLOTS:
+            raise WrongDeclarationError(f"index {self.name}: slot {self.slot!r} is not one of {', '.join(INDEX_SLOTS)}")
+        if not self.name.isidentifier():
+            raise WrongDeclarationError(f"index name {self.name!r} is not an identifier")
+        if self.shard_by not in ("item_key", "index_key"):
+            raise WrongDeclarationError(f"index {self.name}: shard_by is 'item_key' or 'index_key'")
+
+
+def _fresh_id() -> str:
+    return str(Ksuid())
+
+
+def new_id() -> Any:
+    """A field that fills itself with a KSUID: 27 characters, ordered by time to the second.
+
+    Declare it as `id: str = new_id()`.
+    """
+    return Field(default_factory=_fresh_id, min_length=1)
+
+
+def stamp_created() -> datetime:
+    """Default of a creation stamp until the repository sets it."""
+    return datetime.now(UTC)
+
+
+def stamp_updated() -> datetime:
+    """Default of a change stamp until the repository sets it."""
+    return datetime.now(UTC)
+
+
+_READ_ONLY: Final = {"readOnly": True}
+
+
+def created_at() -> Any:
+    """A field the repository stamps when the item is created.
+
+    Declare it as `created_at: datetime = created_at()`. Replacing the item keeps the stamp, at the price of reading
+    the item first where the caller has not.
+    """
+    return Field(default_factory=stamp_created, json_schema_extra=dict(_READ_ONLY))
+
+
+def updated_at() -> Any:
+    """A field the repository stamps at every write.
+
+    Declare it as `updated_at: datetime = updated_at()`.
+    """
+    return Field(default_factory=stamp_updated, json_schema_extra=dict(_READ_ONLY))
+
+
+Indexes = Sequence[Index]

@@ -1,0 +1,293 @@
+"""A declaration, checked and compiled: from an item's fields to its keys and stored attributes, and back."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
+
+from pydantic import ValidationError
+
+from dynashard.codec import decode_item, encode_value
+from dynashard.entity.checks import check_fields, check_template
+from dynashard.entity.declaration import (
+    DEFAULT_SEPARATOR,
+    Index,
+    Key,
+    Shards,
+    WrongDeclarationError,
+    stamp_created,
+    stamp_updated,
+)
+from dynashard.errors import InvalidKeyError, InvalidValueError, UndecodableItemError
+from dynashard.keys import KeyTemplate, utf8
+from dynashard.schema import EXPIRES_AT, MAX_PARTITION_KEY_BYTES, MAX_SORT_KEY_BYTES, PK, REV, SK, TYPE
+
+if TYPE_CHECKING:
+    from dynashard.entity.model import Entity
+
+T = TypeVar("T", bound="Entity")
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/#-]*")
+_SHARD_SUFFIX_BYTES: Final = len(":1024")
+_PARTITION_RESERVED: Final = frozenset(DEFAULT_SEPARATOR)
+_UNSAFE_SEPARATORS: Final = frozenset("0123456789")
+
+
+@dataclass(frozen=True, slots=True)
+class ItemKey:
+    """Where an item lives, whatever the shard count.
+
+    Attributes:
+        partition: its logical partition, prefix included: `user.v1.User:abc`.
+        sort: its sort key.
+    """
+
+    partition: str
+    sort: str
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDefinition:
+    """A compiled `Index`; `prefix` and `separator` are resolved."""
+
+    name: str
+    slot: str
+    partition: KeyTemplate
+    sort: KeyTemplate
+    shards: Shards | None
+    by_item_key: bool
+    prefix: str
+    separator: str
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The fields its keys are made of."""
+        return frozenset(self.partition.fields + self.sort.fields)
+
+    def logical_partition(self, values: Mapping[str, Any]) -> str:
+        """The index's logical partition for these fields.
+
+        Raises:
+            InvalidKeyError: a field is missing or cannot stand in a key.
+        """
+        return _logical(self.prefix, self.separator, self.partition, values)
+
+    def entry(self, values: Mapping[str, Any]) -> ItemKey | None:
+        """The item's key in this index; None if a field of it is not set, so that the item is left out."""
+        if any(values.get(name) is None for name in self.fields):
+            return None
+        sort = self.sort.render(values)
+        utf8(sort, what=f"{self.name} sort", limit=MAX_SORT_KEY_BYTES)
+        return ItemKey(self.logical_partition(values), sort)
+
+
+class EntityDefinition(Generic[T]):
+    """A compiled entity.
+
+    Attributes:
+        name: the entity's name.
+        model: its class.
+        prefix, separator: what its stored partition keys are joined from.
+        shards: the declared shards; None for the unsharded layout.
+        partition, sort: the templates of its key.
+        indexes: its indexes by name.
+        expires: the field that holds the time of expiry, if any.
+        created_fields, updated_fields: what the repository stamps.
+    """
+
+    def __init__(self, model: type[T], name: str, key: Key, shards: Shards | None, expires: str | None) -> None:
+        self.name = name
+        self.model = model
+        self.prefix = name if key.prefix is None else key.prefix
+        self.separator = key.separator
+        self.shards = shards
+        self.expires = expires
+        self.partition = check_template(model, "partition", key.partition, reserved=_PARTITION_RESERVED)
+        self.sort = check_template(model, "sort", name if key.sort is None else key.sort)
+        self.indexes: dict[str, IndexDefinition] = {}
+        fields = model.model_fields
+        self.created_fields = frozenset(n for n, f in fields.items() if f.default_factory is stamp_created)
+        self.updated_fields = frozenset(n for n, f in fields.items() if f.default_factory is stamp_updated)
+        self._optional = frozenset(n for n, f in fields.items() if f.default is None)
+        self._stored = frozenset(fields) - {expires}
+        self._validate = model.__pydantic_validator__.validate_python
+
+    @classmethod
+    def compile(
+        cls,
+        model: type[T],
+        *,
+        name: str,
+        key: Key,
+        shards: Shards | None,
+        indexes: tuple[Index, ...],
+        expires: str | None,
+    ) -> Self:
+        """Check a declaration and compile it.
+
+        Raises:
+            WrongDeclarationError: with the reason.
+        """
+        _check_names(name, key, shards)
+        check_fields(model, expires)
+        if shards is not None and key.sort is None:
+            raise WrongDeclarationError("is sharded but its key has no sort part: nothing would spread its items")
+        definition = cls(model, name, key, shards, expires)
+        if shards is not None and not definition.sort.fields:
+            raise WrongDeclarationError("is sharded but its sort key is constant: nothing would spread its items")
+        for index in indexes:
+            definition._add_index(index)
+        return definition
+
+    def _add_index(self, index: Index) -> None:
+        if index.name in self.indexes:
+            raise WrongDeclarationError(f"has two indexes named {index.name}")
+        for other in self.indexes.values():
+            if other.slot == index.slot:
+                raise WrongDeclarationError(f"uses {index.slot} twice: for {other.name} and for {index.name}")
+        if index.shards is not None and not index.shards.rule.powers_of_two:
+            raise WrongDeclarationError(f"index {index.name}: indexes use the calculated placement")
+        prefix = index.prefix if index.prefix is not None else self.prefix or self.name
+        if not _NAME.fullmatch(prefix):
+            raise WrongDeclarationError(f"index {index.name}: prefix {prefix!r} may hold letters, digits and ._/#-")
+        self.indexes[index.name] = IndexDefinition(
+            name=index.name,
+            slot=index.slot,
+            partition=check_template(
+                self.model,
+                f"{index.name} partition",
+                index.partition,
+                reserved=_PARTITION_RESERVED,
+                optional=True,
+            ),
+            sort=check_template(self.model, f"{index.name} sort", index.sort, optional=True),
+            shards=index.shards,
+            by_item_key=index.shard_by == "item_key",
+            prefix=prefix,
+            separator=DEFAULT_SEPARATOR,
+        )
+
+    @property
+    def partition_fields(self) -> tuple[str, ...]:
+        """Fields of the partition template, in order."""
+        return self.partition.fields
+
+    @property
+    def sort_fields(self) -> tuple[str, ...]:
+        """Fields of the sort template, in order."""
+        return self.sort.fields
+
+    @property
+    def key_fields(self) -> tuple[str, ...]:
+        """Fields that identify an item, in order."""
+        return tuple(dict.fromkeys(self.partition.fields + self.sort.fields))
+
+    @property
+    def server_fields(self) -> frozenset[str]:
+        """Fields the repository fills in, whatever a caller says."""
+        return self.created_fields | self.updated_fields
+
+    def reserve(self, characters: frozenset[str]) -> None:
+        """Refuse these characters in sort key fields from now on: entities that share partitions need them."""
+        self.sort = replace(self.sort, reserved=characters)
+
+    def logical_partition(self, values: Mapping[str, Any]) -> str:
+        """The logical partition for these fields, such as `user.v1.User:abc`.
+
+        Raises:
+            InvalidKeyError: a field is missing or cannot stand in a key.
+        """
+        return _logical(self.prefix, self.separator, self.partition, values)
+
+    def key_of(self, values: "Mapping[str, Any] | Entity") -> ItemKey:
+        """The key of an item, from the item itself or from a mapping of its key fields.
+
+        Raises:
+            InvalidKeyError: a field is missing, unknown, or cannot stand in a key.
+        """
+        if isinstance(values, Mapping):
+            unknown = [name for name in values if name not in self.partition.fields and name not in self.sort.fields]
+            if unknown:
+                raise InvalidKeyError(
+                    f"{unknown[0]} is not part of the key of {self.name}, which is {', '.join(self.key_fields)}",
+                    field=str(unknown[0]),
+                )
+        else:
+            values = values.__dict__
+        sort = self.sort.render(values)
+        utf8(sort, what="sort", limit=MAX_SORT_KEY_BYTES)
+        return ItemKey(self.logical_partition(values), sort)
+
+    def encode(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The stored attributes of an item's fields, system attributes but `ExpiresAt` left out.
+
+        A field that is None is left out if None is its default.
+
+        Raises:
+            InvalidValueError: a value that DynamoDB cannot store exactly.
+        """
+        wire: dict[str, Any] = {}
+        for name, value in values.items():
+            if value is None and name in self._optional:
+                continue
+            if name == self.expires:
+                wire[EXPIRES_AT] = _epoch(name, value)
+            else:
+                wire[name] = encode_value(value, path=name)
+        return wire
+
+    def decode(self, wire: Mapping[str, Any]) -> T:
+        """The item from its stored attributes; attributes that are no fields are ignored.
+
+        Raises:
+            UndecodableItemError: they do not fit the declaration.
+        """
+        stored = self._stored
+        values = decode_item({name: attribute for name, attribute in wire.items() if name in stored})
+        if self.expires is not None and EXPIRES_AT in wire:
+            values[self.expires] = datetime.fromtimestamp(int(wire[EXPIRES_AT]["N"]), UTC)
+        try:
+            item: T = self._validate(values)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise UndecodableItemError(
+                f"{self.name} at {wire.get(PK)} {wire.get(SK)}: {where}: {first['msg']}. "
+                "Give new fields a default, or migrate the stored items"
+            ) from error
+        return self.settled(item, wire[REV]["S"] if REV in wire else None)
+
+    def settled(self, item: T, revision: str | None) -> T:
+        """The same item, told the revision at which it is stored."""
+        item._revision = revision  # noqa: SLF001 - the one place that tells
+        return item
+
+    def owns(self, wire: Mapping[str, Any]) -> bool:
+        """Whether a stored item is one of this entity. Adopted data may have no `Type` yet."""
+        return TYPE not in wire or wire[TYPE]["S"] == self.name
+
+
+def _epoch(name: str, value: datetime) -> dict[str, str]:
+    if value.tzinfo is None:
+        raise InvalidValueError(f"{name}: the time needs a zone", field=name)
+    return {"N": str(int(value.timestamp()))}
+
+
+def _logical(prefix: str, separator: str, template: KeyTemplate, values: Mapping[str, Any]) -> str:
+    text = template.render(values)
+    joined = f"{prefix}{separator}{text}" if prefix else text
+    utf8(joined, what="partition", limit=MAX_PARTITION_KEY_BYTES - _SHARD_SUFFIX_BYTES)
+    return joined
+
+
+def _check_names(name: str, key: Key, shards: Shards | None) -> None:
+    if not _NAME.fullmatch(name):
+        raise WrongDeclarationError("an entity's name is made of letters, digits and ._/#-, such as user.v1.User")
+    if key.separator != DEFAULT_SEPARATOR:
+        if len(key.separator) != 1 or key.separator in _UNSAFE_SEPARATORS:
+            raise WrongDeclarationError(f"separator {key.separator!r}: use one character that is no digit")
+        if key.prefix != "" or shards is None:
+            raise WrongDeclarationError("a separator of its own needs an empty prefix and shards")
+    elif key.prefix is not None and not _NAME.fullmatch(key.prefix):
+        raise WrongDeclarationError(f"prefix {key.prefix!r} may hold letters, digits and ._/#-")

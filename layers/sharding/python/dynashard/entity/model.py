@@ -1,0 +1,103 @@
+"""`Entity`: the class that declarations derive from."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, TypeVar
+
+from pydantic import BaseModel, ConfigDict, PrivateAttr
+
+from dynashard.entity.declaration import Index, Key, Shards, WrongDeclarationError
+from dynashard.entity.definition import EntityDefinition
+from dynashard.entity.registry import REGISTRY, Registry
+from dynashard.errors import DeclarationError
+
+_DEFINITION = "__dynashard_definition__"
+
+
+class Entity(BaseModel):
+    """A kind of record: derive from it, with the declaration as class arguments.
+
+        class User(Entity, name="user.v1.User",
+                   key=Key(partition="{tenant_id}", sort="{id}"), shards=Shards(16)):
+            tenant_id: str
+            id: str = new_id()
+
+    Class arguments:
+        name: the entity's name, unique in its registry; first part of its keys unless `key.prefix` is set.
+        key: where its items live.
+        shards: over how many shards a logical partition is spread; unsharded if left out.
+        indexes: other orders in which to list the items, at most one a slot.
+        expires: the `datetime | None` field that says when an item expires (kept to the second).
+        registry: where names and shared partitions are checked; one for the process unless tests say otherwise.
+
+    A derived class without these is an ordinary base class.
+
+    Raises:
+        DeclarationError: while the class is created, with the entity's name and the reason.
+    """
+
+    model_config = ConfigDict(extra="forbid", validate_assignment=True, allow_inf_nan=False)
+
+    _revision: str | None = PrivateAttr(default=None)
+
+    __dynashard_definition__: ClassVar[EntityDefinition[Any] | None] = None
+
+    @property
+    def revision(self) -> str | None:
+        """Id of the write that made the stored item what it is; None for an item that was never stored."""
+        return self._revision
+
+    def __init_subclass__(
+        cls,
+        *,
+        name: str | None = None,
+        key: Key | None = None,
+        shards: Shards | None = None,
+        indexes: Sequence[Index] = (),
+        expires: str | None = None,
+        registry: Registry = REGISTRY,
+        **config: Any,
+    ) -> None:
+        super().__init_subclass__(**config)
+
+    @classmethod
+    def __pydantic_init_subclass__(
+        cls,
+        *,
+        name: str | None = None,
+        key: Key | None = None,
+        shards: Shards | None = None,
+        indexes: Sequence[Index] = (),
+        expires: str | None = None,
+        registry: Registry = REGISTRY,
+        **config: Any,
+    ) -> None:
+        super().__pydantic_init_subclass__(**config)
+        if name is None and key is None:
+            setattr(cls, _DEFINITION, None)
+            return
+        if name is None or key is None:
+            raise DeclarationError(name or cls.__name__, "an entity needs both a name and a key")
+        try:
+            definition = EntityDefinition.compile(
+                cls, name=name, key=key, shards=shards, indexes=tuple(indexes), expires=expires
+            )
+            registry.add(definition)
+        except WrongDeclarationError as error:
+            raise DeclarationError(name, str(error)) from error
+        setattr(cls, _DEFINITION, definition)
+
+
+E = TypeVar("E", bound=Entity)
+
+
+def definition(model: type[E]) -> EntityDefinition[E]:
+    """The compiled declaration of an entity class.
+
+    Raises:
+        DeclarationError: the class declares no entity of its own.
+    """
+    found = model.__dict__.get(_DEFINITION)
+    if found is None:
+        raise DeclarationError(model.__name__, "declares no entity: give the class a name and a key")
+    compiled: EntityDefinition[E] = found
+    return compiled

@@ -1,0 +1,255 @@
+"""Key templates: from field values to key text, such that no two different keys become one text.
+
+A template is text with fields in braces, `{tenant_id}` or `{team_id}#shift_{seq:012d}`. What makes it safe is
+that a rendered text can be read back in one way only: the text is read from the left up to its *free* field and
+from the right down to it, each other field ending at the first occurrence of the literal beside it. A value
+that would end too early is refused. Nothing is escaped: stored keys stay what a person would type.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from enum import Enum
+from string import Formatter
+from typing import Any, Final
+from uuid import UUID
+
+from dynashard.errors import InvalidKeyError
+
+SEPARATORS: Final = frozenset("#:/|")
+"""Characters that divide the sort keys of entities in one logical partition into comparable pieces."""
+
+_NUMBER_SPEC: Final = re.compile(r"(?:0(?P<width>\d+))?[dxXob]?")
+
+
+class TemplateError(ValueError):
+    """A template that cannot be; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateField:
+    """A field of a template.
+
+    Attributes:
+        name: the entity's field.
+        spec: its format specification, '' for none.
+        width: exact number of characters, where the specification fixes it.
+        after: the literal that ends the field when read from the left, '' where nothing needs to.
+        before: the literal that ends it when read from the right, '' where nothing needs to.
+    """
+
+    name: str
+    spec: str
+    width: int | None
+    after: str = ""
+    before: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTemplate:
+    """A parsed template; make one with `parse`.
+
+    `reserved` holds characters that no value may contain, beyond what the template itself demands.
+    """
+
+    text: str
+    parts: tuple[str | TemplateField, ...]
+    reserved: frozenset[str] = frozenset()
+    fields: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        names = tuple(part.name for part in self.parts if isinstance(part, TemplateField))
+        object.__setattr__(self, "fields", names)
+
+    def render(self, values: Mapping[str, Any]) -> str:
+        """The key text for these field values.
+
+        Raises:
+            InvalidKeyError: a value is missing, empty, of a type that has no key text, contains a character
+                that belongs to the template, or does not fit its width.
+        """
+        rendered = []
+        for part in self.parts:
+            if isinstance(part, str):
+                rendered.append(part)
+            else:
+                rendered.append(self._text(part, values))
+        return "".join(rendered)
+
+    def _text(self, part: TemplateField, values: Mapping[str, Any]) -> str:
+        name = part.name
+        try:
+            value = values[name]
+        except KeyError:
+            raise InvalidKeyError(f"{name} is part of the key and must be given", field=name) from None
+        text = value if type(value) is str and not part.spec else key_text(name, value, part.spec)
+        if not text:
+            raise InvalidKeyError(f"{name} is part of the key and may not be empty", field=name)
+        if part.width is not None and (len(text) != part.width or text[0] == "-"):
+            raise InvalidKeyError(f"{name}: {value!r} does not fit {part.width} characters", field=name)
+        if part.after and (text + part.after).find(part.after) != len(text):
+            raise InvalidKeyError(f"{name} may not contain {part.after!r}: it ends the field in keys", field=name)
+        if part.before and (part.before + text).rfind(part.before) != 0:
+            raise InvalidKeyError(f"{name} may not contain {part.before!r}: it starts the field in keys", field=name)
+        for character in self.reserved:
+            if character in text:
+                raise InvalidKeyError(f"{name} may not contain {character!r}: it divides keys", field=name)
+        return text
+
+    def literals(self) -> str:
+        """All literal characters, in order."""
+        return "".join(part for part in self.parts if isinstance(part, str))
+
+    def shape(self) -> tuple[str, ...]:
+        """The template without its fields' names: two templates of one shape render alike."""
+        return tuple(part if isinstance(part, str) else f"{{{part.spec}}}" for part in self.parts)
+
+
+def parse(
+    text: str, *, numeric: Callable[[str], bool] = lambda _: False, reserved: frozenset[str] = frozenset()
+) -> KeyTemplate:
+    """Parse a template such as `{author}_{year:04d}`.
+
+    Args:
+        text: the template; doubled braces stand for themselves.
+        numeric: tells which fields render as digits only. The free field is the last one that does not.
+        reserved: characters that no value may contain.
+
+    Raises:
+        TemplateError: broken braces, a field twice, something other than a plain field name in braces, or two
+            neighbours with nothing between them to tell them apart.
+    """
+    parts: list[str | TemplateField] = []
+    try:
+        pieces = list(Formatter().parse(text))
+    except ValueError as error:
+        raise TemplateError(f"template {text!r}: {error}") from None
+    for literal, name, spec, conversion in pieces:
+        if literal:
+            parts.append(literal)
+        if name is None:
+            continue
+        if not name.isidentifier() or conversion:
+            raise TemplateError(f"template {text!r}: braces hold a field name, and a format after a colon")
+        if any(isinstance(part, TemplateField) and part.name == name for part in parts):
+            raise TemplateError(f"template {text!r} names {name} twice")
+        parts.append(TemplateField(name, spec or "", _width(spec or "")))
+    if not parts:
+        raise TemplateError("a template may not be empty")
+    return KeyTemplate(text, _delimited(text, parts, numeric), reserved)
+
+
+def _width(spec: str) -> int | None:
+    match = _NUMBER_SPEC.fullmatch(spec)
+    return int(match["width"]) if match and match["width"] else None
+
+
+def _delimited(
+    text: str, parts: list[str | TemplateField], numeric: Callable[[str], bool]
+) -> tuple[str | TemplateField, ...]:
+    """Give each field but the free one the literal that ends it."""
+    places = [i for i, part in enumerate(parts) if isinstance(part, TemplateField)]
+    wordy = [i for i in places if not _is_numeric(parts[i], numeric)]
+    free = (wordy or places or [-1])[-1]
+    result: list[str | TemplateField] = []
+    for i, part in enumerate(parts):
+        if isinstance(part, str) or i == free:
+            result.append(part)
+            continue
+        neighbour = parts[i + 1] if i < free else parts[i - 1]
+        literal = neighbour if isinstance(neighbour, str) else ""
+        if not literal and part.width is None:
+            raise TemplateError(f"template {text!r}: nothing tells where {part.name} ends; put text beside it")
+        if part.width is not None:
+            literal = ""
+        after, before = (literal, "") if i < free else ("", literal)
+        result.append(TemplateField(part.name, part.spec, part.width, after, before))
+    return tuple(result)
+
+
+def _is_numeric(part: str | TemplateField, numeric: Callable[[str], bool]) -> bool:
+    return isinstance(part, TemplateField) and (part.width is not None or numeric(part.name))
+
+
+def key_text(name: str, value: object, spec: str = "") -> str:
+    """A value as it stands in a key: times in UTC with fixed digits, so that text order is time order.
+
+    Raises:
+        InvalidKeyError: the type has no key text, a time has no zone, or the format does not fit the value.
+    """
+    if isinstance(value, Enum):
+        value = value.value
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise InvalidKeyError(f"{name}: a time in a key needs a zone", field=name)
+        return value.astimezone(UTC).strftime(spec or "%Y-%m-%dT%H:%M:%S.%fZ")
+    if isinstance(value, bool) or not isinstance(value, str | int | UUID | date):
+        raise InvalidKeyError(f"{name}: {type(value).__name__} cannot be part of a key", field=name)
+    try:
+        return format(value, spec) if spec else str(value)
+    except ValueError:
+        raise InvalidKeyError(f"{name}: {value!r} does not fit the format {spec!r}", field=name) from None
+
+
+def utf8(text: str, *, what: str, limit: int) -> bytes:
+    """The bytes of a key, at most `limit` of them.
+
+    Raises:
+        InvalidKeyError: longer, or not text that UTF-8 can write (a lone surrogate).
+    """
+    try:
+        encoded = text.encode()
+    except UnicodeEncodeError:
+        raise InvalidKeyError(f"the {what} key contains half a character (a lone surrogate)") from None
+    if len(encoded) > limit:
+        raise InvalidKeyError(f"the {what} key has {len(encoded)} bytes; DynamoDB takes at most {limit}")
+    return encoded
+
+
+def separators(templates: "list[KeyTemplate]") -> frozenset[str]:
+    """The separators that stand in any of these templates."""
+    return frozenset(c for template in templates for c in template.literals() if c in SEPARATORS)
+
+
+def may_collide(one: KeyTemplate, other: KeyTemplate, divided_by: frozenset[str]) -> bool:
+    """Whether two templates could render the same text, given that no value contains a character of `divided_by`.
+
+    Errs on the side of yes: texts are told apart by their number of pieces, the separators between them, and
+    the constant text at either end of a piece.
+    """
+    mine, theirs = _pieces(one, divided_by), _pieces(other, divided_by)
+    if len(mine) != len(theirs):
+        return False
+    return all(_pieces_meet(a, b) for a, b in zip(mine, theirs, strict=True))
+
+
+_Piece = tuple[str, str, bool, str]
+"""Separator before, constant start, whether a field follows, constant end."""
+
+
+def _pieces(template: KeyTemplate, divided_by: frozenset[str]) -> list[_Piece]:
+    marked = "".join(part if isinstance(part, str) else "\0" for part in template.parts)
+    pieces = []
+    separator, current = "", ""
+    for character in [*marked, ""]:
+        if character and character not in divided_by:
+            current += character
+            continue
+        start, found, rest = current.partition("\0")
+        pieces.append((separator, start, bool(found), rest.rpartition("\0")[2]))
+        separator, current = character, ""
+    return pieces
+
+
+def _pieces_meet(one: _Piece, other: _Piece) -> bool:
+    if one[0] != other[0]:
+        return False
+    if not one[2] and not other[2]:
+        return one[1] == other[1]
+    starts = one[1].startswith(other[1]) or other[1].startswith(one[1])
+    if not one[2] or not other[2]:
+        constant, varying = (one, other) if not one[2] else (other, one)
+        text = constant[1]
+        return text.startswith(varying[1]) and text.endswith(varying[3]) and len(text) > len(varying[1] + varying[3])
+    return starts and (one[3].endswith(other[3]) or other[3].endswith(one[3]))

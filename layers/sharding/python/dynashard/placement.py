@@ -1,0 +1,65 @@
+"""From a key to its shard: pure functions.
+
+A shard count of `UNSHARDED` (0) is a layout of its own: the stored partition key is the bare logical partition,
+as tables have it that were never sharded. A count of 1 is sharded, with the suffix of its one shard.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import md5
+from typing import Final, Literal
+
+from xxhash import xxh64_intdigest
+
+UNSHARDED: Final = 0
+
+PlacementName = Literal["calculated", "modulo"]
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A rule that gives every key one of `count` shards.
+
+    Attributes:
+        name: what declarations call it.
+        joiner: what stands between logical partition and sort key in the hashed text.
+        first: number of the first shard in stored keys; the others follow without gaps.
+        powers_of_two: whether counts must be powers of two, which is what lets a count change move only the
+            keys that must move.
+        hash: from the hashed text to an integer. A shard's number depends on it and the count alone.
+    """
+
+    name: PlacementName
+    joiner: str
+    first: int
+    powers_of_two: bool
+    hash: Callable[[str], int]
+
+    def shard(self, hashed: int, count: int) -> int:
+        """The shard for a hash under a count of at least 1, counted from 0."""
+        return hashed & (count - 1) if self.powers_of_two else hashed % count
+
+
+def _xxh64(text: str) -> int:
+    return xxh64_intdigest(text.encode())
+
+
+def _md5(text: str) -> int:
+    return int.from_bytes(md5(text.encode(), usedforsecurity=False).digest(), "big")
+
+
+CALCULATED: Final = Placement("calculated", joiner=":", first=0, powers_of_two=True, hash=_xxh64)
+"""xxh64 of `<prefix>:<partition>:<sort>`, lowest bits. Source: ConductorOne's protoc-gen-dynamo."""
+
+MODULO: Final = Placement("modulo", joiner="", first=1, powers_of_two=False, hash=_md5)
+"""md5 of partition and sort key put together, `% count + 1`. Source: AWS, 'Choosing the right number of shards'.
+
+Its counts cannot change while traffic flows: nearly every key would move.
+"""
+
+PLACEMENTS: Final[dict[str, Placement]] = {p.name: p for p in (CALCULATED, MODULO)}
+
+
+def is_power_of_two(count: int) -> bool:
+    """Whether `count` is 1, 2, 4, 8, ..."""
+    return count > 0 and count & (count - 1) == 0

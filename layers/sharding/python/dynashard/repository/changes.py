@@ -1,0 +1,113 @@
+"""Partial updates: from changes of fields to one UpdateItem expression."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pydantic import ValidationError
+
+from dynashard.codec import encode_value
+from dynashard.entity import EntityDefinition
+from dynashard.errors import InvalidKeyError, InvalidValueError
+from dynashard.schema import EXPIRES_AT, REV
+
+Attributes = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Checked changes of an item's fields.
+
+    Attributes:
+        set: new values; None for fields that are to be removed.
+        add: what is added to numbers and sets.
+    """
+
+    set: Mapping[str, Any]
+    add: Mapping[str, Any]
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """All fields that change."""
+        return frozenset(self.set) | frozenset(self.add)
+
+
+def check_changes(
+    entity: EntityDefinition[Any],
+    values: Mapping[str, Any],
+    *,
+    remove: Collection[str],
+    add: Mapping[str, Any],
+) -> Changes:
+    """Check changes against the entity's fields and validators.
+
+    Args:
+        entity: the entity.
+        values: fields to set.
+        remove: fields to take away; each must have None as its default.
+        add: numbers to add to numbers, sets to add to sets.
+
+    Raises:
+        InvalidKeyError: a key field would change.
+        InvalidValueError: an unknown, stamped or twice changed field, or a value the field does not take.
+    """
+    named = [*values, *remove, *add]
+    for name in named:
+        if name in entity.key_fields:
+            raise InvalidKeyError(f"{name} is part of the key, which cannot change", field=name)
+        if name not in entity.model.model_fields or name in entity.server_fields:
+            raise InvalidValueError(f"{name} is no field of {entity.name} that callers set", field=name)
+        if named.count(name) > 1:
+            raise InvalidValueError(f"{name} is changed twice", field=name)
+    for name in remove:
+        if entity.model.model_fields[name].default is not None:
+            raise InvalidValueError(f"{name} cannot be removed: it has no empty value", field=name)
+    for name in add:
+        if name == entity.expires or not isinstance(add[name], int | float | set | frozenset) or add[name] is True:
+            raise InvalidValueError(f"{name}: only numbers and sets can be added", field=name)
+    checked = {name: _checked(entity, name, value) for name, value in values.items()}
+    return Changes({**checked, **dict.fromkeys(remove)}, dict(add))
+
+
+def _checked(entity: EntityDefinition[Any], name: str, value: object) -> Any:
+    partial = entity.model.model_construct()
+    try:
+        entity.model.__pydantic_validator__.validate_assignment(partial, name, value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise InvalidValueError(f"{name}: {first['msg']}", field=name) from error
+    return getattr(partial, name)
+
+
+def update_expression(
+    entity: EntityDefinition[Any], changes: Changes, *, system: Attributes, gone: Collection[str], now: datetime
+) -> dict[str, Any]:
+    """The parts of an UpdateItem request that carry the changes.
+
+    Args:
+        entity: the entity.
+        changes: what the caller changes.
+        system: system attributes to set: the revision and index keys.
+        gone: system attributes to remove: keys of indexes that the item leaves.
+        now: the time for stamps.
+    """
+    values = {name: value for name, value in changes.set.items() if value is not None}
+    values.update(dict.fromkeys(entity.updated_fields, now))
+    attributes = {**entity.encode(values), **system}
+    removed = [*gone, *(EXPIRES_AT if n == entity.expires else n for n, v in changes.set.items() if v is None)]
+    added = {name: encode_value(value, path=name) for name, value in changes.add.items()}
+    names = {f"#{i}": name for i, name in enumerate([*attributes, *removed, *added])}
+    place = {name: alias for alias, name in names.items()}
+    # The revision shares its value with the condition that keeps a retry from applying twice.
+    slots = {name: ":rev" if name == REV else f":{place[name][1:]}" for name in [*attributes, *added]}
+    clauses = ["SET " + ", ".join(f"{place[name]} = {slots[name]}" for name in attributes)]
+    if removed:
+        clauses.append("REMOVE " + ", ".join(place[name] for name in removed))
+    if added:
+        clauses.append("ADD " + ", ".join(f"{place[name]} {slots[name]}" for name in added))
+    return {
+        "UpdateExpression": " ".join(clauses),
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": {slots[name]: value for name, value in {**attributes, **added}.items()},
+    }

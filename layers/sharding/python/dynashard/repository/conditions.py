@@ -1,0 +1,99 @@
+"""The conditions writes carry, and what a failed one means.
+
+Every conditional write also demands that the item bears no mark: a moved item is written at its new home only.
+An item whose `ExpiresAt` has passed counts as absent, though the table may still hold it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from dynashard.errors import AlreadyExistsError, ConditionFailedError, NotFoundError, RevisionMismatchError
+from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV
+
+_UNMARKED: Final = f"attribute_not_exists({MOVED_TO})"
+_LIVE: Final = f"(attribute_not_exists({EXPIRES_AT}) OR {EXPIRES_AT} > :now)"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition expression with its values."""
+
+    expression: str
+    values: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def on(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The request with this condition, asking for the stored item should it fail."""
+        request["ConditionExpression"] = self.expression
+        if self.values:
+            request.setdefault("ExpressionAttributeValues", {}).update(self.values)
+        request["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
+        return request
+
+
+def absent(*, expires: bool, now: int) -> Condition:
+    """No live item, and no mark, stands at the key. `now` is in epoch seconds."""
+    if not expires:
+        return Condition(f"attribute_not_exists({PK})")
+    return Condition(f"{_UNMARKED} AND (attribute_not_exists({PK}) OR {EXPIRES_AT} <= :now)", {":now": {"N": str(now)}})
+
+
+def unmarked() -> Condition:
+    """Anything but a mark stands at the key."""
+    return Condition(_UNMARKED)
+
+
+def live(*, expires: bool, now: int, if_match: str | None = None, not_by: str | None = None) -> Condition:
+    """A live item stands at the key.
+
+    Args:
+        expires: whether items of this entity can expire.
+        now: in epoch seconds.
+        if_match: the revision it must be at.
+        not_by: a write id that must not have written it: keeps a retried update from being applied twice.
+    """
+    terms = [f"attribute_exists({PK})", _UNMARKED]
+    values = {}
+    if expires:
+        terms.append(_LIVE)
+        values[":now"] = {"N": str(now)}
+    if if_match is not None:
+        terms.append(f"{REV} = :match")
+        values[":match"] = {"S": if_match}
+    if not_by is not None:
+        terms.append(f"NOT {REV} = :rev")
+        values[":rev"] = {"S": not_by}
+    return Condition(" AND ".join(terms), values)
+
+
+def is_live(item: Mapping[str, Any] | None, now: int) -> bool:
+    """Whether a stored item is there for readers. `now` is in epoch seconds."""
+    if not item or MOVED_TO in item:
+        return False
+    return EXPIRES_AT not in item or int(item[EXPIRES_AT]["N"]) > now
+
+
+def written_by(item: Mapping[str, Any] | None, revision: str) -> bool:
+    """Whether the stored item is the work of this very write: an earlier attempt of it had succeeded."""
+    return bool(item) and item is not None and item.get(REV) == {"S": revision}
+
+
+def refusal(
+    failed: ConditionFailedError, *, name: str, now: int, if_match: str | None
+) -> NotFoundError | AlreadyExistsError | RevisionMismatchError:
+    """What the caller of a failed write is told, from the item that stood in its way.
+
+    Args:
+        failed: the failed condition.
+        name: how the item is named in messages.
+        now: in epoch seconds.
+        if_match: the revision the caller named.
+    """
+    current = failed.item if is_live(failed.item, now) else None
+    if if_match is not None:
+        revision = current[REV]["S"] if current and REV in current else None
+        state = f"is at revision {revision}" if current else "does not exist"
+        return RevisionMismatchError(f"{name} {state}; read it again before changing it", current=revision)
+    if current is None:
+        return NotFoundError(f"{name} does not exist")
+    return AlreadyExistsError(f"{name} exists already")

@@ -1,0 +1,384 @@
+"""Create, read, change and delete single items, wherever their shards are."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Generic, TypeVar
+
+from dynashard.codec import require_fits
+from dynashard.entity import Entity, EntityDefinition, ItemKey, definition
+from dynashard.errors import ConditionFailedError, InvalidKeyError, NotFoundError, RevisionMismatchError
+from dynashard.repository.batch import get_all, stored_key, write_all
+from dynashard.repository.changes import Changes, check_changes, update_expression
+from dynashard.repository.conditions import Condition, absent, is_live, live, refusal, unmarked, written_by
+from dynashard.repository.store import Store
+from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV, TYPE, index_pk, index_sk
+from dynashard.transport.interface import Wire
+
+E = TypeVar("E", bound=Entity)
+
+KeyLike = Mapping[str, Any] | Entity
+"""An item, or the fields of its key: `{"tenant_id": "abc", "id": "123"}`."""
+
+_RACES: Final = 8
+"""How often a read-then-write starts again because another writer came between."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written(Generic[E]):
+    """A stored item, and whether its key had no live item before."""
+
+    item: E
+    created: bool
+
+
+class Repository(Generic[E]):
+    """The items of one entity. Safe to share between threads.
+
+    Costs are for items up to 1 KB (writes) and 4 KB (reads), larger ones in proportion, plus what each index
+    that the item stands in costs to write. Every method raises `EngineError` or a subclass if DynamoDB refuses or
+    cannot be reached, and `InvalidKeyError` for key fields that cannot be.
+    """
+
+    def __init__(self, store: Store, model: type[E]) -> None:
+        self._store = store
+        self._entity: EntityDefinition[E] = definition(model)
+
+    @property
+    def entity(self) -> EntityDefinition[E]:
+        """The compiled declaration."""
+        return self._entity
+
+    def create(self, item: E) -> E:
+        """Store an item under a key that has no live item.
+
+        Returns:
+            The item as stored: stamped, and with its revision.
+
+        Raises:
+            AlreadyExistsError: a live item has the key.
+            InvalidValueError, ItemTooLargeError: before anything is sent.
+
+        Cost: 1 write unit, 1 round trip.
+        """
+        entity, now = self._entity, self._store.now()
+        stored, wire = self._prepare(item, created=None)
+        condition = absent(expires=entity.expires is not None, now=now)
+        try:
+            self._put(wire, condition)
+        except ConditionFailedError as failed:
+            if not written_by(failed.item, wire[REV]["S"]):
+                raise refusal(failed, name=self._name(item), now=now, if_match=None) from None
+        return stored
+
+    def find(self, key: KeyLike, *, consistent: bool = False) -> E | None:
+        """The live item with this key, or None.
+
+        Args:
+            key: the item's key.
+            consistent: see every write that was acknowledged before.
+
+        Cost: 0.5 read units, 1 if consistent; 1 round trip.
+        """
+        item = self._read(self._entity.key_of(key), consistent=consistent)
+        return None if item is None else self._entity.decode(item)
+
+    def get(self, key: KeyLike, *, consistent: bool = False) -> E:
+        """The live item with this key.
+
+        Raises:
+            NotFoundError: there is none.
+
+        Cost: as `find`.
+        """
+        item = self.find(key, consistent=consistent)
+        if item is None:
+            raise NotFoundError(f"{self._name(key)} does not exist")
+        return item
+
+    def exists(self, key: KeyLike, *, consistent: bool = False) -> bool:
+        """Whether a live item has this key.
+
+        Cost: as `find`: DynamoDB bills the whole item.
+        """
+        fields = f"{PK}, {EXPIRES_AT}, {MOVED_TO}"
+        return self._read(self._entity.key_of(key), consistent=consistent, fields=fields) is not None
+
+    def replace(self, item: E, *, if_match: str | None = None) -> E:
+        """Store an item, whether or not its key had one.
+
+        Args:
+            item: the whole new item.
+            if_match: store it only if the live item is at this revision.
+
+        Returns:
+            The item as stored.
+
+        Raises:
+            RevisionMismatchError: the live item is at another revision, or there is none.
+            InvalidValueError, ItemTooLargeError: before anything is sent.
+
+        Cost: 1 write unit, 1 round trip; with a creation stamp and an item that was not read from the store, 1 read
+        unit and 1 round trip more, so that the stamp is kept.
+        """
+        return self.put(item, if_match=if_match).item
+
+    def put(self, item: E, *, if_match: str | None = None) -> Written[E]:
+        """As `replace`, and say whether the key was free.
+
+        If DynamoDB's answer was lost and the request sent again, `created` is False.
+        """
+        if self._entity.created_fields and item.revision is None:
+            return self._put_keeping_stamp(item, if_match)
+        stored, wire = self._prepare(item, created=self._created(item))
+        condition = unmarked() if if_match is None else self._live(if_match=if_match)
+        return Written(stored, created=self._put_over(item, wire, condition, if_match))
+
+    def update(
+        self,
+        key: KeyLike,
+        *,
+        set: Mapping[str, Any] | None = None,  # noqa: A002 - DynamoDB's own word for it
+        remove: Collection[str] = (),
+        add: Mapping[str, Any] | None = None,
+        if_match: str | None = None,
+    ) -> E:
+        """Change some fields of a live item.
+
+        Values pass the fields' own validators; validators of the whole entity see no other field.
+
+        Args:
+            key: the item's key.
+            set: new values by field.
+            remove: fields to empty.
+            add: numbers to add to numbers, sets to add to sets. Added once, even if the request is sent again, unless
+                another writer came between; with `if_match`, exactly once.
+            if_match: change it only if it is at this revision.
+
+        Returns:
+            The changed item.
+
+        Raises:
+            NotFoundError: no live item has the key.
+            RevisionMismatchError: it is at another revision than `if_match`.
+
+        Cost: 1 write unit, 1 round trip. If an index key also needs fields that are not named here, the item is read
+        first: 1 read unit and 1 round trip more.
+        """
+        entity = self._entity
+        changes = check_changes(entity, set or {}, remove=remove, add=add or {})
+        item_key = entity.key_of(key)
+        known = {name: self._key_fields(key)[name] for name in entity.key_fields}
+        known |= changes.set
+        if self._known_suffices(changes, known):
+            return self._apply(item_key, key, changes, known, if_match)
+        for _ in range(_RACES):
+            current = self.get(key, consistent=True)
+            revision = current.revision
+            if if_match is not None and revision != if_match:
+                raise RevisionMismatchError(
+                    f"{self._name(key)} is at revision {revision}; read it again before changing it", current=revision
+                )
+            after = {**current.__dict__, **changes.set, **_added(current, changes)}
+            try:
+                return self._apply(item_key, key, changes, after, revision)
+            except RevisionMismatchError:
+                if if_match is not None:
+                    raise
+        raise RevisionMismatchError(f"{self._name(key)} changes too often to be updated; try again later")
+
+    def delete(self, key: KeyLike, *, if_match: str | None = None) -> None:
+        """Delete a live item.
+
+        Args:
+            key: the item's key.
+            if_match: delete it only if it is at this revision.
+
+        Raises:
+            NotFoundError: no live item has the key.
+            RevisionMismatchError: it is at another revision than `if_match`, or there is none.
+
+        Cost: 1 write unit, 1 round trip.
+        """
+        entity, store = self._entity, self._store
+        request: Wire = {"TableName": store.table, "Key": store.router.stored_key(entity, entity.key_of(key))}
+        condition = self._live(if_match=if_match)
+        try:
+            store.transport.call("DeleteItem", condition.on(request))
+        except ConditionFailedError as failed:
+            if failed.item is None and failed.attempts > 1:
+                return
+            raise refusal(failed, name=self._name(key), now=store.now(), if_match=if_match) from None
+
+    def batch_get(self, keys: Sequence[KeyLike], *, consistent: bool = False) -> list[E | None]:
+        """The live items with these keys, in the order of the keys; None for those that have none.
+
+        Raises:
+            UnprocessedError: with the keys that could not be read in time.
+
+        Cost: what `find` costs for each, 1 round trip for 100 keys, up to 16 at a time.
+        """
+        entity, store = self._entity, self._store
+        places = [store.router.stored_key(entity, entity.key_of(key)) for key in keys]
+        wanted = {stored_key(place): place for place in places}
+        found = get_all(
+            store.transport, store.table, list(wanted.values()), consistent=consistent, patience=store.patience
+        )
+        now = store.now()
+        items = (found.get(stored_key(place)) for place in places)
+        return [entity.decode(item) if item is not None and is_live(item, now) else None for item in items]
+
+    def batch_write(self, *, put: Sequence[E] = (), delete: Sequence[KeyLike] = ()) -> None:
+        """Store and delete many items, each whether or not its key had one.
+
+        There is no condition and no order between them. An item that was read from the store keeps its creation
+        stamp; others are stamped as created now.
+
+        Raises:
+            InvalidKeyError: two of them have one key.
+            InvalidValueError, ItemTooLargeError: before anything is sent.
+            UnprocessedError: with the keys that could not be written in time; the others are written.
+
+        Cost: 1 write unit each, 1 round trip for 25, up to 16 at a time.
+        """
+        entity, store = self._entity, self._store
+        actions: dict[tuple[str, str], Wire] = {}
+        for item in put:
+            _, wire = self._prepare(item, created=self._created(item))
+            self._take(actions, wire, {"PutRequest": {"Item": wire}}, item)
+        for key in delete:
+            place = store.router.stored_key(entity, entity.key_of(key))
+            self._take(actions, place, {"DeleteRequest": {"Key": place}}, key)
+        write_all(store.transport, store.table, list(actions.values()), patience=store.patience)
+
+    def _take(self, actions: dict[tuple[str, str], Wire], place: Wire, action: Wire, key: KeyLike) -> None:
+        if actions.setdefault(stored_key(place), action) is not action:
+            raise InvalidKeyError(f"{self._name(key)} is written twice in one batch; which one should win?")
+
+    def _read(self, key: ItemKey, *, consistent: bool, fields: str | None = None) -> Wire | None:
+        store = self._store
+        request: Wire = {"TableName": store.table, "Key": store.router.stored_key(self._entity, key)}
+        if consistent:
+            request["ConsistentRead"] = True
+        if fields is not None:
+            request["ProjectionExpression"] = fields
+        item: Wire | None = store.transport.call("GetItem", request).get("Item")
+        return item if is_live(item, store.now()) else None
+
+    def _prepare(self, item: E, *, created: datetime | None) -> tuple[E, Wire]:
+        """The item as it will be stored, and its stored attributes."""
+        entity, store = self._entity, self._store
+        now = datetime.fromtimestamp(store.clock(), UTC)
+        stamps = dict.fromkeys(entity.updated_fields, now)
+        stamps |= dict.fromkeys(entity.created_fields, created or now)
+        if entity.expires is not None and (expiry := getattr(item, entity.expires)) is not None:
+            stamps[entity.expires] = expiry.replace(microsecond=0)
+        stored = item.model_copy(update=stamps)
+        values = stored.__dict__
+        key = entity.key_of(stored)
+        revision = store.new_revision()
+        wire = {**store.router.stored_key(entity, key), TYPE: {"S": entity.name}, REV: {"S": revision}}
+        for index in entity.indexes.values():
+            wire.update(store.router.index_attributes(entity, index, key, values))
+        wire.update(entity.encode(values))
+        require_fits(wire)
+        return entity.settled(stored, revision), wire
+
+    def _put(self, wire: Wire, condition: Condition, *, old: bool = False) -> Wire:
+        request: Wire = {"TableName": self._store.table, "Item": wire}
+        if old:
+            request["ReturnValues"] = "ALL_OLD"
+        return self._store.transport.call("PutItem", condition.on(request))
+
+    def _put_over(self, item: E, wire: Wire, condition: Condition, if_match: str | None) -> bool:
+        """Put over whatever the condition allows; whether the key was free."""
+        now = self._store.now()
+        try:
+            answer = self._put(wire, condition, old=if_match is None)
+        except ConditionFailedError as failed:
+            if not written_by(failed.item, wire[REV]["S"]):
+                raise refusal(failed, name=self._name(item), now=now, if_match=if_match) from None
+            return False
+        return if_match is None and not is_live(answer.get("Attributes"), now)
+
+    def _put_keeping_stamp(self, item: E, if_match: str | None) -> Written[E]:
+        key = self._entity.key_of(item)
+        for _ in range(_RACES):
+            current = self._read(key, consistent=True)
+            revision = current[REV]["S"] if current and REV in current else None
+            if if_match is not None and revision != if_match:
+                state = f"is at revision {revision}" if current else "does not exist"
+                raise RevisionMismatchError(
+                    f"{self._name(item)} {state}; read it again before changing it", current=revision
+                )
+            if current is None:
+                condition = absent(expires=self._entity.expires is not None, now=self._store.now())
+                created = None
+            else:
+                condition = self._live(if_match=revision) if revision else unmarked()
+                created = self._created(self._entity.decode(current))
+            stored, wire = self._prepare(item, created=created)
+            try:
+                self._put(wire, condition)
+            except ConditionFailedError as failed:
+                if not written_by(failed.item, wire[REV]["S"]):
+                    continue
+            return Written(stored, created=current is None)
+        raise RevisionMismatchError(f"{self._name(item)} changes too often to be replaced; try again later")
+
+    def _apply(
+        self, item_key: ItemKey, key: KeyLike, changes: Changes, after: Mapping[str, Any], if_match: str | None
+    ) -> E:
+        entity, store = self._entity, self._store
+        revision, now = store.new_revision(), store.now()
+        system: Wire = {REV: {"S": revision}}
+        gone: list[str] = []
+        for index in entity.indexes.values():
+            if changes.fields & index.fields:
+                attributes = store.router.index_attributes(entity, index, item_key, after)
+                system.update(attributes)
+                gone += () if attributes else (index_pk(index.slot), index_sk(index.slot))
+        stamp = datetime.fromtimestamp(store.clock(), UTC)
+        request: Wire = {
+            "TableName": store.table,
+            "Key": store.router.stored_key(entity, item_key),
+            "ReturnValues": "ALL_NEW",
+            **update_expression(entity, changes, system=system, gone=gone, now=stamp),
+        }
+        try:
+            answer = store.transport.call("UpdateItem", self._live(if_match=if_match, not_by=revision).on(request))
+        except ConditionFailedError as failed:
+            if failed.item is not None and written_by(failed.item, revision):
+                return entity.decode(failed.item)
+            raise refusal(failed, name=self._name(key), now=now, if_match=if_match) from None
+        return entity.decode(answer["Attributes"])
+
+    def _live(self, *, if_match: str | None = None, not_by: str | None = None) -> Condition:
+        return live(expires=self._entity.expires is not None, now=self._store.now(), if_match=if_match, not_by=not_by)
+
+    def _known_suffices(self, changes: Changes, known: Mapping[str, Any]) -> bool:
+        """Whether every index key that changes can be told from the fields at hand."""
+        touched = [index for index in self._entity.indexes.values() if changes.fields & index.fields]
+        return all(index.fields <= known.keys() and not index.fields & changes.add.keys() for index in touched)
+
+    def _created(self, item: E) -> datetime | None:
+        """The creation stamp of an item that was read from the store."""
+        if item.revision is None:
+            return None
+        return next((getattr(item, name) for name in self._entity.created_fields), None)
+
+    def _key_fields(self, key: KeyLike) -> Mapping[str, Any]:
+        return key if isinstance(key, Mapping) else key.__dict__
+
+    def _name(self, key: KeyLike) -> str:
+        fields = self._key_fields(key)
+        return f"{self._entity.name} " + ", ".join(f"{n}={fields[n]!r}" for n in self._entity.key_fields if n in fields)
+
+
+def _added(current: Entity, changes: Changes) -> dict[str, Any]:
+    """What the added-to fields will be."""
+    values = {}
+    for name, value in changes.add.items():
+        before = getattr(current, name)
+        values[name] = before | value if isinstance(value, frozenset | set) else (before or 0) + value
+    return values
