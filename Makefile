@@ -48,13 +48,27 @@ lock: setup ## Resolve requirements/*.in again into the hashed locks
 
 ENV ?= local
 
+DEPLOYED := $(shell find layers functions -name '*.py' 2>/dev/null) requirements/sharding.txt requirements/api.txt \
+            stacks/build.py stacks/compile.mjs
+
 .PHONY: build
-build: setup ## Bundle the layers and functions for Lambda (TARGET=host: for this machine's Python)
-	$(RUN)/python -m stacks.build --target $(or $(TARGET),lambda)
+build: build/.done ## Bundle layers and functions for Lambda, without Docker (build/)
+
+build/.done: .venv/.done node_modules/.done $(DEPLOYED)
+	$(RUN)/python -m stacks.build
+	@touch $@
+
+build/host/.done: .venv/.done $(DEPLOYED)
+	$(RUN)/python -m stacks.build --target host
+	@touch $@
 
 .PHONY: synth
-synth: setup ## Synthesise the template of ENV (default local) into cdk.out
+synth: setup build/.done ## Synthesise the template of ENV (default local) into cdk.out
 	$(CDK) synth --strict --quiet -c env=$(ENV) $(CDK_ARGS)
+
+.PHONY: bench
+bench: setup ## Measure side by side with botocore and pynamodb
+	$(RUN)/python -m bench
 
 .PHONY: clean
 clean: ## Remove everything that was built or installed (keeps .data)

@@ -48,10 +48,11 @@ def connect(
     Cost: no request. Importing the SDK takes about 150 ms, once.
     """
     # The one import that costs: whoever only declares entities or reads `schema` never pays it.
-    from dynashard.transport.sdk import Credentials, SdkSettings, SdkTransport  # noqa: PLC0415
+    from dynashard.transport.client import Credentials, Settings  # noqa: PLC0415
+    from dynashard.transport.sdk import SdkTransport  # noqa: PLC0415
 
     return SdkTransport(
-        SdkSettings(
+        Settings(
             endpoint_url=endpoint_url,
             region=region,
             credentials=Credentials.given(access_key, secret_key, token),

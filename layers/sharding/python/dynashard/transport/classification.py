@@ -38,9 +38,7 @@ _THROTTLES: Final = frozenset(
         "LimitExceededException",
     }
 )
-_CANCELLED_BY_THROTTLE: Final = frozenset(
-    {"ProvisionedThroughputExceeded", "ThrottlingError", "RequestLimitExceeded"}
-)
+_CANCELLED_BY_THROTTLE: Final = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError", "RequestLimitExceeded"})
 _CONFLICTS: Final = frozenset(
     {"TransactionConflictException", "TransactionInProgressException", "ReplicatedWriteConflictException"}
 )
@@ -193,17 +191,14 @@ def _cancelled(refusal: Refusal) -> EngineError:
     codes = {reason.code for reason in reasons} - {"None"}
     if codes and codes <= _CANCELLED_BY_THROTTLE:
         return ThrottledError(
-            f"{refusal.operation} was throttled ({refusal.sent}): {', '.join(sorted(codes))}. "
-            f"Try again later.",
+            f"{refusal.operation} was throttled ({refusal.sent}): {', '.join(sorted(codes))}. Try again later.",
             operation=refusal.operation,
             aws_code=refusal.code,
             retry_after=refusal.retry_after,
         )
     if "TransactionConflict" in codes and "ConditionalCheckFailed" not in codes:
         return _conflict(refusal)
-    told = ", ".join(
-        f"action {at}: {reason.code}" for at, reason in enumerate(reasons) if reason.code != "None"
-    )
+    told = ", ".join(f"action {at}: {reason.code}" for at, reason in enumerate(reasons) if reason.code != "None")
     return TransactionCanceledError(
         f"{refusal.operation} was cancelled as a whole: {told or refusal.message}.",
         operation=refusal.operation,
@@ -216,8 +211,7 @@ def _invalid(refusal: Refusal) -> DynashardError:
     """Too large an item is the caller's input; every other invalid request is the layer's own mistake."""
     if "maximum allowed size" in refusal.message and refusal.message.startswith("Item size"):
         return ItemTooLargeError(
-            f"{refusal.operation} would make the item larger than {MAX_STORED_ITEM_BYTES} bytes. "
-            f"Store less in it.",
+            f"{refusal.operation} would make the item larger than {MAX_STORED_ITEM_BYTES} bytes. Store less in it.",
             size=None,
             limit=MAX_STORED_ITEM_BYTES,
         )
@@ -233,16 +227,12 @@ def _denied(refusal: Refusal) -> EngineError:
 
 
 def _collection_full(refusal: Refusal) -> EngineError:
-    return _refused(
-        refusal, "A local secondary index limits a partition key to 10 GB: raise the shard count."
-    )
+    return _refused(refusal, "A local secondary index limits a partition key to 10 GB: raise the shard count.")
 
 
 def _refused(refusal: Refusal, advice: str = "") -> EngineError:
     told = f"{refusal.operation} was refused by DynamoDB: {refusal.code}: {refusal.message or 'no message'}"
-    return EngineError(
-        f"{told.rstrip('.')}. {advice}".strip(), operation=refusal.operation, aws_code=refusal.code
-    )
+    return EngineError(f"{told.rstrip('.')}. {advice}".strip(), operation=refusal.operation, aws_code=refusal.code)
 
 
 _BY_CODE: Final[Mapping[str, Callable[[Refusal], DynashardError]]] = {

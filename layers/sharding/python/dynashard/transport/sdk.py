@@ -1,13 +1,10 @@
 """The transport on botocore's low-level client: its credentials, signatures and retries, not its models."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
-from zlib import crc32
 
-import botocore
-from botocore.config import Config
+from botocore import xform_name
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
@@ -16,63 +13,15 @@ from botocore.exceptions import (
     MetadataRetrievalError,
 )
 from botocore.exceptions import ConnectionError as BotocoreConnectionError
-from botocore.session import Session
 
 from dynashard.errors import ConfigurationError, DynashardError, EngineError, EngineUnavailableError
 from dynashard.transport.capacity import METERED, consumed_of
-from dynashard.transport.classification import DAMAGED, Refusal, classify, throttle_names
+from dynashard.transport.classification import classify
+from dynashard.transport.client import Opened, Settings, open_client, refusal_of
 from dynashard.transport.interface import Call, Wire, meters
 from dynashard.transport.lanes import Lanes
-from dynashard.transport.parser import WireParserFactory
-from dynashard.transport.seams import replace_parts
 
-_RETRIES_OVER = ("MaxAttemptsReached", "RetryQuotaReached")
 _UNREACHABLE = (BotocoreConnectionError, HTTPClientError, CredentialRetrievalError, MetadataRetrievalError)
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """Keys given by hand, as a local engine needs them. Elsewhere botocore finds its own."""
-
-    access_key: str
-    secret_key: str = field(repr=False)
-    token: str | None = field(default=None, repr=False)
-
-    @classmethod
-    def given(cls, access_key: str | None, secret_key: str | None, token: str | None) -> "Credentials | None":
-        """The keys, or None if none were given.
-
-        Raises:
-            ConfigurationError: half a pair.
-        """
-        if access_key is None and secret_key is None:
-            return None
-        if access_key is None or secret_key is None:
-            raise ConfigurationError("Give both access_key and secret_key, or neither.")
-        return cls(access_key, secret_key, token)
-
-
-@dataclass(frozen=True, slots=True)
-class SdkSettings:
-    """How a transport reaches DynamoDB.
-
-    Attributes:
-        endpoint_url: where; None is AWS's own endpoint of the region.
-        region: None takes botocore's.
-        credentials: None takes botocore's: a role, a profile, the environment.
-        attempts: how often a request is sent at most, the first time included.
-        connect_timeout: for a connection, in seconds.
-        read_timeout: for an answer, in seconds.
-        max_connections: sockets kept open, and threads of `call_all`.
-    """
-
-    endpoint_url: str | None = None
-    region: str | None = None
-    credentials: Credentials | None = None
-    attempts: int = 4
-    connect_timeout: float = 2.0
-    read_timeout: float = 10.0
-    max_connections: int = 50
 
 
 class SdkTransport:
@@ -82,12 +31,13 @@ class SdkTransport:
     failures on DynamoDB's side, lost connections, timeouts and answers that fail their checksum.
     """
 
-    def __init__(self, settings: SdkSettings) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._lock = Lock()
-        self._client: Any = None
+        self._opened: Opened | None = None
         self._methods: dict[str, Any] = {}
         self._closed = False
+        # The asking thread sends too: together no more than there are sockets.
         self._lanes = Lanes(max(1, settings.max_connections - 1))
 
     def warm(self) -> None:
@@ -98,7 +48,7 @@ class SdkTransport:
 
         Cost: no request, about 50 ms of CPU.
         """
-        self._opened()
+        self._open()
 
     def call(self, operation: str, request: Mapping[str, Any]) -> Wire:
         """Send one request; see `Transport.call`."""
@@ -109,12 +59,12 @@ class SdkTransport:
         try:
             answer: Wire = method(**request)
         except ClientError as error:
-            raise classify(_refusal(operation, error.response)) from error
+            raise classify(refusal_of(operation, error.response)) from error
         except BotoCoreError as error:
             raise _unsent(operation, error) from error
         metadata = answer.pop("ResponseMetadata")
         if "Error" in answer:
-            raise classify(_refusal(operation, {**answer, "ResponseMetadata": metadata}))
+            raise classify(refusal_of(operation, {**answer, "ResponseMetadata": metadata}))
         if measured:
             for meter in meters():
                 meter.record(operation, consumed_of(operation, answer))
@@ -122,21 +72,21 @@ class SdkTransport:
 
     def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
         """Send several requests at once; see `Transport.call_all`."""
-        self._opened()
+        self._open()
         return self._lanes.run(lambda call: self.call(call.operation, call.request), calls, concurrency)
 
     def close(self) -> None:
         """Give back sockets and threads; see `Transport.close`."""
         with self._lock:
-            client, self._client, self._closed = self._client, None, True
+            opened, self._opened, self._closed = self._opened, None, True
             self._methods = {}
         self._lanes.close()
-        if client is not None:
-            client.close()
+        if opened is not None:
+            opened.close()
 
     def _method(self, operation: str) -> Any:
-        client = self._opened()
-        name = botocore.xform_name(operation)
+        client = self._open().client
+        name = xform_name(operation)
         if not hasattr(client, name):
             raise EngineError(
                 f"DynamoDB has no operation {operation}: use a name of its API reference, such as GetItem.",
@@ -144,87 +94,19 @@ class SdkTransport:
             )
         return self._methods.setdefault(operation, getattr(client, name))
 
-    def _opened(self) -> Any:
+    def _open(self) -> Opened:
         with self._lock:
             if self._closed:
                 raise EngineError("This transport is closed: connect again.")
-            if self._client is None:
+            if self._opened is None:
                 try:
-                    self._client = _client(self._settings)
-                except BotoCoreError as error:
+                    self._opened = open_client(self._settings)
+                except (BotoCoreError, ValueError) as error:
                     raise _unsent("connect", error) from error
-            return self._client
+            return self._opened
 
 
-def _client(settings: SdkSettings) -> Any:
-    """A client without what requests here do not need: validation, models, compression, a long user agent."""
-    session = Session()
-    session.register_component("response_parser_factory", WireParserFactory())
-    keys = settings.credentials
-    client = session.create_client(
-        "dynamodb",
-        region_name=settings.region,
-        endpoint_url=settings.endpoint_url,
-        aws_access_key_id=keys.access_key if keys else None,
-        aws_secret_access_key=keys.secret_key if keys else None,
-        aws_session_token=keys.token if keys else None,
-        config=Config(
-            user_agent=f"Dynashard Botocore/{botocore.__version__}",
-            parameter_validation=False,
-            account_id_endpoint_mode="disabled",
-            disable_request_compression=True,
-            request_checksum_calculation="when_required",
-            response_checksum_validation="when_required",
-            inject_host_prefix=False,
-            tcp_keepalive=True,
-            max_pool_connections=settings.max_connections,
-            connect_timeout=settings.connect_timeout,
-            read_timeout=settings.read_timeout,
-            retries={"mode": "standard", "total_max_attempts": settings.attempts},
-        ),
-    )
-    replace_parts(client)
-    client.meta.events.register("response-received.dynamodb", _count_throttle)
-    client.meta.events.register("after-call.dynamodb", _refuse_damaged)
-    return client
-
-
-def _count_throttle(parsed_response: Mapping[str, Any] | None, **_: Any) -> None:
-    """Count a throttled attempt: all pass here, in the caller's context, those that will be retried too."""
-    if parsed_response is None or "Error" not in parsed_response:
-        return
-    names = throttle_names(_refusal("", parsed_response))
-    for meter in meters():
-        for name in names:
-            meter.throttled(name)
-
-
-def _refuse_damaged(http_response: Any, parsed: dict[str, Any], **_: Any) -> None:
-    """Botocore retries an answer that fails its checksum, but hands out the last one. Refuse that one."""
-    if parsed["ResponseMetadata"].keys().isdisjoint(_RETRIES_OVER):
-        return
-    expected = http_response.headers.get("x-amz-crc32")
-    if expected is not None and crc32(http_response.content) != int(expected):
-        parsed["Error"] = {"Code": DAMAGED, "Message": "The answer fails its checksum."}
-
-
-def _refusal(operation: str, answer: Mapping[str, Any]) -> Refusal:
-    metadata = answer["ResponseMetadata"]
-    error = answer["Error"]
-    wait = str(metadata["HTTPHeaders"].get("x-amz-retry-after", ""))
-    return Refusal(
-        operation=operation,
-        status=metadata["HTTPStatusCode"],
-        code=error["Code"],
-        message=error["Message"],
-        body=answer,
-        attempts=metadata.get("RetryAttempts", 0) + 1,
-        # In milliseconds; HTTP's Retry-After, which it becomes, counts whole seconds.
-        retry_after=max(1, -(-int(wait) // 1000)) if wait.isdecimal() else 1,
-    )
-
-
-def _unsent(operation: str, error: BotoCoreError) -> DynashardError:
+def _unsent(operation: str, error: Exception) -> DynashardError:
     """Botocore's own errors: no answer came, or nothing could be sent."""
     if isinstance(error, _UNREACHABLE):
         return EngineUnavailableError(

@@ -1,0 +1,212 @@
+"""A DynamoDB that answers from memory after a constant delay.
+
+The local engine works on one query at a time, so it cannot show what parallel requests gain. This server can: every
+request is answered after the same delay, however many there are. It also plays scripted failures to the tests.
+
+    python -m bench.canned --delay 5        # prints its URL; answers until its standard input ends
+"""
+
+import argparse
+import asyncio
+import sys
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from threading import Event, Thread
+from typing import Any, Final
+
+import orjson
+
+PAGE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request as it arrived: DynamoDB's operation, lower-case headers, and the body's bytes."""
+
+    operation: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One answer. `hang_up` closes the connection without answering; `checksum` overrides the body's CRC-32."""
+
+    body: bytes = b"{}"
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    hang_up: bool = False
+    checksum: int | None = None
+
+    @cached_property
+    def wire(self) -> bytes:
+        """The answer's bytes, put together once."""
+        checksum = zlib.crc32(self.body) if self.checksum is None else self.checksum
+        lines = [
+            f"HTTP/1.1 {self.status} Canned",
+            "Server: Server",
+            "Content-Type: application/x-amz-json-1.0",
+            f"Content-Length: {len(self.body)}",
+            "Connection: keep-alive",
+            "x-amzn-RequestId: VVS6PDSBL7C2MVJFMPHTOMUVDBVV4KQNSO5AEMVJF66Q9ASUAAJG",
+            f"x-amz-crc32: {checksum}",
+            *(f"{name}: {value}" for name, value in self.headers.items()),
+        ]
+        return "\r\n".join(lines).encode() + b"\r\n\r\n" + self.body
+
+
+Answer = Callable[[Asked], Reply]
+
+
+class _Connection(asyncio.Protocol):
+    """Cuts requests out of a connection and answers each after the delay."""
+
+    def __init__(self, answer: Answer, delay: float) -> None:
+        self._answer = answer
+        self._delay = delay
+        self._received = b""
+        self._transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - narrows asyncio's declared type
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        while (asked := self._next()) is not None:
+            reply = self._answer(asked)
+            if self._delay:
+                asyncio.get_running_loop().call_later(self._delay, self._send, reply)
+            else:
+                self._send(reply)
+
+    def _next(self) -> Asked | None:
+        head, separator, rest = self._received.partition(b"\r\n\r\n")
+        if not separator:
+            return None
+        lines = head.decode("latin-1").split("\r\n")[1:]
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        length = int(headers.get("content-length", "0"))
+        if len(rest) < length:
+            return None
+        self._received = rest[length:]
+        operation = headers.get("x-amz-target", "").rpartition(".")[2]
+        return Asked(operation, headers, rest[:length])
+
+    def _send(self, reply: Reply) -> None:
+        if reply.hang_up:
+            self._transport.abort()
+        else:
+            self._transport.write(reply.wire)
+
+
+async def _serve(answer: Answer, delay: float, started: Callable[[str], None], stop: asyncio.Event) -> None:
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: _Connection(answer, delay), "127.0.0.1", 0)
+    async with server:
+        started(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        await stop.wait()
+
+
+@contextmanager
+def canned_server(answer: Answer, *, delay: float = 0.0) -> Iterator[str]:
+    """Serve from a thread of this process for as long as the block lasts, and give the URL.
+
+    Args:
+        answer: called for each request, in order of arrival, in the server's thread.
+        delay: before every answer, in seconds.
+    """
+    ready = Event()
+    url = ""
+    loop = asyncio.new_event_loop()
+    stop = asyncio.Event()
+
+    def started(at: str) -> None:
+        nonlocal url
+        url = at
+        ready.set()
+
+    thread = Thread(target=lambda: loop.run_until_complete(_serve(answer, delay, started, stop)), daemon=True)
+    thread.start()
+    ready.wait()
+    try:
+        yield url
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()
+        loop.close()
+
+
+def user_item(shard: int, number: int) -> dict[str, Any]:
+    """A stored user of 12 attributes and about 600 bytes, keys and system attributes besides."""
+    name = f"user{number:06d}"
+    return {
+        "PK": {"S": f"user.v1.User:acme:{shard}"},
+        "SK": {"S": f"2Xk{number:024d}"},
+        "Type": {"S": "user.v1.User"},
+        "Rev": {"S": "0K7v2mQpZr4TtYwB"},
+        "tenant_id": {"S": "acme"},
+        "id": {"S": f"2Xk{number:024d}"},
+        "email": {"S": f"{name}@example.com"},
+        "display_name": {"S": f"User Number {number} of the Acme Company"},
+        "manager_id": {"S": f"2Xk{number // 10:024d}"},
+        "department": {"S": "engineering"},
+        "status": {"S": "active"},
+        "created_at": {"S": "2026-03-01T12:00:00.000000Z"},
+        "updated_at": {"S": "2026-11-01T08:30:00.000000Z"},
+        "GSI1PK": {"S": "user.v1.User:acme"},
+        "GSI1SK": {"S": f"{name}@example.com"},
+    }
+
+
+def canned_answers() -> Answer:
+    """Answers to GetItem, PutItem and Query, prepared once: the server should cost as little as it can.
+
+    A Query gives 100 items of the shard its partition key ends in, and no more pages.
+    """
+    capacity: Final = {"TableName": "bench-table", "CapacityUnits": 0.5}
+    single = Reply(orjson.dumps({"Item": user_item(0, 1), "ConsumedCapacity": capacity}))
+    written = Reply(orjson.dumps({"ConsumedCapacity": {**capacity, "CapacityUnits": 1.0}}))
+    pages: dict[int, Reply] = {}
+
+    def answer(asked: Asked) -> Reply:
+        if asked.operation == "Query":
+            shard = _shard_of(orjson.loads(asked.body))
+            if shard not in pages:
+                pages[shard] = _page(shard, capacity)
+            return pages[shard]
+        return single if asked.operation == "GetItem" else written
+
+    return answer
+
+
+def _shard_of(query: Mapping[str, Any]) -> int:
+    """The number at the end of the one value that looks like a stored partition key."""
+    for value in query["ExpressionAttributeValues"].values():
+        shard = value.get("S", "").rpartition(":")[2]
+        if shard.isdecimal():
+            return int(shard)
+    return 0
+
+
+def _page(shard: int, capacity: Mapping[str, Any]) -> Reply:
+    # Numbers interleave over 16 shards, so that a merge by sort key has real work.
+    items = [user_item(shard, number * 16 + shard) for number in range(PAGE)]
+    return Reply(orjson.dumps({"Items": items, "Count": PAGE, "ScannedCount": PAGE, "ConsumedCapacity": capacity}))
+
+
+def main() -> None:
+    """Serve until standard input ends: the process that started this one has gone."""
+    parser = argparse.ArgumentParser(prog="python -m bench.canned", description=__doc__)
+    parser.add_argument("--delay", type=float, default=5.0, help="milliseconds before every answer (default 5)")
+    delay = parser.parse_args().delay / 1000
+    with canned_server(canned_answers(), delay=delay) as url:
+        print(url, flush=True)
+        sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The rows of the benchmark: one small module a subject, each with `rows(world)`."""

@@ -1,0 +1,95 @@
+"""What every row needs: a local engine with a table, the canned server, and clients made alike."""
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from botocore.session import Session
+
+from dynashard import schema
+from dynashard.transport import connect
+from dynashard.transport.sdk import SdkTransport
+from local.engine import running_engine
+from local.settings import Settings
+
+TABLE: Final = "bench-table"
+REGION: Final = "eu-west-1"
+KEYS: Final = ("local", "local")
+CANNED_DELAY_MS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Where the rows are measured. `canned_url` answers every request after `CANNED_DELAY_MS`."""
+
+    engine_url: str
+    canned_url: str
+
+    def raw(self, url: str | None = None) -> Any:
+        """Botocore's own low-level client as everyone gets it, on the engine unless `url` says otherwise."""
+        return Session().create_client(
+            "dynamodb",
+            region_name=REGION,
+            endpoint_url=url or self.engine_url,
+            aws_access_key_id=KEYS[0],
+            aws_secret_access_key=KEYS[1],
+        )
+
+    def transport(self, url: str | None = None) -> SdkTransport:
+        """The layer's transport, on the engine unless `url` says otherwise."""
+        return connect(url or self.engine_url, REGION, access_key=KEYS[0], secret_key=KEYS[1])
+
+
+@contextmanager
+def world() -> Iterator[World]:
+    """Start the servers, make the table, and stop everything at the end."""
+    with (
+        tempfile.TemporaryDirectory(prefix="dynashard-bench-") as folder,
+        running_engine(Settings(data_dir=Path(folder), dynamodb_port=0)) as engine,
+        _canned() as canned_url,
+    ):
+        made = World(engine.endpoint, canned_url)
+        _create_table(made)
+        yield made
+
+
+@contextmanager
+def _canned() -> Iterator[str]:
+    """The canned server in a process of its own, so that its CPU is nobody's here."""
+    command = [sys.executable, "-m", "bench.canned", "--delay", str(CANNED_DELAY_MS)]
+    with subprocess.Popen(  # noqa: S603 - this checkout's own module
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None  # noqa: S101 - asked for as a pipe above
+        assert process.stdout is not None  # noqa: S101 - asked for as a pipe above
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.stdin.close()
+
+
+def _create_table(made: World) -> None:
+    """The deployed table's keys and indexes; see `dynashard.schema`."""
+    keys = [(schema.PK, schema.SK)]
+    keys += [(schema.index_pk(slot), schema.index_sk(slot)) for slot in schema.INDEX_SLOTS]
+    schemas = [[{"AttributeName": pk, "KeyType": "HASH"}, {"AttributeName": sk, "KeyType": "RANGE"}] for pk, sk in keys]
+    transport = made.transport()
+    transport.call(
+        "CreateTable",
+        {
+            "TableName": TABLE,
+            "BillingMode": "PAY_PER_REQUEST",
+            "KeySchema": schemas[0],
+            "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for pair in keys for name in pair],
+            "GlobalSecondaryIndexes": [
+                {"IndexName": slot, "KeySchema": keys_of, "Projection": {"ProjectionType": "ALL"}}
+                for slot, keys_of in zip(schema.INDEX_SLOTS, schemas[1:], strict=True)
+            ],
+        },
+    )
+    transport.close()

@@ -1,0 +1,174 @@
+"""Builds botocore's client for the transport: what requests here do not need is off."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from zlib import crc32
+
+import botocore
+from botocore.config import Config
+from botocore.httpsession import get_cert_path
+from botocore.session import Session
+from botocore.utils import get_environ_proxies
+
+from dynashard.errors import ConfigurationError
+from dynashard.transport.classification import DAMAGED, Refusal, throttle_names
+from dynashard.transport.interface import meters
+from dynashard.transport.parser import WireParserFactory
+from dynashard.transport.seams import replace_parts
+from dynashard.transport.sender import PooledSender
+
+_RETRIES_OVER: Final = ("MaxAttemptsReached", "RetryQuotaReached")
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Keys given by hand, as a local engine needs them. Elsewhere botocore finds its own."""
+
+    access_key: str
+    secret_key: str = field(repr=False)
+    token: str | None = field(default=None, repr=False)
+
+    @classmethod
+    def given(cls, access_key: str | None, secret_key: str | None, token: str | None) -> "Credentials | None":
+        """The keys, or None if none were given.
+
+        Raises:
+            ConfigurationError: half a pair.
+        """
+        if access_key is None and secret_key is None:
+            return None
+        if access_key is None or secret_key is None:
+            raise ConfigurationError("Give both access_key and secret_key, or neither.")
+        return cls(access_key, secret_key, token)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a transport reaches DynamoDB.
+
+    Attributes:
+        endpoint_url: where; None is AWS's own endpoint of the region.
+        region: None takes botocore's.
+        credentials: None takes botocore's: a role, a profile, the environment.
+        attempts: how often a request is sent at most, the first time included.
+        connect_timeout: for a connection, in seconds.
+        read_timeout: for an answer, in seconds.
+        max_connections: sockets kept open, and threads of `call_all`.
+    """
+
+    endpoint_url: str | None = None
+    region: str | None = None
+    credentials: Credentials | None = None
+    attempts: int = 4
+    connect_timeout: float = 2.0
+    read_timeout: float = 10.0
+    max_connections: int = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A client, and what sends for it; `sender` is None behind a proxy, where botocore sends itself."""
+
+    client: Any
+    sender: PooledSender | None
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.client.close()
+        if self.sender is not None:
+            self.sender.close()
+
+
+def open_client(settings: Settings) -> Opened:
+    """Build a client. No request is sent.
+
+    Raises:
+        BotoCoreError: no region, an unknown profile, an endpoint that is no URL.
+        ConfigurationError: not the botocore this was written for.
+    """
+    session = Session()
+    session.register_component("response_parser_factory", WireParserFactory())
+    keys = settings.credentials
+    client = session.create_client(
+        "dynamodb",
+        region_name=settings.region,
+        endpoint_url=settings.endpoint_url,
+        aws_access_key_id=keys.access_key if keys else None,
+        aws_secret_access_key=keys.secret_key if keys else None,
+        aws_session_token=keys.token if keys else None,
+        config=_config(settings),
+    )
+    replace_parts(client)
+    events = client.meta.events
+    events.register("response-received.dynamodb", _count_throttle)
+    events.register("after-call.dynamodb", _refuse_damaged)
+    sender = _sender(settings, client.meta.endpoint_url, session.get_config_variable("ca_bundle"))
+    if sender is not None:
+        events.register("before-send.dynamodb", sender)
+    return Opened(client, sender)
+
+
+def _config(settings: Settings) -> Config:
+    return Config(
+        user_agent=f"Dynashard Botocore/{botocore.__version__}",
+        parameter_validation=False,
+        account_id_endpoint_mode="disabled",
+        disable_request_compression=True,
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+        inject_host_prefix=False,
+        tcp_keepalive=True,
+        max_pool_connections=settings.max_connections,
+        connect_timeout=settings.connect_timeout,
+        read_timeout=settings.read_timeout,
+        retries={"mode": "standard", "total_max_attempts": settings.attempts},
+    )
+
+
+def _sender(settings: Settings, url: str, ca_bundle: str | None) -> PooledSender | None:
+    if get_environ_proxies(url):
+        return None
+    return PooledSender(
+        url,
+        ca_bundle=ca_bundle or get_cert_path(verify=True),
+        connect_timeout=settings.connect_timeout,
+        read_timeout=settings.read_timeout,
+        max_connections=settings.max_connections,
+    )
+
+
+def refusal_of(operation: str, answer: Mapping[str, Any]) -> Refusal:
+    """Take apart an error answer as the parser left it."""
+    metadata = answer["ResponseMetadata"]
+    error = answer["Error"]
+    wait = str(metadata["HTTPHeaders"].get("x-amz-retry-after", ""))
+    return Refusal(
+        operation=operation,
+        status=metadata["HTTPStatusCode"],
+        code=error["Code"],
+        message=error["Message"],
+        body=answer,
+        attempts=metadata.get("RetryAttempts", 0) + 1,
+        # In milliseconds; HTTP's Retry-After, which it becomes, counts whole seconds.
+        retry_after=max(1, -(-int(wait) // 1000)) if wait.isdecimal() else 1,
+    )
+
+
+def _count_throttle(parsed_response: Mapping[str, Any] | None, **_: Any) -> None:
+    """Count a throttled attempt: all pass here, in the caller's context, those that will be retried too."""
+    if parsed_response is None or "Error" not in parsed_response:
+        return
+    names = throttle_names(refusal_of("", parsed_response))
+    for meter in meters():
+        for name in names:
+            meter.throttled(name)
+
+
+def _refuse_damaged(http_response: Any, parsed: dict[str, Any], **_: Any) -> None:
+    """Botocore retries an answer that fails its checksum, but hands out the last one. Refuse that one."""
+    if parsed["ResponseMetadata"].keys().isdisjoint(_RETRIES_OVER):
+        return
+    expected = http_response.headers.get("x-amz-crc32")
+    if expected is not None and crc32(http_response.content) != int(expected):
+        parsed["Error"] = {"Code": DAMAGED, "Message": "The answer fails its checksum."}
