@@ -1,0 +1,193 @@
+"""A transport that fails on a script, around a real one.
+
+    faulty = FaultyTransport(connect(engine_url, ...), [lost_answer("PutItem"), throttled("Query", nth=2)])
+    ...
+    assert not faulty.waiting   # every fault has struck
+
+Faults are what DynamoDB and networks do: an applied write whose answer is lost, a retry that meets its own write,
+a throttle, a conflict, another writer in between, a batch that is done in part. Errors are made by the transport's
+own classification, so they cannot differ from real ones.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+from dynashard.errors import ConditionFailedError, EngineUnavailableError, TransactionCanceledError
+from dynashard.transport.classification import Refusal, classify, throttle_names
+from dynashard.transport.interface import Call, Transport, Wire, meters
+
+Send = Callable[[Mapping[str, Any]], Wire]
+"""Sends a request of the operation to the real transport."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What happens instead of sending: `strike(send, request)` gives the answer or raises.
+
+    `nth` counts the requests of this operation from 1; None strikes each of them.
+    """
+
+    operation: str
+    strike: Callable[[Send, Mapping[str, Any]], Wire]
+    nth: int | None = 1
+
+
+class FaultyTransport:
+    """Implements `Transport`. `call_all` sends one call after the other, so that a script always plays alike."""
+
+    def __init__(self, inner: Transport, plan: Sequence[Fault] = ()) -> None:
+        self.inner = inner
+        self.calls: list[Call] = []
+        self._plan = list(plan)
+        self._seen: Counter[str] = Counter()
+        self._struck: set[int] = set()
+        self._lock = Lock()
+
+    @property
+    def waiting(self) -> list[Fault]:
+        """Faults that have not struck yet."""
+        return [fault for at, fault in enumerate(self._plan) if at not in self._struck]
+
+    def sent(self, operation: str) -> int:
+        """How many requests of this operation were asked for."""
+        return self._seen[operation]
+
+    def call(self, operation: str, request: Mapping[str, Any]) -> Wire:
+        fault = self._next(operation, request)
+        if fault is None:
+            return self.inner.call(operation, request)
+        return fault.strike(lambda changed: self.inner.call(operation, changed), request)
+
+    def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
+        del concurrency
+        answers: list[Wire] = []
+        errors: list[Exception] = []
+        for call in calls:
+            try:
+                answers.append(self.call(call.operation, call.request))
+            except Exception as error:  # noqa: BLE001 - all calls are awaited, then the first error is raised
+                errors.append(error)
+        if errors:
+            raise errors[0]
+        return answers
+
+    def close(self) -> None:
+        self.inner.close()
+
+    def _next(self, operation: str, request: Mapping[str, Any]) -> Fault | None:
+        with self._lock:
+            self.calls.append(Call(operation, request))
+            self._seen[operation] += 1
+            for at, fault in enumerate(self._plan):
+                if fault.operation == operation and fault.nth in (None, self._seen[operation]):
+                    self._struck.add(at)
+                    return fault
+            return None
+
+
+def lost_request(operation: str, *, nth: int | None = 1) -> Fault:
+    """The request never arrives, and retries do not outlast it."""
+
+    def strike(_send: Send, _request: Mapping[str, Any]) -> Wire:
+        raise EngineUnavailableError("The request was lost.", operation=operation)
+
+    return Fault(operation, strike, nth)
+
+
+def lost_answer(operation: str, *, nth: int | None = 1) -> Fault:
+    """The request is applied, but its answer never arrives."""
+
+    def strike(send: Send, request: Mapping[str, Any]) -> Wire:
+        send(request)
+        raise EngineUnavailableError("The answer was lost.", operation=operation)
+
+    return Fault(operation, strike, nth)
+
+
+def repeated(operation: str, *, nth: int | None = 1) -> Fault:
+    """The request is applied, its answer is lost, and the transport sends it again by itself."""
+    return meanwhile_repeated(operation, lambda: None, nth=nth)
+
+
+def meanwhile_repeated(operation: str, action: Callable[[], object], *, nth: int | None = 1) -> Fault:
+    """As `repeated`; `action` happens between the two attempts: another writer."""
+
+    def strike(send: Send, request: Mapping[str, Any]) -> Wire:
+        send(request)
+        action()
+        try:
+            return send(request)
+        except (ConditionFailedError, TransactionCanceledError) as error:
+            error.attempts = 2
+            raise
+
+    return Fault(operation, strike, nth)
+
+
+def meanwhile(operation: str, action: Callable[[], object], *, nth: int | None = 1) -> Fault:
+    """`action` happens just before the request arrives: another writer."""
+
+    def strike(send: Send, request: Mapping[str, Any]) -> Wire:
+        action()
+        return send(request)
+
+    return Fault(operation, strike, nth)
+
+
+def afterwards(operation: str, action: Callable[[], object], *, nth: int | None = 1) -> Fault:
+    """`action` happens after the request was applied and before its answer arrives."""
+
+    def strike(send: Send, request: Mapping[str, Any]) -> Wire:
+        answer = send(request)
+        action()
+        return answer
+
+    return Fault(operation, strike, nth)
+
+
+def throttled(
+    operation: str,
+    *,
+    reason: str = "TableWriteKeyRangeThroughputExceeded",
+    resource: str = "arn:aws:dynamodb:eu-west-1:123456789012:table/dynashard",
+    nth: int | None = 1,
+) -> Fault:
+    """DynamoDB throttles the request, and retries do not outlast it. An empty `reason` gives none."""
+    reasons = [{"reason": reason, "resource": resource}] if reason else []
+    return _refused(operation, "ThrottlingException", {"throttlingReasons": reasons}, nth)
+
+
+def conflict(operation: str, *, nth: int | None = 1) -> Fault:
+    """Another transaction holds the item."""
+    return _refused(operation, "TransactionConflictException", {}, nth)
+
+
+def unprocessed(operation: str, *, keep: int, nth: int | None = 1) -> Fault:
+    """A batch of one table is done but for its last `keep` requests or keys, which come back as unprocessed."""
+
+    def strike(send: Send, request: Mapping[str, Any]) -> Wire:
+        [(table, asked)] = request["RequestItems"].items()
+        if operation == "BatchWriteItem":
+            done, left = asked[:-keep], asked[-keep:]
+            answer = send({**request, "RequestItems": {table: done}}) if done else {}
+            return {**answer, "UnprocessedItems": {table: left}}
+        done, left = asked["Keys"][:-keep], asked["Keys"][-keep:]
+        answer = send({**request, "RequestItems": {table: {**asked, "Keys": done}}}) if done else {"Responses": {}}
+        return {**answer, "UnprocessedKeys": {table: {**asked, "Keys": left}}}
+
+    return Fault(operation, strike, nth)
+
+
+def _refused(operation: str, code: str, body: Mapping[str, Any], nth: int | None) -> Fault:
+    refusal = Refusal(operation=operation, status=400, code=code, message="", body=body, attempts=4)
+
+    def strike(_send: Send, _request: Mapping[str, Any]) -> Wire:
+        for meter in meters():
+            for name in throttle_names(refusal):
+                meter.throttled(name)
+        raise classify(refusal)
+
+    return Fault(operation, strike, nth)
