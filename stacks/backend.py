@@ -1,33 +1,79 @@
 """What one environment is made of, and how its template is synthesised from code."""
 
-from aws_cdk import App, Environment
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
+from aws_cdk import App, Environment, Tags, Validations
+from cdk_nag import AwsSolutionsChecks, ServerlessChecks
+from constructs import Node
+
+from stacks.api import ApiStack
+from stacks.bundling import Bundle, bundle_from
 from stacks.data import DataStack
 from stacks.settings import NOWHERE, Settings, SettingsError, load
 
 
-def settings_of(app: App) -> Settings:
-    """Settings that the app's context asks for (`-c env=NAME`, default `dev`).
+def add_backend(app: App) -> None:
+    """Add every stack of the environment that the app's context asks for.
+
+    The context is that of `cdk.json`, with `-c env=NAME` (default `dev`), `-c issuer=`, `-c audience=` and
+    `-c tenant_claim=` for a sign-in that is not in the file, and `-c assets=` for where the code comes from
+    (default `build`).
+
+    Raises:
+        SettingsError: A setting is missing, unknown or wrong, or the code is not built; one line that names it.
+    """
+    settings = settings_of(app.node)
+    bundle = bundle_from(_text(app.node, "assets") or "build")
+    env = Environment(account=_account(settings, bundle), region=settings.region)
+    prefix = f"Dynashard-{settings.name}"
+    data = DataStack(app, f"{prefix}-Data", settings=settings, env=env)
+    ApiStack(app, f"{prefix}-Api", settings=settings, data=data, bundle=bundle, env=env)
+    Tags.of(app).add("dynashard:environment", settings.name)
+    Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
+
+
+def settings_of(node: Node) -> Settings:
+    """Settings that the context asks for.
 
     Raises:
         SettingsError: The context is wrong; the message names what.
     """
-
-    def context(key: str) -> str | None:
-        value = app.node.try_get_context(key)
-        if value is not None and not isinstance(value, str):
-            raise SettingsError(f"-c {key}=... must be text")
-        return value
-
     return load(
-        app.node.try_get_context("environments"),
-        context("env") or "dev",
-        issuer=context("issuer"),
-        audience=context("audience"),
+        node.try_get_context("environments"),
+        _text(node, "env") or "dev",
+        issuer=_text(node, "issuer"),
+        audience=_text(node, "audience"),
+        tenant_claim=_text(node, "tenant_claim"),
     )
 
 
-def add_backend(app: App, settings: Settings) -> None:
-    """Add every stack of an environment to the app."""
-    env = Environment(account=NOWHERE if settings.local else settings.account, region=settings.region)
-    DataStack(app, f"Dynashard-{settings.name}-Data", settings=settings, env=env)
+def synthesise(context: Mapping[str, Any], outdir: Path) -> Path:
+    """Synthesise an environment without the command line, as the local stack and the tests do.
+
+    Args:
+        context: What `cdk.json` carries under `context`, with what `-c` would add.
+        outdir: Folder for the templates, one `<stack>.template.json` each.
+
+    Returns:
+        The folder.
+
+    Raises:
+        SettingsError: The context is wrong; the message names what.
+    """
+    app = App(outdir=str(outdir), context=dict(context), analytics_reporting=False)
+    add_backend(app)
+    return Path(app.synth().directory)
+
+
+def _account(settings: Settings, bundle: Bundle) -> str | None:
+    """Where the stacks may go: what is only for this machine is bound to an account that does not exist."""
+    return settings.account if bundle.deployable and not settings.local else NOWHERE
+
+
+def _text(node: Node, key: str) -> str | None:
+    value = node.try_get_context(key)
+    if value is not None and not isinstance(value, str):
+        raise SettingsError(f"-c {key}=... must be text, but is {value!r}")
+    return value

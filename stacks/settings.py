@@ -195,7 +195,14 @@ class Settings(_Part):
         return auth
 
 
-def load(environments: object, name: str, *, issuer: str | None = None, audience: str | None = None) -> Settings:
+def load(
+    environments: object,
+    name: str,
+    *,
+    issuer: str | None = None,
+    audience: str | None = None,
+    tenant_claim: str | None = None,
+) -> Settings:
     """Settings of one environment, checked.
 
     Args:
@@ -203,6 +210,7 @@ def load(environments: object, name: str, *, issuer: str | None = None, audience
         name: The environment wanted (`-c env=NAME`).
         issuer: Takes the place of `auth.issuer` (`-c issuer=...`).
         audience: Takes the place of `auth.audience`, comma-separated (`-c audience=...`).
+        tenant_claim: Takes the place of `auth.tenant_claim` (`-c tenant_claim=...`).
 
     Raises:
         SettingsError: Something is missing, unknown or wrong; one line, with the setting's full name.
@@ -218,23 +226,24 @@ def load(environments: object, name: str, *, issuer: str | None = None, audience
     raw = environments[name]
     if not isinstance(raw, Mapping):
         raise SettingsError(f"environments.{name} must be an object of settings")
+    given = {
+        "issuer": issuer,
+        "audience": None if audience is None else [part.strip() for part in audience.split(",")],
+        "tenant_claim": tenant_claim,
+    }
     try:
-        return Settings.model_validate({**_with_auth(raw, issuer, audience), "name": name})
+        return Settings.model_validate({**_with_auth(raw, given), "name": name})
     except ValidationError as error:
         raise SettingsError(_one_line(name, error)) from None
 
 
-def _with_auth(raw: Mapping[str, Any], issuer: str | None, audience: str | None) -> dict[str, Any]:
-    """The settings with the sign-in given on the command line, which defaults `tenant_claim` to nothing."""
-    given: dict[str, Any] = {}
-    if issuer is not None:
-        given["issuer"] = issuer
-    if audience is not None:
-        given["audience"] = [part.strip() for part in audience.split(",")]
-    if not given:
+def _with_auth(raw: Mapping[str, Any], given: Mapping[str, object]) -> dict[str, Any]:
+    """The settings, with what was given of the sign-in in place of what is stored."""
+    changed = {key: value for key, value in given.items() if value is not None}
+    stored = raw.get("auth")
+    if not changed:
         return dict(raw)
-    stored = raw.get("auth", {})
-    return {**raw, "auth": {**(stored if isinstance(stored, Mapping) else {}), **given}}
+    return {**raw, "auth": {**stored, **changed} if isinstance(stored, Mapping) else changed}
 
 
 def _one_line(name: str, error: ValidationError) -> str:

@@ -1,0 +1,199 @@
+"""The API stack: the gateway that lets in only verified callers, and the function behind it."""
+
+import json
+from typing import Any
+
+from aws_cdk import CfnOutput, Duration, Stack
+from aws_cdk import aws_apigatewayv2 as gateway
+from aws_cdk import aws_apigatewayv2_authorizers as authorizers
+from aws_cdk import aws_apigatewayv2_integrations as integrations
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_secretsmanager as secrets
+from constructs import Construct
+
+from dynashard import schema
+from stacks.bundling import Bundle
+from stacks.data import DataStack
+from stacks.function import PythonFunction, acknowledge, allow, layer, log_group
+from stacks.settings import Purpose, Settings
+
+ITEM_ACTIONS = (
+    "dynamodb:BatchGetItem",
+    "dynamodb:BatchWriteItem",
+    "dynamodb:ConditionCheckItem",
+    "dynamodb:DeleteItem",
+    "dynamodb:GetItem",
+    "dynamodb:PutItem",
+    "dynamodb:Query",
+    "dynamodb:UpdateItem",
+)
+"""What the layer calls on the table. No Scan: everything it lists is a Query."""
+IDEMPOTENCY_ACTIONS = ("dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem")
+TOPOLOGY_ACTIONS = ("dynamodb:BatchGetItem", "dynamodb:GetItem")
+
+METHODS = (
+    gateway.HttpMethod.GET,
+    gateway.HttpMethod.POST,
+    gateway.HttpMethod.PUT,
+    gateway.HttpMethod.PATCH,
+    gateway.HttpMethod.DELETE,
+)
+
+ENVIRONMENT_NAMES: dict[Purpose, str] = {"local": "local", "development": "dev", "production": "prod"}
+
+ACCESS_LOG = {
+    "requestId": "$context.requestId",
+    "time": "$context.requestTime",
+    "ip": "$context.identity.sourceIp",
+    "method": "$context.httpMethod",
+    "route": "$context.routeKey",
+    "path": "$context.path",
+    "status": "$context.status",
+    "bytes": "$context.responseLength",
+    "milliseconds": "$context.responseLatency",
+    "integrationMilliseconds": "$context.integrationLatency",
+    "integrationError": "$context.integrationErrorMessage",
+    "authorizerError": "$context.authorizer.error",
+}
+
+
+class ApiStack(Stack):
+    """The REST API of one environment.
+
+    Attributes:
+        api: The HTTP API.
+        function: The function that answers.
+        cursor_secret: The keys that sign cursors.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        settings: Settings,
+        data: DataStack,
+        bundle: Bundle,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(scope, construct_id, description=f"Dynashard API ({settings.name})", **kwargs)
+        self.settings = settings
+        self.cursor_secret = self._cursor_secret()
+        self.function = self._function(data, bundle)
+        self.api = self._gateway()
+        self._routes()
+        self._stage()
+        CfnOutput(self, "ApiUrl", value=f"{self.api.api_endpoint}/v1")
+
+    def _cursor_secret(self) -> secrets.Secret:
+        """Keys are `{"current": ..., "previous": [...]}`: rotating keeps the old one until its cursors are gone."""
+        secret = secrets.Secret(
+            self,
+            "CursorKeys",
+            description="Signs list cursors. To rotate: move `current` into `previous` and put a new one.",
+            generate_secret_string=secrets.SecretStringGenerator(
+                secret_string_template=json.dumps({"previous": []}),
+                generate_string_key="current",
+                password_length=64,
+                exclude_punctuation=True,
+            ),
+        )
+        acknowledge(
+            secret,
+            "AwsSolutions::AwsSolutions-SMG4",
+            "Signs cursors of lists and opens no access; a rotation keeps the old key, as docs/security.md describes.",
+        )
+        return secret
+
+    def _function(self, data: DataStack, bundle: Bundle) -> PythonFunction:
+        settings = self.settings
+        return PythonFunction(
+            self,
+            "Api",
+            settings=settings,
+            description="Dynashard REST API",
+            code=bundle.function("api"),
+            handler="functions.api.handler.handler",
+            layers=[layer(self, f"{name.title()}Layer", bundle, name) for name in ("sharding", "domain")],
+            environment={
+                "ENVIRONMENT": ENVIRONMENT_NAMES[settings.purpose],
+                "TABLE_NAME": data.table.table_name,
+                "TOPOLOGY_TABLE": data.topology.table_name,
+                "IDEMPOTENCY_TABLE": data.idempotency.table_name,
+                "TOPOLOGY_LEASE_SECONDS": str(settings.topology_lease_seconds),
+                "TENANT_CLAIM": settings.auth.tenant_claim,
+                "CURSOR_SECRET_ARN": self.cursor_secret.secret_arn,
+            },
+            statements=self._statements(data),
+            memory_mb=settings.api.memory_mb,
+            timeout_seconds=settings.api.timeout_seconds,
+            reserved_concurrency=settings.api.reserved_concurrency,
+        )
+
+    def _statements(self, data: DataStack) -> list[iam.PolicyStatement]:
+        table = data.table.table_arn
+        return [
+            allow(ITEM_ACTIONS, [table]),
+            allow(["dynamodb:Query"], [f"{table}/index/{slot}" for slot in schema.INDEX_SLOTS]),
+            allow(TOPOLOGY_ACTIONS, [data.topology.table_arn]),
+            allow(IDEMPOTENCY_ACTIONS, [data.idempotency.table_arn]),
+            allow(["secretsmanager:GetSecretValue"], [self.cursor_secret.secret_arn]),
+        ]
+
+    def _gateway(self) -> gateway.HttpApi:
+        auth = self.settings.auth
+        cors = self.settings.api.cors
+        return gateway.HttpApi(
+            self,
+            "Gateway",
+            api_name=f"dynashard-{self.settings.name}",
+            create_default_stage=False,
+            # A route is closed unless it says otherwise.
+            default_authorizer=authorizers.HttpJwtAuthorizer("Jwt", auth.issuer, jwt_audience=list(auth.audience)),
+            cors_preflight=gateway.CorsPreflightOptions(
+                allow_origins=list(cors.origins),
+                allow_methods=[gateway.CorsHttpMethod[method.value] for method in METHODS],
+                allow_headers=["authorization", "content-type", "idempotency-key", "if-match", "if-none-match"],
+                expose_headers=["etag", "link", "location", "retry-after"],
+                max_age=Duration.seconds(cors.max_age_seconds),
+            )
+            if cors.origins
+            else None,
+        )
+
+    def _routes(self) -> None:
+        integration = integrations.HttpLambdaIntegration("Lambda", self.function.function)
+        self.api.add_routes(
+            path="/v1/{proxy+}",
+            # `ANY` would also catch a browser's preflight and ask it for a token that it never carries.
+            methods=list(METHODS) if self.settings.api.cors.origins else [gateway.HttpMethod.ANY],
+            integration=integration,
+        )
+        (health,) = self.api.add_routes(
+            path="/v1/health",
+            methods=[gateway.HttpMethod.GET],
+            integration=integration,
+            authorizer=gateway.HttpNoneAuthorizer(),
+        )
+        acknowledge(
+            health,
+            "AwsSolutions::AwsSolutions-APIG4",
+            "The one public route: a monitor has no token, and the answer holds no data.",
+        )
+
+    def _stage(self) -> None:
+        limits = self.settings.api
+        stage = gateway.HttpStage(
+            self,
+            "Stage",
+            http_api=self.api,
+            stage_name="$default",
+            auto_deploy=True,
+            detailed_metrics_enabled=True,
+            throttle=gateway.ThrottleSettings(rate_limit=limits.requests_per_second, burst_limit=limits.burst),
+        )
+        resource = stage.node.default_child
+        assert isinstance(resource, gateway.CfnStage)  # noqa: S101 -- a fact about CDK that types cannot say
+        resource.access_log_settings = gateway.CfnStage.AccessLogSettingsProperty(
+            destination_arn=log_group(self, "AccessLog", self.settings).log_group_arn, format=json.dumps(ACCESS_LOG)
+        )
