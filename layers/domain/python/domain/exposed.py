@@ -1,4 +1,4 @@
-"""How an entity is named outside: plain data that the REST API, direct invocation and the command line read."""
+"""How an entity is named outside: plain data for REST, direct invocation and the command line."""
 
 from dataclasses import dataclass
 

@@ -1,0 +1,171 @@
+"""The composed API: one resolver a thread, and around every request its errors, its log line and its metrics."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
+
+from dynashard import Dynashard
+from dynashard.transport.interface import Transport, metered
+from functions.api import problems
+from functions.api.backend import Backend
+from functions.api.bodies import written
+from functions.api.cursor_keys import CursorKeys, Keys, reader
+from functions.api.idempotency import IdempotentCreates
+from functions.api.incoming import tenant_of
+from functions.api.observing import Observed, Observer
+from functions.api.problems import ProblemError, problem_of
+from functions.api.resources import exposed_resources
+from functions.api.routes import Routes
+from functions.api.settings import Settings
+
+Answer = dict[str, Any]
+Clock = Callable[[], float]
+Next = Callable[[Any], Response[Any]]
+
+_INTERNAL_ERROR = 500
+
+
+class Resolver(APIGatewayHttpResolver):
+    """Powertools' resolver with the request kept on the object.
+
+    Powertools keeps the request on the class of all resolvers, where threads would see each other's. Here each
+    thread has a resolver of its own, and an attribute of the object hides the class's.
+    """
+
+    def resolve(self, event: Mapping[str, Any], context: Any) -> Answer:
+        """Answer one event."""
+        self.current_event = APIGatewayProxyEventV2(dict(event))
+        self.lambda_context = context
+        self.append_context(lambda_context=context)
+        return super().resolve(event, context)
+
+
+class App:
+    """The API. Threads may share it.
+
+    Args:
+        routes: what is served.
+        observer: where log lines and metrics go.
+        tenant_claim: the claim that names the tenant.
+        clock: the time in seconds.
+    """
+
+    def __init__(self, routes: Routes, observer: Observer, tenant_claim: str, clock: Clock) -> None:
+        self._routes = routes
+        self._observer = observer
+        self._tenant_claim = tenant_claim
+        self._clock = clock
+        self._local = threading.local()
+
+    def handle(self, event: Mapping[str, Any], context: Any = None) -> Answer:
+        """Answer one event of an HTTP API (payload format 2.0).
+
+        Every error becomes a problem document; nothing the request does makes this raise.
+        """
+        if not _is_http_event(event):
+            refused = ProblemError("malformed_event", "This function answers events of an HTTP API, format 2.0.")
+            body = written(problem_of(refused).document(_request_id(event, context)))
+            return {"statusCode": refused.status, "headers": {"Content-Type": problems.CONTENT_TYPE}, "body": body}
+        return self._resolver().resolve(event, context)
+
+    def _resolver(self) -> Resolver:
+        found: Resolver | None = getattr(self._local, "resolver", None)
+        if found is None:
+            found = Resolver(debug=False)
+            found.use(middlewares=[self._middleware()])
+            found.include_router(self._routes.router())
+            found.not_found(lambda _: self._routes.refuse(found.current_event.http_method, found.current_event.path))
+            self._local.resolver = found
+        return found
+
+    def _middleware(self) -> Callable[[Resolver, Next], Response[Any]]:
+        def around(resolver: Resolver, following: Next) -> Response[Any]:
+            return self._around(resolver, following)
+
+        # A function, not the method: Powertools keeps what it learns about a middleware's signature on it.
+        return around
+
+    def _around(self, resolver: Resolver, following: Next) -> Response[Any]:
+        started = self._clock()
+        event = resolver.current_event
+        request_id = _request_id(event.raw_event, resolver.lambda_context)
+        code = None
+        with metered() as meter:
+            try:
+                response = following(resolver)
+            except Exception as error:  # noqa: BLE001 - the one place where every error becomes an answer
+                response, code = self._refusal(error, request_id)
+        response.headers["X-Request-Id"] = request_id
+        if event.http_method == "HEAD":
+            response.body = ""
+        self._observer.answered(
+            Observed(
+                request_id=request_id,
+                method=event.http_method,
+                route=self._routes.template_of(event.path),
+                status=int(response.status_code),
+                tenant=self._tenant(event.raw_event),
+                milliseconds=(self._clock() - started) * 1000,
+                meter=meter,
+                code=code,
+            )
+        )
+        return response
+
+    def _refusal(self, error: Exception, request_id: str) -> tuple[Response[Any], str]:
+        problem = problem_of(error)
+        if problem.status >= _INTERNAL_ERROR:
+            self._observer.failed(request_id, error)
+        body = written(problem.document(request_id))
+        headers = {**problem.headers, "Cache-Control": "no-store"}
+        return Response(problem.status, content_type=problems.CONTENT_TYPE, body=body, headers=headers), problem.code
+
+    def _tenant(self, event: Mapping[str, Any]) -> str | None:
+        try:
+            return tenant_of(event, self._tenant_claim)
+        except ProblemError:
+            return None
+
+
+def build_app(settings: Settings, transport: Transport, clock: Clock = time.time) -> App:
+    """Compose the API.
+
+    Args:
+        settings: the settings.
+        transport: how DynamoDB is reached.
+        clock: the time in seconds since the epoch.
+
+    Raises:
+        ConfigurationError: the domain exposes an entity that cannot be exposed.
+    """
+
+    def open_with(keys: Keys) -> Dynashard:
+        return Dynashard(transport, table=settings.table, cursor_keys=list(keys), clock=clock)
+
+    backend = Backend(open_with, CursorKeys(reader(settings), clock))
+    idempotent = IdempotentCreates(settings.idempotency_table, transport)
+    routes = Routes(settings, exposed_resources(), backend, idempotent)
+    observer = Observer(settings.environment, metrics=settings.environment != "local")
+    return App(routes, observer, settings.tenant_claim, clock)
+
+
+def _is_http_event(event: Any) -> bool:
+    if not isinstance(event, Mapping) or not isinstance(event.get("rawPath"), str):
+        return False
+    context = event.get("requestContext")
+    return (
+        isinstance(context, Mapping)
+        and isinstance(context.get("http"), Mapping)
+        and isinstance(context["http"].get("method"), str)
+        and isinstance(context.get("stage"), str)
+    )
+
+
+def _request_id(event: Any, context: Any) -> str:
+    request = event.get("requestContext") if isinstance(event, Mapping) else None
+    found = request.get("requestId") if isinstance(request, Mapping) else None
+    return str(found or getattr(context, "aws_request_id", None) or "unknown")

@@ -1,0 +1,52 @@
+"""The sharding layer as the API uses it: collections, and listings whose cursors outlive a rotation of keys."""
+
+from collections.abc import Callable, Mapping
+from threading import Lock
+from typing import Any
+
+from dynashard import Collection, Dynashard, Entity, Page
+from dynashard.errors import InvalidCursorError
+from functions.api.cursor_keys import CursorKeys, Keys
+
+Open = Callable[[Keys], Dynashard]
+"""Opens the layer with these cursor keys."""
+
+
+class Backend:
+    """Collections of a table. Safe to share between threads.
+
+    Args:
+        open_with: opens the layer.
+        keys: the keys that sign cursors.
+    """
+
+    def __init__(self, open_with: Open, keys: CursorKeys) -> None:
+        self._open = open_with
+        self._cursor_keys = keys
+        self._lock = Lock()
+        self._opened: tuple[Keys, Dynashard] | None = None
+
+    def collection(self, entity: type[Entity]) -> Collection[Any]:
+        """The collection of an entity. Cost: the first one reads the cursor keys."""
+        return self._with(self._cursor_keys.current()).collection(entity)
+
+    def page(self, entity: type[Entity], options: Mapping[str, Any]) -> Page[Any]:
+        """A page of an entity's listing. A cursor that does not verify is tried once more with keys read anew.
+
+        Raises:
+            InvalidCursorError: the cursor is not one of ours, or not for this listing.
+        """
+        keys = self._cursor_keys.current()
+        try:
+            return self._with(keys).collection(entity).list(**options)
+        except InvalidCursorError:
+            renewed = self._cursor_keys.after_unknown_key()
+            if renewed == keys:
+                raise
+            return self._with(renewed).collection(entity).list(**options)
+
+    def _with(self, keys: Keys) -> Dynashard:
+        with self._lock:
+            if self._opened is None or self._opened[0] != keys:
+                self._opened = (keys, self._open(keys))
+            return self._opened[1]

@@ -1,0 +1,21 @@
+"""Entry of the API function."""
+
+import os
+from functools import cache
+from typing import Any
+
+from functions.api.app import App, build_app
+from functions.api.settings import Settings
+
+
+@cache
+def _app() -> App:
+    from dynashard.transport.botocore import connect  # noqa: PLC0415 - the SDK is imported when it is needed
+
+    settings = Settings.from_env(os.environ)
+    return build_app(settings, connect(endpoint_url=settings.endpoint))
+
+
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Answer one API Gateway event. The API is built by the first one and kept for the process."""
+    return _app().handle(event, context)

@@ -1,0 +1,143 @@
+"""A request, read from an API Gateway event of an HTTP API (payload format 2.0)."""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+from urllib.parse import parse_qsl, unquote
+
+from functions.api.problems import ProblemError
+
+MAX_BODY_BYTES: Final = 400 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """One authenticated request.
+
+    Attributes:
+        method: `GET`, `POST`, ...
+        path: the path without its stage, as the gateway gave it.
+        query: names and values in the order they came, decoded.
+        headers: by lower-case name.
+        body: the raw body, empty if there is none.
+        tenant: the tenant that the verified claims name.
+        context: Lambda's context object.
+    """
+
+    method: str
+    path: str
+    query: tuple[tuple[str, str], ...]
+    headers: Mapping[str, str]
+    body: bytes
+    tenant: str
+    context: Any = None
+
+    @classmethod
+    def from_event(cls, event: Mapping[str, Any], path: str, tenant_claim: str, context: Any = None) -> Self:
+        """Read a request whose token API Gateway has verified.
+
+        Args:
+            event: the event.
+            path: its path without the stage.
+            tenant_claim: the claim that names the tenant.
+            context: Lambda's context object.
+
+        Raises:
+            ProblemError: 401 without claims, 403 without a tenant, 400 or 413 if a part cannot be read.
+        """
+        return cls(
+            method=str(event["requestContext"]["http"]["method"]).upper(),
+            path=path,
+            tenant=tenant_of(event, tenant_claim),
+            query=query_of(event),
+            headers=headers_of(event),
+            body=body_of(event),
+            context=context,
+        )
+
+
+def tenant_of(event: Mapping[str, Any], claim: str) -> str:
+    """The tenant in the claims that the gateway's authorizer has verified; nothing else is asked.
+
+    Raises:
+        ProblemError: 401 if there are no claims, 403 if they name no tenant.
+    """
+    authorizer = (event.get("requestContext") or {}).get("authorizer") or {}
+    claims = (authorizer.get("jwt") or {}).get("claims")
+    if not isinstance(claims, Mapping):
+        raise ProblemError(
+            "unauthenticated",
+            "Send a bearer token in the Authorization header.",
+            headers={"WWW-Authenticate": "Bearer"},
+        )
+    tenant = claims.get(claim)
+    if not isinstance(tenant, str) or not tenant or ":" in tenant or not _is_text(tenant):
+        raise ProblemError("tenant_missing", f"The token carries no usable tenant in its claim {claim!r}.")
+    return tenant
+
+
+def query_of(event: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """The query's names and values; repeated names stay repeated.
+
+    Raises:
+        ProblemError: 400 if an escape is no UTF-8.
+    """
+    raw = event.get("rawQueryString") or ""
+    try:
+        return tuple(parse_qsl(raw, keep_blank_values=True, errors="strict", max_num_fields=100))
+    except ValueError as error:
+        raise ProblemError("malformed_query", "The query string cannot be decoded as UTF-8.") from error
+
+
+def headers_of(event: Mapping[str, Any]) -> dict[str, str]:
+    """The headers by lower-case name."""
+    return {str(name).lower(): str(value) for name, value in (event.get("headers") or {}).items()}
+
+
+def body_of(event: Mapping[str, Any]) -> bytes:
+    """The raw body.
+
+    Raises:
+        ProblemError: 413 if it is too large, 400 if it cannot be decoded.
+    """
+    body = event.get("body") or ""
+    try:
+        raw = base64.b64decode(body, validate=True) if event.get("isBase64Encoded") else body.encode()
+    except (binascii.Error, ValueError) as error:
+        raise ProblemError("malformed_body", "The body cannot be decoded.") from error
+    if len(raw) > MAX_BODY_BYTES:
+        raise ProblemError(
+            "body_too_large", f"The body has {len(raw)} bytes; at most {MAX_BODY_BYTES} (400 KB) are taken."
+        )
+    return raw
+
+
+def path_values(path: str, prefix: str, count: int) -> tuple[str, ...] | None:
+    """The `count` decoded values that follow a prefix in a path; None if there are fewer.
+
+    An HTTP API hands over its path with every escape decoded but `%25`, other sources hand it over encoded:
+    decoding once is right for both. As a decoded slash looks like any other, the last value takes the rest.
+
+    Raises:
+        ProblemError: 400 if an escape is no UTF-8.
+    """
+    parts = path.removeprefix(prefix).split("/", count - 1)
+    try:
+        values = tuple(unquote(part, errors="strict") for part in parts)
+    except UnicodeDecodeError as error:
+        raise ProblemError("malformed_path", "The path cannot be decoded as UTF-8.") from error
+    if len(values) < count or not all(values):
+        return None
+    if not all(_is_text(value) for value in values):
+        raise ProblemError("malformed_path", "The path holds half of a surrogate pair.")
+    return values
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,181 @@
+"""Single items over HTTP: create, read, put, patch, delete."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+from aws_lambda_powertools.event_handler import Response
+
+from dynashard import Collection, Entity
+from dynashard.errors import AlreadyExistsError, RevisionMismatchError
+from functions.api.bodies import (
+    JSON,
+    MERGE_PATCH,
+    REVISION,
+    Document,
+    json_object,
+    merge_patch,
+    refuse_changed,
+    refuse_read_only,
+    representation,
+    validated,
+    with_fixed,
+    without,
+    written,
+)
+from functions.api.conditional import Preconditions, etag
+from functions.api.idempotency import IdempotentCreates
+from functions.api.incoming import Incoming
+from functions.api.listing import consistent_only
+from functions.api.problems import ProblemError
+from functions.api.resource import TENANT, Collections, Resource
+
+WRITE_ATTEMPTS: Final = 5
+"""How often a read-and-write is tried while other writers get in between."""
+
+
+class Items:
+    """The operations on single items of a resource.
+
+    Args:
+        resource: the resource.
+        collections: gives the entity's collection.
+        idempotent: keeps what creates with an `Idempotency-Key` answered.
+    """
+
+    def __init__(self, resource: Resource, collections: Collections, idempotent: IdempotentCreates) -> None:
+        self._resource = resource
+        self._collections = collections
+        self._idempotent = idempotent
+
+    @property
+    def _collection(self) -> Collection[Any]:
+        return self._collections(self._resource.entity)
+
+    def create(self, incoming: Incoming) -> Response[str]:
+        """`POST`: 201, or 409 if the item exists. Cost: 1 write; with an `Idempotency-Key` 2 more."""
+        body = json_object(incoming)
+        refuse_read_only(body, self._resource.server_fields)
+        fixed = {TENANT: incoming.tenant}
+        item = validated(self._resource.entity, with_fixed(body, fixed))
+        refuse_changed(item, fixed)
+        self._resource.refuse_unaddressable(representation(item, None))
+        key = incoming.headers.get("idempotency-key")
+        if key is None:
+            return self._created(self._create(item))
+        document, replayed = self._idempotent.run(
+            incoming, key, route=self._resource.root, body=body, create=lambda: self._create(item)
+        )
+        return self._created(document, {"Idempotency-Replayed": "true"} if replayed else {})
+
+    def _create(self, item: Entity) -> Document:
+        created = self._collection.create(item)
+        return representation(created, created.revision)
+
+    def _created(self, document: Document, headers: Mapping[str, str] | None = None) -> Response[str]:
+        location = {"Location": self._resource.location(document)}
+        return _answer(HTTPStatus.CREATED, document, {**location, **(headers or {})})
+
+    def read(self, incoming: Incoming) -> Response[str]:
+        """`GET`: 200, or 304 if `If-None-Match` names its revision. Cost: 1 read."""
+        consistent = consistent_only(incoming.query)
+        conditions = Preconditions.of(incoming.headers)
+        item = self._collection.get(self._resource.key_of(incoming), consistent=consistent)
+        if not conditions.match(item.revision):
+            conditions.demand(item.revision)
+        if not conditions.none_match(item.revision):
+            return Response(HTTPStatus.NOT_MODIFIED, headers=etag(item.revision), body="")
+        return _answer(HTTPStatus.OK, representation(item, item.revision))
+
+    def put(self, incoming: Incoming) -> Response[str]:
+        """`PUT`: 201 if it creates, 200 if it replaces.
+
+        Cost: 1 write, and a read if the entity keeps a creation stamp or the conditions are more than one tag.
+        """
+        consistent_only(incoming.query, allowed=False)
+        conditions = Preconditions.of(incoming.headers)
+        key = self._resource.key_of(incoming)
+        item = self._replacement(with_fixed(json_object(incoming), key), key)
+        if conditions.only_new:
+            try:
+                created = self._collection.create(item)
+            except AlreadyExistsError as error:
+                raise ProblemError("precondition_failed", "The item exists already.") from error
+            return self._put_answer(created, created=True)
+        if conditions.none or conditions.single_revision is not None:
+            done = self._collection.put(item, if_match=conditions.single_revision)
+            return self._put_answer(done.item, created=done.created)
+        return self._put_under(conditions, key, item)
+
+    def _put_under(self, conditions: Preconditions, key: Mapping[str, Any], item: Entity) -> Response[str]:
+        for _ in range(WRITE_ATTEMPTS):
+            current = self._collection.find(key, consistent=True)
+            conditions.demand(None if current is None else current.revision)
+            try:
+                if current is None:
+                    return self._put_answer(self._collection.create(item), created=True)
+                done = self._collection.put(item, if_match=current.revision)
+                return self._put_answer(done.item, created=done.created)
+            except (AlreadyExistsError, RevisionMismatchError):
+                continue
+        raise _contended()
+
+    def _put_answer(self, item: Entity, *, created: bool) -> Response[str]:
+        document = representation(item, item.revision)
+        return self._created(document) if created else _answer(HTTPStatus.OK, document)
+
+    def patch(self, incoming: Incoming) -> Response[str]:
+        """`PATCH`: merge, validate the whole, replace what was read. Cost: 1 consistent read and 1 write a try."""
+        consistent_only(incoming.query, allowed=False)
+        conditions = Preconditions.of(incoming.headers)
+        key = self._resource.key_of(incoming)
+        patch = json_object(incoming, (MERGE_PATCH, JSON))
+        for _ in range(WRITE_ATTEMPTS):
+            current = self._collection.get(key, consistent=True)
+            conditions.demand(current.revision)
+            item = self._replacement(merge_patch(current.model_dump(mode="json"), patch), key)
+            fields = {name: value for name, value in item if name not in self._resource.server_fields}
+            try:
+                replaced = self._collection.replace(current.model_copy(update=fields), if_match=current.revision)
+            except RevisionMismatchError:
+                continue
+            return _answer(HTTPStatus.OK, representation(replaced, replaced.revision))
+        raise _contended()
+
+    def _replacement(self, body: Document, key: Mapping[str, Any]) -> Entity:
+        item = validated(self._resource.entity, without(body, self._resource.server_fields))
+        refuse_changed(item, key)
+        return item
+
+    def delete(self, incoming: Incoming) -> Response[str]:
+        """`DELETE`: 204, 404 if there is no such item. Cost: 1 write, and a read if conditions are complicated."""
+        consistent_only(incoming.query, allowed=False)
+        conditions = Preconditions.of(incoming.headers)
+        key = self._resource.key_of(incoming)
+        if conditions.none:
+            self._collection.delete(key)
+            return _no_content()
+        for _ in range(WRITE_ATTEMPTS):
+            current = self._collection.get(key, consistent=True)
+            conditions.demand(current.revision)
+            try:
+                self._collection.delete(key, if_match=current.revision)
+            except RevisionMismatchError:
+                continue
+            return _no_content()
+        raise _contended()
+
+
+def _answer(status: HTTPStatus, document: Document, headers: Mapping[str, str] | None = None) -> Response[str]:
+    every = {**etag(document[REVISION]), **(headers or {})}
+    return Response(status, content_type=JSON, body=written(document), headers=every)
+
+
+def _no_content() -> Response[str]:
+    return Response(HTTPStatus.NO_CONTENT, body="")
+
+
+def _contended() -> ProblemError:
+    return ProblemError(
+        "write_contended", "Other writers kept changing this item: try again.", headers={"Retry-After": "1"}
+    )

@@ -1,0 +1,108 @@
+"""What a request leaves behind: one structured log line, one EMF record of metrics."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aws_lambda_powertools.logging import Logger
+from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
+
+from dynashard.transport.interface import Meter
+
+NAMESPACE: Final = "Dynashard"
+SERVICE: Final = "dynashard-api"
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A request that was answered.
+
+    Attributes:
+        request_id: the gateway's id of it.
+        method: its method.
+        route: the route's template such as `/v1/users/{id}`, not the path: paths hold identifiers.
+        status: the answer's status.
+        tenant: the tenant of its claims, None for a request without.
+        milliseconds: how long it took.
+        meter: the capacity it used.
+        code: the problem's code, None for success.
+    """
+
+    request_id: str
+    method: str
+    route: str
+    status: int
+    tenant: str | None
+    milliseconds: float
+    meter: Meter
+    code: str | None = None
+
+
+class Observer:
+    """Writes logs and metrics. Holds nothing of a request, so threads share it.
+
+    Args:
+        environment: the environment's name, a dimension of every metric.
+        metrics: whether metrics are written; nothing reads them locally.
+    """
+
+    def __init__(self, environment: str, *, metrics: bool) -> None:
+        self._environment = environment
+        self._metrics = metrics
+        self._logger = Logger(service=SERVICE)
+
+    def failed(self, request_id: str, error: Exception) -> None:
+        """Log an unexpected error with its traceback."""
+        self._logger.error("unexpected error", exc_info=error, extra={"request_id": request_id})
+
+    def answered(self, observed: Observed) -> None:
+        """Log a request and write its metrics."""
+        meter = observed.meter
+        self._logger.info(
+            "request",
+            extra={
+                "request_id": observed.request_id,
+                "tenant": observed.tenant,
+                "method": observed.method,
+                "route": observed.route,
+                "status": observed.status,
+                "code": observed.code,
+                "milliseconds": round(observed.milliseconds, 1),
+                "read_units": meter.consumed.read_units,
+                "write_units": meter.consumed.write_units,
+                "requests": meter.consumed.requests,
+                "throttles": dict(meter.throttles),
+            },
+        )
+        if self._metrics:
+            self._emit(observed)
+
+    def _emit(self, observed: Observed) -> None:
+        metrics = EphemeralMetrics(namespace=NAMESPACE, service=SERVICE)
+        metrics.add_dimension("environment", self._environment)
+        for name, unit, value in _figures(observed):
+            metrics.add_metric(name=name, unit=unit, value=value)
+        for name, value in _context(observed).items():
+            metrics.add_metadata(key=name, value=value)
+        metrics.flush_metrics()
+
+
+def _figures(observed: Observed) -> list[tuple[str, MetricUnit, float]]:
+    meter = observed.meter
+    figures: list[tuple[str, MetricUnit, float]] = [
+        ("ReadUnits", MetricUnit.Count, meter.consumed.read_units),
+        ("WriteUnits", MetricUnit.Count, meter.consumed.write_units),
+        ("Latency", MetricUnit.Milliseconds, observed.milliseconds),
+    ]
+    if meter.queries:
+        figures.append(("QueriesPerPage", MetricUnit.Count, meter.queries))
+    figures += [(f"Throttles{reason}", MetricUnit.Count, count) for reason, count in meter.throttles.items()]
+    return figures
+
+
+def _context(observed: Observed) -> dict[str, Any]:
+    return {
+        "request_id": observed.request_id,
+        "tenant": observed.tenant,
+        "route": f"{observed.method} {observed.route}",
+        "status": observed.status,
+    }

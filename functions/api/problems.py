@@ -1,0 +1,139 @@
+"""Every error that REST answers, as `application/problem+json` (RFC 9457).
+
+The layer's errors bring their code and status along; the codes of HTTP itself are listed here. `docs/errors.md`
+has a line for each.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Final
+
+from dynashard.errors import DynashardError, InputError
+
+CONTENT_TYPE: Final = "application/problem+json"
+TYPE_PREFIX: Final = "urn:dynashard:problem:"
+
+HTTP_CODES: Final[Mapping[str, int]] = {
+    "malformed_body": 400,
+    "malformed_event": 400,
+    "malformed_header": 400,
+    "malformed_path": 400,
+    "malformed_query": 400,
+    "unauthenticated": 401,
+    "tenant_missing": 403,
+    "no_such_route": 404,
+    "method_not_allowed": 405,
+    "request_in_progress": 409,
+    "write_contended": 409,
+    "precondition_failed": 412,
+    "body_too_large": 413,
+    "unsupported_media_type": 415,
+    "validation_failed": 422,
+    "idempotency_key_reused": 422,
+    "internal_error": 500,
+}
+"""Codes of HTTP's own errors, with their status."""
+
+_HIDDEN: Final = "The request failed on our side. Quote the request id when you report it."
+_SERVER_ERROR: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """What is wrong with one field: its path such as `address.lines.0`, a sentence, and a stable code."""
+
+    field: str
+    message: str
+    code: str
+
+
+class ProblemError(Exception):
+    """A request that HTTP's own rules refuse.
+
+    Args:
+        code: one of `HTTP_CODES`.
+        detail: what is wrong and what to do.
+        errors: the fields at fault, for 422.
+        headers: headers the answer must carry, such as `Allow`.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        detail: str,
+        *,
+        errors: Sequence[FieldError] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.status = HTTP_CODES[code]
+        self.detail = detail
+        self.errors = tuple(errors)
+        self.headers = dict(headers or {})
+
+
+def invalid_fields(*errors: FieldError) -> ProblemError:
+    """The 422 for these fields."""
+    names = ", ".join(sorted({error.field or "the body" for error in errors}))
+    return ProblemError("validation_failed", f"Not accepted: {names}.", errors=errors)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An error, ready to be answered."""
+
+    status: int
+    code: str
+    detail: str
+    errors: tuple[FieldError, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def document(self, request_id: str) -> dict[str, Any]:
+        """The problem document, for the request with this id."""
+        document: dict[str, Any] = {
+            "type": TYPE_PREFIX + self.code,
+            "title": HTTPStatus(self.status).phrase,
+            "status": self.status,
+            "detail": self.detail,
+            "code": self.code,
+            "request_id": request_id,
+        }
+        if self.errors:
+            document["errors"] = [
+                {"field": error.field, "message": error.message, "code": error.code} for error in self.errors
+            ]
+        if self.details:
+            document["details"] = dict(self.details)
+        return document
+
+
+def problem_of(error: Exception) -> Problem:
+    """The problem that an exception becomes; whatever is not an expected error becomes a 500 that says nothing."""
+    match error:
+        case ProblemError():
+            return Problem(error.status, error.code, error.detail, error.errors, headers=error.headers)
+        case InputError():
+            return _refused_input(error)
+        case DynashardError():
+            return _layer_problem(error)
+        case _:
+            return Problem(_SERVER_ERROR, "internal_error", _HIDDEN)
+
+
+def _refused_input(error: InputError) -> Problem:
+    errors: tuple[FieldError, ...] = ()
+    if error.status == HTTPStatus.UNPROCESSABLE_ENTITY:
+        errors = (FieldError(error.field or "", str(error), error.code),)
+    return Problem(error.status, error.code, str(error), errors, error.details)
+
+
+def _layer_problem(error: DynashardError) -> Problem:
+    headers = {}
+    if error.retryable:
+        headers["Retry-After"] = str(getattr(error, "retry_after", 1))
+    if error.status >= _SERVER_ERROR and not error.retryable:
+        return Problem(error.status, error.code, _HIDDEN)
+    return Problem(error.status, error.code, str(error), details=error.details, headers=headers)

@@ -1,0 +1,151 @@
+"""Which path and method leads to which operation."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from http import HTTPStatus
+from typing import Any, Final
+
+from aws_lambda_powertools.event_handler import Request, Response
+from aws_lambda_powertools.event_handler.router import Router
+
+from functions.api import VERSION, documentation
+from functions.api.backend import Backend
+from functions.api.bodies import written
+from functions.api.idempotency import IdempotentCreates
+from functions.api.incoming import Incoming
+from functions.api.items import Items
+from functions.api.listing import Listing
+from functions.api.openapi import document_of
+from functions.api.problems import ProblemError
+from functions.api.resource import PREFIX, Resource
+from functions.api.settings import Settings
+
+Operation = Callable[[Incoming], Response[Any]]
+Handler = Callable[[Request], Response[Any]]
+UNKNOWN: Final = "unknown"
+"""The route of requests that lead nowhere, in logs and metrics."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A set of paths and what each method does there.
+
+    Attributes:
+        template: the path as documentation writes it.
+        rule: a regular expression for the paths. Powertools' own placeholders would refuse most of Unicode.
+        handlers: by method.
+    """
+
+    template: str
+    rule: str
+    handlers: Mapping[str, Handler]
+    pattern: re.Pattern[str] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pattern", re.compile(self.rule))
+
+
+class Routes:
+    """Everything that is served.
+
+    Args:
+        settings: the settings.
+        resources: the resources.
+        backend: the collections.
+        idempotent: keeps the answers of creates with an `Idempotency-Key`.
+    """
+
+    def __init__(
+        self, settings: Settings, resources: Sequence[Resource], backend: Backend, idempotent: IdempotentCreates
+    ) -> None:
+        self._settings = settings
+        self._endpoints = [_endpoint(f"{PREFIX}/health", {"GET": _health})]
+        if settings.serves_documentation:
+            self._endpoints += _documentation(resources)
+        for resource in resources:
+            items, listing = Items(resource, backend.collection, idempotent), Listing(resource, backend.page)
+            self._endpoints += [
+                _endpoint(resource.root, self._handlers({"GET": listing.page, "POST": items.create})),
+                Endpoint(
+                    resource.template,
+                    re.escape(resource.root) + r"/[\s\S]+",
+                    self._handlers({"GET": items.read, "PUT": items.put, "PATCH": items.patch, "DELETE": items.delete}),
+                ),
+            ]
+
+    def _handlers(self, operations: Mapping[str, Operation]) -> dict[str, Handler]:
+        return {method: partial(self._handle, operation) for method, operation in operations.items()}
+
+    def _handle(self, operation: Operation, request: Request) -> Response[Any]:
+        event = request.resolved_event
+        claim = self._settings.tenant_claim
+        context = request.context.get("lambda_context")
+        return operation(Incoming.from_event(event.raw_event, event.path, claim, context))
+
+    def router(self) -> Router:
+        """A new Powertools router of all endpoints. `HEAD` goes where `GET` goes."""
+        router = Router()
+        for endpoint in self._endpoints:
+            for method, handler in endpoint.handlers.items():
+                methods = ["GET", "HEAD"] if method == "GET" else [method]
+                router.route(endpoint.rule, method=methods)(_entry(handler))
+        return router
+
+    def template_of(self, path: str) -> str:
+        """The template of the endpoint a path leads to."""
+        endpoint = self._find(path)
+        return UNKNOWN if endpoint is None else endpoint.template
+
+    def refuse(self, method: str, path: str) -> Response[Any]:
+        """Answer a request that leads nowhere.
+
+        Raises:
+            ProblemError: 405 with `Allow` if the path is served, else 404.
+        """
+        endpoint = self._find(path)
+        if endpoint is None:
+            raise ProblemError("no_such_route", f"Nothing is served at this path; resources live below {PREFIX}/.")
+        allowed = [*endpoint.handlers, *(["HEAD"] if "GET" in endpoint.handlers else [])]
+        raise ProblemError(
+            "method_not_allowed",
+            f"{method} is not served at this path; {', '.join(allowed)} are.",
+            headers={"Allow": ", ".join(allowed)},
+        )
+
+    def _find(self, path: str) -> Endpoint | None:
+        return next((endpoint for endpoint in self._endpoints if endpoint.pattern.fullmatch(path)), None)
+
+
+def _entry(handler: Handler) -> Handler:
+    def entry(request: Request) -> Response[Any]:
+        return handler(request)
+
+    return entry
+
+
+def _endpoint(path: str, handlers: Mapping[str, Handler]) -> Endpoint:
+    return Endpoint(path, re.escape(path), handlers)
+
+
+def _health(_request: Request) -> Response[str]:
+    body = written({"status": "ok", "version": VERSION})
+    return Response(HTTPStatus.OK, content_type="application/json", body=body, headers={"Cache-Control": "no-store"})
+
+
+def _documentation(resources: Sequence[Resource]) -> list[Endpoint]:
+    def openapi(_request: Request) -> Response[str]:
+        return documentation.document(lambda: written(document_of(resources)))
+
+    def page(_request: Request) -> Response[str]:
+        return documentation.page()
+
+    def asset(name: str, request: Request) -> Response[bytes]:
+        return documentation.asset(name, request.resolved_event.raw_event)
+
+    return [
+        _endpoint(f"{PREFIX}/openapi.json", {"GET": openapi}),
+        _endpoint(f"{PREFIX}/docs", {"GET": page}),
+        *(_endpoint(f"{PREFIX}/docs/{name}", {"GET": partial(asset, name)}) for name in documentation.ASSETS),
+    ]

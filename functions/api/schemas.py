@@ -1,0 +1,120 @@
+"""JSON Schemas of the resources, from the entities' pydantic models."""
+
+from collections.abc import Collection, Mapping, Sequence
+from copy import deepcopy
+from typing import Any, Final
+
+from pydantic.json_schema import models_json_schema
+
+from functions.api.bodies import REVISION
+from functions.api.resource import TENANT, Resource
+
+Schema = dict[str, Any]
+
+REF: Final = "#/components/schemas/"
+PROBLEM: Final[Schema] = {
+    "type": "object",
+    "description": "An error (RFC 9457).",
+    "required": ["type", "title", "status", "detail", "code", "request_id"],
+    "properties": {
+        "type": {"type": "string", "format": "uri"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "code": {"type": "string", "description": "Stable; docs/errors.md lists them all."},
+        "request_id": {"type": "string"},
+        "errors": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["field", "message", "code"],
+                "properties": {
+                    "field": {"type": "string"},
+                    "message": {"type": "string"},
+                    "code": {"type": "string"},
+                },
+            },
+        },
+        "details": {"type": "object"},
+    },
+}
+_REVISION: Final[Schema] = {"type": "string", "readOnly": True, "description": "The value of the ETag."}
+
+
+def ref(name: str) -> Schema:
+    """A reference to a schema of the document."""
+    return {"$ref": REF + name}
+
+
+def schemas_of(resources: Sequence[Resource]) -> dict[str, Schema]:
+    """All schemas of the document by name: for `User`, also `UserCreate`, `UserReplace`, `UserPatch`, `UserPage`."""
+    inputs = [(resource.entity, "validation") for resource in resources]
+    outputs = [(resource.entity, "serialization") for resource in resources]
+    places, generated = models_json_schema([*inputs, *outputs], ref_template=REF + "{model}")  # type: ignore[list-item]
+    found: dict[str, Schema] = generated.get("$defs", {})
+    taken = {place["$ref"].removeprefix(REF) for place in places.values()}
+    schemas: dict[str, Schema] = {name: schema for name, schema in found.items() if name not in taken}
+    for resource in resources:
+        given = found[places[resource.entity, "validation"]["$ref"].removeprefix(REF)]
+        shown = found[places[resource.entity, "serialization"]["$ref"].removeprefix(REF)]
+        schemas.update(_of_resource(resource, given, shown))
+    schemas["Problem"] = PROBLEM
+    return dict(sorted(schemas.items()))
+
+
+def _of_resource(resource: Resource, given: Schema, shown: Schema) -> dict[str, Schema]:
+    name = resource.entity.__name__
+    addressed = (TENANT, *resource.path_fields)
+    return {
+        name: _representation(resource, shown),
+        f"{name}Create": _without(given, resource.server_fields, optional=[TENANT]),
+        f"{name}Replace": _with_read_only(resource, _without(given, (), optional=addressed)),
+        f"{name}Patch": _patch(resource, given),
+        f"{name}Page": {
+            "type": "object",
+            "required": ["items", "cursor"],
+            "properties": {
+                "items": {"type": "array", "items": ref(name)},
+                "cursor": {"type": ["string", "null"], "description": "Continues the listing; null ends it."},
+            },
+        },
+    }
+
+
+def _representation(resource: Resource, shown: Schema) -> Schema:
+    schema = _with_read_only(resource, deepcopy(shown))
+    schema["required"] = [*schema.get("required", []), REVISION]
+    return schema
+
+
+def _with_read_only(resource: Resource, schema: Schema) -> Schema:
+    schema["properties"][REVISION] = dict(_REVISION)
+    for name in resource.definition.server_fields:
+        schema["properties"][name]["readOnly"] = True
+    return schema
+
+
+def _without(schema: Schema, names: Collection[str], *, optional: Collection[str]) -> Schema:
+    copy = deepcopy(schema)
+    copy["properties"] = {name: value for name, value in copy["properties"].items() if name not in names}
+    required = [name for name in copy.get("required", []) if name not in names and name not in optional]
+    copy.pop("required", None)
+    if required:
+        copy["required"] = required
+    return copy
+
+
+def _patch(resource: Resource, given: Schema) -> Schema:
+    schema = _with_read_only(resource, _without(given, (), optional=resource.entity.model_fields))
+    schema["description"] = "A JSON Merge Patch: null resets a field to its default."
+    for name, value in schema["properties"].items():
+        value.pop("default", None)
+        if name not in resource.server_fields:
+            schema["properties"][name] = _nullable(value)
+    return schema
+
+
+def _nullable(schema: Mapping[str, Any]) -> Schema:
+    if {"type": "null"} in schema.get("anyOf", []):
+        return dict(schema)
+    return {"anyOf": [dict(schema), {"type": "null"}]}

@@ -1,0 +1,109 @@
+"""What the function is told by its environment."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Self
+
+from dynashard.errors import ConfigurationError
+
+ENVIRONMENTS: Final = ("dev", "prod", "local")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings of the API, read once.
+
+    Attributes:
+        table: name of the table of items.
+        topology_table: name of the table of shard counts.
+        idempotency_table: name of the table of idempotency records.
+        environment: `dev`, `prod` or `local`; production serves no OpenAPI document and no Swagger page.
+        tenant_claim: the token's claim that carries the tenant.
+        topology_lease_seconds: how long a view of the shard counts may be used.
+        cursor_keys: keys that sign cursors, newest first; empty if they are in Secrets Manager.
+        cursor_secret_arn: the secret `{"keys": [...]}`, newest first.
+        endpoint: URL of DynamoDB, None for the region's own.
+    """
+
+    table: str
+    topology_table: str
+    idempotency_table: str
+    environment: str = "dev"
+    tenant_claim: str = "tenant_id"
+    topology_lease_seconds: float = 30.0
+    cursor_keys: tuple[str, ...] = ()
+    cursor_secret_arn: str | None = None
+    endpoint: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.environment not in ENVIRONMENTS:
+            raise ConfigurationError(f"ENVIRONMENT is {self.environment!r}: use {', '.join(ENVIRONMENTS)}")
+        if not self.tenant_claim:
+            raise ConfigurationError("TENANT_CLAIM is empty: name the claim that carries the tenant")
+        if bool(self.cursor_keys) == bool(self.cursor_secret_arn):
+            raise ConfigurationError("Set either CURSOR_KEYS or CURSOR_SECRET_ARN: cursors must be signed")
+        if self.topology_lease_seconds <= 0:
+            raise ConfigurationError("TOPOLOGY_LEASE_SECONDS must be above 0")
+
+    @property
+    def serves_documentation(self) -> bool:
+        """Whether `/v1/openapi.json` and `/v1/docs` exist."""
+        return self.environment != "prod"
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str]) -> Self:
+        """Read the settings from environment variables.
+
+        Raises:
+            ConfigurationError: one is missing or cannot be used; the message names it.
+        """
+        return cls(
+            table=_required(environ, "TABLE_NAME"),
+            topology_table=_required(environ, "TOPOLOGY_TABLE"),
+            idempotency_table=_required(environ, "IDEMPOTENCY_TABLE"),
+            environment=environ.get("ENVIRONMENT", "dev"),
+            tenant_claim=environ.get("TENANT_CLAIM", "tenant_id"),
+            topology_lease_seconds=_seconds(environ, "TOPOLOGY_LEASE_SECONDS", 30.0),
+            cursor_keys=_keys(environ.get("CURSOR_KEYS")),
+            cursor_secret_arn=environ.get("CURSOR_SECRET_ARN") or None,
+            endpoint=environ.get("DYNAMODB_ENDPOINT") or None,
+        )
+
+
+def _required(environ: Mapping[str, str], name: str) -> str:
+    value = environ.get(name)
+    if not value:
+        raise ConfigurationError(f"{name} is not set: the API cannot start without it")
+    return value
+
+
+def _seconds(environ: Mapping[str, str], name: str, default: float) -> float:
+    value = environ.get(name)
+    if value is None:
+        return default
+    try:
+        return float(value)
+    except ValueError as error:
+        raise ConfigurationError(f"{name} is {value!r}: give a number of seconds") from error
+
+
+def _keys(value: str | None) -> tuple[str, ...]:
+    if not value:
+        return ()
+    try:
+        keys = json.loads(value)
+    except json.JSONDecodeError as error:
+        raise ConfigurationError('CURSOR_KEYS is no JSON: give a list such as ["newest", "older"]') from error
+    return key_list(keys, "CURSOR_KEYS")
+
+
+def key_list(keys: object, source: str) -> tuple[str, ...]:
+    """Check a decoded list of signing keys that `source` gave.
+
+    Raises:
+        ConfigurationError: it is no list of non-empty strings.
+    """
+    if not isinstance(keys, list) or not keys or not all(isinstance(key, str) and key for key in keys):
+        raise ConfigurationError(f"{source} must hold a list of non-empty strings, newest key first")
+    return tuple(keys)
