@@ -75,7 +75,9 @@ class _SecretReader:
 
 
 def keys_in(secret: str) -> Keys:
-    """The keys in the text of a secret, `{"keys": ["newest", "older"]}`.
+    """The keys in the text of a secret: `{"keys": ["newest", "older"]}`, or `{"current": ..., "previous": [...]}`.
+
+    CloudFormation can generate only the second form.
 
     Raises:
         ConfigurationError: it is something else.
@@ -84,4 +86,9 @@ def keys_in(secret: str) -> Keys:
         document = json.loads(secret)
     except json.JSONDecodeError as error:
         raise ConfigurationError('The cursor secret is no JSON: store {"keys": ["newest", "older"]}') from error
-    return key_list(document.get("keys") if isinstance(document, dict) else None, "The cursor secret")
+    keys: object = None
+    if isinstance(document, dict) and "keys" in document:
+        keys = document["keys"]
+    elif isinstance(document, dict) and isinstance(document.get("previous", []), list):
+        keys = [document.get("current"), *document.get("previous", [])]
+    return key_list(keys, "The cursor secret")

@@ -4,14 +4,13 @@ import os
 from functools import cache
 from typing import Any
 
+from dynashard.transport import connect
 from functions.api.app import App, build_app
 from functions.api.settings import Settings
 
 
 @cache
 def _app() -> App:
-    from dynashard.transport.botocore import connect  # noqa: PLC0415 - the SDK is imported when it is needed
-
     settings = Settings.from_env(os.environ)
     return build_app(settings, connect(endpoint_url=settings.endpoint))
 
