@@ -57,16 +57,16 @@ class Gateway:
     async def answer(self, request: HttpRequest) -> HttpResponse:
         """The answer to one request. The gateway's own refusals are `{"message": ...}`, as they are on AWS."""
         request_id = self._new_id()
-        origin = request.header("origin")
-        cors = self._routes.cors
+        origin, cors = request.header("origin"), self._routes.cors
         if request.method == "OPTIONS" and cors.origins and origin:
             response = HttpResponse(204, cors.preflight(origin))
         else:
             response = await self._routed(request, request_id)
-        headers = [line for line in response.headers if not (cors.origins and line[0].startswith("access-control-"))]
-        if cors.origins and origin and request.method != "OPTIONS":
-            headers.extend(cors.lines(origin))
-        return HttpResponse(response.status, [*headers, ("apigw-requestid", request_id)], response.body)
+            if cors.origins:
+                # A gateway with CORS settings answers with its own, and drops what the function says of them.
+                kept = [line for line in response.headers if not line[0].startswith("access-control-")]
+                response = HttpResponse(response.status, [*kept, *cors.lines(origin)], response.body)
+        return HttpResponse(response.status, [*response.headers, ("apigw-requestid", request_id)], response.body)
 
     async def _routed(self, request: HttpRequest, request_id: str) -> HttpResponse:
         size = len(request.method) + len(request.path) + len(request.query)

@@ -56,7 +56,7 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
     listener = stack.enter_context(_listener(settings.port))
     port = int(listener.getsockname()[1])
     engine = stack.enter_context(running_engine(settings))
-    templates = synthesised(settings.data_dir / "template")
+    templates = synthesised(settings.data_dir / "template", notice=_say)
     routes = route_table(templates)
     ensure_tables(engine_client(engine.endpoint), table_plans(templates), data=str(settings.data_dir))
     functions = _functions(settings, templates, routes, engine, stack)

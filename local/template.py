@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -139,12 +139,13 @@ class Templates:
         raise LocalStackError(f"{stack} imports {wanted}, which no stack exports.")
 
 
-def synthesised(cache: Path, *, root: Path = ROOT) -> Templates:
+def synthesised(cache: Path, *, root: Path = ROOT, notice: Callable[[str], None] = lambda _: None) -> Templates:
     """The templates of the local environment; synthesised only when something they are made from has changed.
 
     Args:
         cache: folder that keeps the last synthesis.
         root: the checkout.
+        notice: gets one line when there is something to wait for.
 
     Raises:
         LocalStackError: the synthesis failed; its own message.
@@ -154,6 +155,7 @@ def synthesised(cache: Path, *, root: Path = ROOT) -> Templates:
     digest = inputs_digest(root)
     kept = cache / digest
     if not kept.is_dir():
+        notice("Synthesising the template (only when it has changed) ...")
         shutil.rmtree(cache, ignore_errors=True)
         draft = cache / "draft"
         draft.mkdir(parents=True)
@@ -185,7 +187,9 @@ def inputs_digest(root: Path) -> str:
 def _synthesise(root: Path, folder: Path) -> None:
     context = json.loads((root / "cdk.json").read_text()).get("context", {}) | {
         "env": ENVIRONMENT,
-        "aws:cdk:bundling-stacks": [],
+        # The functions run from the checkout: nothing has to be built or copied for a template alone.
+        "assets": "sources",
+        "aws:cdk:disable-asset-staging": True,
     }
     environment = os.environ | {"CDK_OUTDIR": str(folder), "CDK_CONTEXT_JSON": json.dumps(context)}
     done = subprocess.run(

@@ -7,8 +7,6 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dynashard.codec import encode_item, encode_value, register_encoder
 from dynashard.errors import InvalidValueError
@@ -124,14 +122,15 @@ def test_a_refusal_of_a_single_value_without_a_path_names_no_field() -> None:
     assert refused.value.details == {}
 
 
-@given(st.text(max_size=500), st.sampled_from([float("nan"), "\udc80", Decimal("1" * 400)]))
+@pytest.mark.parametrize("name", ["plain", "n" * 60_000, "\udfff", "é\ud800" * 1000])
+@pytest.mark.parametrize("value", [float("nan"), "\udc80", Decimal("1" * 4000)], ids=["nan", "text", "digits"])
 def test_a_refusal_can_always_be_answered_as_json_and_stays_short(name: str, value: object) -> None:
     with pytest.raises(InvalidValueError) as refused:
         encode_item({"field": {name: value}})
 
     answer = orjson.dumps({"detail": str(refused.value), **refused.value.details})
 
-    assert len(answer) < 2000
+    assert len(answer) < 1200
 
 
 def test_an_encoder_that_makes_nothing_else_is_refused_and_does_not_run_for_ever() -> None:

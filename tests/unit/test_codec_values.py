@@ -47,6 +47,18 @@ class Tag(str):
         return "not what is held"
 
 
+class Loud(int):
+    def __repr__(self) -> str:
+        return "not what is held"
+
+
+class LoudFloat(float):
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "not what is held"
+
+
 @pytest.mark.parametrize(
     ("value", "wire"),
     [
@@ -89,6 +101,8 @@ class Tag(str):
         (OldLevel.LOW, {"N": "1"}),
         (Status.ACTIVE, {"S": "active"}),
         (Tag("held"), {"S": "held"}),
+        (Loud(7), {"N": "7"}),
+        (LoudFloat(7.5), {"N": "7.5"}),
         (datetime(2021, 2, 24, 19, 28, 41, tzinfo=UTC), {"S": "2021-02-24T19:28:41.000000Z"}),
         (
             datetime(2021, 2, 24, 19, 28, 41, 5, tzinfo=timezone(timedelta(hours=2))),
@@ -104,6 +118,10 @@ class Tag(str):
 )
 def test_a_value_is_stored_in_its_documented_form(value: object, wire: dict[str, Any]) -> None:
     assert encode_value(value) == wire
+
+
+def test_text_of_a_subclass_is_stored_as_plain_text() -> None:
+    assert type(encode_value(Tag("held"))["S"]) is str
 
 
 @given(values)

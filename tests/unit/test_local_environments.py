@@ -1,0 +1,120 @@
+"""Execution environments run a function as Lambda does."""
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.environments import Environments, FunctionError, FunctionSpec, LambdaContext, PayloadTooLargeError
+from local.errors import LocalStackError
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture(autouse=True)
+def _echo_is_importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(Path(__file__).parent), *sys.path])
+
+
+def environments_of(
+    tmp_path: Path, *, handler: str = "local_echo:handler", timeout_seconds: int = 30, limit: int = 2
+) -> Environments:
+    spec = FunctionSpec("echo", handler, {"GIVEN": "yes"}, timeout_seconds=timeout_seconds, memory_mb=256)
+    return Environments(spec, limit=limit, log=tmp_path / "api.log")
+
+
+@pytest.fixture
+def echo(tmp_path: Path) -> Iterator[Environments]:
+    environments = environments_of(tmp_path)
+    yield environments
+    environments.close()
+
+
+def invoke(environments: Environments, event: dict[str, Any]) -> Any:
+    return asyncio.run(environments.invoke(event, "request-1"))
+
+
+def test_a_function_gets_the_event_its_context_and_only_its_own_variables(
+    echo: Environments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "mine")
+
+    answer = invoke(echo, {"a": [1, None, "\u00eb"]})
+
+    assert answer["event"] == {"a": [1, None, "\u00eb"]}
+    assert answer["environment"]["GIVEN"] == "yes"
+    assert "AWS_PROFILE" not in answer["environment"]
+    assert (answer["name"], answer["request_id"]) == ("echo", "request-1")
+    assert answer["arn"] == "arn:aws:lambda:us-east-1:000000000000:function:echo"
+    assert 0 < answer["remaining_ms"] <= 30_000
+
+
+def test_two_events_at_once_never_share_a_process(echo: Environments, tmp_path: Path) -> None:
+    mine, other = str(tmp_path / "a"), str(tmp_path / "b")
+
+    async def both() -> list[Any]:
+        return await asyncio.gather(
+            echo.invoke({"do": "meet", "mine": mine, "other": other}, "1"),
+            echo.invoke({"do": "meet", "mine": other, "other": mine}, "2"),
+        )
+
+    first, second = asyncio.run(both())
+
+    assert first["process"] != second["process"]
+
+
+def test_what_a_function_prints_goes_to_its_log(echo: Environments, tmp_path: Path) -> None:
+    invoke(echo, {"do": "print"})
+
+    assert "printed print" in (tmp_path / "api.log").read_text()
+
+
+def test_an_error_of_the_function_is_logged_and_the_next_event_is_served(echo: Environments, tmp_path: Path) -> None:
+    with pytest.raises(FunctionError, match="raised an error"):
+        invoke(echo, {"do": "raise"})
+
+    assert "RuntimeError: as told" in (tmp_path / "api.log").read_text()
+    assert invoke(echo, {"n": 1})["event"] == {"n": 1}
+
+
+def test_a_function_that_ends_its_process_is_replaced(echo: Environments) -> None:
+    with pytest.raises(FunctionError, match="process ended"):
+        invoke(echo, {"do": "end"})
+
+    assert invoke(echo, {"n": 1})["event"] == {"n": 1}
+
+
+def test_a_function_is_interrupted_at_its_timeout(tmp_path: Path) -> None:
+    environments = environments_of(tmp_path, timeout_seconds=1)
+
+    with pytest.raises(FunctionError):
+        invoke(environments, {"do": "hang"})
+
+    environments.close()
+    assert "the function's timeout has passed" in (tmp_path / "api.log").read_text()
+
+
+def test_lambdas_limits_of_six_megabytes_hold_in_both_directions(echo: Environments) -> None:
+    with pytest.raises(PayloadTooLargeError):
+        invoke(echo, {"x": "x" * (6 * 1024 * 1024)})
+    with pytest.raises(FunctionError, match="over 6 MB"):
+        invoke(echo, {"do": "grow", "bytes": 6 * 1024 * 1024})
+
+
+@pytest.mark.parametrize("handler", ["local_missing:handler", "local_echo:missing"])
+def test_a_handler_that_cannot_be_imported_is_named_at_the_start(tmp_path: Path, handler: str) -> None:
+    environments = environments_of(tmp_path, handler=handler)
+
+    with pytest.raises(LocalStackError, match=f"{handler} cannot be started .*missing.*: see .*api.log"):
+        environments.warm()
+
+    environments.close()
+
+
+def test_the_remaining_time_never_falls_below_zero() -> None:
+    context = LambdaContext("f", 128, "id", 10.0, clock=lambda: 10.5)
+
+    assert context.get_remaining_time_in_millis() == 0

@@ -1,0 +1,110 @@
+"""Routes, authorizers and CORS, read from the template."""
+
+from typing import Any
+
+import pytest
+
+from local.errors import LocalStackError
+from local.routes import Authorizer, Cors, Route, RouteTable, route_table
+from local.template import Templates
+
+pytestmark = pytest.mark.unit
+
+
+def api_stack(*, authorization: str = "JWT", cors: dict[str, Any] | None = None) -> dict[str, Any]:
+    """A stack as CDK writes it: the audience comes from another stack."""
+    route = {
+        "AuthorizationType": authorization,
+        "AuthorizerId": {"Ref": "Jwt"},
+        "RouteKey": "ANY /v1/{proxy+}",
+        "Target": {"Fn::Join": ["", ["integrations/", {"Ref": "Integration"}]]},
+        "AuthorizationScopes": ["users"],
+    }
+    open_route = {**route, "AuthorizationType": "NONE", "RouteKey": "GET /v1/health"}
+    jwt = {"Issuer": "https://x", "Audience": [{"Fn::ImportValue": "Data:Audience"}, "second"]}
+    return {
+        "Resources": {
+            "Api": {"Type": "AWS::ApiGatewayV2::Api", "Properties": {"CorsConfiguration": cors} if cors else {}},
+            "Jwt": {"Type": "AWS::ApiGatewayV2::Authorizer", "Properties": {"JwtConfiguration": jwt}},
+            "Function": {"Type": "AWS::Lambda::Function", "Properties": {"Handler": "functions.api.handler.handler"}},
+            "Integration": {
+                "Type": "AWS::ApiGatewayV2::Integration",
+                "Properties": {"IntegrationUri": {"Fn::GetAtt": ["Function", "Arn"]}},
+            },
+            "Proxy": {"Type": "AWS::ApiGatewayV2::Route", "Properties": route},
+            "Health": {"Type": "AWS::ApiGatewayV2::Route", "Properties": open_route},
+        }
+    }
+
+
+DATA_STACK = {"Resources": {}, "Outputs": {"A": {"Value": "first", "Export": {"Name": "Data:Audience"}}}}
+
+
+def test_the_routes_of_the_template_lead_to_its_function_under_its_authorizer() -> None:
+    table = route_table(Templates({"Api": api_stack(), "Data": DATA_STACK}))
+
+    assert [(route.key, route.function) for route in table.routes] == [
+        ("GET /v1/health", "Api-Function"),
+        ("ANY /v1/{proxy+}", "Api-Function"),
+    ]
+    assert [route.authorizer for route in table.routes] == [None, Authorizer(("first", "second"))]
+    assert table.routes[1].scopes == ("users",)
+    assert table.audience == ("first", "second")
+    assert table.cors == Cors()
+
+
+def test_an_authorization_that_the_local_gateway_cannot_check_is_refused() -> None:
+    with pytest.raises(LocalStackError, match="has authorization AWS_IAM, which the local gateway does not know"):
+        route_table(Templates({"Api": api_stack(authorization="AWS_IAM"), "Data": DATA_STACK}))
+
+
+def test_a_template_without_routes_is_refused() -> None:
+    with pytest.raises(LocalStackError, match="nothing to serve"):
+        route_table(Templates({"Data": DATA_STACK}))
+
+
+def test_cors_is_what_the_template_says() -> None:
+    declared = {"AllowOrigins": ["https://a"], "AllowMethods": ["GET"], "AllowHeaders": ["etag"], "MaxAge": 60}
+
+    cors = route_table(Templates({"Api": api_stack(cors=declared), "Data": DATA_STACK})).cors
+
+    assert cors.lines("https://b") == []
+    assert dict(cors.preflight("https://a")) == {
+        "access-control-allow-origin": "https://a",
+        "vary": "origin",
+        "access-control-allow-methods": "GET",
+        "access-control-allow-headers": "etag",
+        "access-control-max-age": "60",
+    }
+
+
+def table_of(*keys: str) -> RouteTable:
+    return RouteTable(sorted((Route(key, "f") for key in keys), key=lambda route: route.rank))
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "key", "parameters"),
+    [
+        ("GET", "/v1/users", "GET /v1/users", {}),
+        ("GET", "/v1/users/", "GET /v1/users", {}),
+        ("POST", "/v1/users", "ANY /v1/{proxy+}", {"proxy": "users"}),
+        ("GET", "/v1/users/7", "ANY /v1/users/{id}", {"id": "7"}),
+        ("GET", "/v1/users/me", "GET /v1/users/me", {}),
+        ("PUT", "/v1/users/me", "ANY /v1/users/{id}", {"id": "me"}),
+        ("GET", "/v1/a/b/c", "ANY /v1/{proxy+}", {"proxy": "a/b/c"}),
+        ("GET", "/other", "$default", {}),
+        ("GET", "/", "$default", {}),
+    ],
+)
+def test_the_most_specific_route_wins(method: str, path: str, key: str, parameters: dict[str, str]) -> None:
+    table = table_of("$default", "ANY /v1/{proxy+}", "ANY /v1/users/{id}", "GET /v1/users/me", "GET /v1/users")
+
+    found = table.match(method, path)
+
+    assert found is not None
+    assert (found[0].key, found[1]) == (key, parameters)
+
+
+@pytest.mark.parametrize("path", ["/v1", "/v2/users", "/", "/v1/users/1/more", "/v1/users/"])
+def test_a_path_that_no_route_takes_matches_nothing(path: str) -> None:
+    assert table_of("GET /v1/users/{id}").match("GET", path) is None

@@ -1,0 +1,60 @@
+"""The local stack's settings."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from local.errors import LocalStackError
+from local.settings import ROOT, Settings
+
+pytestmark = pytest.mark.unit
+
+
+def test_an_empty_environment_gives_the_documented_defaults() -> None:
+    settings = Settings.from_env({"PORT": "", "UNRELATED": "x"})
+
+    assert (settings.port, settings.dynamodb_port, settings.data_dir) == (8000, 8001, ROOT / ".data")
+    assert (settings.dynamodb_endpoint, settings.dynoxide_bin, settings.topology_lease_seconds) == (None, None, 30)
+
+
+def test_each_variable_is_read(tmp_path: Path) -> None:
+    settings = Settings.from_env(
+        {
+            "PORT": "0",
+            "DYNAMODB_PORT": "9001",
+            "DATA_DIR": str(tmp_path / "a" / ".." / "b"),
+            "DYNAMODB_ENDPOINT": "http://127.0.0.1:4566",
+            "TOPOLOGY_LEASE_SECONDS": "5",
+        }
+    )
+
+    assert (settings.port, settings.dynamodb_port, settings.topology_lease_seconds) == (0, 9001, 5)
+    assert settings.data_dir == tmp_path / "b"
+    assert settings.dynamodb_endpoint == "http://127.0.0.1:4566"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PORT", "many"),
+        ("PORT", "65536"),
+        ("DYNAMODB_PORT", "-1"),
+        ("TOPOLOGY_LEASE_SECONDS", "0"),
+        ("DYNAMODB_ENDPOINT", "localhost:8000"),
+        ("LOCAL_WORKERS", "0"),
+    ],
+)
+def test_a_wrong_value_is_refused_in_one_line_that_names_its_variable(name: str, value: str) -> None:
+    with pytest.raises(LocalStackError) as refused:
+        Settings.from_env({name: value})
+
+    assert str(refused.value).startswith(f"{name}={value} cannot be used: ")
+    assert "\n" not in str(refused.value)
+
+
+def test_settings_do_not_change() -> None:
+    settings = Settings()
+
+    with pytest.raises(ValidationError):
+        setattr(settings, "port", 1)  # noqa: B010 - the type checker refuses the plain way
