@@ -65,6 +65,7 @@ REFUSED: list[tuple[object, str]] = [
     ({"n" * 65536: "a"}, "1 to 65535 bytes"),
     ({"é" * 32768: "a"}, "1 to 65535 bytes"),
     ({"red": 1, Colour.RED: 2}, "same text once stored"),
+    ({Colour.RED: 2, "red": 1}, "same text once stored"),
     ({"\udfff": "a"}, "surrogate pair"),
     (object(), "builtins.object cannot be stored"),
     (1j, "builtins.complex cannot be stored"),

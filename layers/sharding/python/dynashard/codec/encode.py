@@ -98,22 +98,22 @@ def _encode_members(values: Mapping[Any, object], level: int) -> dict[str, Attri
             if name.__class__ is str and name.isascii() and 0 < len(name) <= MAX_NAME_BYTES:
                 encoded[name] = _ENCODERS[value.__class__](value, level)
             else:
-                encoded[_checked_name(name, encoded)] = _ENCODERS[value.__class__](value, level)
+                encoded[_checked_name(name)] = _ENCODERS[value.__class__](value, level)
     except RefusedError as refused:
         refused.steps.append(str(name.value if isinstance(name, Enum) else name))
         raise
+    if len(encoded) < len(values):
+        raise RefusedError("two keys of the map are the same text once stored: use one of them")
     return encoded
 
 
-def _checked_name(name: object, taken: Mapping[str, Attribute]) -> str:
+def _checked_name(name: object) -> str:
     plain = name.value if isinstance(name, Enum) else name
     if not isinstance(plain, str):
         raise RefusedError(f"the keys of a map are text, not {plain.__class__.__name__}: convert them")
     plain = str.__str__(plain)
     if not 0 < len(_utf8(plain)) <= MAX_NAME_BYTES:
         raise RefusedError(f"the keys of a map have 1 to {MAX_NAME_BYTES} bytes: choose another")
-    if plain in taken:
-        raise RefusedError("two keys of the map are the same text once stored: use one of them")
     return plain
 
 
