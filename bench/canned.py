@@ -8,13 +8,15 @@ request is answered after the same delay, however many there are. It also plays 
 
 import argparse
 import asyncio
+import ssl
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from threading import Event, Thread
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any, Final
 
 import orjson
@@ -33,12 +35,17 @@ class Asked:
 
 @dataclass(frozen=True)
 class Reply:
-    """One answer. `hang_up` closes the connection without answering; `checksum` overrides the body's CRC-32."""
+    """One answer.
+
+    `hang_up` closes the connection instead, `silent` leaves it open without a word; `checksum` replaces the body's
+    own CRC-32.
+    """
 
     body: bytes = b"{}"
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     hang_up: bool = False
+    silent: bool = False
     checksum: int | None = None
 
     @cached_property
@@ -64,8 +71,9 @@ Answer = Callable[[Asked], Reply]
 class _Connection(asyncio.Protocol):
     """Cuts requests out of a connection and answers each after the delay."""
 
-    def __init__(self, answer: Answer, delay: float) -> None:
+    def __init__(self, answer: Answer, delay: float, connected: list[asyncio.Transport]) -> None:
         self._answer = answer
+        self._connected = connected
         self._delay = delay
         self._received = b""
         self._transport: asyncio.Transport
@@ -73,6 +81,7 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - narrows asyncio's declared type
         self._transport = transport
+        self._connected.append(transport)
 
     def data_received(self, data: bytes) -> None:
         self._received += data
@@ -99,43 +108,51 @@ class _Connection(asyncio.Protocol):
     def _send(self, reply: Reply) -> None:
         if reply.hang_up:
             self._transport.abort()
-        else:
+        elif not reply.silent:
             self._transport.write(reply.wire)
 
 
-async def _serve(answer: Answer, delay: float, started: Callable[[str], None], stop: asyncio.Event) -> None:
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: _Connection(answer, delay), "127.0.0.1", 0)
-    async with server:
-        started(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-        await stop.wait()
+@dataclass(frozen=True, slots=True)
+class _Server:
+    """Listens on a free port from when `run` starts until `stop` is set in its loop."""
+
+    answer: Answer
+    delay: float
+    tls: ssl.SSLContext | None
+    url: SimpleQueue[str] = field(default_factory=SimpleQueue)
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def run(self) -> None:
+        """Serve, after putting the URL into `url`."""
+        connected: list[asyncio.Transport] = []
+        server = await asyncio.get_running_loop().create_server(
+            lambda: _Connection(self.answer, self.delay, connected), "127.0.0.1", 0, ssl=self.tls
+        )
+        port = server.sockets[0].getsockname()[1]
+        self.url.put(f"https://localhost:{port}" if self.tls else f"http://127.0.0.1:{port}")
+        await self.stop.wait()
+        server.close()
+        for transport in connected:
+            transport.abort()
 
 
 @contextmanager
-def canned_server(answer: Answer, *, delay: float = 0.0) -> Iterator[str]:
+def canned_server(answer: Answer, *, delay: float = 0.0, tls: ssl.SSLContext | None = None) -> Iterator[str]:
     """Serve from a thread of this process for as long as the block lasts, and give the URL.
 
     Args:
         answer: called for each request, in order of arrival, in the server's thread.
         delay: before every answer, in seconds.
+        tls: speaks HTTPS, as `localhost`, where given.
     """
-    ready = Event()
-    url = ""
     loop = asyncio.new_event_loop()
-    stop = asyncio.Event()
-
-    def started(at: str) -> None:
-        nonlocal url
-        url = at
-        ready.set()
-
-    thread = Thread(target=lambda: loop.run_until_complete(_serve(answer, delay, started, stop)), daemon=True)
+    server = _Server(answer, delay, tls)
+    thread = Thread(target=lambda: loop.run_until_complete(server.run()), name="canned", daemon=True)
     thread.start()
-    ready.wait()
     try:
-        yield url
+        yield server.url.get()
     finally:
-        loop.call_soon_threadsafe(stop.set)
+        loop.call_soon_threadsafe(server.stop.set)
         thread.join()
         loop.close()
 

@@ -1,0 +1,187 @@
+"""Every answer in `responses/` becomes the error that a caller can act on. They are DynamoDB's documented bodies."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dynashard.errors import (
+    ConditionFailedError,
+    DynashardError,
+    EngineError,
+    EngineUnavailableError,
+    ItemTooLargeError,
+    KeyRangeThrottledError,
+    TableThrottledError,
+    ThrottledError,
+    ThrottleReason,
+    TransactionCanceledError,
+    TransactionConflictError,
+)
+from dynashard.transport.classification import Refusal, classify, throttle_names
+from dynashard.transport.client import refusal_of
+from dynashard.transport.parser import WireParser
+
+pytestmark = pytest.mark.unit
+
+RESPONSES = Path(__file__).parent / "responses"
+TABLE_ARN = "arn:aws:dynamodb:eu-west-1:123456789012:table/users"
+
+KINDS: dict[str, type[DynashardError]] = {
+    "access_denied": EngineError,
+    "account_limit": TableThrottledError,
+    "collection_full": EngineError,
+    "condition_failed": ConditionFailedError,
+    "condition_failed_on_nothing": ConditionFailedError,
+    "index_and_key_range_throttled": KeyRangeThrottledError,
+    "index_key_range_throttled_on_demand": KeyRangeThrottledError,
+    "internal_error": EngineUnavailableError,
+    "invalid_request": EngineError,
+    "item_too_large": ItemTooLargeError,
+    "key_range_throttled": KeyRangeThrottledError,
+    "missing_table": EngineError,
+    "table_maximum_throttled": TableThrottledError,
+    "table_provisioned_throttled": TableThrottledError,
+    "throttled_without_reasons": ThrottledError,
+    "transaction_condition_failed": TransactionCanceledError,
+    "transaction_condition_failed_and_conflict": TransactionCanceledError,
+    "transaction_conflict": TransactionConflictError,
+    "transaction_conflict_and_throttle": TransactionConflictError,
+    "transaction_in_progress": TransactionConflictError,
+    "transaction_invalid_and_throttled": TransactionCanceledError,
+    "transaction_throttled": ThrottledError,
+    "unavailable": EngineUnavailableError,
+    "unknown_client": EngineError,
+    "update_too_large": ItemTooLargeError,
+    "write_meets_transaction": TransactionConflictError,
+}
+
+
+def refusal(name: str, *, attempts: int = 1) -> Refusal:
+    """A stored answer, as it comes out of the parser."""
+    stored = json.loads((RESPONSES / f"{name}.json").read_text())
+    answer = WireParser().parse(
+        {
+            "status_code": stored["status"],
+            "headers": stored["headers"],
+            "body": json.dumps(stored["body"]).encode(),
+        },
+        None,
+    )
+    answer["ResponseMetadata"]["RetryAttempts"] = attempts - 1
+    return refusal_of(stored["operation"], answer)
+
+
+def classified(name: str, *, attempts: int = 1) -> Any:
+    return classify(refusal(name, attempts=attempts))
+
+
+def test_every_stored_answer_has_an_expectation() -> None:
+    stored = {path.stem for path in RESPONSES.glob("*.json")}
+
+    assert stored == set(KINDS)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_an_answer_becomes_exactly_its_kind_of_error(name: str) -> None:
+    error = classified(name)
+
+    assert type(error) is KINDS[name]
+
+
+@pytest.mark.parametrize("name", sorted(set(KINDS) - {"item_too_large", "update_too_large"}))
+def test_an_error_names_the_operation_in_attribute_and_message(name: str) -> None:
+    told = refusal(name)
+
+    error = classify(told)
+
+    assert isinstance(error, EngineError)
+    assert error.operation == told.operation
+    assert told.operation in str(error)
+    assert error.aws_code == told.code
+
+
+def test_a_failed_condition_carries_the_stored_item_in_wire_form() -> None:
+    error = classified("condition_failed", attempts=3)
+
+    assert error.item["Rev"] == {"S": "r1"}
+    assert error.item["photo"] == {"B": "AAEC"}
+    assert error.attempts == 3
+
+
+def test_a_failed_condition_on_nothing_carries_no_item() -> None:
+    assert classified("condition_failed_on_nothing").item is None
+
+
+@pytest.mark.parametrize(
+    ("name", "reason", "resource"),
+    [
+        ("key_range_throttled", "TableWriteKeyRangeThroughputExceeded", TABLE_ARN),
+        (
+            "index_key_range_throttled_on_demand",
+            "IndexWriteKeyRangeThroughputExceeded",
+            f"{TABLE_ARN}/index/GSI1",
+        ),
+        ("account_limit", "TableReadAccountLimitExceeded", TABLE_ARN),
+        ("table_maximum_throttled", "TableWriteMaxOnDemandThroughputExceeded", TABLE_ARN),
+    ],
+)
+def test_reason_and_resource_are_read_in_both_spellings(name: str, reason: str, resource: str) -> None:
+    error = classified(name)
+
+    assert error.reasons == (ThrottleReason(reason, resource),)
+    assert reason in str(error)
+
+
+def test_the_answers_own_waiting_time_is_rounded_up_to_whole_seconds() -> None:
+    assert classified("table_maximum_throttled").retry_after == 3
+    assert classified("key_range_throttled").retry_after == 1
+
+
+def test_a_cancelled_transaction_gives_one_reason_an_action_with_the_stored_item() -> None:
+    error = classified("transaction_condition_failed", attempts=2)
+
+    assert [reason.code for reason in error.reasons] == ["None", "ConditionalCheckFailed"]
+    assert error.reasons[0].item is None
+    assert error.reasons[1].item == {"PK": {"S": "a"}, "Rev": {"S": "r1"}}
+    assert error.attempts == 2
+    assert "action 1: ConditionalCheckFailed" in str(error)
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+def test_an_answer_that_is_not_dynamodbs_is_unavailability(status: int) -> None:
+    answer = WireParser().parse({"status_code": status, "headers": {}, "body": b"<html>Gone</html>"}, None)
+
+    error = classify(refusal_of("Query", answer))
+
+    assert type(error) is EngineUnavailableError
+    assert error.aws_code == str(status)
+
+
+def test_an_unknown_error_with_status_429_is_a_throttle() -> None:
+    answer = WireParser().parse({"status_code": 429, "headers": {}, "body": b""}, None)
+
+    error = classify(refusal_of("Query", answer))
+
+    assert type(error) is ThrottledError
+
+
+@pytest.mark.parametrize(
+    ("name", "counted"),
+    [
+        ("key_range_throttled", ("TableWriteKeyRangeThroughputExceeded",)),
+        (
+            "index_and_key_range_throttled",
+            ("IndexWriteMaxOnDemandThroughputExceeded", "TableWriteKeyRangeThroughputExceeded"),
+        ),
+        ("throttled_without_reasons", ("ThrottlingException",)),
+        ("transaction_throttled", ("ProvisionedThroughputExceeded", "ThrottlingError")),
+        ("transaction_conflict_and_throttle", ("ThrottlingError",)),
+        ("transaction_condition_failed", ()),
+        ("condition_failed", ()),
+        ("internal_error", ()),
+    ],
+)
+def test_a_meter_counts_throttles_by_reason_and_nothing_else(name: str, counted: tuple[str, ...]) -> None:
+    assert throttle_names(refusal(name)) == counted

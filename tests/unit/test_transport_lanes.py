@@ -1,0 +1,97 @@
+"""Many calls at once: bounded, in order, and never waiting for themselves."""
+
+from collections.abc import Iterator
+from threading import Barrier, Lock
+
+import pytest
+
+from dynashard.transport import Call, Wire, metered, meters
+from dynashard.transport.lanes import Lanes
+
+pytestmark = pytest.mark.unit
+
+PATIENCE = 60.0
+"""Seconds after which a barrier gives up and fails the test; never waited for when all is well."""
+
+
+@pytest.fixture
+def lanes() -> Iterator[Lanes]:
+    made = Lanes(7)
+    yield made
+    made.close()
+
+
+def calls(count: int) -> list[Call]:
+    return [Call("GetItem", {"number": number}) for number in range(count)]
+
+
+def test_answers_come_in_the_order_of_the_calls(lanes: Lanes) -> None:
+    answers = lanes.run(lambda call: {"doubled": call.request["number"] * 2}, calls(100), 5)
+
+    assert answers == [{"doubled": number * 2} for number in range(100)]
+
+
+def test_as_many_calls_as_asked_for_are_under_way_at_once_and_no_more(lanes: Lanes) -> None:
+    together = Barrier(4)
+    lock = Lock()
+    under_way: list[int] = []
+    most = 0
+
+    def send(call: Call) -> Wire:
+        nonlocal most
+        with lock:
+            under_way.append(call.request["number"])
+            most = max(most, len(under_way))
+        together.wait(PATIENCE)
+        with lock:
+            under_way.remove(call.request["number"])
+        return {}
+
+    lanes.run(send, calls(12), 4)
+
+    assert most == 4
+
+
+def test_the_first_error_in_the_order_of_the_calls_is_raised_after_all_have_ended(lanes: Lanes) -> None:
+    ended: list[int] = []
+
+    def send(call: Call) -> Wire:
+        number = call.request["number"]
+        ended.append(number)
+        if number in (3, 7):
+            raise ValueError(str(number))
+        return {}
+
+    with pytest.raises(ValueError, match="3"):
+        lanes.run(send, calls(10), 4)
+
+    assert sorted(ended) == list(range(10))
+
+
+def test_calls_from_within_calls_do_not_wait_for_a_free_thread(lanes: Lanes) -> None:
+    def outer(call: Call) -> Wire:
+        inner = lanes.run(lambda each: dict(each.request), calls(5), 5)
+        return {"outer": call.request["number"], "inner": len(inner)}
+
+    answers = lanes.run(outer, calls(40), 8)
+
+    assert answers == [{"outer": number, "inner": 5} for number in range(40)]
+
+
+def test_meters_in_force_where_the_calls_are_made_are_in_force_in_every_thread(lanes: Lanes) -> None:
+    together = Barrier(8)
+
+    def send(_call: Call) -> Wire:
+        together.wait(PATIENCE)
+        for meter in meters():
+            meter.throttled("seen")
+        return {}
+
+    with metered() as meter:
+        lanes.run(send, calls(8), 8)
+
+    assert meter.throttles == {"seen": 8}
+
+
+def test_no_calls_give_no_answers(lanes: Lanes) -> None:
+    assert lanes.run(lambda _: {}, [], 16) == []

@@ -1,0 +1,350 @@
+"""The transport over real sockets, against a server that answers as scripted."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import orjson
+import pytest
+
+from bench.canned import Asked, Reply, canned_server
+from dynashard.errors import (
+    ConditionFailedError,
+    ConfigurationError,
+    EngineError,
+    EngineUnavailableError,
+    InvalidValueError,
+    KeyRangeThrottledError,
+    ThrottledError,
+)
+from dynashard.transport import Call, Consumed, Transport, connect, metered
+from dynashard.transport.sdk import SdkTransport
+
+pytestmark = pytest.mark.unit
+
+RESPONSES = Path(__file__).parent / "responses"
+GET = {"TableName": "users", "Key": {"PK": {"S": "a"}}}
+FOUND = Reply(
+    orjson.dumps(
+        {
+            "Item": {"PK": {"S": "a"}, "photo": {"B": "AAEC"}, "Error": {"S": "an attribute"}},
+            "ConsumedCapacity": {"TableName": "users", "CapacityUnits": 0.5},
+        }
+    )
+)
+HTTP_OK_BUT_CUT = Reply(b'{"Item": {"PK": {"S": ')
+
+Script = Callable[..., SdkTransport]
+
+
+def stored(name: str) -> Reply:
+    answer = orjson.loads((RESPONSES / f"{name}.json").read_bytes())
+    return Reply(orjson.dumps(answer["body"]), status=answer["status"], headers=answer["headers"])
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Botocore's waits between attempts, in seconds: written down instead of waited for."""
+    drawn: list[float] = []
+    monkeypatch.setattr("botocore.endpoint.time", SimpleNamespace(sleep=drawn.append))
+    return drawn
+
+
+@pytest.fixture
+def asked() -> list[Asked]:
+    """The requests that arrived."""
+    return []
+
+
+@pytest.fixture
+def scripted(asked: list[Asked], waits: list[float]) -> Iterator[Script]:
+    """Gives a transport to a server that answers with `replies` in turn, the last one for ever."""
+    del waits
+    with ExitStack() as stack:
+
+        def start(*replies: Reply, **options: Any) -> SdkTransport:
+            def answer(request: Asked) -> Reply:
+                asked.append(request)
+                return replies[min(len(asked), len(replies)) - 1]
+
+            url = stack.enter_context(canned_server(answer))
+            transport = connect(url, "eu-west-1", access_key="local", secret_key="local", **options)  # noqa: S106
+            stack.callback(transport.close)
+            return transport
+
+        yield start
+
+
+def test_a_request_goes_out_as_it_is_and_asks_for_its_capacity(scripted: Script, asked: list[Asked]) -> None:
+    request = {"TableName": "users", "Item": {"PK": {"S": "ä"}, "photo": {"B": "AAEC"}, "n": {"N": "1.50"}}}
+    before = orjson.dumps(request)
+    transport = scripted(Reply())
+
+    transport.call("PutItem", request)
+
+    assert orjson.loads(asked[0].body) == {**request, "ReturnConsumedCapacity": "TOTAL"}
+    assert asked[0].operation == "PutItem"
+    assert asked[0].headers["content-type"] == "application/x-amz-json-1.0"
+    assert asked[0].headers["authorization"].startswith("AWS4-HMAC-SHA256 Credential=local/")
+    assert orjson.dumps(request) == before
+
+
+def test_a_callers_own_wish_about_capacity_is_kept(scripted: Script, asked: list[Asked]) -> None:
+    scripted(Reply()).call("Query", {"TableName": "users", "ReturnConsumedCapacity": "INDEXES"})
+
+    assert orjson.loads(asked[0].body)["ReturnConsumedCapacity"] == "INDEXES"
+
+
+def test_operations_that_take_no_capacity_wish_get_none(scripted: Script, asked: list[Asked]) -> None:
+    scripted(Reply()).call("DescribeTable", {"TableName": "users"})
+
+    assert orjson.loads(asked[0].body) == {"TableName": "users"}
+
+
+def test_an_answer_comes_back_as_it_is(scripted: Script) -> None:
+    answer = scripted(FOUND).call("GetItem", GET)
+
+    assert answer == orjson.loads(FOUND.body)
+
+
+def test_answers_are_recorded_in_every_meter_in_force(scripted: Script) -> None:
+    transport = scripted(FOUND)
+
+    with metered() as outer:
+        transport.call("GetItem", GET)
+        with metered() as inner:
+            transport.call_all([Call("GetItem", GET)] * 9, concurrency=3)
+
+    assert inner.consumed == Consumed(4.5, 0.0, 9)
+    assert outer.consumed == Consumed(5.0, 0.0, 10)
+
+
+def test_a_throttled_request_is_sent_again_and_each_throttle_is_counted(
+    scripted: Script, asked: list[Asked], waits: list[float]
+) -> None:
+    transport = scripted(stored("key_range_throttled"), stored("index_key_range_throttled_on_demand"), FOUND)
+
+    with metered() as meter:
+        answer = transport.call("GetItem", GET)
+
+    assert answer["Item"]["PK"] == {"S": "a"}
+    assert len(asked) == 3
+    assert len(waits) == 2
+    assert meter.throttles == {
+        "TableWriteKeyRangeThroughputExceeded": 1,
+        "IndexWriteKeyRangeThroughputExceeded": 1,
+    }
+    assert meter.consumed == Consumed(0.5, 0.0, 1)
+
+
+def test_waits_between_attempts_are_drawn_between_nothing_and_a_doubling_bound(
+    scripted: Script, waits: list[float]
+) -> None:
+    transport = scripted(stored("throttled_without_reasons"), attempts=4)
+
+    for _ in range(10):
+        with pytest.raises(ThrottledError):
+            transport.call("GetItem", GET)
+    first_to_third = [waits[at::3] for at in range(3)]
+
+    assert all(0 <= wait <= 2**at for at in range(3) for wait in first_to_third[at])
+    assert len(set(waits)) == len(waits)
+
+
+def test_a_throttle_that_outlasts_retries_is_raised_by_its_reason(scripted: Script, asked: list[Asked]) -> None:
+    transport = scripted(stored("key_range_throttled"), attempts=3)
+
+    with metered() as meter, pytest.raises(KeyRangeThrottledError, match="3 attempts"):
+        transport.call("PutItem", {"TableName": "users", "Item": {"PK": {"S": "a"}}})
+
+    assert len(asked) == 3
+    assert meter.throttles == {"TableWriteKeyRangeThroughputExceeded": 3}
+
+
+def test_throttles_in_parallel_calls_are_counted_in_the_callers_meter(scripted: Script) -> None:
+    transport = scripted(stored("account_limit"), attempts=1)
+
+    with metered() as meter, pytest.raises(ThrottledError):
+        transport.call_all([Call("GetItem", GET)] * 12, concurrency=4)
+
+    assert meter.throttles == {"TableReadAccountLimitExceeded": 12}
+
+
+def test_a_failed_condition_is_not_retried(scripted: Script, asked: list[Asked]) -> None:
+    transport = scripted(stored("condition_failed"))
+
+    with pytest.raises(ConditionFailedError) as caught:
+        transport.call("PutItem", GET)
+
+    assert len(asked) == 1
+    assert caught.value.attempts == 1
+    assert caught.value.item is not None
+    assert caught.value.item["photo"] == {"B": "AAEC"}
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        stored("internal_error"),
+        stored("unavailable"),
+        Reply(b"<html>Bad Gateway</html>", status=502),
+        Reply(hang_up=True),
+        Reply(FOUND.body, checksum=1),
+        Reply(HTTP_OK_BUT_CUT.body, checksum=1),
+    ],
+    ids=["internal error", "unavailable", "proxy's page", "hung up", "wrong checksum", "cut off"],
+)
+def test_a_condition_that_fails_on_a_second_attempt_says_that_there_was_a_first(scripted: Script, first: Reply) -> None:
+    transport = scripted(first, stored("condition_failed"))
+
+    with pytest.raises(ConditionFailedError) as caught:
+        transport.call("PutItem", GET)
+
+    assert caught.value.attempts == 2
+
+
+@pytest.mark.parametrize(
+    ("reply", "code"),
+    [
+        (stored("internal_error"), "InternalServerError"),
+        (Reply(b"<html>Bad Gateway</html>", status=502), "502"),
+        (Reply(hang_up=True), "ConnectionClosedError"),
+        (Reply(FOUND.body, checksum=1), "DamagedAnswer"),
+        (Reply(stored("condition_failed").body, status=400, checksum=1), "DamagedAnswer"),
+        (Reply(HTTP_OK_BUT_CUT.body, checksum=1), "DamagedAnswer"),
+    ],
+    ids=["internal error", "proxy's page", "hung up", "wrong checksum", "damaged refusal", "cut off"],
+)
+def test_failures_that_outlast_retries_are_unavailability(
+    scripted: Script, asked: list[Asked], reply: Reply, code: str
+) -> None:
+    transport = scripted(reply, attempts=3)
+
+    with pytest.raises(EngineUnavailableError) as caught:
+        transport.call("GetItem", GET)
+
+    assert caught.value.aws_code == code
+    assert caught.value.operation == "GetItem"
+    assert len(asked) == 3
+
+
+def test_a_body_that_is_no_json_is_refused_even_with_a_right_checksum(scripted: Script) -> None:
+    with pytest.raises(EngineUnavailableError, match="DamagedAnswer"):
+        scripted(HTTP_OK_BUT_CUT).call("GetItem", GET)
+
+
+def test_a_server_that_stays_silent_is_unavailability(scripted: Script, asked: list[Asked]) -> None:
+    transport = scripted(Reply(silent=True), attempts=2, read_timeout=0.05)
+
+    with pytest.raises(EngineUnavailableError) as caught:
+        transport.call("GetItem", GET)
+
+    assert caught.value.aws_code == "ReadTimeoutError"
+    assert len(asked) == 2
+
+
+def test_a_connection_lost_between_requests_is_replaced(scripted: Script, asked: list[Asked]) -> None:
+    transport = scripted(FOUND, Reply(hang_up=True), FOUND)
+
+    answers = [transport.call("GetItem", GET) for _ in range(2)]
+
+    assert [answer["Item"]["PK"] for answer in answers] == [{"S": "a"}, {"S": "a"}]
+    assert len(asked) == 3
+
+
+def test_a_port_where_nobody_listens_is_unavailability(waits: list[float]) -> None:
+    with canned_server(lambda _: FOUND) as url:
+        pass
+    transport = connect(url, "eu-west-1", access_key="local", secret_key="local", attempts=2)  # noqa: S106
+
+    with pytest.raises(EngineUnavailableError) as caught:
+        transport.call("GetItem", GET)
+
+    assert caught.value.aws_code == "EndpointConnectionError"
+    assert len(waits) == 1
+
+
+def test_call_all_answers_in_order_and_raises_the_first_error_in_order(asked: list[Asked], waits: list[float]) -> None:
+    del waits
+
+    def answer(request: Asked) -> Reply:
+        asked.append(request)
+        number = orjson.loads(request.body)["Key"]["PK"]["N"]
+        return stored("missing_table") if number in failing else Reply(orjson.dumps({"Item": {"N": number}}))
+
+    failing: set[str] = set()
+    calls = [Call("GetItem", {"TableName": "users", "Key": {"PK": {"N": str(n)}}}) for n in range(30)]
+    with canned_server(answer) as url:
+        transport = connect(url, "eu-west-1", access_key="local", secret_key="local")  # noqa: S106
+        answers = transport.call_all(calls, concurrency=8)
+        failing |= {"21", "5"}
+        with pytest.raises(EngineError, match="ResourceNotFoundException"):
+            transport.call_all(calls, concurrency=8)
+        transport.close()
+
+    assert [answer["Item"]["N"] for answer in answers] == [str(n) for n in range(30)]
+    assert len(asked) == 60
+
+
+def test_what_json_cannot_say_is_refused_before_anything_is_sent(scripted: Script, asked: list[Asked]) -> None:
+    transport = scripted(FOUND)
+
+    with pytest.raises(InvalidValueError, match="codec"):
+        transport.call("PutItem", {"TableName": "users", "Item": {"PK": {"B": b"raw"}}})
+
+    assert asked == []
+
+
+def test_an_operation_that_does_not_exist_is_refused(scripted: Script) -> None:
+    with pytest.raises(EngineError, match="no operation Getitem"):
+        scripted(FOUND).call("Getitem", GET)
+
+
+def test_a_closed_transport_refuses_calls(scripted: Script) -> None:
+    transport = scripted(FOUND)
+    transport.call("GetItem", GET)
+
+    transport.close()
+
+    with pytest.raises(EngineError, match="closed"):
+        transport.call("GetItem", GET)
+    with pytest.raises(EngineError, match="closed"):
+        transport.call_all([Call("GetItem", GET)])
+
+
+def test_half_a_pair_of_keys_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="both"):
+        connect(region="eu-west-1", access_key="local")
+
+
+def test_a_missing_region_is_a_configuration_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+
+    with pytest.raises(ConfigurationError, match="region"):
+        connect(access_key="local", secret_key="local").warm()  # noqa: S106
+
+
+def test_the_sdk_is_imported_by_connecting_only() -> None:
+    program = (
+        "import sys, dynashard, dynashard.transport, dynashard.transport.classification\n"
+        "assert 'botocore' not in sys.modules and 'urllib3' not in sys.modules\n"
+        "dynashard.transport.connect('http://127.0.0.1:1', 'eu-west-1')\n"
+        "assert 'botocore' in sys.modules"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)  # noqa: S603
+
+    assert done.stderr == ""
+    assert done.returncode == 0
+
+
+def test_it_is_a_transport(scripted: Script) -> None:
+    transport: Transport = scripted(FOUND)
+
+    assert transport.call_all([]) == []

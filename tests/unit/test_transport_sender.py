@@ -1,0 +1,112 @@
+"""Connections: certificates are checked, proxies are left to botocore."""
+
+import ssl
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from bench.canned import Reply, canned_server
+from dynashard.errors import EngineUnavailableError
+from dynashard.transport import connect
+from dynashard.transport.client import Credentials, Settings, open_client
+from dynashard.transport.sdk import SdkTransport
+
+pytestmark = pytest.mark.unit
+
+KEYS = Credentials("local", "local")
+
+
+def certificate_for(host: str, folder: Path) -> Path:
+    """A certificate that vouches for itself, with its key, in one file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    file = folder / f"{host}.pem"
+    file.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        + certificate.public_bytes(serialization.Encoding.PEM)
+    )
+    return file
+
+
+def served(certificate: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    return context
+
+
+@pytest.fixture(autouse=True)
+def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("botocore.endpoint.time", SimpleNamespace(sleep=lambda _: None))
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "AWS_CA_BUNDLE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def transport_to(url: str) -> SdkTransport:
+    return connect(url, "eu-west-1", access_key=KEYS.access_key, secret_key=KEYS.secret_key, attempts=1)
+
+
+def test_a_server_whose_certificate_is_in_the_configured_bundle_is_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate = certificate_for("localhost", tmp_path)
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
+
+    with canned_server(lambda _: Reply(b'{"TableNames": []}'), tls=served(certificate)) as url:
+        transport = transport_to(url)
+        answer = transport.call("ListTables", {})
+        transport.close()
+
+    assert answer == {"TableNames": []}
+
+
+def test_a_server_whose_certificate_nobody_vouches_for_is_refused(tmp_path: Path) -> None:
+    certificate = certificate_for("localhost", tmp_path)
+
+    with canned_server(lambda _: Reply(), tls=served(certificate)) as url:
+        transport = transport_to(url)
+        with pytest.raises(EngineUnavailableError, match="certificate") as caught:
+            transport.call("ListTables", {})
+        transport.close()
+
+    assert caught.value.aws_code == "SSLError"
+
+
+def test_a_server_whose_certificate_is_for_another_host_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate = certificate_for("elsewhere", tmp_path)
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
+
+    with canned_server(lambda _: Reply(), tls=served(certificate)) as url:
+        transport = transport_to(url)
+        with pytest.raises(EngineUnavailableError, match="certificate"):
+            transport.call("ListTables", {})
+        transport.close()
+
+
+def test_behind_a_proxy_botocore_sends_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    straight = open_client(Settings(region="eu-west-1", credentials=KEYS))
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    proxied = open_client(Settings(region="eu-west-1", credentials=KEYS))
+
+    assert straight.sender is not None
+    assert proxied.sender is None
