@@ -1,0 +1,101 @@
+"""Conditional headers."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynashard.errors import RevisionMismatchError
+from functions.api.conditional import Preconditions, Tags, etag
+from functions.api.problems import ProblemError
+
+pytestmark = pytest.mark.unit
+
+TAGS = st.text(alphabet=[chr(code) for code in range(0x21, 0x7F) if chr(code) != '"'], max_size=10)
+
+
+def test_revision_becomes_a_strong_tag() -> None:
+    assert etag("abc") == {"ETag": '"abc"'}
+
+
+@given(strong=st.sets(TAGS), weak=st.sets(TAGS), separator=st.sampled_from([",", ", ", " ,\t", ",,"]))
+def test_list_of_tags_is_read_as_it_was_written(strong: set[str], weak: set[str], separator: str) -> None:
+    written = [*(f'"{tag}"' for tag in strong), *(f'W/"{tag}"' for tag in weak)]
+    if not written:
+        return
+
+    tags = Tags.parse("If-Match", separator.join(written))
+
+    assert (tags.anything, tags.strong, tags.weak) == (False, strong, weak)
+
+
+def test_star_stands_for_any_item() -> None:
+    assert Tags.parse("If-Match", " * ") == Tags(anything=True)
+
+
+@pytest.mark.parametrize("value", ["", ",", "abc", '"abc', 'w/"abc"', '"a" "b"', '*, "a"', '"a"b', "W/", '"a\nb"'])
+def test_anything_else_is_refused(value: str) -> None:
+    with pytest.raises(ProblemError) as refused:
+        Tags.parse("If-Match", value)
+
+    assert refused.value.code == "malformed_header"
+
+
+@given(st.text())
+def test_every_value_is_either_read_or_refused(value: str) -> None:
+    try:
+        tags = Tags.parse("If-Match", value)
+    except ProblemError as refused:
+        assert refused.status == 400
+    else:
+        assert tags.anything or tags.strong or tags.weak
+
+
+@pytest.mark.parametrize(
+    ("header", "revision", "holds"),
+    [
+        ('"a"', "a", True),
+        ('"a"', "b", False),
+        ('"a"', None, False),
+        ('W/"a"', "a", False),
+        ('"b", "a"', "a", True),
+        ("*", "a", True),
+        ("*", None, False),
+    ],
+)
+def test_if_match_compares_strongly(header: str, revision: str | None, holds: bool) -> None:  # noqa: FBT001
+    assert Preconditions.of({"if-match": header}).match(revision) is holds
+
+
+@pytest.mark.parametrize(
+    ("header", "revision", "holds"),
+    [
+        ('"a"', "a", False),
+        ('W/"a"', "a", False),
+        ('"a"', "b", True),
+        ("*", "a", False),
+        ("*", None, True),
+        ('"a"', None, True),
+    ],
+)
+def test_if_none_match_compares_weakly(header: str, revision: str | None, holds: bool) -> None:  # noqa: FBT001
+    assert Preconditions.of({"if-none-match": header}).none_match(revision) is holds
+
+
+def test_broken_demand_says_which_header_broke() -> None:
+    with pytest.raises(RevisionMismatchError):
+        Preconditions.of({"if-match": '"a"'}).demand("b")
+    with pytest.raises(ProblemError) as refused:
+        Preconditions.of({"if-none-match": "*"}).demand("b")
+
+    assert refused.value.code == "precondition_failed"
+
+
+def test_only_a_single_strong_tag_can_be_left_to_the_write_itself() -> None:
+    def single(**headers: str) -> str | None:
+        return Preconditions.of({name.replace("_", "-"): value for name, value in headers.items()}).single_revision
+
+    assert single(if_match='"a"') == "a"
+    assert single(if_match='"a", "b"') is None
+    assert single(if_match='W/"a"') is None
+    assert single(if_match="*") is None
+    assert single(if_match='"a"', if_none_match='"b"') is None
