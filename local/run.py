@@ -56,7 +56,7 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
     listener = stack.enter_context(_listener(settings.port))
     port = int(listener.getsockname()[1])
     engine = stack.enter_context(running_engine(settings))
-    templates = synthesised(settings.data_dir / "template", notice=_say)
+    templates = synthesised(notice=_say)
     routes = route_table(templates)
     ensure_tables(engine_client(engine.endpoint), table_plans(templates), data=str(settings.data_dir))
     functions = _functions(settings, templates, routes, engine, stack)
@@ -91,10 +91,10 @@ def _prepare(data_dir: Path) -> None:
         probe.unlink()
     except OSError as error:
         raise LocalStackError(f"DATA_DIR={data_dir} cannot be written ({error.strerror}): set another.") from None
-    _raise_file_limit()
+    raise_file_limit()
 
 
-def _raise_file_limit() -> None:
+def raise_file_limit() -> None:
     """A socket a request: the usual limit of 256 (macOS) or 1,024 files ends too early."""
     if sys.platform == "win32":
         return

@@ -11,10 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
+
 from local.errors import LocalStackError
 from local.events import ACCOUNT_ID, REGION
 from local.settings import ROOT
 
+CACHE = ROOT / "build" / "template"
+"""The last synthesis of this checkout."""
 ENVIRONMENT = "local"
 """The environment of cdk.json that the local stack is."""
 SYNTHESIS_INPUTS = ("app.py", "cdk.json", "requirements/dev.txt", "stacks/**/*.py")
@@ -139,7 +143,7 @@ class Templates:
         raise LocalStackError(f"{stack} imports {wanted}, which no stack exports.")
 
 
-def synthesised(cache: Path, *, root: Path = ROOT, notice: Callable[[str], None] = lambda _: None) -> Templates:
+def synthesised(cache: Path = CACHE, *, root: Path = ROOT, notice: Callable[[str], None] = lambda _: None) -> Templates:
     """The templates of the local environment; synthesised only when something they are made from has changed.
 
     Args:
@@ -152,16 +156,25 @@ def synthesised(cache: Path, *, root: Path = ROOT, notice: Callable[[str], None]
 
     Source: a synthesis takes seconds; reading a kept one takes milliseconds.
     """
-    digest = inputs_digest(root)
-    kept = cache / digest
+    kept = cache / inputs_digest(root)
     if not kept.is_dir():
-        notice("Synthesising the template (only when it has changed) ...")
-        shutil.rmtree(cache, ignore_errors=True)
-        draft = cache / "draft"
-        draft.mkdir(parents=True)
-        _synthesise(root, draft)
-        draft.rename(kept)
+        cache.mkdir(parents=True, exist_ok=True)
+        # Whoever comes second waits for the first one's synthesis instead of making another.
+        with FileLock(cache / "lock"):
+            if not kept.is_dir():
+                notice("Synthesising the template (only when it has changed) ...")
+                _renew(root, cache, kept)
     return read(kept)
+
+
+def _renew(root: Path, cache: Path, kept: Path) -> None:
+    for old in cache.iterdir():
+        if old.is_dir():
+            shutil.rmtree(old)
+    draft = cache / "draft"
+    draft.mkdir()
+    _synthesise(root, draft)
+    draft.rename(kept)
 
 
 def read(folder: Path) -> Templates:

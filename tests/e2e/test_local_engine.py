@@ -175,7 +175,7 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
 
         with (
-            pytest.raises(LocalStackError, match=f"Port {port} cannot be used .*: free it, or set DYNAMODB_PORT"),
+            pytest.raises(LocalStackError, match=rf"Port {port} cannot be used \(.*\): free it, or set DYNAMODB_PORT"),
             running_engine(settings_of(tmp_path, dynamodb_port=port)),
         ):
             pass
@@ -204,7 +204,7 @@ def test_a_platform_without_an_engine_is_told_what_to_set(tmp_path: Path) -> Non
 
 
 def test_a_wrong_dynoxide_bin_is_named(tmp_path: Path) -> None:
-    with pytest.raises(LocalStackError, match="DYNOXIDE_BIN=.*/missing is not a file"):
+    with pytest.raises(LocalStackError, match=r"DYNOXIDE_BIN=.*/missing is not a file"):
         engine_program(settings_of(tmp_path, dynoxide_bin=tmp_path / "missing"))
 
 

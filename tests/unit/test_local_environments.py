@@ -55,7 +55,7 @@ def test_a_function_gets_the_event_its_context_and_only_its_own_variables(
 def test_two_events_at_once_never_share_a_process(echo: Environments, tmp_path: Path) -> None:
     mine, other = str(tmp_path / "a"), str(tmp_path / "b")
 
-    async def both() -> list[Any]:
+    async def both() -> tuple[Any, Any]:
         return await asyncio.gather(
             echo.invoke({"do": "meet", "mine": mine, "other": other}, "1"),
             echo.invoke({"do": "meet", "mine": other, "other": mine}, "2"),

@@ -1,0 +1,36 @@
+"""Local stacks for the tests of the whole."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.local_process import LocalProcess
+
+Start = Callable[..., LocalProcess]
+
+
+@pytest.fixture
+def start_local(tmp_path: Path) -> Iterator[Start]:
+    """Starts local stacks, by default all on one data folder; whatever is left of them is killed at the end."""
+    started: list[LocalProcess] = []
+
+    def start(data_dir: Path | None = None, **environment: str) -> LocalProcess:
+        stack = LocalProcess(data_dir or tmp_path / "data", environment)
+        started.append(stack)
+        return stack
+
+    yield start
+    for stack in started:
+        if stack.process.poll() is None:
+            stack.kill_everything()
+        assert stack.all_gone()
+
+
+@pytest.fixture(scope="module")
+def local_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalProcess]:
+    """One local stack for all tests of a module."""
+    stack = LocalProcess(tmp_path_factory.mktemp("local"))
+    yield stack.ready()
+    assert stack.interrupt() == 0
+    assert stack.all_gone()

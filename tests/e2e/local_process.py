@@ -1,0 +1,116 @@
+"""`python -m local` as a process of its own, as a person starts it."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event, Thread
+from time import monotonic
+from typing import Self
+
+import httpx
+
+ROOT = Path(__file__).resolve().parents[2]
+READY = re.compile(r"ready on (http://127\.0\.0\.1:\d+)")
+PATIENCE_SECONDS = 120
+
+
+@dataclass
+class LocalProcess:
+    """A local stack on a data folder, on free ports unless `environment` says otherwise."""
+
+    data_dir: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.output: list[str] = []
+        self.url = ""
+        self._ready = Event()
+        own = {"DATA_DIR": str(self.data_dir), "PORT": "0", "DYNAMODB_PORT": "0"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "local"],
+            cwd=ROOT,
+            env={**os.environ, **own, **self.environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self._reader = Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.output.append(line)
+            found = READY.search(line)
+            if found:
+                self.url = found[1]
+                self._ready.set()
+        self._ready.set()
+
+    def ready(self) -> Self:
+        assert self._ready.wait(PATIENCE_SECONDS), self.text
+        assert self.url, self.text
+        return self
+
+    @property
+    def text(self) -> str:
+        return "".join(self.output)
+
+    def ended(self) -> int:
+        """Its exit status, once it and its output have ended."""
+        status = self.process.wait(PATIENCE_SECONDS)
+        self._reader.join(PATIENCE_SECONDS)
+        return status
+
+    def interrupt(self) -> int:
+        """Ctrl-C: the terminal signals the whole foreground process group."""
+        os.killpg(self.process.pid, signal.SIGINT)
+        return self.ended()
+
+    def client(self, tenant: str | None = "abc") -> httpx.Client:
+        client = httpx.Client(base_url=self.url, timeout=60, trust_env=False)
+        if tenant is not None:
+            token = client.post("/local/tokens", json={"tenant_id": tenant}).json()["token"]
+            client.headers["Authorization"] = f"Bearer {token}"
+        return client
+
+    def processes(self) -> dict[int, str]:
+        """Every process that was started with this data folder, by id, with its command line."""
+        wanted = f"DATA_DIR={self.data_dir}\0".encode()
+        found = {}
+        for entry in Path("/proc").iterdir():
+            try:
+                if entry.name.isdigit() and wanted in (entry / "environ").read_bytes() + b"\0":
+                    found[int(entry.name)] = (entry / "cmdline").read_text().replace("\0", " ")
+            except OSError:
+                continue  # It has ended since, or is not ours to read.
+        return found
+
+    def engine_process(self) -> int:
+        """The engine's process id. Its watchdog is a shell that names the engine as well."""
+        (engine,) = (
+            pid for pid, line in self.processes().items() if "dynoxide serve" in line and "read -r" not in line
+        )
+        return engine
+
+    def kill_everything(self) -> None:
+        """`kill -9` on every process at once: they are stopped first, so that none sees another one end."""
+        started = self.processes()
+        for signal_number in (signal.SIGSTOP, signal.SIGKILL):
+            for process_id in started:
+                os.kill(process_id, signal_number)
+        self.ended()
+
+    def all_gone(self) -> bool:
+        """Whether all its processes have ended; those that are ending are waited for."""
+        deadline, pause = monotonic() + PATIENCE_SECONDS, Event()
+        while self.processes() and monotonic() < deadline:
+            pause.wait(0.01)
+        return not self.processes()

@@ -1,0 +1,113 @@
+"""What was acknowledged is there after any end, in its right shard."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import xxhash
+
+from local.run import raise_file_limit
+from local.tables import engine_client
+from tests.e2e.local_process import LocalProcess
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds processes through /proc"),
+]
+
+Start = Callable[..., LocalProcess]
+CREATES = 2000
+KILL_AFTER = 700
+
+
+def user(number: int) -> dict[str, Any]:
+    return {"email": f"user{number}@example.com", "display_name": f"User {number}"}
+
+
+def listed(client: httpx.Client) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = []
+    cursor = None
+    while True:
+        page = client.get("/v1/users", params={"limit": 1000, **({"cursor": cursor} if cursor else {})})
+        page.raise_for_status()
+        items += page.json()["items"]
+        cursor = page.json()["cursor"]
+        if cursor is None:
+            return items
+
+
+def test_users_and_tokens_outlive_a_kill_of_everything_at_once(start_local: Start) -> None:
+    stack = start_local().ready()
+    client = stack.client()
+    created = [client.post("/v1/users", json=user(number)).raise_for_status().json() for number in range(20)]
+    authorization = client.headers["Authorization"]
+
+    stack.kill_everything()
+
+    again = start_local(PORT=stack.url.rpartition(":")[2]).ready()
+    with httpx.Client(base_url=again.url, headers={"Authorization": authorization}, trust_env=False) as later:
+        assert sorted(listed(later), key=lambda item: item["id"]) == sorted(created, key=lambda item: item["id"])
+
+
+def test_a_tenant_sees_nothing_of_another(start_local: Start) -> None:
+    stack = start_local().ready()
+    stack.client("abc").post("/v1/users", json=user(1)).raise_for_status()
+
+    assert listed(stack.client("xyz")) == []
+    assert len(listed(stack.client("abc"))) == 1
+
+
+async def create_until_killed(stack: LocalProcess, authorization: str) -> list[str]:
+    """Create users, all at once; the engine is killed when enough are acknowledged. Their ids."""
+    acknowledged: list[str] = []
+    engine = stack.engine_process()
+    limits = httpx.Limits(max_connections=CREATES)
+
+    async def create(client: httpx.AsyncClient, number: int) -> None:
+        try:
+            answer = await client.post("/v1/users", json=user(number))
+        except httpx.TransportError:
+            return
+        if answer.status_code == httpx.codes.CREATED:
+            acknowledged.append(answer.json()["id"])
+            if len(acknowledged) == KILL_AFTER:
+                os.kill(engine, signal.SIGKILL)
+
+    headers = {"Authorization": authorization}
+    async with httpx.AsyncClient(
+        base_url=stack.url, headers=headers, limits=limits, timeout=120, trust_env=False
+    ) as client:
+        await asyncio.gather(*(create(client, number) for number in range(CREATES)))
+    return acknowledged
+
+
+def stored_keys(endpoint: str, tenant: str) -> set[tuple[str, str]]:
+    client = engine_client(endpoint)
+    (table,) = (name for name in client.list_tables()["TableNames"] if name.endswith("-Table"))
+    items = client.get_paginator("scan").paginate(TableName=table, ProjectionExpression="PK, SK")
+    keys = {(item["PK"]["S"], item["SK"]["S"]) for page in items for item in page["Items"]}
+    return {key for key in keys if key[0].startswith(f"user.v1.User:{tenant}:")}
+
+
+def test_every_acknowledged_create_outlives_a_kill_of_the_engine_in_its_right_shard(start_local: Start) -> None:
+    raise_file_limit()
+    stack = start_local().ready()
+    authorization = str(stack.client().headers["Authorization"])
+
+    acknowledged = asyncio.run(create_until_killed(stack, authorization))
+
+    assert stack.ended() == 1
+    assert KILL_AFTER <= len(acknowledged) < CREATES
+    again = start_local().ready()
+    found = {item["id"] for item in listed(again.client())}
+    assert found >= set(acknowledged)
+    endpoint = again.text.split("engine at ")[1].split()[0]
+    expected = {
+        (f"user.v1.User:abc:{xxhash.xxh64_intdigest(f'user.v1.User:abc:{name}'.encode()) & 15}", name) for name in found
+    }
+    assert stored_keys(endpoint, "abc") == expected

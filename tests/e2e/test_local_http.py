@@ -1,0 +1,120 @@
+"""The local stack over HTTP: the issuer, and the gateway in front of the real function."""
+
+import re
+import subprocess
+from typing import Any
+
+import httpx
+import jwt
+import pytest
+
+from tests.e2e.local_process import LocalProcess
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(scope="module")
+def anyone(local_stack: LocalProcess) -> httpx.Client:
+    return local_stack.client(None)
+
+
+@pytest.fixture(scope="module")
+def tenant(local_stack: LocalProcess) -> httpx.Client:
+    return local_stack.client("abc")
+
+
+def test_only_health_is_open(anyone: httpx.Client) -> None:
+    assert anyone.get("/v1/health").status_code == 200
+    for path in ("/v1/users", "/v1/users/1", "/v1/anything", "/v1/openapi.json"):
+        refused = anyone.get(path)
+        assert (refused.status_code, refused.json()) == (401, {"message": "Unauthorized"}), path
+        assert refused.headers["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize("changes", [{"exp": 1}, {"iss": "http://elsewhere"}, {"aud": "another"}])
+def test_a_token_that_does_not_hold_is_401(anyone: httpx.Client, changes: dict[str, Any]) -> None:
+    token = anyone.post("/local/tokens", json={"tenant_id": "abc", "claims": changes}).json()["token"]
+
+    refused = anyone.get("/v1/users", headers={"Authorization": f"Bearer {token}"})
+
+    assert (refused.status_code, refused.json()) == (401, {"message": "Unauthorized"})
+    assert 'error="invalid_token"' in refused.headers["www-authenticate"]
+
+
+def test_another_tool_can_verify_a_token_by_discovery(anyone: httpx.Client) -> None:
+    issued = anyone.post("/local/tokens", json={"tenant_id": "abc", "subject": "ada", "expires_in": 60}).json()
+    issuer = f"{str(anyone.base_url).rstrip('/')}/local"
+
+    discovery = anyone.get("/local/.well-known/openid-configuration").json()
+    keys = jwt.PyJWKSet.from_dict(anyone.get(discovery["jwks_uri"]).json())
+    key = keys[jwt.get_unverified_header(issued["token"])["kid"]]
+    claims = jwt.decode(issued["token"], key, issuer=issuer, options={"verify_aud": False})
+
+    assert discovery["issuer"] == issuer
+    assert (claims["tenant_id"], claims["sub"], claims["exp"] - claims["iat"]) == ("abc", "ada", 60)
+    assert issued["expires_in"] == 60
+
+
+@pytest.mark.parametrize(
+    "body", ["", "[]", "{}", '{"tenant_id": ""}', '{"tenant_id": 5}', '{"tenant_id": "a", "tenant": "b"}']
+)
+def test_a_token_request_that_cannot_be_is_422_with_the_reason(anyone: httpx.Client, body: str) -> None:
+    refused = anyone.post("/local/tokens", content=body)
+
+    assert refused.status_code == 422
+    assert refused.json()["errors"][0]["message"]
+
+
+def test_a_page_that_resolves_its_own_name_to_this_machine_gets_nothing(anyone: httpx.Client) -> None:
+    refused = anyone.post("/local/tokens", json={"tenant_id": "abc"}, headers={"Host": "evil.example:8000"})
+
+    assert refused.status_code == 400
+    assert "token" not in refused.text
+
+
+def test_a_user_is_created_read_changed_listed_and_deleted(tenant: httpx.Client) -> None:
+    created = tenant.post("/v1/users", json={"email": "ada@example.com", "display_name": "Ada"})
+    location = created.headers["location"]
+    patched = tenant.patch(
+        location, content=b'{"department": "eng"}', headers={"Content-Type": "application/merge-patch+json"}
+    )
+    read = tenant.get(location)
+    listed = tenant.get("/v1/users", params={"limit": 10})
+    deleted = tenant.delete(location, headers={"If-Match": read.headers["etag"]})
+
+    assert created.status_code == 201
+    assert re.fullmatch(r"/v1/users/[0-9A-Za-z]{27}", location)
+    assert patched.status_code == 200
+    assert read.json()["department"] == "eng"
+    assert [item["id"] for item in listed.json()["items"]] == [created.json()["id"]]
+    assert deleted.status_code == 204
+    assert tenant.get(location).status_code == 404
+
+
+def test_an_id_with_escapes_reaches_the_function_as_one_value(tenant: httpx.Client) -> None:
+    put = tenant.put("/v1/users/a%20b%2Bc", json={"email": "x@example.com", "display_name": "X"})
+
+    assert put.status_code == 201
+    assert tenant.get("/v1/users/a%20b%2Bc").json()["id"] == "a b+c"
+
+
+def test_what_the_gateway_refuses_never_reaches_the_function(tenant: httpx.Client) -> None:
+    large = tenant.post("/v1/users", content=b"x" * (10 * 1024 * 1024 + 1))
+    headers = tenant.get("/v1/users", headers={"X-Long": "x" * 11_000})
+    elsewhere = tenant.get("/v2/users")
+
+    assert (large.status_code, large.json()) == (413, {"message": "Request Entity Too Large"})
+    assert (headers.status_code, headers.json()) == (431, {"message": "Request Header Fields Too Large"})
+    assert (elsewhere.status_code, elsewhere.json()) == (404, {"message": "Not Found"})
+
+
+def test_the_commands_of_the_banner_work_as_they_are_printed(local_stack: LocalProcess) -> None:
+    commands = local_stack.text.partition("Try:\n")[2]
+
+    done = subprocess.run(  # noqa: S603 - what the stack printed
+        ["/bin/sh", "-euc", commands], capture_output=True, text=True, check=False, timeout=60
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert '"email":"ada@example.com"' in done.stdout
+    assert '"items":[' in done.stdout

@@ -1,0 +1,117 @@
+"""Starting and stopping the local stack: what stands in the way is said in one line, and nothing is left behind."""
+
+import os
+import signal
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from local.engine import free_port
+from tests.e2e.local_process import LocalProcess
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds processes through /proc"),
+]
+
+Start = Callable[..., LocalProcess]
+
+
+def assert_one_line(stack: LocalProcess, *parts: str) -> None:
+    assert stack.ended() == 1, stack.text
+    lines = [line for line in stack.output if not line.startswith("Synthesising")]
+    assert len(lines) == 1, stack.text
+    assert lines[0].startswith("dynashard: ")
+    for part in parts:
+        assert part in lines[0]
+    assert stack.all_gone()
+
+
+@pytest.mark.parametrize("variable", ["PORT", "DYNAMODB_PORT"])
+def test_a_port_in_use_is_said_in_one_line(start_local: Start, variable: str) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+
+        stack = start_local(**{variable: port})
+
+        assert_one_line(stack, f"Port {port} cannot be used", f"set {variable}")
+
+
+def test_a_wrong_setting_is_said_in_one_line(start_local: Start) -> None:
+    assert_one_line(start_local(PORT="eighty"), "PORT=eighty cannot be used")
+
+
+def test_a_data_folder_that_cannot_be_made_is_said_in_one_line(start_local: Start, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    assert_one_line(start_local(tmp_path / "file" / "data"), "DATA_DIR=", "cannot be written", "set another")
+
+
+def test_a_damaged_data_folder_is_said_in_one_line(start_local: Start, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "dynamodb.sqlite").write_bytes(os.urandom(8192))
+
+    assert_one_line(start_local(), "dynamodb.sqlite is damaged", "restore it from a copy, or move it away")
+
+
+def test_an_engine_that_is_missing_is_said_in_one_line(start_local: Start) -> None:
+    assert_one_line(start_local(DYNOXIDE_BIN="/nowhere/dynoxide"), "DYNOXIDE_BIN=/nowhere/dynoxide is not a file")
+
+
+def test_a_second_start_on_the_same_data_is_refused_and_the_first_serves_on(start_local: Start) -> None:
+    first = start_local().ready()
+
+    second = start_local()
+
+    assert_second_refused(first, second)
+    assert first.client(None).get("/v1/health").status_code == 200
+
+
+def assert_second_refused(first: LocalProcess, second: LocalProcess) -> None:
+    assert second.ended() == 1
+    assert f"in use by another local stack (process {first.process.pid})" in second.text
+    assert "Traceback" not in second.text
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda stop: stop.name)
+def test_stopping_it_stops_all_it_started_and_the_same_ports_serve_at_once_again(start_local: Start, stop: int) -> None:
+    ports = {"PORT": str(free_port()), "DYNAMODB_PORT": str(free_port())}
+    stack = start_local(**ports).ready()
+    stack.client().get("/v1/users").raise_for_status()
+    before = stack.processes()
+
+    os.kill(stack.process.pid, stop)
+
+    assert stack.ended() == (-signal.SIGKILL if stop == signal.SIGKILL else 0)
+    assert len(before) >= 3
+    again = start_local(**ports).ready()
+    again.client().get("/v1/users").raise_for_status()
+    assert again.interrupt() == 0
+    assert "Traceback" not in stack.text + again.text
+    assert stack.all_gone()
+
+
+def test_control_c_while_it_starts_stops_it_without_a_traceback(start_local: Start) -> None:
+    stack = start_local()
+    while not (stack.data_dir / "engine.log").exists():
+        assert stack.process.poll() is None, stack.text
+
+    stack.interrupt()
+
+    assert "Traceback" not in stack.text
+    assert stack.all_gone()
+
+
+def test_a_crash_of_the_engine_ends_the_stack_and_shows_the_end_of_its_log(start_local: Start) -> None:
+    stack = start_local().ready()
+
+    os.kill(stack.engine_process(), signal.SIGKILL)
+
+    assert stack.ended() == 1
+    assert "dynashard: The DynamoDB engine ended (status -9)" in stack.text
+    assert "Dynoxide listening on" in stack.text
+    assert stack.all_gone()
