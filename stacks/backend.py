@@ -11,6 +11,7 @@ from constructs import Node
 from stacks.api import ApiStack
 from stacks.bundling import Bundle, bundle_from
 from stacks.data import DataStack
+from stacks.prewarm import PrewarmStack
 from stacks.settings import NOWHERE, Settings, SettingsError, load
 
 
@@ -30,6 +31,10 @@ def add_backend(app: App) -> None:
     prefix = f"Dynashard-{settings.name}"
     data = DataStack(app, f"{prefix}-Data", settings=settings, env=env)
     ApiStack(app, f"{prefix}-Api", settings=settings, data=data, bundle=bundle, env=env)
+    if settings.prewarm is not None:
+        PrewarmStack(
+            app, f"{prefix}-Prewarm", settings=settings, prewarm=settings.prewarm, data=data, bundle=bundle, env=env
+        )
     Tags.of(app).add("dynashard:environment", settings.name)
     Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
 

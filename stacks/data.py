@@ -7,10 +7,11 @@ from typing import Any
 
 from aws_cdk import CfnOutput, RemovalPolicy, Stack
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from dynashard import schema
-from stacks.settings import Settings, TableSettings
+from stacks.settings import ProvisionedPrewarm, Settings, TableSettings
 
 RECOVERY_DAYS = 35
 
@@ -22,6 +23,8 @@ class DataStack(Stack):
         table: Every entity's items, with its three index slots.
         topology: Shard counts, one item a logical partition.
         idempotency: Answers already given to an `Idempotency-Key`.
+        stop_loss_role: What switches the table back to on-demand acts under this role; None where no pre-warm
+            switches it. It stands here so that it outlives a pre-warm stack that is rolled back.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, settings: Settings, **kwargs: Any) -> None:
@@ -30,6 +33,7 @@ class DataStack(Stack):
         self.table = self._main_table()
         self.topology = self._topology_table()
         self.idempotency = self._idempotency_table()
+        self.stop_loss_role = self._stop_loss_role() if isinstance(settings.prewarm, ProvisionedPrewarm) else None
         for name, table in (
             ("Table", self.table),
             ("Topology", self.topology),
@@ -67,6 +71,18 @@ class DataStack(Stack):
             billing=dynamodb.Billing.on_demand(),
             time_to_live_attribute=schema.IDEMPOTENCY_TTL,
         )
+
+    def _stop_loss_role(self) -> iam.Role:
+        role = iam.Role(
+            self,
+            "StopLossRole",
+            description=f"Switches the table back to on-demand ({self.settings.name})",
+            assumed_by=iam.ServicePrincipal(
+                "scheduler.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": self.account}}
+            ),
+        )
+        role.add_to_policy(iam.PolicyStatement(actions=["dynamodb:UpdateTable"], resources=[self.table.table_arn]))
+        return role
 
     def _table(self, name: str, **properties: Any) -> dynamodb.TableV2:
         """A table that is encrypted, and kept and protected in production."""

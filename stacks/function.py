@@ -139,7 +139,7 @@ class PythonFunction(Construct):
         acknowledge(
             self.function,
             "Serverless::Serverless-LambdaDLQ",
-            "Called synchronously: the caller gets the error, and there is no event to keep.",
+            "Its caller waits for the answer and learns of a failure: there is no event to keep.",
         )
 
 

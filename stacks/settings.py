@@ -101,11 +101,13 @@ class _Prewarm(_Part):
 
     @model_validator(mode="after")
     def _below_ceiling(self) -> Self:
-        if self.write_units > self.ceiling_write_units:
-            raise ValueError(
-                f"write_units {self.write_units} is above ceiling_write_units {self.ceiling_write_units}; "
-                "raise the ceiling only if you accept the cost"
-            )
+        for name in ("write_units", "index_write_units"):
+            units = getattr(self, name, None)
+            if units is not None and units > self.ceiling_write_units:
+                raise ValueError(
+                    f"{name} {units} is above ceiling_write_units {self.ceiling_write_units}; "
+                    "raise the ceiling only if you accept the cost"
+                )
         return self
 
 

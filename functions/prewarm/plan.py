@@ -1,0 +1,213 @@
+"""What a pre-warm has to do, decided from what is known. Pure: no clock, no network."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, Self
+
+from functions.prewarm.errors import PrewarmRefusedError
+
+DAY_SECONDS: Final = 86_400
+SWITCHES_A_DAY: Final = 4
+"""DynamoDB lets a table go from provisioned to on-demand this often in 24 hours."""
+SPARE_SWITCHES: Final = 1
+"""Kept for a return that nobody planned: a table that cannot return would stay provisioned for up to a day."""
+BILLED_HOURS: Final = 2
+"""Provisioned capacity is billed by the hour begun; a run takes under an hour, which may lie across two."""
+TABLE: Final = ""
+"""Key of the table itself beside its indexes."""
+
+Action = Literal["none", "raise", "switch"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the settings ask for.
+
+    Attributes:
+        way: `native` or `provisioned`.
+        write_units: Write units a second of the table.
+        index_write_units: Write units a second of each index.
+        read_units: Read units a second of each.
+    """
+
+    way: str
+    write_units: int
+    index_write_units: int
+    read_units: int
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, Any]) -> Self:
+        """Read the properties of the custom resource, which CloudFormation hands over as text."""
+        return cls(
+            way=str(properties["Way"]),
+            write_units=int(properties["WriteUnits"]),
+            index_write_units=int(properties["IndexWriteUnits"]),
+            read_units=int(properties["ReadUnits"]),
+        )
+
+    def units(self, name: str) -> "Units":
+        """Units wanted for the table or an index."""
+        return Units(self.read_units, self.write_units if name == TABLE else self.index_write_units)
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Read and write units a second."""
+
+    read: int
+    write: int
+
+    def at_least(self, other: "Units") -> "Units":
+        """The larger of both, each way."""
+        return Units(max(self.read, other.read), max(self.write, other.write))
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the settings allow, and the prices used to say what it will cost.
+
+    Attributes:
+        ceiling_write_units: Most write units that may be asked for.
+        dollars_per_write_unit_hour: Of one provisioned write unit for an hour, and of one warm unit once.
+        dollars_per_read_unit_hour: The same for reads.
+    """
+
+    ceiling_write_units: int
+    dollars_per_write_unit_hour: float
+    dollars_per_read_unit_hour: float
+
+    def dollars(self, units: Units) -> float:
+        """Price of these units for an hour."""
+        return units.write * self.dollars_per_write_unit_hour + units.read * self.dollars_per_read_unit_hour
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """The table as DescribeTable shows it.
+
+    Attributes:
+        table_id: Its identity, which a new table of the same name does not share.
+        on_demand: Whether it is billed by request.
+        active: Whether neither it nor an index is changing.
+        warm: Present warm throughput of the table (`TABLE`) and each index.
+        returned_at: When it last went from provisioned to on-demand, in epoch seconds; None if never.
+    """
+
+    table_id: str
+    on_demand: bool
+    active: bool
+    warm: Mapping[str, Units]
+    returned_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What earlier runs left behind.
+
+    Attributes:
+        run: The run that has the table now.
+        table_id: The table it is about.
+        warmed: Most write units it was ever warmed to.
+        switches: Runs that switched, with the time they began, in epoch seconds.
+    """
+
+    run: str = ""
+    table_id: str = ""
+    warmed: int = 0
+    switches: Mapping[str, float] | None = None
+
+    def about(self, table_id: str) -> "Memory":
+        """This memory if it is about the table, else an empty one: a new table has no past."""
+        return self if self.table_id == table_id else Memory(table_id=table_id)
+
+    def switched(self, run: str, now: float) -> "Memory":
+        """With this run noted as one that switches, once however often it is noted."""
+        recent = {name: at for name, at in (self.switches or {}).items() if now - at < DAY_SECONDS}
+        return replace(self, run=run, switches={run: now, **recent})
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do.
+
+    Attributes:
+        action: `none`, `raise` warm throughput, or `switch` to provisioned and back.
+        reason: One sentence for the log and the deployment.
+        dollars: Most it will cost.
+        targets: Warm throughput to raise to, of those that are below.
+    """
+
+    action: Action
+    reason: str
+    dollars: float = 0.0
+    targets: Mapping[str, Units] | None = None
+
+
+def decide(wish: Wish, limits: Limits, state: TableState, memory: Memory, *, run: str, now: float) -> Plan:
+    """What a run has to do.
+
+    Args:
+        wish: What the settings ask for.
+        limits: What they allow.
+        state: The table now.
+        memory: What earlier runs left behind.
+        run: Name of this run.
+        now: Epoch seconds.
+
+    Raises:
+        PrewarmRefusedError: It must not run.
+    """
+    most = max(wish.write_units, wish.index_write_units)
+    if most > limits.ceiling_write_units:
+        raise PrewarmRefusedError(
+            f"{most} write units are above the ceiling of {limits.ceiling_write_units}: ask for fewer, or raise "
+            "prewarm.ceiling_write_units in cdk.json if you accept the cost"
+        )
+    if wish.way == "native":
+        return _raise(wish, limits, state)
+    return _switch(wish, limits, state, memory.about(state.table_id), run=run, now=now)
+
+
+def _raise(wish: Wish, limits: Limits, state: TableState) -> Plan:
+    """Warm throughput can only go up: what has grown past the wish is left alone."""
+    targets = {
+        name: target
+        for name, present in state.warm.items()
+        if (target := wish.units(name).at_least(present)) != present
+    }
+    if not targets:
+        return Plan("none", f"the table is warm for {wish.write_units} write units already; nothing to pay")
+    dollars = sum(limits.dollars(targets[name]) - limits.dollars(state.warm[name]) for name in targets)
+    names = ", ".join(name or "table" for name in targets)
+    return Plan(
+        "raise",
+        f"raising the warm throughput of {names} to {wish.write_units} write units; about ${dollars:.2f}, once",
+        dollars,
+        targets,
+    )
+
+
+def _switch(wish: Wish, limits: Limits, state: TableState, memory: Memory, *, run: str, now: float) -> Plan:
+    if memory.warmed >= wish.write_units:
+        return Plan("none", f"the table was warmed to {memory.warmed} write units before; nothing to pay")
+    used = _switches_in_a_day(state, memory, run=run, now=now)
+    if used >= SWITCHES_A_DAY - SPARE_SWITCHES:
+        raise PrewarmRefusedError(
+            f"the table went back to on-demand {used} times in the last 24 hours and may do so {SWITCHES_A_DAY} "
+            "times: deploy again a day after the first of them"
+        )
+    dollars = BILLED_HOURS * sum(limits.dollars(wish.units(name)) for name in state.warm)
+    return Plan(
+        "switch",
+        f"provisioning {wish.write_units} write units for under an hour, billed as at most {BILLED_HOURS}; "
+        f"at most ${dollars:.2f}",
+        dollars,
+    )
+
+
+def _switches_in_a_day(state: TableState, memory: Memory, *, run: str, now: float) -> int:
+    """Runs noted, this one aside, and a return that none of them explains: one that was made by hand."""
+    noted = [at for name, at in (memory.switches or {}).items() if name != run and now - at < DAY_SECONDS]
+    returned = state.returned_at
+    by_hand = returned is not None and now - returned < DAY_SECONDS and all(at > returned for at in noted)
+    return len(noted) + by_hand

@@ -1,0 +1,322 @@
+"""The steps of a pre-warm. Each can be run again at any time: after an error, a timeout or a lost answer.
+
+The order, the retries and what follows a failure stand in the state machine (`stacks/prewarm_machine.py`).
+Clients and clock are passed in.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from functions.prewarm.answer import Send, answer, outcome_of
+from functions.prewarm.errors import NotYetError, PrewarmInterruptedError
+from functions.prewarm.plan import TABLE, Limits, Memory, Plan, TableState, Units, Wish, decide
+
+ON_DEMAND: Final = "PAY_PER_REQUEST"
+STOP_LOSS_AFTER_SECONDS: Final = 3600
+"""The stop-loss begins when CloudFormation has given up waiting, so that it never meets a run that is alive."""
+STOP_LOSS_SECONDS: Final = 24 * 3600
+STOP_LOSS_EVERY: Final = "rate(5 minutes)"
+LAST_LOOK_SECONDS: Final = 900
+"""After a run that ended well the stop-loss looks once more: a request that was given up may still arrive."""
+SWITCH_BACK: Final = "arn:aws:scheduler:::aws-sdk:dynamodb:updateTable"
+
+Client = Any  # botocore makes its clients' methods at run time
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """Clients of the services the steps call."""
+
+    dynamodb: Client
+    ssm: Client
+    scheduler: Client
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What the function is told by its environment.
+
+    Attributes:
+        table: Name of the table.
+        memory: Name of the parameter that remembers earlier runs.
+        limits: Ceiling and prices.
+        stop_loss: Name of the schedule that switches back whatever happens; empty for the native way.
+        stop_loss_role: Role it does so under.
+        max_read_units: On-demand limit the table returns to; None for no limit.
+        max_write_units: The same for writes.
+    """
+
+    table: str
+    memory: str
+    limits: Limits
+    stop_loss: str = ""
+    stop_loss_role: str = ""
+    max_read_units: int | None = None
+    max_write_units: int | None = None
+
+
+class Steps:
+    """One pre-warm's steps, over one table.
+
+    Args:
+        clients: Of the services called.
+        config: What this deployment is about.
+        clock: Epoch seconds.
+        send: Sends the answer to CloudFormation.
+        log: Takes one line of what happened.
+    """
+
+    def __init__(
+        self, clients: Clients, config: Config, *, clock: Callable[[], float], send: Send, log: Callable[[str], None]
+    ) -> None:
+        self._clients = clients
+        self._config = config
+        self._clock = clock
+        self._send = send
+        self._log = log
+
+    def run(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        """Run the step that the event names.
+
+        Raises:
+            PrewarmError: The step cannot be done, now or at all.
+        """
+        steps: dict[str, Callable[[str, Mapping[str, Any]], dict[str, Any]]] = {
+            "plan": self.plan,
+            "raise": self.raise_warm_throughput,
+            "arm": self.arm,
+            "switch": self.switch,
+            "allocate": self.allocate,
+            "remember": self.remember,
+            "cancel": self.cancel,
+            "restore": self.restore,
+            "stand_down": self.stand_down,
+            "report": self.report,
+        }
+        return steps[event["step"]](event["run"], event["input"])
+
+    def plan(self, run: str, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Decide what to do, and say what it will cost before anything is spent. 1 DescribeTable, 1 GetParameter."""
+        plan = self._decide(run, data)
+        self._log(plan.reason)
+        return {"action": plan.action, "reason": plan.reason, "dollars": round(plan.dollars, 2)}
+
+    def raise_warm_throughput(self, run: str, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Raise the warm throughput of what is below the wish now; nothing if an earlier try has done it."""
+        targets = dict(self._decide(run, data).targets or {})
+        if targets:
+            table = targets.pop(TABLE, None)
+            self._update(
+                **({"WarmThroughput": _warm(table)} if table else {}),
+                **_indexes({name: {"WarmThroughput": _warm(units)} for name, units in targets.items()}),
+            )
+        return {}
+
+    def arm(self, run: str, _data: Mapping[str, Any]) -> dict[str, Any]:
+        """Note the run and set the stop-loss, before anything is switched."""
+        now = self._clock()
+        state = self._state()
+        self._remember(self._memory().about(state.table_id).switched(run, now))
+        start = now + STOP_LOSS_AFTER_SECONDS
+        self._schedule(
+            ScheduleExpression=STOP_LOSS_EVERY,
+            StartDate=datetime.fromtimestamp(start, UTC),
+            EndDate=datetime.fromtimestamp(start + STOP_LOSS_SECONDS, UTC),
+        )
+        return {"stop_loss_at": start}
+
+    def switch(self, run: str, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Switch the table to provisioned.
+
+        Raises:
+            NotYetError: The table is changing.
+            PrewarmInterruptedError: Another run has the table now.
+        """
+        self._own(run)
+        state = self._state()
+        if state.on_demand:
+            if not state.active:
+                raise NotYetError("the table is changing")
+            wish = Wish.from_properties(data["wish"])
+            self._update(
+                BillingMode="PROVISIONED",
+                ProvisionedThroughput=_provisioned(wish.units(TABLE)),
+                **_indexes(
+                    {
+                        name: {"ProvisionedThroughput": _provisioned(wish.units(name))}
+                        for name in state.warm
+                        if name != TABLE
+                    }
+                ),
+            )
+        return {}
+
+    def allocate(self, run: str, _data: Mapping[str, Any]) -> dict[str, Any]:
+        """Wait until the partitions are there.
+
+        Raises:
+            NotYetError: DynamoDB is still allocating.
+            PrewarmInterruptedError: The table is no longer provisioned, or another run has it.
+        """
+        self._own(run)
+        state = self._state()
+        if not state.active:
+            raise NotYetError("partitions are being allocated")
+        if state.on_demand:
+            raise PrewarmInterruptedError("the table was switched back before its partitions were allocated")
+        return {}
+
+    def remember(self, run: str, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Note that the table is warm, so that the same value never runs again."""
+        memory = self._own(run)
+        wish = Wish.from_properties(data["wish"])
+        self._remember(Memory(run, memory.table_id, max(memory.warmed, wish.write_units), memory.switches))
+        return {}
+
+    def cancel(self, run: str, _data: Mapping[str, Any]) -> dict[str, Any]:
+        """Take the table over, so that a run that is still alive does not switch it again."""
+        memory = self._memory()
+        self._remember(Memory(run, memory.table_id, memory.warmed, memory.switches))
+        return {}
+
+    def restore(self, _run: str, _data: Mapping[str, Any]) -> dict[str, Any]:
+        """Bring the table to on-demand, and see it there.
+
+        Raises:
+            NotYetError: It is not there yet; the next try looks again.
+        """
+        try:
+            state = self._state()
+        except self._clients.dynamodb.exceptions.ResourceNotFoundException:
+            return {"table": "gone"}
+        if state.active and state.on_demand:
+            return {"table": "on-demand"}
+        if state.active:
+            self._update(**self._on_demand(indexes=[name for name in state.warm if name != TABLE]))
+        raise NotYetError("the table is going back to on-demand")
+
+    def stand_down(self, _run: str, _data: Mapping[str, Any]) -> dict[str, Any]:
+        """Leave the stop-loss one last look, after which it deletes itself."""
+        at = datetime.fromtimestamp(self._clock() + LAST_LOOK_SECONDS, UTC)
+        try:
+            self._clients.scheduler.get_schedule(Name=self._config.stop_loss)
+        except self._clients.scheduler.exceptions.ResourceNotFoundException:
+            return {}
+        self._schedule(ScheduleExpression=f"at({at:%Y-%m-%dT%H:%M:%S})")
+        return {}
+
+    def report(self, _run: str, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer CloudFormation, and say whether an operator has to look."""
+        outcome = outcome_of(data)
+        self._log(outcome.reason)
+        self._send(data["request"]["ResponseURL"], answer(data["request"], outcome))
+        return {"ok": outcome.ok, "reason": outcome.reason}
+
+    def _decide(self, run: str, data: Mapping[str, Any]) -> Plan:
+        wish = Wish.from_properties(data["wish"])
+        return decide(wish, self._config.limits, self._state(), self._memory(), run=run, now=self._clock())
+
+    def _state(self) -> TableState:
+        return table_state(self._clients.dynamodb.describe_table(TableName=self._config.table)["Table"])
+
+    def _update(self, **changes: Any) -> None:
+        dynamodb = self._clients.dynamodb
+        try:
+            dynamodb.update_table(TableName=self._config.table, **changes)
+        except (dynamodb.exceptions.ResourceInUseException, dynamodb.exceptions.LimitExceededException) as error:
+            raise NotYetError(str(error)) from error
+
+    def _memory(self) -> Memory:
+        try:
+            text = self._clients.ssm.get_parameter(Name=self._config.memory)["Parameter"]["Value"]
+        except self._clients.ssm.exceptions.ParameterNotFound:
+            return Memory()
+        return Memory(**json.loads(text))
+
+    def _remember(self, memory: Memory) -> None:
+        self._clients.ssm.put_parameter(
+            Name=self._config.memory, Value=json.dumps(asdict(memory)), Type="String", Overwrite=True
+        )
+
+    def _own(self, run: str) -> Memory:
+        memory = self._memory()
+        if memory.run != run:
+            raise PrewarmInterruptedError(f"run {memory.run or 'unknown'} has the table now")
+        return memory
+
+    def _on_demand(self, indexes: list[str]) -> dict[str, Any]:
+        """Changes that make the table on-demand, with the limits it was declared with."""
+        limits = {
+            name: value
+            for name, value in (
+                ("MaxReadRequestUnits", self._config.max_read_units),
+                ("MaxWriteRequestUnits", self._config.max_write_units),
+            )
+            if value is not None
+        }
+        if not limits:
+            return {"BillingMode": ON_DEMAND}
+        return {
+            "BillingMode": ON_DEMAND,
+            "OnDemandThroughput": limits,
+            **_indexes({name: {"OnDemandThroughput": limits} for name in indexes}),
+        }
+
+    def _schedule(self, **timing: Any) -> None:
+        """Set the stop-loss. It calls DynamoDB itself: none of our code has to work for it to act."""
+        scheduler = self._clients.scheduler
+        indexes = [name for name in self._state().warm if name != TABLE]
+        schedule = {
+            "Name": self._config.stop_loss,
+            "FlexibleTimeWindow": {"Mode": "OFF"},
+            "ActionAfterCompletion": "DELETE",
+            "Target": {
+                "Arn": SWITCH_BACK,
+                "RoleArn": self._config.stop_loss_role,
+                "Input": json.dumps({"TableName": self._config.table, **self._on_demand(indexes)}),
+                "RetryPolicy": {"MaximumRetryAttempts": 3},
+            },
+            **timing,
+        }
+        try:
+            scheduler.create_schedule(**schedule)
+        except scheduler.exceptions.ConflictException:
+            scheduler.update_schedule(**schedule)
+
+
+def table_state(table: Mapping[str, Any]) -> TableState:
+    """What matters of DescribeTable's answer."""
+    billing = table.get("BillingModeSummary", {})
+    returned = billing.get("LastUpdateToPayPerRequestDateTime")
+    indexes = table.get("GlobalSecondaryIndexes", [])
+    return TableState(
+        table_id=table.get("TableId", table["TableArn"]),
+        on_demand=billing.get("BillingMode") == ON_DEMAND,
+        active=table["TableStatus"] == "ACTIVE" and all(index["IndexStatus"] == "ACTIVE" for index in indexes),
+        warm={TABLE: _present(table), **{index["IndexName"]: _present(index) for index in indexes}},
+        returned_at=returned.timestamp() if returned else None,
+    )
+
+
+def _present(described: Mapping[str, Any]) -> Units:
+    warm = described.get("WarmThroughput", {})
+    return Units(int(warm.get("ReadUnitsPerSecond", 0)), int(warm.get("WriteUnitsPerSecond", 0)))
+
+
+def _warm(units: Units) -> dict[str, int]:
+    return {"ReadUnitsPerSecond": units.read, "WriteUnitsPerSecond": units.write}
+
+
+def _provisioned(units: Units) -> dict[str, int]:
+    return {"ReadCapacityUnits": units.read, "WriteCapacityUnits": units.write}
+
+
+def _indexes(changes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    if not changes:
+        return {}
+    return {
+        "GlobalSecondaryIndexUpdates": [{"Update": {"IndexName": name, **change}} for name, change in changes.items()]
+    }

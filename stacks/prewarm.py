@@ -1,0 +1,179 @@
+"""The pre-warm stack: optional, and separate, so that its failure rolls back nothing but itself."""
+
+from typing import Any
+
+from aws_cdk import CfnOutput, CfnResource, CustomResource, Duration, Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_stepfunctions as stepfunctions
+from constructs import Construct
+
+from dynashard import schema
+from stacks.bundling import Bundle
+from stacks.data import DataStack
+from stacks.function import PythonFunction, acknowledge, allow, layer, log_group
+from stacks.prewarm_machine import STEP_SECONDS, definition
+from stacks.settings import NativePrewarm, ProvisionedPrewarm, Settings
+
+CLOUDFORMATION_SECONDS = 3600
+
+
+class PrewarmStack(Stack):
+    """Warms the table of an environment while it is deployed.
+
+    Attributes:
+        machine: The state machine that does it.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        settings: Settings,
+        prewarm: NativePrewarm | ProvisionedPrewarm,
+        data: DataStack,
+        bundle: Bundle,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(scope, construct_id, description=f"Dynashard pre-warm ({settings.name})", **kwargs)
+        self.settings = settings
+        self.prewarm = prewarm
+        self._data = data
+        self._bundle = bundle
+        self._layer = layer(self, "ShardingLayer", bundle, "sharding")
+        self._memory = f"/dynashard/{settings.name}/prewarm"
+        self._stop_loss = f"dynashard-{settings.name}-stop-loss"
+        self._step = self._step_function()
+        self.machine = self._machine(self._step)
+        self._alarm()
+        resource = self._resource(self._entry_function())
+        CfnOutput(self, "Outcome", value=resource.get_att_string("Outcome"))
+        CfnOutput(self, "ExpectedDollars", value=resource.get_att_string("ExpectedDollars"))
+
+    def _step_function(self) -> PythonFunction:
+        limits, prewarm, data = self.settings.table, self.prewarm, self._data
+        environment = {
+            "TABLE_NAME": data.table.table_name,
+            "MEMORY_NAME": self._memory,
+            "CEILING_WRITE_UNITS": str(prewarm.ceiling_write_units),
+            "DOLLARS_PER_WRITE_UNIT_HOUR": str(prewarm.dollars_per_write_unit_hour),
+            "DOLLARS_PER_READ_UNIT_HOUR": str(prewarm.dollars_per_read_unit_hour),
+            "MAX_READ_UNITS": str(limits.max_read_units or ""),
+            "MAX_WRITE_UNITS": str(limits.max_write_units or ""),
+        }
+        statements = [
+            allow(["dynamodb:DescribeTable", "dynamodb:UpdateTable"], [data.table.table_arn]),
+            allow(["ssm:GetParameter", "ssm:PutParameter"], [self._arn("ssm", "parameter", self._memory[1:])]),
+        ]
+        if data.stop_loss_role is not None:
+            environment |= {
+                "STOP_LOSS_NAME": self._stop_loss,
+                "STOP_LOSS_ROLE_ARN": data.stop_loss_role.role_arn,
+            }
+            statements += self._stop_loss_statements(data.stop_loss_role)
+        return self._function("Step", "step", environment, statements)
+
+    def _stop_loss_statements(self, role: iam.IRole) -> list[iam.PolicyStatement]:
+        schedule = self._arn("scheduler", "schedule", f"default/{self._stop_loss}")
+        handed_over = iam.PolicyStatement(
+            actions=["iam:PassRole"],
+            resources=[role.role_arn],
+            conditions={"StringEquals": {"iam:PassedToService": "scheduler.amazonaws.com"}},
+        )
+        return [
+            allow(["scheduler:CreateSchedule", "scheduler:GetSchedule", "scheduler:UpdateSchedule"], [schedule]),
+            handed_over,
+        ]
+
+    def _entry_function(self) -> PythonFunction:
+        return self._function(
+            "Entry",
+            "begin",
+            {"STATE_MACHINE_ARN": self.machine.state_machine_arn},
+            [allow(["states:StartExecution"], [self.machine.state_machine_arn])],
+        )
+
+    def _function(
+        self, construct_id: str, entry: str, environment: dict[str, str], statements: list[iam.PolicyStatement]
+    ) -> PythonFunction:
+        return PythonFunction(
+            self,
+            construct_id,
+            settings=self.settings,
+            description=f"Dynashard pre-warm, {entry}",
+            code=self._bundle.function("prewarm"),
+            handler=f"functions.prewarm.handler.{entry}",
+            layers=[self._layer],
+            environment=environment,
+            statements=statements,
+            memory_mb=256,
+            timeout_seconds=STEP_SECONDS - 15,
+        )
+
+    def _machine(self, step: PythonFunction) -> stepfunctions.StateMachine:
+        log = log_group(self, "MachineLog", self.settings)
+        machine = stepfunctions.StateMachine(
+            self,
+            "Machine",
+            definition_body=stepfunctions.DefinitionBody.from_string(
+                self.to_json_string(definition(self.prewarm, step.function.function_arn))
+            ),
+            logs=stepfunctions.LogOptions(
+                destination=log, level=stepfunctions.LogLevel.ALL, include_execution_data=False
+            ),
+            tracing_enabled=True,
+        )
+        # `grant_invoke` would allow every version as well.
+        machine.add_to_role_policy(allow(["lambda:InvokeFunction"], [step.function.function_arn]))
+        acknowledge(
+            machine,
+            "AwsSolutions::AwsSolutions-IAM5[Resource::*]",
+            "Step Functions' log delivery and X-Ray actions know no resources.",
+        )
+        return machine
+
+    def _alarm(self) -> None:
+        """One alarm for every way a run can end other than well."""
+        period = Duration.minutes(5)
+        ends = {
+            "failed": self.machine.metric_failed(period=period),
+            "timedOut": self.machine.metric_timed_out(period=period),
+            "aborted": self.machine.metric_aborted(period=period),
+        }
+        cloudwatch.MathExpression(
+            expression=" + ".join(f"FILL({name}, 0)" for name in ends), using_metrics=ends, period=period
+        ).create_alarm(
+            self,
+            "Alarm",
+            alarm_description="A pre-warm did not end well. See docs/deploying.md: is the table on-demand?",
+            threshold=1,
+            evaluation_periods=1,
+            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+        )
+
+    def _resource(self, entry: PythonFunction) -> CustomResource:
+        prewarm = self.prewarm
+        index_units = prewarm.index_write_units if isinstance(prewarm, ProvisionedPrewarm) else None
+        resource = CustomResource(
+            self,
+            "Prewarm",
+            service_token=entry.function.function_arn,
+            properties={
+                "Way": prewarm.way,
+                "WriteUnits": prewarm.write_units,
+                "IndexWriteUnits": index_units or prewarm.write_units,
+                "ReadUnits": prewarm.read_units,
+                "Indexes": len(schema.INDEX_SLOTS),
+            },
+        )
+        created = resource.node.default_child
+        assert isinstance(created, CfnResource)  # noqa: S101 -- a fact about CDK that types cannot say
+        created.add_property_override("ServiceTimeout", CLOUDFORMATION_SECONDS)
+        # Deleted first, and answered only when the table was seen on-demand: then nothing it needs is left to need.
+        resource.node.add_dependency(self.machine, self._step, entry)
+        return resource
+
+    def _arn(self, service: str, resource: str, name: str) -> str:
+        return self.format_arn(service=service, resource=resource, resource_name=name)
