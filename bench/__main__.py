@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.measure import Figure, Row, measure
-from bench.rows import wire
+from bench.rows import items, wire
 from bench.world import World, world
 
-SUBJECTS: Final[Mapping[str, Callable[[World], Iterator[Row]]]] = {"wire": wire.rows}
+SUBJECTS: Final[Mapping[str, Callable[[World], Iterator[Row]]]] = {"wire": wire.rows, "items": items.rows}
 DEFAULT_OUTPUT: Final = Path("build/bench.json")
 
 

@@ -158,24 +158,32 @@ def canned_server(answer: Answer, *, delay: float = 0.0, tls: ssl.SSLContext | N
 
 
 def user_item(shard: int, number: int) -> dict[str, Any]:
-    """A stored user of 12 attributes and about 600 bytes, keys and system attributes besides."""
-    name = f"user{number:06d}"
+    """A stored `bench.users.User`: what the wire carries of it."""
+    name, identity, manager = f"user{number:06d}", f"2Xk{number:024d}", f"2Xk{number // 10:024d}"
+    stamp = {"S": "2026-11-20T12:00:00.000000Z"}
     return {
         "PK": {"S": f"user.v1.User:acme:{shard}"},
-        "SK": {"S": f"2Xk{number:024d}"},
+        "SK": {"S": identity},
         "Type": {"S": "user.v1.User"},
-        "Rev": {"S": "0K7v2mQpZr4TtYwB"},
+        "Rev": {"S": "VQn-ABGMUDd7o1wr"},
         "tenant_id": {"S": "acme"},
-        "id": {"S": f"2Xk{number:024d}"},
+        "id": {"S": identity},
         "email": {"S": f"{name}@example.com"},
         "display_name": {"S": f"User Number {number} of the Acme Company"},
-        "manager_id": {"S": f"2Xk{number // 10:024d}"},
+        "manager_id": {"S": manager},
         "department": {"S": "engineering"},
         "status": {"S": "active"},
-        "created_at": {"S": "2026-03-01T12:00:00.000000Z"},
-        "updated_at": {"S": "2026-11-01T08:30:00.000000Z"},
+        "title": {"S": "Senior Engineer of Distributed Systems"},
+        "phone": {"S": f"+41 44 {number:07d}"},
+        "logins": {"N": str(number * 7)},
+        "created_at": stamp,
+        "updated_at": stamp,
         "GSI1PK": {"S": "user.v1.User:acme"},
         "GSI1SK": {"S": f"{name}@example.com"},
+        "GSI2PK": {"S": "user.v1.User:acme:engineering:2"},
+        "GSI2SK": {"S": identity},
+        "GSI3PK": {"S": f"user.v1.User:acme:{manager}:2"},
+        "GSI3SK": {"S": identity},
     }
 
 

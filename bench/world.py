@@ -12,7 +12,10 @@ from typing import Any, Final
 from botocore.session import Session
 
 from dynashard import schema
-from dynashard.transport import connect
+from dynashard.repository import Store
+from dynashard.routing import Router
+from dynashard.topology import DeclaredTopology
+from dynashard.transport import Transport, connect
 from dynashard.transport.sdk import SdkTransport
 from local.engine import running_engine
 from local.settings import Settings
@@ -39,6 +42,10 @@ class World:
             aws_access_key_id=KEYS[0],
             aws_secret_access_key=KEYS[1],
         )
+
+    def store(self, transport: Transport) -> Store:
+        """The layer's store on the table, through `transport`."""
+        return Store(transport, TABLE, Router(DeclaredTopology()))
 
     def transport(self, url: str | None = None) -> SdkTransport:
         """The layer's transport, on the engine unless `url` says otherwise."""

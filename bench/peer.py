@@ -1,0 +1,54 @@
+"""The same user as a pynamodb model, as its documentation would have it."""
+
+from typing import Any
+
+from pynamodb.attributes import NumberAttribute, UnicodeAttribute, UTCDateTimeAttribute
+from pynamodb.models import Model
+
+from bench.users import User
+from bench.world import KEYS, REGION, TABLE, World
+
+
+def peer_model(world: World, url: str | None = None) -> Any:
+    """The model, bound to the engine unless `url` says otherwise."""
+    endpoint = url or world.engine_url
+
+    class PeerUser(Model):
+        class Meta:
+            table_name = TABLE
+            region = REGION
+            host = endpoint
+            aws_access_key_id = KEYS[0]
+            aws_secret_access_key = KEYS[1]
+
+        PK = UnicodeAttribute(hash_key=True)
+        SK = UnicodeAttribute(range_key=True)
+        tenant_id = UnicodeAttribute()
+        id = UnicodeAttribute()
+        email = UnicodeAttribute()
+        display_name = UnicodeAttribute()
+        manager_id = UnicodeAttribute()
+        department = UnicodeAttribute()
+        status = UnicodeAttribute()
+        title = UnicodeAttribute()
+        phone = UnicodeAttribute()
+        logins = NumberAttribute()
+        created_at = UTCDateTimeAttribute()
+        updated_at = UTCDateTimeAttribute()
+        Type = UnicodeAttribute()
+        Rev = UnicodeAttribute()
+        GSI1PK = UnicodeAttribute()
+        GSI1SK = UnicodeAttribute()
+        GSI2PK = UnicodeAttribute()
+        GSI2SK = UnicodeAttribute()
+        GSI3PK = UnicodeAttribute()
+        GSI3SK = UnicodeAttribute()
+
+    return PeerUser
+
+
+def peer_item(model: Any, wire: dict[str, Any], item: User, *, partition: str) -> Any:
+    """The user as an item of the model, with the keys that the layer would have stored, under another partition."""
+    keys = {name: value["S"] for name, value in wire.items() if name.isupper() or name[:3] == "GSI"}
+    fields = {name: getattr(item, name) for name in type(item).model_fields}
+    return model(**{**keys, **fields, "PK": partition, "Type": wire["Type"]["S"], "Rev": wire["Rev"]["S"]})
