@@ -66,6 +66,11 @@ build/host/.done: .venv/.done $(DEPLOYED)
 synth: setup build/.done ## Synthesise the template of ENV (default local) into cdk.out
 	$(CDK) synth --strict --quiet -c env=$(ENV) $(CDK_ARGS)
 
+.PHONY: openapi
+openapi: setup ## Write docs/openapi.json again after the API has changed
+	$(RUN)/python -m functions.api.openapi > docs/openapi.json.new
+	mv docs/openapi.json.new docs/openapi.json
+
 .PHONY: bench
 bench: setup ## Measure side by side with botocore and pynamodb
 	$(RUN)/python -m bench
