@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, unquote
 from functions.api.problems import ProblemError
 
 MAX_BODY_BYTES: Final = 400 * 1024
+MAX_PARAMETERS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +87,12 @@ def query_of(event: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """
     raw = event.get("rawQueryString") or ""
     try:
-        return tuple(parse_qsl(raw, keep_blank_values=True, errors="strict", max_num_fields=100))
+        raw.encode()
+        return tuple(parse_qsl(raw, keep_blank_values=True, errors="strict", max_num_fields=MAX_PARAMETERS))
     except ValueError as error:
-        raise ProblemError("malformed_query", "The query string cannot be decoded as UTF-8.") from error
+        raise ProblemError(
+            "malformed_query", f"The query string is no UTF-8, or has more than {MAX_PARAMETERS} parameters."
+        ) from error
 
 
 def headers_of(event: Mapping[str, Any]) -> dict[str, str]:

@@ -9,7 +9,8 @@ from aws_lambda_powertools.event_handler import Response
 from pydantic import ValidationError
 
 from dynashard import Entity, Filter, Page
-from functions.api.bodies import JSON, representation, written
+from dynashard.errors import InvalidQueryError
+from functions.api.bodies import JSON, Document, representation, written
 from functions.api.incoming import Incoming
 from functions.api.problems import FieldError, invalid_fields
 from functions.api.resource import LIST_PARAMETERS, TENANT, Resource
@@ -18,6 +19,8 @@ DEFAULT_LIMIT: Final = 50
 MAX_LIMIT: Final = 1000
 MAX_ANSWER_BYTES: Final = 5 * 1024 * 1024
 """Lambda answers at most 6 MB; the rest is left to headers and escapes."""
+_PARAMETERS: Final = {"start": "from", "end": "to"}
+"""What the layer's arguments are called here."""
 _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "order": ("round_robin", "ordered", "shard"),
     "direction": ("asc", "desc"),
@@ -79,19 +82,27 @@ class Listing:
         """
         options = self.options_of(incoming)
         while True:
-            page = self._page_of(self._resource.entity, options)
-            body = self._body(page, options["fields"])
+            page = self._page(options)
+            body = written({"items": [self._shown(item) for item in page.items], "cursor": page.cursor})
             if len(body) <= MAX_ANSWER_BYTES or options["limit"] == 1:
                 break
             options["limit"] = max(1, min(len(page.items), options["limit"]) // 2)
         headers = {} if page.cursor is None else {"Link": self._next(incoming.query, page.cursor)}
         return Response(HTTPStatus.OK, content_type=JSON, body=body, headers=headers)
 
-    def _body(self, page: Page[Any], fields: Sequence[str] | None) -> str:
-        items = [representation(item, item.revision) for item in page.items]
-        if fields is not None:
-            items = [{name: item[name] for name in fields if name in item} for item in items]
-        return written({"items": items, "cursor": page.cursor})
+    def _page(self, options: Mapping[str, Any]) -> Page[Any]:
+        try:
+            return self._page_of(self._resource.entity, options)
+        except InvalidQueryError as error:
+            name = _PARAMETERS.get(error.field or "", error.field or "")
+            raise invalid_fields(FieldError(name, str(error), error.code)) from error
+
+    def _shown(self, item: Any) -> Document:
+        if not isinstance(item, Mapping):
+            return representation(item, item.revision)
+        partial = self._resource.entity.model_construct(**item)
+        shown: Document = partial.model_dump(mode="json", include=set(item))
+        return shown
 
     def _next(self, query: Query, cursor: str) -> str:
         kept = [(name, value) for name, value in query if name != "cursor"]
@@ -109,7 +120,9 @@ class Listing:
         lookup = None if index is None else self._resource.lookup_field(index)
         start, end = values.get("from"), values.get("to")
         if index is not None and lookup is not None and lookup in values:
-            start = end = self._lookup(index, lookup, values)
+            start = self._lookup(index, lookup, values)
+            # The text that comes just after another is that text and a NUL; the end of a range is left out.
+            end = start + "\0"
         partition = self._partition(values, [name for name in key_fields if name != lookup])
         return {
             "partition": {TENANT: incoming.tenant, **partition},
@@ -169,7 +182,7 @@ class Listing:
         if "fields" not in values:
             return None
         names = values["fields"].split(",")
-        known = self._resource.representation_fields
+        known = tuple(self._resource.entity.model_fields)
         unknown = [name for name in names if name not in known]
         if unknown:
             raise invalid_fields(FieldError("fields", f"Use a list of {', '.join(known)}.", "enum"))

@@ -181,9 +181,9 @@ def _listing_parameters(resource: Resource) -> list[Schema]:
         _query("direction", {"type": "string", "enum": ["asc", "desc"], "default": "asc"}, "By sort key."),
         _query("prefix", text, "Sort keys that start with this."),
         _query("from", text, "Sort keys from this on, inclusive."),
-        _query("to", text, "Sort keys up to this, inclusive."),
+        _query("to", text, "Sort keys before this, exclusive."),
         _query("cursor", text, "The cursor of the page before, with the same query."),
-        _query("fields", text, f"Only these fields, separated by commas: {', '.join(resource.representation_fields)}."),
+        _query("fields", text, f"Only these fields, separated by commas: {', '.join(resource.entity.model_fields)}."),
         _CONSISTENT,
     ]
     if resource.indexes:
@@ -211,3 +211,12 @@ def _field_parameters(resource: Resource) -> list[Schema]:
 def _path_parameter(resource: Resource, name: str) -> Schema:
     description = resource.entity.model_fields[name].description or f"The item's {name}."
     return {"name": name, "in": "path", "required": True, "schema": {"type": "string"}, "description": description}
+
+
+if __name__ == "__main__":
+    import json
+    import sys
+
+    from functions.api.resources import exposed_resources
+
+    sys.stdout.write(json.dumps(document_of(exposed_resources()), indent=2) + "\n")

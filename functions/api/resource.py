@@ -86,11 +86,6 @@ class Resource:
         """The path of the whole resource, such as `/v1/users`."""
         return f"{PREFIX}/{self.path}"
 
-    @cached_property
-    def representation_fields(self) -> tuple[str, ...]:
-        """Names that stand in a representation."""
-        return (*self.entity.model_fields, REVISION)
-
     def lookup_field(self, index: str) -> str | None:
         """The field that alone is the sort key of an index, so that its value looks items up; None if none is."""
         template = self.indexes[index].sort

@@ -11,7 +11,7 @@ from functions.api.settings import Settings
 from tests.api_caller import Caller
 from tests.engine.raw_dynamodb import RawDynamoDB
 
-KEYS = ("newest-key", "older-key")
+KEYS = ("the-newest-cursor-key", "an-older-cursor-key")
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def idempotency_table(dynamodb: RawDynamoDB) -> Iterator[str]:
 @contextmanager
 def engine_transport(engine_url: str) -> Iterator[Transport]:
     """The way to the engine."""
-    transport = connect(engine_url, "us-east-1", access_key="local", secret_key="local")
+    transport = connect(engine_url, "us-east-1", access_key="local", secret_key="local")  # noqa: S106
     yield transport
     transport.close()
 

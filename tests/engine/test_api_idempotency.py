@@ -76,7 +76,7 @@ def test_key_is_one_tenants_own(caller: Caller) -> None:
     assert other.json["id"] != first.json["id"]
 
 
-def test_failed_create_is_not_kept(caller: Caller, dynamodb: RawDynamoDB, records: str) -> None:
+def test_failed_create_is_not_kept(caller: Caller) -> None:
     caller.post("/v1/users", a_user(id="1"))
 
     refused = caller.post("/v1/users", a_user(id="1"), headers=KEY)
@@ -88,9 +88,7 @@ def test_failed_create_is_not_kept(caller: Caller, dynamodb: RawDynamoDB, record
     assert "idempotency-replayed" not in again.headers
 
 
-def test_create_that_was_throttled_succeeds_when_it_is_repeated(
-    transport: Transport, table: str, records: str
-) -> None:
+def test_create_that_was_throttled_succeeds_when_it_is_repeated(transport: Transport, table: str, records: str) -> None:
     faulty = FaultyTransport(transport, [throttled("PutItem", nth=2)])
     caller = caller_on(faulty, table, records)
 

@@ -1,0 +1,108 @@
+"""Signing keys and their rotation."""
+
+from collections.abc import Callable
+
+import pytest
+
+from dynashard.errors import ConfigurationError
+from functions.api.cursor_keys import CursorKeys, keys_in, reader
+from functions.api.settings import Settings
+
+pytestmark = pytest.mark.unit
+
+
+class Secret:
+    """A secret that can be rotated and counts how often it is read."""
+
+    def __init__(self, *keys: str) -> None:
+        self.keys = keys
+        self.reads = 0
+
+    def __call__(self) -> tuple[str, ...]:
+        self.reads += 1
+        return self.keys
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def _keys(read: Callable[[], tuple[str, ...]]) -> tuple[CursorKeys, Clock]:
+    clock = Clock()
+    return CursorKeys(read, clock), clock
+
+
+def test_secret_is_read_once_and_then_kept() -> None:
+    secret = Secret("a")
+    keys, clock = _keys(secret)
+
+    assert keys.current() == ("a",)
+    clock.now += 899
+    assert keys.current() == ("a",)
+    assert secret.reads == 1
+
+
+def test_rotated_secret_is_noticed_after_its_lifetime() -> None:
+    secret = Secret("a")
+    keys, clock = _keys(secret)
+    keys.current()
+    secret.keys = ("b", "a")
+
+    clock.now += 900
+
+    assert keys.current() == ("b", "a")
+
+
+def test_unknown_key_has_the_secret_read_again_but_not_at_once() -> None:
+    secret = Secret("a")
+    keys, clock = _keys(secret)
+    keys.current()
+    secret.keys = ("b", "a")
+
+    assert keys.after_unknown_key() == ("a",)
+    clock.now += 60
+    assert keys.after_unknown_key() == ("b", "a")
+    assert keys.after_unknown_key() == ("b", "a")
+    assert secret.reads == 2
+
+
+def test_nothing_is_read_before_it_is_needed() -> None:
+    secret = Secret("a")
+
+    _keys(secret)
+
+    assert secret.reads == 0
+
+
+def test_keys_of_the_environment_are_used_as_they_are() -> None:
+    settings = Settings("t", "u", "v", cursor_keys=("a", "b"))
+
+    assert reader(settings)() == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("secret", "keys"),
+    [
+        ('{"keys": ["new", "old"]}', ("new", "old")),
+        ('{"current": "new", "previous": ["old", "older"]}', ("new", "old", "older")),
+        ('{"current": "new"}', ("new",)),
+    ],
+)
+def test_secret_holds_the_newest_key_first(secret: str, keys: tuple[str, ...]) -> None:
+    assert keys_in(secret) == keys
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        *("", "key", "[]", "{}", '{"keys": []}', '{"keys": "a"}', '{"keys": [1]}', '{"keys": [""]}'),
+        *('{"previous": ["a"]}', '{"current": "a", "previous": "b"}', '{"current": "", "previous": []}'),
+    ],
+)
+def test_secret_of_another_shape_is_refused(secret: str) -> None:
+    with pytest.raises(ConfigurationError, match="secret"):
+        keys_in(secret)

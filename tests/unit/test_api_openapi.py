@@ -1,0 +1,86 @@
+"""The OpenAPI document."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from openapi_spec_validator import validate
+
+from functions.api.openapi import document_of
+from functions.api.resources import exposed_resources
+
+pytestmark = pytest.mark.unit
+
+COMMITTED = Path(__file__).parents[2] / "docs" / "openapi.json"
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    return document_of(exposed_resources())
+
+
+def test_committed_document_is_what_the_code_serves(document: dict[str, Any]) -> None:
+    committed = json.loads(COMMITTED.read_text(encoding="utf-8"))
+
+    assert committed == document, "The API has changed: run `make openapi` and commit docs/openapi.json"
+
+
+def test_document_is_valid_openapi(document: dict[str, Any]) -> None:
+    validate(document)
+
+    assert document["openapi"].startswith("3.1.")
+
+
+def _schema(document: dict[str, Any], name: str) -> Draft202012Validator:
+    components = {"components": document["components"]}
+    return Draft202012Validator({"$ref": f"#/components/schemas/{name}", **components})
+
+
+def test_create_schema_takes_what_the_api_takes(document: dict[str, Any]) -> None:
+    schema = _schema(document, "UserCreate")
+
+    assert schema.is_valid({"email": "a@b.c", "display_name": "Ada"})
+    assert not schema.is_valid({"email": "a@b.c"})
+    assert not schema.is_valid({"email": "a@b.c", "display_name": "Ada", "created_at": "2026-01-01T00:00:00Z"})
+    assert not schema.is_valid({"email": "a@b.c", "display_name": "Ada", "nickname": "A"})
+
+
+def test_patch_schema_takes_any_part_and_null(document: dict[str, Any]) -> None:
+    schema = _schema(document, "UserPatch")
+
+    assert schema.is_valid({})
+    assert schema.is_valid({"department": None, "display_name": "Ada"})
+    assert not schema.is_valid({"display_name": 1})
+
+
+def test_server_fields_are_read_only(document: dict[str, Any]) -> None:
+    properties = document["components"]["schemas"]["User"]["properties"]
+
+    assert {name for name, value in properties.items() if value.get("readOnly")} == {
+        "created_at",
+        "updated_at",
+        "revision",
+    }
+
+
+def test_everything_but_health_needs_a_token(document: dict[str, Any]) -> None:
+    operations = {
+        (path, method): operation
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+        if method != "parameters"
+    }
+
+    assert document["security"] == [{"bearer": []}]
+    assert [place for place, operation in operations.items() if "security" in operation] == [("/v1/health", "get")]
+
+
+def test_listing_names_every_parameter_it_takes(document: dict[str, Any]) -> None:
+    parameters = document["paths"]["/v1/users"]["get"]["parameters"]
+
+    assert {parameter["name"] for parameter in parameters} == {
+        *("limit", "order", "direction", "prefix", "from", "to", "cursor", "fields", "consistent", "index"),
+        *("department", "manager_id", "status", "email", "id"),
+    }
