@@ -9,9 +9,10 @@ from secrets import token_urlsafe
 from local.environments import FunctionSpec
 from local.errors import LocalStackError
 from local.events import REGION
+from local.routes import route_table
 from local.settings import Settings
 from local.tables import CREDENTIALS
-from local.template import Templates
+from local.template import Templates, synthesised
 
 CURSOR_KEY_FILE = "cursor-key"
 
@@ -62,6 +63,25 @@ def function_specs(
     return specs
 
 
+def api_environment(settings: Settings) -> dict[str, str]:
+    """The variables that the API runs with on the local stack: for tools that use its tables beside it.
+
+    Table names, endpoint, credentials and cursor key are those of `make run` with the same settings. The stack must
+    have been started once, or it is synthesised here.
+
+    Raises:
+        LocalStackError: the template cannot be synthesised, or `DYNAMODB_PORT` is 0 and says nothing.
+    """
+    endpoint = settings.dynamodb_endpoint or f"http://127.0.0.1:{settings.dynamodb_port}"
+    if endpoint.endswith(":0"):
+        raise LocalStackError("DYNAMODB_PORT=0 does not say where the engine is: set it as the stack's banner says.")
+    templates = synthesised()
+    names = {route.function for route in route_table(templates).routes}
+    key = cursor_key(settings.data_dir)
+    (spec, *_) = function_specs(templates, names, settings=settings, endpoint=endpoint.rstrip("/"), cursor_key=key)
+    return dict(spec.environment)
+
+
 def local_variables(settings: Settings, *, endpoint: str, cursor_key: str) -> dict[str, str]:
     """The environment variables that differ from a deployment: credentials, endpoint, cursor keys, lease.
 
@@ -88,6 +108,7 @@ def cursor_key(data_dir: Path) -> str:
     """The key that signs local cursors; made at the first start, so that cursors outlive a restart."""
     path = data_dir / CURSOR_KEY_FILE
     if not path.exists():
+        data_dir.mkdir(parents=True, exist_ok=True)
         draft = path.with_suffix(".new")
         draft.touch(mode=0o600)
         draft.write_text(token_urlsafe(32))

@@ -1,0 +1,71 @@
+"""How the template's functions are run locally."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.errors import LocalStackError
+from local.functions import cursor_key, function_specs
+from local.settings import Settings
+from local.template import Templates
+
+pytestmark = pytest.mark.unit
+
+
+def templates_of(**properties: Any) -> Templates:
+    function = {
+        "Handler": "functions.api.handler.handler",
+        "Timeout": 29,
+        "MemorySize": 1769,
+        "Environment": {
+            "Variables": {"TABLE_NAME": {"Ref": "Table"}, "CURSOR_SECRET_ARN": {"Ref": "Keys"}, "TENANT_CLAIM": "tid"}
+        },
+    }
+    return Templates(
+        {
+            "S": {
+                "Resources": {
+                    "F": {"Type": "AWS::Lambda::Function", "Properties": {**function, **properties}},
+                    "Other": {"Type": "AWS::Lambda::Function", "Properties": {"Handler": "index.handler"}},
+                    "Table": {"Type": "AWS::DynamoDB::GlobalTable", "Properties": {"TableName": "items"}},
+                    "Keys": {"Type": "AWS::SecretsManager::Secret"},
+                }
+            }
+        }
+    )
+
+
+def test_a_function_runs_as_the_template_says_with_what_is_not_here_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "mine")
+    settings = Settings(topology_lease_seconds=5)
+
+    (spec,) = function_specs(
+        templates_of(), ["S-F"], settings=settings, endpoint="http://127.0.0.1:8001", cursor_key="secret"
+    )
+
+    assert (spec.name, spec.handler) == ("S-F", "functions.api.handler:handler")
+    assert (spec.timeout_seconds, spec.memory_mb) == (29, 1769)
+    assert spec.environment["TABLE_NAME"] == "items"
+    assert spec.environment["TENANT_CLAIM"] == "tid"
+    assert spec.environment["TOPOLOGY_LEASE_SECONDS"] == "5"
+    assert spec.environment["DYNAMODB_ENDPOINT"] == "http://127.0.0.1:8001"
+    assert spec.environment["AWS_LAMBDA_FUNCTION_NAME"] == "S-F"
+    assert json.loads(spec.environment["CURSOR_KEYS"]) == ["secret"]
+    assert not {"CURSOR_SECRET_ARN", "AWS_PROFILE"} & set(spec.environment)
+
+
+def test_a_handler_outside_the_checkout_is_named() -> None:
+    with pytest.raises(LocalStackError, match=r"S-F has handler index\.handler, which is not in functions/"):
+        function_specs(
+            templates_of(Handler="index.handler"), ["S-F"], settings=Settings(), endpoint="http://x", cursor_key="k"
+        )
+
+
+def test_the_cursor_key_is_made_once_and_kept_private(tmp_path: Path) -> None:
+    first = cursor_key(tmp_path / "new")
+
+    assert cursor_key(tmp_path / "new") == first
+    assert len(first) >= 43
+    assert (tmp_path / "new" / "cursor-key").stat().st_mode & 0o077 == 0
