@@ -165,6 +165,7 @@ class PrewarmStack(Stack):
                 "WriteUnits": prewarm.write_units,
                 "IndexWriteUnits": index_units or prewarm.write_units,
                 "ReadUnits": prewarm.read_units,
+                # Nobody reads it: a new index makes it another request.
                 "Indexes": len(schema.INDEX_SLOTS),
             },
         )

@@ -51,6 +51,8 @@ def start(event: Mapping[str, Any], *, client: Any, machine: str, send: Send) ->
     try:
         # The name makes a second delivery of the same request the same run.
         client.start_execution(stateMachineArn=machine, name=event["RequestId"], input=json.dumps(data))
+    except client.exceptions.ExecutionAlreadyExists:
+        logger.info("a second delivery of request %s: its run answers it", event["RequestId"])
     except (BotoCoreError, ClientError) as error:
         outcome = Outcome(ok=False, deployed=False, reason=f"no run could be started: {error}", dollars=0.0)
         send(event["ResponseURL"], answer(request, outcome))

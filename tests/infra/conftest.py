@@ -1,0 +1,37 @@
+"""Synthesised environments, once each: the synthesiser takes seconds to start and milliseconds after."""
+
+import os
+from collections.abc import Callable
+from functools import cache
+
+import pytest
+
+from stacks.backend import synthesise
+from tests.infra.templates import PREWARMS, Templates, context
+
+os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
+
+Synthesised = Callable[[str, str | None], Templates]
+
+
+@pytest.fixture(scope="session")
+def synthesised(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
+    """Templates of an environment, optionally with a way of pre-warming."""
+
+    @cache
+    def templates(env: str, prewarm: str | None = None) -> Templates:
+        changes = {"prewarm": PREWARMS[prewarm]} if prewarm else {}
+        folder = synthesise(context(env, **changes), tmp_path_factory.mktemp(f"{env}-{prewarm}"))
+        return Templates(folder, env)
+
+    return templates
+
+
+@pytest.fixture(scope="session")
+def dev(synthesised: Synthesised) -> Templates:
+    return synthesised("dev", "native")
+
+
+@pytest.fixture(scope="session")
+def prod(synthesised: Synthesised) -> Templates:
+    return synthesised("prod", "provisioned")

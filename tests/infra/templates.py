@@ -1,0 +1,71 @@
+"""Templates of an environment, and how tests read them."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+SIGN_IN = {"issuer": "https://login.example.com/", "audience": ["dynashard"], "tenant_claim": "tenant_id"}
+PREWARMS: Mapping[str, Mapping[str, Any]] = {
+    "native": {"way": "native", "write_units": 40_000, "read_units": 40_000, "ceiling_write_units": 40_000},
+    "provisioned": {"way": "provisioned", "write_units": 100_000, "ceiling_write_units": 100_000},
+}
+
+
+def context(env: str, **changes: Any) -> dict[str, Any]:
+    """The context of cdk.json for one environment, signed in, with some of its settings changed."""
+    stored: dict[str, Any] = json.loads((ROOT / "cdk.json").read_text())["context"]
+    settings = {"auth": SIGN_IN, **stored["environments"][env], **changes}
+    return {**stored, "env": env, "assets": "sources", "environments": {env: settings}}
+
+
+@dataclass(frozen=True)
+class Templates:
+    """The templates of one environment."""
+
+    folder: Path
+    env: str
+
+    def __getitem__(self, stack: str) -> dict[str, Any]:
+        path = self.folder / f"Dynashard-{self.env}-{stack}.template.json"
+        template: dict[str, Any] = json.loads(path.read_text())
+        return template
+
+    @property
+    def files(self) -> list[Path]:
+        return sorted(self.folder.glob("*.template.json"))
+
+
+def of_type(template: Mapping[str, Any], kind: str) -> dict[str, dict[str, Any]]:
+    """Resources of one type by their logical id."""
+    return {name: resource for name, resource in template["Resources"].items() if resource["Type"] == kind}
+
+
+def statements(template: Mapping[str, Any], role: str) -> dict[str, list[str]]:
+    """What a role may do: each resource, shortened to the names in it, with the actions on it."""
+    found: dict[str, list[str]] = {}
+    for policy in of_type(template, "AWS::IAM::Policy").values():
+        if not any(reference.get("Ref", "").startswith(role) for reference in policy["Properties"]["Roles"]):
+            continue
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
+            assert statement["Effect"] == "Allow"
+            resources = statement["Resource"]
+            for resource in resources if isinstance(resources, list) else [resources]:
+                actions = statement["Action"]
+                found.setdefault(short(resource), []).extend([actions] if isinstance(actions, str) else actions)
+    return found
+
+
+def short(value: Any) -> str:
+    """A resource expression as text: references by their names, joins by their parts."""
+    if isinstance(value, str):
+        return value
+    (function, argument), *_ = value.items()
+    if function == "Fn::Join":
+        return "".join(short(part) for part in argument[1])
+    if function == "Fn::GetAtt":
+        return f"<{'.'.join(argument)}>"
+    name = argument if isinstance(argument, str) else short(argument)
+    return f"<{name.split(':')[-1]}>" if function == "Fn::ImportValue" else f"<{name}>"

@@ -1,0 +1,118 @@
+"""Settings: what is wrong is named, and nothing is signed in by default."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stacks.settings import SettingsError, load
+
+pytestmark = pytest.mark.infra
+
+SIGN_IN = {"issuer": "https://login.example.com/", "audience": ["api"], "tenant_claim": "tenant"}
+GOOD: dict[str, Any] = {"purpose": "development", "auth": SIGN_IN}
+NATIVE = {"way": "native", "write_units": 8000, "ceiling_write_units": 10_000}
+CDK_JSON = Path(__file__).resolve().parents[2] / "cdk.json"
+
+
+def test_an_environment_with_a_sign_in_needs_nothing_else() -> None:
+    settings = load({"dev": GOOD}, "dev")
+
+    assert settings.auth.issuer == "https://login.example.com/"
+    assert settings.prewarm is None
+    assert settings.api.cors.origins == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"auth": None}, "environments.dev.auth:"),
+        ({"auth": {**SIGN_IN, "issuer": ""}}, "environments.dev.auth.issuer:"),
+        ({"auth": {**SIGN_IN, "audience": []}}, "environments.dev.auth.audience:"),
+        ({"auth": {**SIGN_IN, "tenant_claim": ""}}, "environments.dev.auth.tenant_claim:"),
+        ({"auth": {**SIGN_IN, "issuer": "http://login.example.com"}}, "must start with https://"),
+        ({"colour": "blue"}, "environments.dev.colour: there is no such setting"),
+        ({"api": {"memory": 512}}, "environments.dev.api.memory: there is no such setting"),
+        ({"api": {"memory_mb": 64}}, "environments.dev.api.memory_mb:"),
+        ({"api": {"memory_mb": "lots"}}, "environments.dev.api.memory_mb:"),
+        ({"api": {"timeout_seconds": 30}}, "environments.dev.api.timeout_seconds:"),
+        ({"api": {"cors": {"origins": ["*"]}}}, "environments.dev.api.cors.origins.0:"),
+        ({"table": {"max_write_units": 0}}, "environments.dev.table.max_write_units:"),
+        ({"log_retention_days": 8}, "environments.dev.log_retention_days:"),
+        ({"purpose": "fun"}, "environments.dev.purpose:"),
+        ({"account": "12"}, "environments.dev.account:"),
+        ({"topology_lease_seconds": 0}, "environments.dev.topology_lease_seconds:"),
+        ({"prewarm": {**NATIVE, "way": "magic"}}, "environments.dev.prewarm:"),
+        ({"prewarm": {**NATIVE, "write_units": 20_000}}, "write_units 20000 is above ceiling_write_units 10000"),
+        (
+            {"prewarm": {**NATIVE, "way": "provisioned", "index_write_units": 20_000}},
+            "index_write_units 20000 is above ceiling_write_units 10000",
+        ),
+        (
+            {"prewarm": {"way": "native", "write_units": 1}},
+            "environments.dev.prewarm.native.ceiling_write_units: is req",
+        ),
+    ],
+)
+def test_a_wrong_setting_is_refused_in_one_line_that_names_it(changes: dict[str, Any], message: str) -> None:
+    environments = {"dev": {**GOOD, **changes}}
+
+    with pytest.raises(SettingsError) as caught:
+        load(environments, "dev")
+
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_without_a_sign_in_the_message_says_what_to_put_where() -> None:
+    with pytest.raises(SettingsError) as caught:
+        load({"dev": {"purpose": "development"}}, "dev")
+
+    assert str(caught.value).startswith("environments.dev.auth: nothing is public")
+    assert '{"issuer": ' in str(caught.value)
+
+
+@pytest.mark.parametrize("missing", ["issuer", "audience", "tenant_claim"])
+def test_no_part_of_the_sign_in_has_a_default(missing: str) -> None:
+    sign_in = {key: value for key, value in SIGN_IN.items() if key != missing}
+
+    with pytest.raises(SettingsError, match=rf"environments\.dev\.auth\.{missing}: is required"):
+        load({"dev": {**GOOD, "auth": sign_in}}, "dev")
+
+
+def test_a_sign_in_can_be_given_on_the_command_line() -> None:
+    environments = {"dev": {"purpose": "development"}}
+
+    settings = load(environments, "dev", issuer="https://a.example.com", audience="one, two", tenant_claim="org")
+
+    assert settings.auth.audience == ("one", "two")
+    assert settings.auth.tenant_claim == "org"
+
+
+def test_an_unknown_environment_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(SettingsError, match=r"environments\.stage does not exist .* there are: dev"):
+        load({"dev": GOOD}, "stage")
+
+
+@pytest.mark.parametrize("environments", [None, {}, "dev", {"dev": "yes"}])
+def test_a_context_without_environments_is_refused(environments: object) -> None:
+    with pytest.raises(SettingsError, match="environments"):
+        load(environments, "dev")
+
+
+def test_settings_cannot_be_changed_after_they_were_checked() -> None:
+    settings = load({"dev": GOOD}, "dev")
+
+    with pytest.raises(ValueError, match="frozen"):
+        settings.log_level = "DEBUG"  # type: ignore[misc]
+
+
+def test_the_repository_ships_no_sign_in_for_an_account() -> None:
+    environments = json.loads(CDK_JSON.read_text())["context"]["environments"]
+
+    refused = [name for name in environments if "auth" not in environments[name]]
+
+    assert sorted(environments) == ["dev", "local", "prod"]
+    assert sorted(refused) == ["dev", "prod"]
+    assert load(environments, "local").local
