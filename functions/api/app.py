@@ -40,7 +40,7 @@ class Resolver(APIGatewayHttpResolver):
         """Answer one event."""
         self.current_event = APIGatewayProxyEventV2(dict(event))
         self.lambda_context = context
-        self.append_context(lambda_context=context)
+        self.append_context(lambda_context=context)  # type: ignore[no-untyped-call]
         return super().resolve(event, context)
 
 

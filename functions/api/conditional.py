@@ -33,7 +33,8 @@ class Tags:
         """
         if value.strip() == "*":
             return cls(anything=True)
-        strong, weak = set(), set()
+        strong: set[str] = set()
+        weak: set[str] = set()
         position = 0
         while position < len(value):
             found = _LIST.match(value, position)

@@ -80,9 +80,9 @@ class IdempotentCreates:
         _refuse_unusable(key)
         replays: list[Document] = []
 
-        def replay(kept: Document, _record: object) -> Document:
-            replays.append(kept)
-            return kept
+        def replay(response: Document, idempotent_data: object) -> Document:  # noqa: ARG001 - Powertools' names
+            replays.append(response)
+            return response
 
         def once(*, request: Document) -> Document:
             return _added(create(), request["body"])

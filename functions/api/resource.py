@@ -154,4 +154,5 @@ class Resource:
 
     @cached_property
     def _adapters(self) -> Mapping[str, TypeAdapter[Any]]:
-        return {name: TypeAdapter(field.annotation) for name, field in self.entity.model_fields.items()}
+        fields = self.entity.model_fields.items()
+        return {name: TypeAdapter[Any](field.annotation) for name, field in fields if field.annotation is not None}

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from aws_lambda_powertools.event_handler import Request, Response
-from aws_lambda_powertools.event_handler.router import Router
+from aws_lambda_powertools.event_handler.api_gateway import Router
 
 from functions.api import VERSION, documentation
 from functions.api.backend import Backend
@@ -86,7 +86,7 @@ class Routes:
 
     def router(self) -> Router:
         """A new Powertools router of all endpoints. `HEAD` goes where `GET` goes."""
-        router = Router()
+        router = Router()  # type: ignore[no-untyped-call]
         for endpoint in self._endpoints:
             for method, handler in endpoint.handlers.items():
                 methods = ["GET", "HEAD"] if method == "GET" else [method]

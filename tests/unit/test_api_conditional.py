@@ -27,7 +27,7 @@ def test_list_of_tags_is_read_as_it_was_written(strong: set[str], weak: set[str]
 
     tags = Tags.parse("If-Match", separator.join(written))
 
-    assert (tags.anything, tags.strong, tags.weak) == (False, strong, weak)
+    assert tags == Tags(anything=False, strong=frozenset(strong), weak=frozenset(weak))
 
 
 def test_star_stands_for_any_item() -> None:
