@@ -11,11 +11,18 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from bench.measure import Figure, Row, measure
-from bench.rows import items, wire
+from bench.measure import Fact, Figure, Row, measure
+from bench.rows import items, lists, scans, wire, work
 from bench.world import World, world
 
-SUBJECTS: Final[Mapping[str, Callable[[World], Iterator[Row]]]] = {"wire": wire.rows, "items": items.rows}
+SUBJECTS: Final[Mapping[str, Callable[[World], Iterator[Row | Fact]]]] = {
+    "wire": wire.rows,
+    "items": items.rows,
+    "lists": lists.rows,
+    "work": work.rows,
+    "scans": scans.rows,
+}
+VERDICTS: Final[Mapping[bool | None, str]] = {None: "", True: "met", False: "missed"}
 DEFAULT_OUTPUT: Final = Path("build/bench.json")
 
 
@@ -33,31 +40,46 @@ def main() -> int:
     unknown = set(asked.subjects) - set(SUBJECTS)
     if unknown:
         parser.error(f"no such subject: {', '.join(sorted(unknown))}")
-    figures = _measured(asked.subjects or list(SUBJECTS), asked.rounds)
+    figures, facts = _measured(asked.subjects or list(SUBJECTS), asked.rounds)
     asked.json.parent.mkdir(parents=True, exist_ok=True)
-    asked.json.write_text(
-        json.dumps({"python": platform.python_version(), "figures": [figure.as_json() for figure in figures]}, indent=2)
-    )
-    missed = [figure for figure in figures if figure.met is False]
-    for figure in missed:
-        print(f"missed: {figure.row}, {figure.contender}: {figure.ratio} x, limit {figure.limit}", file=sys.stderr)
+    told = {
+        "python": platform.python_version(),
+        "figures": [figure.as_json() for figure in figures],
+        "facts": [fact.as_json() for fact in facts],
+    }
+    asked.json.write_text(json.dumps(told, indent=2) + "\n")
+    missed = [f"{f.row}, {f.contender}: {f.ratio} x, limit {f.limit}" for f in figures if f.met is False]
+    missed += [
+        f"{f.subject}, {f.name}: {f.value:g}, limit {f.limit:g}" for f in facts if f.limit is not None and not f.met
+    ]
+    for line in missed:
+        print(f"missed: {line}", file=sys.stderr)
     return 1 if missed else 0
 
 
-def _measured(subjects: Sequence[str], rounds: int) -> list[Figure]:
+def _measured(subjects: Sequence[str], rounds: int) -> tuple[list[Figure], list[Fact]]:
     console = Console()
     figures: list[Figure] = []
+    facts: list[Fact] = []
     with world() as where:
         for subject in subjects:
+            told: list[Fact] = []
             for row in SUBJECTS[subject](where):
+                if isinstance(row, Fact):
+                    told.append(row)
+                    continue
                 done = measure(row, rounds=rounds)
-                console.print(_table(row, done))
+                console.print(_figures_table(row, done))
                 figures += done
-    return figures
+            if told:
+                console.print(_facts_table(told))
+                facts += told
+    return figures, facts
 
 
-def _table(row: Row, figures: Sequence[Figure]) -> Table:
-    table = Table(title=f"{row.name} (by {'client CPU' if row.clock == 'cpu' else 'wall time'})", title_justify="left")
+def _figures_table(row: Row, figures: Sequence[Figure]) -> Table:
+    clock = "client CPU" if row.clock == "cpu" else "wall time"
+    table = Table(title=f"{row.name} (ratio of {clock})", title_justify="left")
     table.add_column("contender", min_width=34)
     for name in ("CPU us", "wall us", "ratio", "limit", ""):
         table.add_column(name, justify="right")
@@ -68,8 +90,20 @@ def _table(row: Row, figures: Sequence[Figure]) -> Table:
             f"{figure.wall_us:,.0f}",
             f"{figure.ratio:.2f}",
             "" if figure.limit is None else f"{figure.limit:.2f}",
-            {None: "", True: "met", False: "missed"}[figure.met],
+            VERDICTS[figure.met],
         )
+    return table
+
+
+def _facts_table(facts: Sequence[Fact]) -> Table:
+    table = Table()
+    table.add_column("subject")
+    table.add_column("what")
+    for name in ("value", "limit", ""):
+        table.add_column(name, justify="right")
+    for fact in facts:
+        limit = "" if fact.limit is None else f"{fact.limit:g}"
+        table.add_row(fact.subject, fact.name, f"{fact.value:,.6g} {fact.unit}", limit, VERDICTS[fact.met])
     return table
 
 

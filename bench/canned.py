@@ -21,7 +21,9 @@ from typing import Any, Final
 
 import orjson
 
-PAGE = 100
+PAGE: Final = 100
+MOST: Final = 1000
+"""Items of a Query that sets no limit; about the 1 MB that DynamoDB would stop at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,25 +189,46 @@ def user_item(shard: int, number: int) -> dict[str, Any]:
     }
 
 
-def canned_answers() -> Answer:
-    """Answers to GetItem, PutItem and Query, prepared once: the server should cost as little as it can.
+class CannedAnswers:
+    """Answers to GetItem, PutItem and Query, put together once: the server should cost as little as it can.
 
-    A Query gives 100 items of the shard its partition key ends in, and no more pages.
+    A Query gives the items of the shard its partition key ends in, `per_shard` in all. Pages of a shard are alike
+    but for where they continue: whoever only reads on needs no more.
     """
-    capacity: Final = {"TableName": "bench-table", "CapacityUnits": 0.5}
-    single = Reply(orjson.dumps({"Item": user_item(0, 1), "ConsumedCapacity": capacity}))
-    written = Reply(orjson.dumps({"ConsumedCapacity": {**capacity, "CapacityUnits": 1.0}}))
-    pages: dict[int, Reply] = {}
 
-    def answer(asked: Asked) -> Reply:
-        if asked.operation == "Query":
-            shard = _shard_of(orjson.loads(asked.body))
-            if shard not in pages:
-                pages[shard] = _page(shard, capacity)
-            return pages[shard]
-        return single if asked.operation == "GetItem" else written
+    def __init__(self, per_shard: int = PAGE) -> None:
+        self._per_shard = per_shard
+        self._single = Reply(orjson.dumps({"Item": user_item(0, 1), "ConsumedCapacity": _capacity(0.5)}))
+        self._written = Reply(orjson.dumps({"ConsumedCapacity": _capacity(1.0)}))
+        self._pages: dict[tuple[int, int, int], Reply] = {}
 
-    return answer
+    def __call__(self, asked: Asked) -> Reply:
+        """Answer one request."""
+        if asked.operation == "GetItem":
+            return self._single
+        return self._query(orjson.loads(asked.body)) if asked.operation == "Query" else self._written
+
+    def _query(self, query: Mapping[str, Any]) -> Reply:
+        shard = _shard_of(query)
+        after = query.get("ExclusiveStartKey")
+        start = int(after["SK"]["S"]) if after else 0
+        count = min(query.get("Limit", MOST), MOST, self._per_shard - start)
+        wanted = (shard, start, count)
+        if wanted not in self._pages:
+            self._pages[wanted] = self._page(*wanted)
+        return self._pages[wanted]
+
+    def _page(self, shard: int, start: int, count: int) -> Reply:
+        # Numbers interleave over 16 shards, so that a merge by sort key has real work.
+        items = [user_item(shard, number * 16 + shard) for number in range(count)]
+        page = {"Items": items, "Count": count, "ScannedCount": count, "ConsumedCapacity": _capacity(8.0)}
+        if start + count < self._per_shard:
+            page["LastEvaluatedKey"] = {"PK": items[0]["PK"], "SK": {"S": str(start + count)}}
+        return Reply(orjson.dumps(page))
+
+
+def _capacity(units: float) -> dict[str, Any]:
+    return {"TableName": "bench-table", "CapacityUnits": units}
 
 
 def _shard_of(query: Mapping[str, Any]) -> int:
@@ -217,18 +240,13 @@ def _shard_of(query: Mapping[str, Any]) -> int:
     return 0
 
 
-def _page(shard: int, capacity: Mapping[str, Any]) -> Reply:
-    # Numbers interleave over 16 shards, so that a merge by sort key has real work.
-    items = [user_item(shard, number * 16 + shard) for number in range(PAGE)]
-    return Reply(orjson.dumps({"Items": items, "Count": PAGE, "ScannedCount": PAGE, "ConsumedCapacity": capacity}))
-
-
 def main() -> None:
     """Serve until standard input ends: the process that started this one has gone."""
     parser = argparse.ArgumentParser(prog="python -m bench.canned", description=__doc__)
     parser.add_argument("--delay", type=float, default=5.0, help="milliseconds before every answer (default 5)")
-    delay = parser.parse_args().delay / 1000
-    with canned_server(canned_answers(), delay=delay) as url:
+    parser.add_argument("--items", type=int, default=PAGE, help=f"items of each shard (default {PAGE})")
+    asked = parser.parse_args()
+    with canned_server(CannedAnswers(asked.items), delay=asked.delay / 1000) as url:
         print(url, flush=True)
         sys.stdin.read()
 

@@ -60,6 +60,26 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
+class Fact:
+    """A figure that is no time: how many Queries, bytes, units."""
+
+    subject: str
+    name: str
+    value: float
+    unit: str
+    limit: float | None = None
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the value is within its limit; None where there is none."""
+        return None if self.limit is None else self.value <= self.limit
+
+    def as_json(self) -> dict[str, Any]:
+        """The fact as JSON values."""
+        return {**asdict(self), "met": self.met}
+
+
+@dataclass(frozen=True, slots=True)
 class _Sample:
     cpu: float
     wall: float

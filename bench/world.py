@@ -11,10 +11,8 @@ from typing import Any, Final
 
 from botocore.session import Session
 
-from dynashard import schema
-from dynashard.repository import Store
-from dynashard.routing import Router
-from dynashard.topology import DeclaredTopology
+from bench.canned import PAGE
+from dynashard import Dynashard, schema
 from dynashard.transport import Transport, connect
 from dynashard.transport.sdk import SdkTransport
 from local.engine import running_engine
@@ -43,9 +41,9 @@ class World:
             aws_secret_access_key=KEYS[1],
         )
 
-    def store(self, transport: Transport) -> Store:
-        """The layer's store on the table, through `transport`."""
-        return Store(transport, TABLE, Router(DeclaredTopology()))
+    def db(self, transport: Transport) -> Dynashard:
+        """The layer on the table, through `transport`."""
+        return Dynashard(transport, table=TABLE, cursor_keys=["a secret of the benchmark"])
 
     def transport(self, url: str | None = None) -> SdkTransport:
         """The layer's transport, on the engine unless `url` says otherwise."""
@@ -58,7 +56,7 @@ def world() -> Iterator[World]:
     with (
         tempfile.TemporaryDirectory(prefix="dynashard-bench-") as folder,
         running_engine(Settings(data_dir=Path(folder), dynamodb_port=0)) as engine,
-        _canned() as canned_url,
+        canned_process() as canned_url,
     ):
         made = World(engine.endpoint, canned_url)
         _create_table(made)
@@ -66,9 +64,9 @@ def world() -> Iterator[World]:
 
 
 @contextmanager
-def _canned() -> Iterator[str]:
-    """The canned server in a process of its own, so that its CPU is nobody's here."""
-    command = [sys.executable, "-m", "bench.canned", "--delay", str(CANNED_DELAY_MS)]
+def canned_process(*, per_shard: int = PAGE, delay_ms: float = CANNED_DELAY_MS) -> Iterator[str]:
+    """The canned server in a process of its own, so that its CPU is nobody's here; gives its URL."""
+    command = [sys.executable, "-m", "bench.canned", "--delay", str(delay_ms), "--items", str(per_shard)]
     with subprocess.Popen(  # noqa: S603 - this checkout's own module
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:

@@ -7,7 +7,7 @@ from bench.measure import Contender, Row
 from bench.peer import peer_item, peer_model
 from bench.users import User, user
 from bench.world import TABLE, World
-from dynashard.repository import Repository
+from dynashard import Collection
 
 RAW: Final = "botocore, typed dictionaries"
 OURS: Final = "repository, entities"
@@ -19,12 +19,12 @@ ELSEWHERE: Final = "pynamodb:acme"
 def rows(world: World) -> Iterator[Row]:
     """Get, put and create of one item; a batch of 25 puts. The raw client stores the same bytes."""
     raw, transport, model = world.raw(), world.transport(), peer_model(world)
-    users = Repository(world.store(transport), User)
+    users = world.db(transport).collection(User)
     stored = users.create(user(1))
     key = {"tenant_id": stored.tenant_id, "id": stored.id}
     wire = _wire(raw, stored)
     place = {name: wire[name] for name in ("PK", "SK")}
-    peer = peer_item(model, wire, stored, partition=ELSEWHERE)
+    peer = peer_item(model, wire, partition=ELSEWHERE)
     peer.save()
 
     yield Row(
@@ -64,7 +64,7 @@ def _wire(raw: Any, stored: User) -> dict[str, Any]:
     return found
 
 
-def _create(raw: Any, users: Repository[User], wire: dict[str, Any]) -> Row:
+def _create(raw: Any, users: Collection[User], wire: dict[str, Any]) -> Row:
     numbers = iter(range(1000, 10**9))
 
     def create_raw() -> None:
@@ -78,11 +78,11 @@ def _create(raw: Any, users: Repository[User], wire: dict[str, Any]) -> Row:
     )
 
 
-def _batch(raw: Any, users: Repository[User], model: Any, wire: dict[str, Any]) -> Row:
+def _batch(raw: Any, users: Collection[User], model: Any, wire: dict[str, Any]) -> Row:
     items = [user(number) for number in range(BATCH)]
     wires = [{**wire, "SK": {"S": item.id}} for item in items]
     puts = {"RequestItems": {TABLE: [{"PutRequest": {"Item": each}} for each in wires]}}
-    peers = [peer_item(model, each, item, partition=ELSEWHERE) for each, item in zip(wires, items, strict=True)]
+    peers = [peer_item(model, each, partition=ELSEWHERE) for each in wires]
 
     def save_peers() -> None:
         with model.batch_write() as batch:

@@ -1,0 +1,57 @@
+"""Reads everything the canned server has, and tells what it took: `python -m bench.scan_process layer URL`."""
+
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from bench.peer import peer_model
+from bench.users import SHARDS, TENANT, User
+from bench.world import TABLE, World
+
+WORKERS: Final = 8
+
+
+def _layer(world: World) -> Iterator[Any]:
+    return world.db(world.transport()).collection(User).scan({"tenant_id": TENANT}, workers=WORKERS)
+
+
+def _botocore(world: World) -> Iterator[Any]:
+    paginator = world.raw().get_paginator("query")
+    for shard in range(SHARDS):
+        for page in paginator.paginate(
+            TableName=TABLE,
+            KeyConditionExpression="PK = :pk",
+            ExpressionAttributeValues={":pk": {"S": f"user.v1.User:{TENANT}:{shard}"}},
+        ):
+            yield from page["Items"]
+
+
+def _pynamodb(world: World) -> Iterator[Any]:
+    model = peer_model(world)
+    for shard in range(SHARDS):
+        yield from model.query(f"user.v1.User:{TENANT}:{shard}")
+
+
+CONTENDERS: Final[Mapping[str, Callable[[World], Iterator[Any]]]] = {
+    "layer": _layer,
+    "botocore": _botocore,
+    "pynamodb": _pynamodb,
+}
+
+
+def main() -> None:
+    """Read with one contender and print what it took, as JSON."""
+    contender, url = sys.argv[1:]
+    started = time.perf_counter()
+    items = sum(1 for _ in CONTENDERS[contender](World(url, url)))
+    seconds = time.perf_counter() - started
+    # Kilobytes on Linux, bytes on macOS.
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+    print(json.dumps({"items": items, "megabytes": round(peak, 1), "items_per_second": round(items / seconds)}))
+
+
+if __name__ == "__main__":
+    main()
