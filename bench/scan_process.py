@@ -11,11 +11,9 @@ from bench.peer import peer_model
 from bench.users import SHARDS, TENANT, User
 from bench.world import TABLE, World
 
-WORKERS: Final = 8
-
 
 def _layer(world: World) -> Iterator[Any]:
-    return world.db(world.transport()).collection(User).scan({"tenant_id": TENANT}, workers=WORKERS)
+    return world.db(world.transport()).collection(User).scan({"tenant_id": TENANT})
 
 
 def _botocore(world: World) -> Iterator[Any]:

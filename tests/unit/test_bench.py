@@ -1,0 +1,53 @@
+"""What the benchmark's figures rest on: fair turns, ratios to the baseline, and data that is what is stored."""
+
+from functools import partial
+
+import orjson
+import pytest
+
+from bench.canned import Asked, CannedAnswers, user_item
+from bench.measure import Contender, Fact, Row, measure
+from bench.users import User, user
+from dynashard import definition
+
+pytestmark = pytest.mark.unit
+
+
+def test_contenders_run_once_unmeasured_and_then_take_turns_at_being_first() -> None:
+    turns: list[str] = []
+    contenders = [Contender(name, partial(turns.append, name)) for name in ("a", "b", "c")]
+
+    figures = measure(Row("turns", contenders, repeat=2, limits={"a": 1.0, "b": -1.0}), rounds=3)
+
+    assert "".join(turns) == "abc" + "aabbcc" + "bbccaa" + "ccaabb"
+    assert [figure.contender for figure in figures] == ["a", "b", "c"]
+    assert figures[0].ratio == 1.0
+    assert [figure.met for figure in figures] == [True, False, None]
+
+
+@pytest.mark.parametrize(("limit", "met"), [(1.0, True), (0.9, False), (None, None), (0, False)])
+def test_a_fact_is_met_up_to_its_limit(limit: float | None, met: object) -> None:
+    assert Fact("subject", "name", 1.0, "units", limit).met is met
+
+
+def test_the_canned_server_serves_what_the_entity_decodes() -> None:
+    decoded = definition(User).decode(user_item(3, 12345))
+
+    stamps = {"created_at", "updated_at"}
+    assert decoded.model_dump(exclude=stamps) == user(12345).model_dump(exclude=stamps)
+
+
+def test_canned_pages_end_after_all_items_of_a_shard() -> None:
+    answers = CannedAnswers(per_shard=25)
+    request = {"ExpressionAttributeValues": {":pk": {"S": "user.v1.User:acme:7"}}, "Limit": 10}
+    counts: list[int] = []
+
+    while True:
+        page = orjson.loads(answers(Asked("Query", {}, orjson.dumps(request))).body)
+        counts.append(len(page["Items"]))
+        if "LastEvaluatedKey" not in page:
+            break
+        request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+
+    assert counts == [10, 10, 5]
+    assert page["Items"][0]["PK"] == {"S": "user.v1.User:acme:7"}
