@@ -2,6 +2,7 @@
 
 from dynashard.entity import (
     Entity,
+    EntityDefinition,
     Index,
     Key,
     Registry,
@@ -11,13 +12,25 @@ from dynashard.entity import (
     new_id,
     updated_at,
 )
+from dynashard.reads import Budget, Filter, Order, Page
+from dynashard.repository import Patience, Written
+from dynashard.service import Collection, Dynashard
 
 __all__ = [
+    "Budget",
+    "Collection",
+    "Dynashard",
     "Entity",
+    "EntityDefinition",
+    "Filter",
     "Index",
     "Key",
+    "Order",
+    "Page",
+    "Patience",
     "Registry",
     "Shards",
+    "Written",
     "created_at",
     "definition",
     "new_id",

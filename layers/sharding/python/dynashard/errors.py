@@ -200,9 +200,7 @@ class TransactionCanceledError(EngineError):
     code = "transaction_canceled"
     status = 409
 
-    def __init__(
-        self, message: str, *, operation: str, reasons: Sequence[CancellationReason], attempts: int
-    ) -> None:
+    def __init__(self, message: str, *, operation: str, reasons: Sequence[CancellationReason], attempts: int) -> None:
         super().__init__(message, operation=operation, aws_code="TransactionCanceledException")
         self.reasons = tuple(reasons)
         self.attempts = attempts

@@ -79,6 +79,11 @@ def index_home(index: IndexDefinition, entry: ItemKey, key: ItemKey, count: int)
     return f"{entry.partition}{index.separator}{shard}"
 
 
+def logical_partition_of(entity: EntityDefinition[Any], stored: str) -> str:
+    """The logical partition that a stored partition key belongs to."""
+    return stored.rpartition(entity.separator)[0] if entity.shards else stored
+
+
 def shard_keys(rule: Placement, partition: str, separator: str, count: int) -> list[str]:
     """The stored partition keys of a logical partition under a count, shard 0 first."""
     if count == UNSHARDED:

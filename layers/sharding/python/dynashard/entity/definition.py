@@ -1,14 +1,14 @@
 """A declaration, checked and compiled: from an item's fields to its keys and stored attributes, and back."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 
 from pydantic import ValidationError
 
-from dynashard.codec import decode_item, encode_value
+from dynashard.codec import decode_item, decode_value, encode_value
 from dynashard.entity.checks import check_fields, check_template
 from dynashard.entity.declaration import (
     DEFAULT_SEPARATOR,
@@ -231,11 +231,54 @@ class EntityDefinition(Generic[T]):
         for name, value in values.items():
             if value is None and name in self._optional:
                 continue
-            if name == self.expires:
-                wire[EXPIRES_AT] = _epoch(name, value)
-            else:
-                wire[name] = encode_value(value, path=name)
+            wire[EXPIRES_AT if name == self.expires else name] = self.encode_field(name, value)
         return wire
+
+    def encode_field(self, name: str, value: Any) -> dict[str, Any]:
+        """A value as one field stores it.
+
+        Raises:
+            InvalidValueError: DynamoDB cannot store it exactly.
+        """
+        return _epoch(name, value) if name == self.expires else encode_value(value, path=name)
+
+    def check_value(self, name: str, value: Any) -> Any:
+        """A value after the field's own validators.
+
+        Raises:
+            InvalidValueError: the field does not take it.
+        """
+        partial = self.model.model_construct()
+        try:
+            self.model.__pydantic_validator__.validate_assignment(partial, name, value)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            raise InvalidValueError(f"{name}: {first['msg']}", field=name) from error
+        return getattr(partial, name)
+
+    def attributes_of(self, fields: Iterable[str]) -> tuple[str, ...]:
+        """The stored attributes of some fields."""
+        return tuple(EXPIRES_AT if name == self.expires else name for name in fields)
+
+    def decode_fields(self, wire: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
+        """Some fields of a stored item; those that are not stored have their default.
+
+        Raises:
+            UndecodableItemError: they do not fit the declaration.
+        """
+        values: dict[str, Any] = {}
+        for name in fields:
+            attribute = wire.get(EXPIRES_AT if name == self.expires else name)
+            if attribute is None:
+                values[name] = self.model.model_fields[name].get_default(call_default_factory=False)
+            elif name == self.expires:
+                values[name] = datetime.fromtimestamp(int(attribute["N"]), UTC)
+            else:
+                try:
+                    values[name] = self.check_value(name, decode_value(attribute))
+                except InvalidValueError as error:
+                    raise UndecodableItemError(f"{self.name} at {wire.get(PK)} {wire.get(SK)}: {error}") from error
+        return values
 
     def decode(self, wire: Mapping[str, Any]) -> T:
         """The item from its stored attributes; attributes that are no fields are ignored.

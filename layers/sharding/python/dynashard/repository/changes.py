@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pydantic import ValidationError
-
 from dynashard.codec import encode_value
 from dynashard.entity import EntityDefinition
 from dynashard.errors import InvalidKeyError, InvalidValueError
@@ -66,18 +64,8 @@ def check_changes(
     for name in add:
         if name == entity.expires or not isinstance(add[name], int | float | set | frozenset) or add[name] is True:
             raise InvalidValueError(f"{name}: only numbers and sets can be added", field=name)
-    checked = {name: _checked(entity, name, value) for name, value in values.items()}
+    checked = {name: entity.check_value(name, value) for name, value in values.items()}
     return Changes({**checked, **dict.fromkeys(remove)}, dict(add))
-
-
-def _checked(entity: EntityDefinition[Any], name: str, value: object) -> Any:
-    partial = entity.model.model_construct()
-    try:
-        entity.model.__pydantic_validator__.validate_assignment(partial, name, value)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise InvalidValueError(f"{name}: {first['msg']}", field=name) from error
-    return getattr(partial, name)
 
 
 def update_expression(

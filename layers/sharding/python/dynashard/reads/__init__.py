@@ -1,0 +1,8 @@
+"""Listings: round-robin, ordered, shard by shard, in parallel; over the table and its indexes."""
+
+from dynashard.reads.cursor import CursorCodec
+from dynashard.reads.filters import Filter
+from dynashard.reads.listing import Listing
+from dynashard.reads.query import Budget, Order, Page, Query, query
+
+__all__ = ["Budget", "CursorCodec", "Filter", "Listing", "Order", "Page", "Query", "query"]

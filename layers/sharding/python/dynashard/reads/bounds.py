@@ -1,0 +1,84 @@
+"""Ranges of sort keys, and the one key condition DynamoDB takes for each.
+
+Text is compared as DynamoDB compares it, by UTF-8 bytes, which is the order of Python's strings too.
+"""
+
+import sys
+from dataclasses import dataclass, replace
+from typing import Final
+
+_LAST: Final = chr(sys.maxunicode)
+_BEFORE_SURROGATES: Final = "\ud7ff"
+_AFTER_SURROGATES: Final = "\ue000"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The sort keys from `low` to `high`; None leaves a side open, `*_open` leaves the bound itself out."""
+
+    low: str | None = None
+    high: str | None = None
+    low_open: bool = False
+    high_open: bool = False
+
+    @classmethod
+    def of(cls, *, prefix: str | None, start: str | None, end: str | None) -> "Bounds":
+        """The keys that begin with `prefix`, or those from `start` up to, but not including, `end`."""
+        if prefix:
+            return cls(low=prefix, high=_after_prefix(prefix), high_open=True)
+        return cls(low=start, high=end, high_open=True)
+
+    @property
+    def empty(self) -> bool:
+        """Whether no key can lie between the bounds."""
+        if self.low is None or self.high is None:
+            return False
+        return self.low > self.high or (self.low == self.high and (self.low_open or self.high_open))
+
+    def after(self, key: str, *, forward: bool) -> "Bounds":
+        """What is left beyond `key`, the key left out."""
+        return replace(self, low=key, low_open=True) if forward else replace(self, high=key, high_open=True)
+
+    def at(self, key: str, *, forward: bool) -> "Bounds":
+        """What is left from `key` on, the key included."""
+        return replace(self, low=key, low_open=False) if forward else replace(self, high=key, high_open=False)
+
+    def until(self, key: str, *, forward: bool) -> "Bounds":
+        """What lies before `key` in reading order, the key included."""
+        return self.at(key, forward=not forward)
+
+    def condition(self, attribute: str, *, forward: bool) -> tuple[str, dict[str, dict[str, str]]]:
+        """The condition on the sort key, '' for none, with its values.
+
+        It may let in keys beyond the far bound; `contains` tells them.
+        """
+        low, high = self.low, self.high
+        if low is not None and high is not None:
+            if not forward and self.high_open:
+                # No text comes just before another, so the near bound is left to DynamoDB and the far one to us.
+                return f"{attribute} < :high", {":high": {"S": high}}
+            # The text that comes just after another is that text and a NUL.
+            return (
+                f"{attribute} BETWEEN :low AND :high",
+                {":low": {"S": low + "\0" * self.low_open}, ":high": {"S": high}},
+            )
+        if low is not None:
+            return f"{attribute} {'>' if self.low_open else '>='} :low", {":low": {"S": low}}
+        if high is not None:
+            return f"{attribute} {'<' if self.high_open else '<='} :high", {":high": {"S": high}}
+        return "", {}
+
+    def contains(self, key: str) -> bool:
+        """Whether a key lies between the bounds."""
+        if self.low is not None and (key < self.low or (self.low_open and key == self.low)):
+            return False
+        return self.high is None or key < self.high or (key == self.high and not self.high_open)
+
+
+def _after_prefix(prefix: str) -> str | None:
+    """The smallest text after all that begin with `prefix`; None if nothing comes after them."""
+    stem = prefix.rstrip(_LAST)
+    if not stem:
+        return None
+    last = stem[-1]
+    return stem[:-1] + (_AFTER_SURROGATES if last == _BEFORE_SURROGATES else chr(ord(last) + 1))

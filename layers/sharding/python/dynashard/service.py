@@ -1,0 +1,138 @@
+"""The layer's front door: a `Dynashard` gives out a `Collection` for each entity."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from dynashard.entity import Entity
+from dynashard.reads import Budget, CursorCodec, Filter, Listing, Order, Page, query
+from dynashard.reads.query import DEFAULT_LIMIT
+from dynashard.repository import Patience, Repository, Store
+from dynashard.routing import Router
+from dynashard.topology import DeclaredTopology, Topology
+from dynashard.transport.interface import Transport
+
+E = TypeVar("E", bound=Entity)
+
+
+class Dynashard:
+    """Entities in one table.
+
+    Args:
+        transport: the wire, such as `dynashard.transport.connect(...)` gives.
+        table: the table's name.
+        cursor_keys: secrets that sign cursors, newest first, each of at least 16 bytes.
+        topology: tells shard counts; those declared if None.
+        clock: wall clock, in epoch seconds.
+        patience: how long batches and scans go on against throttling.
+
+    Safe to share between threads. Raises `ConfigurationError` for missing or short cursor keys.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        table: str,
+        cursor_keys: Sequence[str],
+        topology: Topology | None = None,
+        clock: Callable[[], float] = time.time,
+        patience: Patience | None = None,
+    ) -> None:
+        router = Router(topology or DeclaredTopology())
+        self._store = Store(transport, table, router, clock=clock, patience=patience or Patience())
+        self._cursors = CursorCodec(cursor_keys)
+
+    def collection(self, model: type[E], *others: type[E]) -> "Collection[E]":
+        """The items of an entity.
+
+        With other entities that share its logical partitions, listings bring the items of all, each as its own
+        class; everything else concerns the first.
+        """
+        return Collection(self._store, self._cursors, model, *others)
+
+
+class Collection(Repository[E]):
+    """The items of one entity: single items, batches and listings."""
+
+    def __init__(self, store: Store, cursors: CursorCodec, model: type[E], *others: type[E]) -> None:
+        super().__init__(store, model)
+        self._listing = Listing(store, cursors, model, *others)
+
+    def list(
+        self,
+        partition: Mapping[str, Any],
+        *,
+        index: str | None = None,
+        order: str = Order.ROUND_ROBIN,
+        direction: str = "asc",
+        limit: int = DEFAULT_LIMIT,
+        cursor: str | None = None,
+        prefix: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        filters: Sequence[Filter] = (),
+        fields: Sequence[str] | None = None,
+        consistent: bool = False,
+        budget: Budget | None = None,
+    ) -> Page[Any]:
+        """One page of a logical partition.
+
+        Args:
+            partition: its fields, those of the index if one is named.
+            index: the index to list; the table if None.
+            order: `round_robin` (cheapest), `ordered` (by sort key over all shards) or `shard` (shard by shard).
+            direction: `asc` or `desc`, within each shard or over all.
+            limit: items a page, 1 to 1000.
+            cursor: that of the page before, with every other argument but `limit` and `budget` as it was.
+            prefix: only sort keys that begin so.
+            start: only sort keys from this one on.
+            end: only sort keys before this one.
+            filters: conditions on fields, all of which must hold. They save answers, not read units.
+            fields: bring these fields only, as mappings instead of entities. Saves answers, not read units.
+            consistent: see every write acknowledged before. Not for indexes.
+            budget: bound on the work of this call; past it the page is short.
+
+        Raises:
+            InvalidQueryError, InvalidKeyError, InvalidValueError: with the argument at fault; nothing was sent.
+            InvalidCursorError: damaged, forged, or of another query.
+
+        Cost: round-robin and shard order, 1 Query if one shard fills the page; ordered, a Query for each shard in
+        each of at most 2 rounds. A Query costs 0.5 read units for every 4 KB it reads, 1 if consistent.
+        """
+        asked = query(
+            self.entity,
+            partition,
+            index=index,
+            order=order,
+            direction=direction,
+            limit=limit,
+            prefix=prefix,
+            start=start,
+            end=end,
+            filters=filters,
+            fields=fields,
+            consistent=consistent,
+            budget=budget,
+        )
+        return self._listing.page(asked, cursor)
+
+    def pages(self, partition: Mapping[str, Any], *, cursor: str | None = None, **asked: Any) -> Iterator[Page[Any]]:
+        """All pages; takes the arguments of `list`, and costs what it costs for each."""
+        return self._listing.pages(query(self.entity, partition, **asked), cursor)
+
+    def scan(self, partition: Mapping[str, Any], *, workers: int = 4, **asked: Any) -> Iterator[E]:
+        """All items of a logical partition, read by `workers` at a time, streamed in no order between shards.
+
+        Takes the arguments of `list` that choose items: index, prefix, start, end, filters, fields, consistent.
+
+        Cost: as `list` without waste; memory for two answers a worker.
+        """
+        return self._listing.scan(query(self.entity, partition, **asked), workers=workers)
+
+    def count(self, partition: Mapping[str, Any], **asked: Any) -> int:
+        """How many items a logical partition has; takes the arguments of `list` that choose items.
+
+        Cost: what reading all of them costs; DynamoDB keeps no counts.
+        """
+        return self._listing.count(query(self.entity, partition, **asked))
