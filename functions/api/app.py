@@ -1,5 +1,6 @@
 """The composed API: one resolver a thread, and around every request its errors, its log line and its metrics."""
 
+import json
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -12,12 +13,11 @@ from dynashard import Dynashard
 from dynashard.transport.interface import Transport, metered
 from functions.api import problems
 from functions.api.backend import Backend
-from functions.api.bodies import written
 from functions.api.cursor_keys import CursorKeys, Keys, reader
 from functions.api.idempotency import IdempotentCreates
 from functions.api.incoming import tenant_of
 from functions.api.observing import Observed, Observer
-from functions.api.problems import ProblemError, problem_of
+from functions.api.problems import Problem, ProblemError, problem_of
 from functions.api.resources import exposed_resources
 from functions.api.routes import Routes
 from functions.api.settings import Settings
@@ -68,7 +68,7 @@ class App:
         """
         if not _is_http_event(event):
             refused = ProblemError("malformed_event", "This function answers events of an HTTP API, format 2.0.")
-            body = written(problem_of(refused).document(_request_id(event, context)))
+            body = _problem_text(problem_of(refused), _request_id(event, context))
             return {"statusCode": refused.status, "headers": {"Content-Type": problems.CONTENT_TYPE}, "body": body}
         return self._resolver().resolve(event, context)
 
@@ -120,7 +120,7 @@ class App:
         problem = problem_of(error)
         if problem.status >= _INTERNAL_ERROR:
             self._observer.failed(request_id, error)
-        body = written(problem.document(request_id))
+        body = _problem_text(problem, request_id)
         headers = {**problem.headers, "Cache-Control": "no-store"}
         return Response(problem.status, content_type=problems.CONTENT_TYPE, body=body, headers=headers), problem.code
 
@@ -151,6 +151,11 @@ def build_app(settings: Settings, transport: Transport, clock: Clock = time.time
     routes = Routes(settings, exposed_resources(), backend, idempotent)
     observer = Observer(settings.environment, metrics=settings.environment != "local")
     return App(routes, observer, settings.tenant_claim, clock)
+
+
+def _problem_text(problem: Problem, request_id: str) -> str:
+    # All ASCII: a problem may quote what the caller sent, half a surrogate pair included.
+    return json.dumps(problem.document(request_id))
 
 
 def _is_http_event(event: Any) -> bool:

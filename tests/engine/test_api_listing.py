@@ -266,7 +266,7 @@ class Rotating:
     """Keys that are rotated, and a clock that stands where it is put."""
 
     def __init__(self) -> None:
-        self.keys = KEYS
+        self.keys: tuple[str, ...] = KEYS
         self.now = 1_780_000_000.0
 
     def app(self, transport: Transport, table: str) -> App:
