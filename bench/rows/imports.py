@@ -1,0 +1,38 @@
+"""What a cold start pays before its first request: whole processes, from start to end."""
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from bench.measure import Fact
+from bench.world import World
+
+RUNS: Final = 9
+BARE: Final = "pass"
+CONNECT: Final = "from dynashard.transport import connect; connect(region='eu-west-1').warm()"
+PROGRAMS: Final[Mapping[str, str]] = {
+    "import dynashard.schema, as stacks do": "import dynashard.schema",
+    "import dynashard": "import dynashard",
+    "build the transport's client": CONNECT,
+    "import dynashard and build the client": f"import dynashard; {CONNECT}",
+    "botocore: import and create_client": (
+        "from botocore.session import Session; Session().create_client('dynamodb', region_name='eu-west-1')"
+    ),
+}
+
+
+def rows(world: World) -> Iterator[Fact]:
+    """Milliseconds above an empty program, interleaved, medians."""
+    del world
+    seconds: dict[str, list[float]] = {program: [] for program in (BARE, *PROGRAMS.values())}
+    for _ in range(RUNS):
+        for program, taken in seconds.items():
+            started = time.perf_counter()
+            subprocess.run([sys.executable, "-c", program], check=True)  # noqa: S603 - the programs above
+            taken.append(time.perf_counter() - started)
+    bare = statistics.median(seconds[BARE])
+    for name, program in PROGRAMS.items():
+        yield Fact("cold start", name, round((statistics.median(seconds[program]) - bare) * 1000), "ms")
