@@ -6,7 +6,7 @@ The provisioned way:
               any failure, and a deletion, go to Restore ----^
 
 Whatever happens before it, every path goes through Restore, and Restore is left only when the table was seen
-on-demand or after a quarter of an hour of trying. Then, and if the machine itself stops, the stop-loss that Arm
+on-demand or after RESTORE_MINUTES of trying. Then, and if the machine itself stops, the stop-loss that Arm
 has set switches back on its own.
 """
 
@@ -17,7 +17,8 @@ from stacks.settings import NativePrewarm, ProvisionedPrewarm
 MACHINE_SECONDS = 3300
 """CloudFormation waits an hour for a custom resource; the stop-loss begins after that hour."""
 POLL_SECONDS = 30
-RESTORE_MINUTES = 15
+RESTORE_MINUTES = 25
+"""A deletion may find the table still allocating: then both changes have to fit."""
 STEP_SECONDS = 60
 """Longer than the function may run: a step that timed out is not running any more."""
 
@@ -97,7 +98,7 @@ class _Steps:
         *,
         following: str,
         on_failure: str,
-        result: str | None = None,
+        result: str = "$.done",
         error: str = "$.error",
         attempts: int = 4,
     ) -> State:
@@ -107,6 +108,7 @@ class _Steps:
             "Resource": self._arn,
             "TimeoutSeconds": STEP_SECONDS,
             "Parameters": {"step": step, "run.$": "$$.Execution.Name", "input.$": "$"},
+            # Never null, which would be right for most steps: CDK leaves nulls out when it writes JSON.
             "ResultPath": result,
             "Retry": [
                 _retry(["NotYetError"], seconds=POLL_SECONDS, attempts=4, rate=1.0),

@@ -144,7 +144,7 @@ class ProvisionedPrewarm(_Prewarm):
     way: Literal["provisioned"]
     index_write_units: int | None = Field(default=None, ge=1)
     read_units: int = Field(default=12000, ge=1)
-    allocate_minutes: int = Field(default=25, ge=1, le=30)
+    allocate_minutes: int = Field(default=25, ge=1, le=25)
 
 
 Prewarm = Annotated[NativePrewarm | ProvisionedPrewarm, Field(discriminator="way")]

@@ -271,6 +271,7 @@ class Steps:
         indexes = [name for name in self._state().warm if name != TABLE]
         schedule = {
             "Name": self._config.stop_loss,
+            "State": "ENABLED",
             "FlexibleTimeWindow": {"Mode": "OFF"},
             "ActionAfterCompletion": "DELETE",
             "Target": {

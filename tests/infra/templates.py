@@ -18,7 +18,13 @@ def context(env: str, **changes: Any) -> dict[str, Any]:
     """The context of cdk.json for one environment, signed in, with some of its settings changed."""
     stored: dict[str, Any] = json.loads((ROOT / "cdk.json").read_text())["context"]
     settings = {"auth": SIGN_IN, **stored["environments"][env], **changes}
-    return {**stored, "env": env, "assets": "sources", "environments": {env: settings}}
+    return {
+        **stored,
+        "env": env,
+        "assets": "sources",
+        "aws:cdk:disable-asset-staging": True,
+        "environments": {env: settings},
+    }
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,236 @@
+"""A table, a schedule and a memory in moto, the synthesised machine over the real steps, and faults between them."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any, Literal
+
+from botocore.session import get_session
+from moto import mock_aws
+
+from functions.prewarm.plan import Limits
+from functions.prewarm.steps import SWITCH_BACK, Clients, Config, Steps
+from tests.infra.states_language import Clock, Execution, Machine, StoppedError, TaskFailedError
+from tests.infra.templates import of_type, short
+
+TABLE = "prewarmed-table"
+START = 1_800_000_000.0
+REQUEST = {
+    "ResponseURL": "https://cloudformation.example.com/answer",
+    "RequestType": "Create",
+    "StackId": "stack",
+    "RequestId": "request-1",
+    "LogicalResourceId": "Prewarm",
+}
+Mode = Literal["refused", "lost", "timeout", "late"]
+"""An error before the step; an error after it; no answer before; no answer although it was done."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What goes wrong in a step.
+
+    Attributes:
+        step: The step.
+        mode: How.
+        times: How often, from its first call on; None for ever.
+    """
+
+    step: str
+    mode: Mode
+    times: int | None = None
+
+
+class SlowTable:
+    """DynamoDB's control plane as it is and moto is not: a change takes its time and refuses the next meanwhile."""
+
+    def __init__(self, client: Any, clock: Clock, seconds: float) -> None:
+        self._client = client
+        self._clock = clock
+        self.seconds = seconds
+        self._busy_until = 0.0
+        self.exceptions = client.exceptions
+        self.updates: list[dict[str, Any]] = []
+
+    @property
+    def busy(self) -> bool:
+        return self._clock.now < self._busy_until
+
+    def describe_table(self, **request: Any) -> dict[str, Any]:
+        answer: dict[str, Any] = self._client.describe_table(**request)
+        if self.busy:
+            answer["Table"]["TableStatus"] = "UPDATING"
+        return answer
+
+    def update_table(self, **request: Any) -> None:
+        if self.busy:
+            raise self.exceptions.ResourceInUseException(
+                {"Error": {"Code": "ResourceInUseException", "Message": "being changed"}}, "UpdateTable"
+            )
+        self._client.update_table(**request)
+        self.updates.append(request)
+        self._busy_until = self._clock.now + self.seconds
+
+
+class World:
+    """Everything a pre-warm touches.
+
+    Args:
+        definition: The machine's definition, as synthesised.
+        allocation_seconds: How long the table takes for a change.
+    """
+
+    def __init__(self, definition: Mapping[str, Any], allocation_seconds: float) -> None:
+        self.clock = Clock(START)
+        self.dynamodb, self.ssm, self.scheduler = (client(name) for name in ("dynamodb", "ssm", "scheduler"))
+        _create_table(self.dynamodb)
+        self.table = SlowTable(self.dynamodb, self.clock, allocation_seconds)
+        self.answers: list[dict[str, Any]] = []
+        self.log: list[str] = []
+        self.calls: list[str] = []
+        self.faults: list[Fault] = []
+        self.stop_after: tuple[str, int] | None = None
+        self.meanwhile: Callable[[str], None] = lambda _step: None
+        self.config = config()
+        self._definition = definition
+
+    def run(self, name: str = "run-1", **changes: Any) -> Execution:
+        """Run the machine for one request of CloudFormation."""
+        data = {"mode": "warm", "request": REQUEST, "wish": wish(), **changes}
+        return Machine(self._definition, self._invoke, self.clock).run(data, name)
+
+    @property
+    def on_demand(self) -> bool:
+        """Whether the table is on-demand now, whatever it is doing."""
+        described = self.dynamodb.describe_table(TableName=TABLE)["Table"]
+        return bool(described["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST")
+
+    def described(self) -> dict[str, Any]:
+        table: dict[str, Any] = self.dynamodb.describe_table(TableName=TABLE)["Table"]
+        return table
+
+    def let_the_stop_loss_act(self) -> int:
+        """Do what the schedule says, when it says it, to its end. Returns how often it had to act."""
+        acted = 0
+        for schedule in self.scheduler.list_schedules()["Schedules"]:
+            full = self.scheduler.get_schedule(Name=schedule["Name"])
+            assert full["Target"]["Arn"] == SWITCH_BACK
+            assert full["State"] == "ENABLED"
+            for at in firings(full):
+                self.clock.now = max(self.clock.now, at)
+                if self.on_demand:
+                    break  # nothing is left that could switch it again
+                try:
+                    self.table.update_table(**json.loads(full["Target"]["Input"]))
+                except self.table.exceptions.ResourceInUseException:
+                    continue
+                acted += 1
+        return acted
+
+    def _invoke(self, payload: Mapping[str, Any], seconds: float) -> Any:
+        step = payload["step"]
+        self.calls.append(step)
+        count = self.calls.count(step)
+        self.meanwhile(step)
+        fault = next((f for f in self.faults if f.step == step and (f.times is None or count <= f.times)), None)
+        done = fault is None or fault.mode in ("lost", "late")
+        try:
+            result = self._do(payload) if done else None
+        finally:
+            if self.stop_after == (step, count):
+                raise StoppedError("ABORTED")
+        if fault is not None:
+            timed_out = fault.mode in ("timeout", "late")
+            self.clock.now += seconds if timed_out else 1
+            raise TaskFailedError("States.Timeout" if timed_out else "Lambda.Unknown", "injected")
+        return result
+
+    def _do(self, payload: Mapping[str, Any]) -> Any:
+        steps = Steps(
+            Clients(dynamodb=self.table, ssm=self.ssm, scheduler=self.scheduler),
+            self.config,
+            clock=self.clock,
+            send=lambda _url, body: self.answers.append(json.loads(body)),
+            log=self.log.append,
+        )
+        try:
+            return steps.run(payload)
+        except Exception as error:  # Lambda's runtime reports any exception by the name of its class
+            cause = json.dumps({"errorMessage": str(error), "errorType": type(error).__name__})
+            raise TaskFailedError(type(error).__name__, cause) from error
+
+
+@contextmanager
+def world(definition: Mapping[str, Any], *, allocation_seconds: float = 600.0) -> Iterator[World]:
+    """A fresh world, on-demand, in which nothing has happened yet."""
+    with mock_aws():
+        yield World(definition, allocation_seconds)
+
+
+def wish(way: str = "provisioned", write_units: int = 100_000) -> dict[str, str]:
+    """Properties of the custom resource, as CloudFormation hands them over."""
+    return {"Way": way, "WriteUnits": str(write_units), "IndexWriteUnits": str(write_units), "ReadUnits": "12000"}
+
+
+def config() -> Config:
+    return Config(
+        table=TABLE,
+        memory="/dynashard/prod/prewarm",
+        limits=Limits(200_000, 0.00065, 0.00013),
+        stop_loss="dynashard-prod-stop-loss",
+        stop_loss_role="arn:aws:iam::123456789012:role/stop-loss",
+        max_read_units=40_000,
+        max_write_units=30_000,
+    )
+
+
+def definition_in(template: Mapping[str, Any]) -> dict[str, Any]:
+    """The definition of the one state machine in a template."""
+    (machine,) = of_type(template, "AWS::StepFunctions::StateMachine").values()
+    definition: dict[str, Any] = json.loads(short(machine["Properties"]["DefinitionString"]))
+    return definition
+
+
+def firings(schedule: Mapping[str, Any]) -> list[float]:
+    """When a schedule fires, in epoch seconds."""
+    expression = schedule["ScheduleExpression"]
+    if expression.startswith("at("):
+        return [datetime.fromisoformat(expression[3:-1]).replace(tzinfo=UTC).timestamp()]
+    assert expression == "rate(5 minutes)"
+    start, end = schedule["StartDate"].timestamp(), schedule["EndDate"].timestamp()
+    return [start + 300 * n for n in range(int((end - start) // 300) + 1)]
+
+
+@cache
+def client(service: str) -> Any:
+    """A client, made once: reading a service's description takes longer than a whole pre-warm here."""
+    return get_session().create_client(
+        service,
+        region_name="us-east-1",
+        aws_access_key_id="test",
+        aws_secret_access_key="test",  # noqa: S106 -- moto's
+    )
+
+
+def _create_table(client: Any) -> None:
+    indexes = ("GSI1", "GSI2", "GSI3")
+    names = ["PK", "SK", *(f"{index}{part}" for index in indexes for part in ("PK", "SK"))]
+
+    def keys(prefix: str) -> list[dict[str, str]]:
+        return [
+            {"AttributeName": f"{prefix}PK", "KeyType": "HASH"},
+            {"AttributeName": f"{prefix}SK", "KeyType": "RANGE"},
+        ]
+
+    client.create_table(
+        TableName=TABLE,
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in names],
+        KeySchema=keys(""),
+        GlobalSecondaryIndexes=[
+            {"IndexName": index, "KeySchema": keys(index), "Projection": {"ProjectionType": "ALL"}} for index in indexes
+        ],
+    )
