@@ -1,11 +1,11 @@
 """The Swagger page: a small page, and Powertools' bundled Swagger UI as cacheable, compressed files."""
 
 import gzip
-from collections.abc import Callable
+from collections.abc import Mapping
 from functools import lru_cache
 from http import HTTPStatus
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from aws_lambda_powertools.event_handler import Response
 
@@ -34,20 +34,13 @@ SwaggerUIBundle({url: "openapi.json", dom_id: "#swagger-ui", deepLinking: true, 
 """
 _DAY: Final = "public, max-age=86400"
 
-Event = dict[str, object]
-
 
 def page() -> Response[str]:
     """The HTML page; it loads `openapi.json` and the assets from beside itself."""
     return Response(HTTPStatus.OK, content_type="text/html; charset=utf-8", body=_PAGE)
 
 
-def document(text: Callable[[], str]) -> Response[str]:
-    """The OpenAPI document."""
-    return Response(HTTPStatus.OK, content_type="application/json", body=text())
-
-
-def asset(name: str, event: Event) -> Response[bytes]:
+def asset(name: str, event: Mapping[str, Any]) -> Response[bytes]:
     """One of `ASSETS`, gzipped if the client takes that; clients may keep it for a day."""
     file, content_type = ASSETS[name]
     headers = {"Cache-Control": _DAY, "Vary": "Accept-Encoding"}

@@ -85,7 +85,7 @@ def flat(pages: list[list[str]]) -> list[str]:
 @given(
     order=st.sampled_from(["round_robin", "ordered", "shard"]),
     direction=st.sampled_from(["asc", "desc"]),
-    limit=st.integers(1, 70),
+    limit=st.integers(4, 70),
 )
 def test_links_lead_through_every_item_once(caller: Caller, order: str, direction: str, limit: int) -> None:
     pages = walk(caller, order=order, direction=direction, limit=str(limit))
