@@ -30,13 +30,15 @@ Mark = tuple[int, Position]
 class _Lane:
     """One source while a page is gathered.
 
-    `reached` is how far it has been read, None once nothing is left in it.
+    `reached` is how far it has been read, None once nothing is left in it; `through` says that no other item with
+    that sort key is left in it.
     """
 
     source: Source
     bounds: Bounds
     reached: Position | None = None
     rows: list[Wire] = field(default_factory=list)
+    through: bool = False
     ended: bool = False
 
     def take(self, chunk: Chunk, bound: str | None) -> None:
@@ -44,9 +46,9 @@ class _Lane:
         self.rows += chunk.rows
         if chunk.last is None and bound is not None:
             # The Query ended at its bound; what lies beyond is not known.
-            self.reached = (bound,)
+            self.reached, self.through = (bound,), True
         else:
-            self.reached = chunk.last
+            self.reached, self.through = chunk.last, False
             self.ended = chunk.last is None
 
 
@@ -130,7 +132,7 @@ def _before(reading: Reading, lane: _Lane, item: _Ranked) -> bool:
     reached = lane.reached[0] if lane.reached else ""
     key = item[1][reading.sort_attribute]["S"]
     if reached == key:
-        return lane.source.number < item[0]
+        return not lane.through and lane.source.number < item[0]
     return (reached < key) is reading.forward
 
 
