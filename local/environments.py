@@ -18,6 +18,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -80,22 +81,23 @@ class Environments:
         spec: the function.
         limit: how many environments may run.
         log: where the function's standard output goes.
-        clock: epoch seconds, for the deadline.
     """
 
-    def __init__(self, spec: FunctionSpec, *, limit: int, log: Path, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, spec: FunctionSpec, *, limit: int, log: Path) -> None:
         self._spec = spec
         self._limit = limit
         self._log = log
-        self._clock = clock
+        self._context = multiprocessing.get_context("spawn")
+        # Environments end when the other end of this pipe is closed: by us, or by the kernel when we are killed.
+        self._watched, self._life = self._context.Pipe(duplex=False)
         self._pool = self._new_pool()
 
     def _new_pool(self) -> ProcessPoolExecutor:
         return ProcessPoolExecutor(
             self._limit,
-            mp_context=multiprocessing.get_context("spawn"),
+            mp_context=self._context,
             initializer=_enter,
-            initargs=(dict(self._spec.environment), str(self._log), sys.path),
+            initargs=(dict(self._spec.environment), str(self._log), sys.path, self._watched),
         )
 
     def warm(self) -> None:
@@ -124,12 +126,14 @@ class Environments:
         if len(payload) > MAX_PAYLOAD_BYTES:
             raise PayloadTooLargeError
         pool, spec = self._pool, self._spec
+        if self._life.closed:
+            raise FunctionError("the local stack is ending")
         with _no_interrupt():
             call = pool.submit(_invoke, spec, payload, request_id)
         try:
             answer = await asyncio.wrap_future(call)
         except BrokenProcessPool:
-            if self._pool is pool:
+            if self._pool is pool and not self._life.closed:
                 self._pool = self._new_pool()
             raise FunctionError("the function's process ended") from None
         if answer is None:
@@ -139,8 +143,13 @@ class Environments:
         return orjson.loads(answer)
 
     def close(self) -> None:
-        """End all environments; events under way are finished first."""
+        """End all environments, whatever they are doing; their callers get a FunctionError."""
+        self.abandon()
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def abandon(self) -> None:
+        """The same without waiting; may be called from any thread."""
+        self._life.close()
 
 
 @contextmanager
@@ -153,7 +162,7 @@ def _no_interrupt() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _enter(environment: dict[str, str], log: str, path: list[str]) -> None:
+def _enter(environment: dict[str, str], log: str, path: list[str], life: Connection) -> None:
     """Make a fresh process an execution environment: its variables, its log, no life without its parent."""
     os.environ.clear()
     os.environ.update(environment)
@@ -162,14 +171,12 @@ def _enter(environment: dict[str, str], log: str, path: list[str]) -> None:
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
     os.close(descriptor)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=_end_with, args=[life], daemon=True).start()
 
 
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+def _end_with(life: Connection) -> None:
+    life.poll(None)
+    os._exit(0)
 
 
 def _handler(name: str) -> Callable[[Any, LambdaContext], Any]:

@@ -5,7 +5,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
@@ -76,7 +76,7 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
     )
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     server = uvicorn.Server(config)
-    crashes = _stop_with(engine, server)
+    crashes = _stop_with(engine, server, functions.values())
     server.run(sockets=[listener])
     if crashes:
         raise LocalStackError(crashes[0])
@@ -107,7 +107,9 @@ def raise_file_limit() -> None:
 
 
 def _listener(port: int) -> socket.socket:
-    listener = socket.socket()
+    # The protocol is named, because asyncio sets TCP_NODELAY only on sockets that say they are TCP: without it every
+    # answer on a kept connection waits 40 ms for an acknowledgement.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(("127.0.0.1", port))
@@ -148,13 +150,16 @@ def _tenant_claim(templates: Templates) -> str:
     return "tenant_id"
 
 
-def _stop_with(engine: Engine, server: uvicorn.Server) -> list[str]:
+def _stop_with(engine: Engine, server: uvicorn.Server, functions: Iterable[Environments]) -> list[str]:
     crashes: list[str] = []
 
     def crashed(message: str) -> None:
         if not server.should_exit:
             crashes.append(message)
             server.should_exit = True
+            # What is under way cannot end well any more: it is answered now, not after its last retry.
+            for function in functions:
+                function.abandon()
 
     engine.on_exit(crashed)
     return crashes

@@ -109,7 +109,7 @@ def test_what_the_gateway_refuses_never_reaches_the_function(tenant: httpx.Clien
 
 
 def test_the_commands_of_the_banner_work_as_they_are_printed(local_stack: LocalProcess) -> None:
-    commands = local_stack.text.partition("Try:\n")[2]
+    commands = local_stack.text.partition("Try:\n")[2].partition("\n\n")[0]
 
     done = subprocess.run(  # noqa: S603 - what the stack printed
         ["/bin/sh", "-euc", commands], capture_output=True, text=True, check=False, timeout=60
