@@ -175,7 +175,7 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
 
         with (
-            pytest.raises(LocalStackError, match=rf"Port {port} cannot be used \(.*\): free it, or set DYNAMODB_PORT"),
+            pytest.raises(LocalStackError, match=rf"Port {port} cannot be used .*: free it, or set DYNAMODB_PORT"),
             running_engine(settings_of(tmp_path, dynamodb_port=port)),
         ):
             pass
@@ -191,6 +191,20 @@ def test_a_damaged_data_folder_is_named(tmp_path: Path, damage: Callable[[Path],
 
     with (
         pytest.raises(LocalStackError, match=r"dynamodb\.sqlite is damaged .*: restore it .* or move it away"),
+        running_engine(settings_of(tmp_path)),
+    ):
+        pass
+
+
+def test_a_database_that_is_damaged_in_its_middle_is_named(tmp_path: Path) -> None:
+    with running_engine(settings_of(tmp_path)) as engine:
+        ensure_tables(engine_client(engine.endpoint), [PLAN], data="here")
+    database = tmp_path / "dynamodb.sqlite"
+    content = database.read_bytes()
+    database.write_bytes(content[:4096] + b"\xa5" * (len(content) - 4096))
+
+    with (
+        pytest.raises(LocalStackError, match=r"dynamodb\.sqlite is damaged"),
         running_engine(settings_of(tmp_path)),
     ):
         pass
