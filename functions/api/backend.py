@@ -1,11 +1,13 @@
-"""The sharding layer as the API uses it: collections, and listings whose cursors outlive a rotation of keys."""
+"""The sharding layer as the API uses it: single items, and listings whose cursors outlive a rotation of keys."""
 
+import secrets
 from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import Any
 
-from dynashard import Collection, Dynashard, Entity, Page
+from dynashard import Dynashard, Entity, Page
 from dynashard.errors import InvalidCursorError
+from dynashard.repository import Repository
 from functions.api.cursor_keys import CursorKeys, Keys
 
 Open = Callable[[Keys], Dynashard]
@@ -13,7 +15,7 @@ Open = Callable[[Keys], Dynashard]
 
 
 class Backend:
-    """Collections of a table. Safe to share between threads.
+    """Entities of a table. Safe to share between threads.
 
     Args:
         open_with: opens the layer.
@@ -25,16 +27,20 @@ class Backend:
         self._cursor_keys = keys
         self._lock = Lock()
         self._opened: tuple[Keys, Dynashard] | None = None
+        # Single items have no cursors: with a key of no use, they do not wait for the kept ones to be read.
+        self._single = open_with((secrets.token_urlsafe(),))
 
-    def collection(self, entity: type[Entity]) -> Collection[Any]:
-        """The collection of an entity. Cost: the first one reads the cursor keys."""
-        return self._with(self._cursor_keys.current()).collection(entity)
+    def repository(self, entity: type[Entity]) -> Repository[Any]:
+        """Single items of an entity."""
+        return self._single.collection(entity)
 
     def page(self, entity: type[Entity], options: Mapping[str, Any]) -> Page[Any]:
         """A page of an entity's listing. A cursor that does not verify is tried once more with keys read anew.
 
         Raises:
             InvalidCursorError: the cursor is not one of ours, or not for this listing.
+
+        Cost: as the collection's `list`; the first page reads the cursor keys.
         """
         keys = self._cursor_keys.current()
         try:

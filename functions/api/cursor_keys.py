@@ -5,7 +5,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any, Final
 
-from dynashard.errors import ConfigurationError
+from dynashard.errors import ConfigurationError, EngineUnavailableError
 from functions.api.settings import Settings, key_list
 
 LIFETIME_SECONDS: Final = 900.0
@@ -46,8 +46,17 @@ class CursorKeys:
         with self._lock:
             now = self._clock()
             if not self._keys or now - self._read_at >= seconds:
-                self._keys = self._read()
+                self._keys = self._renewed()
                 self._read_at = now
+            return self._keys
+
+    def _renewed(self) -> Keys:
+        try:
+            return self._read()
+        except EngineUnavailableError:
+            if not self._keys:
+                raise
+            # Keys that were good a moment ago are better than no listings.
             return self._keys
 
 
@@ -66,11 +75,18 @@ class _SecretReader:
         self._client: Any = None
 
     def __call__(self) -> Keys:
-        if self._client is None:
-            from botocore.session import get_session  # noqa: PLC0415 - only deployed functions pay for it
+        # Only deployed functions pay for the SDK, and only for their first listing.
+        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+        from botocore.session import get_session  # noqa: PLC0415
 
+        if self._client is None:
             self._client = get_session().create_client("secretsmanager")
-        secret = self._client.get_secret_value(SecretId=self._arn)["SecretString"]
+        try:
+            secret = self._client.get_secret_value(SecretId=self._arn)["SecretString"]
+        except (BotoCoreError, ClientError) as error:
+            raise EngineUnavailableError(
+                "The cursor keys cannot be read: try again.", operation="GetSecretValue"
+            ) from error
         return keys_in(secret)
 
 

@@ -1,13 +1,14 @@
 """Single items over HTTP: create, read, put, patch, delete."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
 from aws_lambda_powertools.event_handler import Response
 
-from dynashard import Collection, Entity
+from dynashard import Entity
 from dynashard.errors import AlreadyExistsError, RevisionMismatchError
+from dynashard.repository import Repository
 from functions.api.bodies import (
     JSON,
     MERGE_PATCH,
@@ -28,10 +29,12 @@ from functions.api.idempotency import IdempotentCreates
 from functions.api.incoming import Incoming
 from functions.api.listing import consistent_only
 from functions.api.problems import ProblemError
-from functions.api.resource import TENANT, Collections, Resource
+from functions.api.resource import TENANT, Resource
 
 WRITE_ATTEMPTS: Final = 5
 """How often a read-and-write is tried while other writers get in between."""
+
+RepositoryOf = Callable[[type[Entity]], Repository[Any]]
 
 
 class Items:
@@ -39,18 +42,18 @@ class Items:
 
     Args:
         resource: the resource.
-        collections: gives the entity's collection.
+        repository_of: gives the repository of an entity.
         idempotent: keeps what creates with an `Idempotency-Key` answered.
     """
 
-    def __init__(self, resource: Resource, collections: Collections, idempotent: IdempotentCreates) -> None:
+    def __init__(self, resource: Resource, repository_of: RepositoryOf, idempotent: IdempotentCreates) -> None:
         self._resource = resource
-        self._collections = collections
+        self._repository_of = repository_of
         self._idempotent = idempotent
 
     @property
-    def _collection(self) -> Collection[Any]:
-        return self._collections(self._resource.entity)
+    def _items(self) -> Repository[Any]:
+        return self._repository_of(self._resource.entity)
 
     def create(self, incoming: Incoming) -> Response[str]:
         """`POST`: 201, or 409 if the item exists. Cost: 1 write; with an `Idempotency-Key` 2 more."""
@@ -69,7 +72,7 @@ class Items:
         return self._created(document, {"Idempotency-Replayed": "true"} if replayed else {})
 
     def _create(self, item: Entity) -> Document:
-        created = self._collection.create(item)
+        created = self._items.create(item)
         return representation(created, created.revision)
 
     def _created(self, document: Document, headers: Mapping[str, str] | None = None) -> Response[str]:
@@ -80,7 +83,7 @@ class Items:
         """`GET`: 200, or 304 if `If-None-Match` names its revision. Cost: 1 read."""
         consistent = consistent_only(incoming.query)
         conditions = Preconditions.of(incoming.headers)
-        item = self._collection.get(self._resource.key_of(incoming), consistent=consistent)
+        item = self._items.get(self._resource.key_of(incoming), consistent=consistent)
         if not conditions.match(item.revision):
             conditions.demand(item.revision)
         if not conditions.none_match(item.revision):
@@ -98,23 +101,23 @@ class Items:
         item = self._replacement(with_fixed(json_object(incoming), key), key)
         if conditions.only_new:
             try:
-                created = self._collection.create(item)
+                created = self._items.create(item)
             except AlreadyExistsError as error:
                 raise ProblemError("precondition_failed", "The item exists already.") from error
             return self._put_answer(created, created=True)
         if conditions.none or conditions.single_revision is not None:
-            done = self._collection.put(item, if_match=conditions.single_revision)
+            done = self._items.put(item, if_match=conditions.single_revision)
             return self._put_answer(done.item, created=done.created)
         return self._put_under(conditions, key, item)
 
     def _put_under(self, conditions: Preconditions, key: Mapping[str, Any], item: Entity) -> Response[str]:
         for _ in range(WRITE_ATTEMPTS):
-            current = self._collection.find(key, consistent=True)
+            current = self._items.find(key, consistent=True)
             conditions.demand(None if current is None else current.revision)
             try:
                 if current is None:
-                    return self._put_answer(self._collection.create(item), created=True)
-                done = self._collection.put(item, if_match=current.revision)
+                    return self._put_answer(self._items.create(item), created=True)
+                done = self._items.put(item, if_match=current.revision)
                 return self._put_answer(done.item, created=done.created)
             except (AlreadyExistsError, RevisionMismatchError):
                 continue
@@ -131,12 +134,12 @@ class Items:
         key = self._resource.key_of(incoming)
         patch = json_object(incoming, (MERGE_PATCH, JSON))
         for _ in range(WRITE_ATTEMPTS):
-            current = self._collection.get(key, consistent=True)
+            current = self._items.get(key, consistent=True)
             conditions.demand(current.revision)
             item = self._replacement(merge_patch(current.model_dump(mode="json"), patch), key)
             fields = {name: value for name, value in item if name not in self._resource.server_fields}
             try:
-                replaced = self._collection.replace(current.model_copy(update=fields), if_match=current.revision)
+                replaced = self._items.replace(current.model_copy(update=fields), if_match=current.revision)
             except RevisionMismatchError:
                 continue
             return _answer(HTTPStatus.OK, representation(replaced, replaced.revision))
@@ -153,13 +156,13 @@ class Items:
         conditions = Preconditions.of(incoming.headers)
         key = self._resource.key_of(incoming)
         if conditions.none:
-            self._collection.delete(key)
+            self._items.delete(key)
             return _no_content()
         for _ in range(WRITE_ATTEMPTS):
-            current = self._collection.get(key, consistent=True)
+            current = self._items.get(key, consistent=True)
             conditions.demand(current.revision)
             try:
-                self._collection.delete(key, if_match=current.revision)
+                self._items.delete(key, if_match=current.revision)
             except RevisionMismatchError:
                 continue
             return _no_content()

@@ -1,6 +1,6 @@
 """A REST resource: everything its routes and its documentation need to know, derived from an entity's declaration."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 from urllib.parse import quote
@@ -8,7 +8,7 @@ from urllib.parse import quote
 from pydantic import TypeAdapter, ValidationError
 
 from domain import Exposed
-from dynashard import Collection, Entity, definition
+from dynashard import Entity, definition
 from dynashard.errors import ConfigurationError, NotFoundError
 from functions.api.bodies import REVISION
 from functions.api.incoming import Incoming, path_values
@@ -29,9 +29,6 @@ LIST_PARAMETERS: Final = (
     "fields",
     "consistent",
 )
-
-Collections = Callable[[type[Entity]], Collection[Any]]
-"""Gives an entity's collection."""
 
 
 class Resource:

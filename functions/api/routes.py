@@ -52,7 +52,7 @@ class Routes:
     Args:
         settings: the settings.
         resources: the resources.
-        backend: the collections.
+        backend: the entities.
         idempotent: keeps the answers of creates with an `Idempotency-Key`.
     """
 
@@ -64,7 +64,7 @@ class Routes:
         if settings.serves_documentation:
             self._endpoints += _documentation(resources)
         for resource in resources:
-            items, listing = Items(resource, backend.collection, idempotent), Listing(resource, backend.page)
+            items, listing = Items(resource, backend.repository, idempotent), Listing(resource, backend.page)
             self._endpoints += [
                 _endpoint(resource.root, self._handlers({"GET": listing.page, "POST": items.create})),
                 Endpoint(

@@ -252,6 +252,17 @@ def test_item_larger_than_an_answer_still_comes_alone(
     assert walk(caller, order="ordered") == [["1"], ["2"], []]
 
 
+def test_single_items_do_not_wait_for_the_cursor_keys(transport: Transport, table: str) -> None:
+    rotating = Rotating()
+    rotating.keys = ()
+    caller = Caller(rotating.app(transport, table))
+
+    created = caller.post("/v1/users", a_user(id="1"))
+    read = caller.get("/v1/users/1")
+
+    assert (created.status, read.status, caller.get("/v1/users").status) == (201, 200, 500)
+
+
 def test_throttled_listing_says_when_to_come_back(transport: Transport, table: str) -> None:
     faulty = FaultyTransport(transport, [throttled("Query", reason="TableReadAccountLimitExceeded", nth=None)])
 
@@ -301,6 +312,7 @@ def test_cursor_of_a_newer_key_has_the_keys_read_again(transport: Transport, tab
     behind = Caller(rotating.app(transport, table))
     for identifier in IDS[:4]:
         behind.post("/v1/users", a_user(id=identifier))
+    behind.get("/v1/users")
     rotating.keys = ("the-key-after-that", *KEYS)
     cursor = Caller(rotating.app(transport, table)).get("/v1/users", query="limit=2").json["cursor"]
 

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 
+import boto3
 import pytest
+from moto import mock_aws
 
-from dynashard.errors import ConfigurationError
+from dynashard.errors import ConfigurationError, EngineUnavailableError
 from functions.api.cursor_keys import CursorKeys, keys_in, reader
 from functions.api.settings import Settings
 
@@ -17,9 +19,12 @@ class Secret:
     def __init__(self, *keys: str) -> None:
         self.keys = keys
         self.reads = 0
+        self.lost = False
 
     def __call__(self) -> tuple[str, ...]:
         self.reads += 1
+        if self.lost:
+            raise EngineUnavailableError("Lost.", operation="GetSecretValue")
         return self.keys
 
 
@@ -70,6 +75,29 @@ def test_unknown_key_has_the_secret_read_again_but_not_at_once() -> None:
     assert secret.reads == 2
 
 
+def test_known_keys_are_kept_while_the_secret_cannot_be_read() -> None:
+    secret = Secret("a")
+    keys, clock = _keys(secret)
+    keys.current()
+    secret.lost = True
+
+    clock.now += 900
+    kept = keys.current()
+    secret.lost, secret.keys = False, ("b", "a")
+    clock.now += 900
+
+    assert (kept, keys.current()) == (("a",), ("b", "a"))
+
+
+def test_secret_that_was_never_read_is_missing() -> None:
+    secret = Secret("a")
+    secret.lost = True
+    keys, _ = _keys(secret)
+
+    with pytest.raises(EngineUnavailableError):
+        keys.current()
+
+
 def test_nothing_is_read_before_it_is_needed() -> None:
     secret = Secret("a")
 
@@ -106,3 +134,28 @@ def test_secret_holds_the_newest_key_first(secret: str, keys: tuple[str, ...]) -
 def test_secret_of_another_shape_is_refused(secret: str) -> None:
     with pytest.raises(ConfigurationError, match="secret"):
         keys_in(secret)
+
+
+def test_secret_is_read_from_secrets_manager(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    with mock_aws():
+        stored = boto3.client("secretsmanager").create_secret(
+            Name="cursor-keys", SecretString='{"current": "new", "previous": ["old"]}'
+        )
+        read = reader(Settings("t", "u", "v", cursor_secret_arn=stored["ARN"]))
+
+        keys = read()
+        boto3.client("secretsmanager").put_secret_value(
+            SecretId=stored["ARN"], SecretString='{"current": "newest", "previous": ["new", "old"]}'
+        )
+        rotated = read()
+
+    assert (keys, rotated) == (("new", "old"), ("newest", "new", "old"))
+
+
+def test_secret_that_cannot_be_read_is_said_to_be_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    arn = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:none-abcdef"
+
+    with mock_aws(), pytest.raises(EngineUnavailableError, match="cursor keys"):
+        reader(Settings("t", "u", "v", cursor_secret_arn=arn))()
