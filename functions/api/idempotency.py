@@ -79,13 +79,15 @@ class IdempotentCreates:
 
         _refuse_unusable(key)
         replays: list[Document] = []
+        created: list[Document] = []
 
         def replay(response: Document, idempotent_data: object) -> Document:  # noqa: ARG001 - Powertools' names
             replays.append(response)
             return response
 
         def once(*, request: Document) -> Document:
-            return _added(create(), request["body"])
+            created.append(create())
+            return _added(created[0], request["body"])
 
         config = IdempotencyConfig(
             event_key_jmespath="[tenant, route, key]",
@@ -104,7 +106,13 @@ class IdempotentCreates:
             config=config,
             key_prefix=_PREFIX,
         )
-        kept = _translated(lambda: guarded(request=request))
+        try:
+            kept = _translated(lambda: guarded(request=request))
+        except DynashardError:
+            if not created:
+                raise
+            # The item is there; only the record of it failed. Saying so beats an error that invites a repeat.
+            return created[0], False
         return _restored(kept, body), bool(replays)
 
 

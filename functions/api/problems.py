@@ -124,10 +124,9 @@ def problem_of(error: Exception) -> Problem:
 
 
 def _refused_input(error: InputError) -> Problem:
-    errors: tuple[FieldError, ...] = ()
     if error.status == HTTPStatus.UNPROCESSABLE_ENTITY:
-        errors = (FieldError(error.field or "", str(error), error.code),)
-    return Problem(error.status, error.code, str(error), errors, error.details)
+        return Problem(error.status, error.code, str(error), (FieldError(error.field or "", str(error), error.code),))
+    return Problem(error.status, error.code, str(error), details=error.details)
 
 
 def _layer_problem(error: DynashardError) -> Problem:

@@ -113,6 +113,21 @@ def test_second_request_while_the_first_is_under_way_is_told_to_wait(
     assert (second.status, second.code, second.headers["retry-after"]) == (409, "request_in_progress", "1")
 
 
+def test_create_whose_record_cannot_be_finished_is_still_answered(
+    transport: Transport, table: str, records: str
+) -> None:
+    faulty = FaultyTransport(transport, [throttled("UpdateItem")])
+    caller = caller_on(faulty, table, records)
+
+    first = caller.post("/v1/users", a_user(), headers=KEY)
+    again = caller.post("/v1/users", a_user(), headers=KEY)
+
+    assert not faulty.waiting
+    assert first.status == 201
+    assert caller.get(first.headers["location"]).json == first.json
+    assert (again.status, again.code) == (409, "request_in_progress")
+
+
 def test_unreachable_records_are_answered_as_unavailable(transport: Transport, table: str, records: str) -> None:
     faulty = FaultyTransport(transport, [lost_request("PutItem")])
 

@@ -21,6 +21,7 @@ from functions.api.idempotency import IdempotentCreates
 from functions.api.observing import Observer
 from functions.api.openapi import document_of
 from functions.api.resource import Resource
+from functions.api.resources import exposed_resources
 from functions.api.routes import Routes
 from tests.api_caller import Caller
 from tests.engine.api_on_engine import KEYS, engine_transport, settings_of
@@ -192,6 +193,14 @@ class Limited(Entity, name="limited.v1.Item", key=Key(partition="{tenant_id}:{li
 def test_entity_that_cannot_be_exposed_is_refused_with_the_reason(exposed: Exposed, reason: str) -> None:
     with pytest.raises(ConfigurationError, match=reason):
         Resource.of(exposed)
+
+
+@pytest.mark.parametrize(
+    "paths", [("entries", "entries"), ("health",), ("docs",), ("",), ("a/b",), ("{id}",), ("a b",), ("é",)]
+)
+def test_path_that_is_taken_or_none_is_refused(paths: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigurationError, match="cannot be a resource"):
+        exposed_resources([Exposed(Entry, path=path) for path in paths])
 
 
 class Leaky(

@@ -62,6 +62,7 @@ def test_refused_key_names_its_field() -> None:
 
     assert (problem.status, problem.code) == (422, "invalid_key")
     assert problem.errors == (FieldError("id", "id may not contain ':'", "invalid_key"),)
+    assert "details" not in problem.document("r-1")
 
 
 def test_throttle_says_when_to_come_back() -> None:
