@@ -72,40 +72,16 @@ class IdempotentCreates:
 
         Cost: 2 writes, or 1 for a repeated request, in the idempotency table, besides the create.
         """
-        from aws_lambda_powertools.utilities.idempotency import (  # noqa: PLC0415
-            IdempotencyConfig,
-            idempotent_function,
-        )
-
         _refuse_unusable(key)
-        replays: list[Document] = []
+        replayed: list[Document] = []
         created: list[Document] = []
-
-        def replay(response: Document, idempotent_data: object) -> Document:  # noqa: ARG001 - Powertools' names
-            replays.append(response)
-            return response
 
         def once(*, request: Document) -> Document:
             created.append(create())
             return _added(created[0], request["body"])
 
-        config = IdempotencyConfig(
-            event_key_jmespath="[tenant, route, key]",
-            payload_validation_jmespath="body",
-            raise_on_no_idempotency_key=True,
-            expires_after_seconds=KEPT_SECONDS,
-            hash_function="sha256",
-            lambda_context=_Remaining(incoming.context),  # type: ignore[arg-type]
-            response_hook=replay,
-        )
         request = {"tenant": incoming.tenant, "route": route, "key": key, "body": body}
-        guarded = idempotent_function(
-            once,
-            data_keyword_argument="request",
-            persistence_store=self._store,
-            config=config,
-            key_prefix=_PREFIX,
-        )
+        guarded = self._guarded(once, replayed, incoming.context)
         try:
             kept = _translated(lambda: guarded(request=request))
         except DynashardError:
@@ -113,7 +89,37 @@ class IdempotentCreates:
                 raise
             # The item is there; only the record of it failed. Saying so beats an error that invites a repeat.
             return created[0], False
-        return _restored(kept, body), bool(replays)
+        return _restored(kept, body), bool(replayed)
+
+    def _guarded(
+        self, once: Callable[..., Document], replayed: list[Document], context: Any
+    ) -> Callable[..., Document]:
+        from aws_lambda_powertools.utilities.idempotency import (  # noqa: PLC0415
+            IdempotencyConfig,
+            idempotent_function,
+        )
+
+        def replay(response: Document, idempotent_data: object) -> Document:  # noqa: ARG001 - Powertools' names
+            replayed.append(response)
+            return response
+
+        config = IdempotencyConfig(
+            event_key_jmespath="[tenant, route, key]",
+            payload_validation_jmespath="body",
+            raise_on_no_idempotency_key=True,
+            expires_after_seconds=KEPT_SECONDS,
+            hash_function="sha256",
+            lambda_context=_Remaining(context),  # type: ignore[arg-type]
+            response_hook=replay,
+        )
+        guarded: Callable[..., Document] = idempotent_function(
+            once,
+            data_keyword_argument="request",
+            persistence_store=self._store,
+            config=config,
+            key_prefix=_PREFIX,
+        )
+        return guarded
 
 
 def _refuse_unusable(key: str) -> None:
