@@ -97,6 +97,22 @@ def test_a_function_is_interrupted_at_its_timeout(tmp_path: Path) -> None:
     assert "the function's timeout has passed" in (tmp_path / "api.log").read_text()
 
 
+def test_closing_ends_what_is_still_running(tmp_path: Path) -> None:
+    environments = environments_of(tmp_path)
+    started = tmp_path / "started"
+
+    async def close_while_it_runs() -> None:
+        event = {"do": "meet", "mine": str(started), "other": str(tmp_path / "never")}
+        running = asyncio.create_task(environments.invoke(event, "1"))
+        while not started.exists():  # noqa: ASYNC110 - another process says it
+            await asyncio.sleep(0.005)
+        environments.close()
+        await running
+
+    with pytest.raises(FunctionError, match="process ended"):
+        asyncio.run(close_while_it_runs())
+
+
 def test_lambdas_limits_of_six_megabytes_hold_in_both_directions(echo: Environments) -> None:
     with pytest.raises(PayloadTooLargeError):
         invoke(echo, {"x": "x" * (6 * 1024 * 1024)})
