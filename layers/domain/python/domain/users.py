@@ -26,9 +26,7 @@ class User(
     shards=Shards(16),
     indexes=[
         Index("GSI1", "by_email", partition="{tenant_id}", sort="{email}"),
-        Index(
-            "GSI2", name="by_department", partition="{tenant_id}:{department}", sort="{id}", shards=Shards(4)
-        ),
+        Index("GSI2", name="by_department", partition="{tenant_id}:{department}", sort="{id}", shards=Shards(4)),
         Index("GSI3", name="by_manager", partition="{tenant_id}:{manager_id}", sort="{id}", shards=Shards(4)),
     ],
     expires="expires_at",
