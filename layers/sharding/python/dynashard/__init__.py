@@ -1,20 +1,29 @@
-"""Dynashard's sharding layer: declare an entity and its shards, get CRUD and listings over all of them."""
+"""Dynashard's sharding layer: declare an entity and its shards, get CRUD and listings over all of them.
 
-from dynashard.entity import (
-    Entity,
-    EntityDefinition,
-    Index,
-    Key,
-    Registry,
-    Shards,
-    created_at,
-    definition,
-    new_id,
-    updated_at,
-)
-from dynashard.reads import Budget, Filter, Order, Page
-from dynashard.repository import Patience, Written
-from dynashard.service import Collection, Dynashard
+The names below are loaded on first use, so that `dynashard.schema`, which the CDK stacks read, costs nothing more.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from dynashard.entity import (
+        Entity,
+        EntityDefinition,
+        Index,
+        Key,
+        Registry,
+        Shards,
+        created_at,
+        definition,
+        new_id,
+        updated_at,
+    )
+    from dynashard.reads import Budget, Filter, Order, Page
+    from dynashard.repository import Patience, Written
+    from dynashard.service import Collection, Dynashard
+
+_ROOMS: Final = ("dynashard.entity", "dynashard.reads", "dynashard.repository", "dynashard.service")
 
 __all__ = [
     "Budget",
@@ -36,3 +45,11 @@ __all__ = [
     "new_id",
     "updated_at",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        for room in map(import_module, _ROOMS):
+            if name in room.__all__:
+                return globals().setdefault(name, getattr(room, name))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

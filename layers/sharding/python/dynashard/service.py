@@ -12,6 +12,8 @@ from dynashard.routing import Router
 from dynashard.topology import DeclaredTopology, Topology
 from dynashard.transport.interface import Transport
 
+__all__ = ["Collection", "Dynashard"]
+
 E = TypeVar("E", bound=Entity)
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from math import floor
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 
 from pydantic import ValidationError
@@ -314,7 +315,12 @@ class EntityDefinition(Generic[T]):
 def _epoch(name: str, value: datetime) -> dict[str, str]:
     if value.tzinfo is None:
         raise InvalidValueError(f"{name}: the time needs a zone", field=name)
-    return {"N": str(int(value.timestamp()))}
+    seconds = floor(value.timestamp())
+    try:
+        datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, ValueError, OSError):
+        raise InvalidValueError(f"{name}: the time lies outside the years 1 to 9999 in UTC", field=name) from None
+    return {"N": str(seconds)}
 
 
 def _logical(prefix: str, separator: str, template: KeyTemplate, values: Mapping[str, Any]) -> str:

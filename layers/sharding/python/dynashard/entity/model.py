@@ -35,7 +35,13 @@ class Entity(BaseModel):
         DeclarationError: while the class is created, with the entity's name and the reason.
     """
 
-    model_config = ConfigDict(extra="forbid", validate_assignment=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid",
+        validate_assignment=True,
+        allow_inf_nan=False,
+        ser_json_bytes="base64",
+        val_json_bytes="base64",
+    )
 
     _revision: str | None = PrivateAttr(default=None)
 

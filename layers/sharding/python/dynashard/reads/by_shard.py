@@ -6,6 +6,7 @@ part, instead of one after the other.
 """
 
 from collections.abc import Callable, Sequence
+from math import ceil
 from typing import Any, Final
 
 from dynashard.reads.cursor import pack_texts, unpack_texts
@@ -46,13 +47,14 @@ def list_by_shard(
         hash_of: decides an item's virtual shard where shards have merged since the listing began.
 
     Cost: 1 Query and 1 round trip if the shard whose turn it is fills the page; else also one Query for each further
-    shard that is needed, `WAVE` of them a round trip.
+    shard that is needed, up to `WAVE` of them a round trip.
     """
     count = len(sources)
     state = (positions or Positions.beginning(count)).under(count)
     items: list[Wire] = []
+    width = 1
     while len(items) < limit and fetch.allowed:
-        shards = _due(state, count, 1 if fetch.rounds == 0 or not in_turn else min(WAVE, limit - len(items)))
+        shards = _due(state, count, width)
         if not shards:
             break
         share = (limit - len(items)) // len(shards)
@@ -65,6 +67,8 @@ def list_by_shard(
             items += taken
             if last is not _NOTHING:
                 state = state.read(shard, count, last, forward=forward)
+        if in_turn:
+            width = _width(limit - len(items), sum(len(chunk.rows) for chunk in chunks), starts)
         turn = shards[-1] + 1 if in_turn else shards[-1]
         state = Positions(state.at, turn % count)
     return items, None if state.done else state
@@ -80,6 +84,18 @@ def _take(
     if room == 0:
         return [], _NOTHING
     return rows[:room], fetch.reading.position(rows[room - 1])
+
+
+def _width(room: int, brought: int, starts: Sequence[Position | None]) -> int:
+    """How many shards to read next for the rest of a page, if they hold about what the last ones did.
+
+    Reading many shards of a large listing for one item each would leave crumbs in all of them, and a crumb costs a
+    Query later. Reading the shards of a small tenant one by one would cost a round trip for each.
+    """
+    if brought:
+        return max(1, min(WAVE, room, ceil(room * len(starts) / brought)))
+    # Shards that were empty from their beginning speak of a small listing; one that was read up before, of none.
+    return min(WAVE, room) if None in starts else 1
 
 
 def _is_new(fetch: Fetch, state: Positions, count: int, hash_of: HashOf) -> Callable[[Wire], bool] | None:

@@ -109,7 +109,7 @@ class _Crew:
     def __init__(self, scan: Scan, workers: int) -> None:
         self._scan = scan
         self._sources = deque(scan.sources)
-        self._answers: Queue[list[Wire] | BaseException | None] = Queue(maxsize=workers * 2)
+        self._answers: Queue[list[Wire] | BaseException | None] = Queue(maxsize=workers)
         self._stopped = Event()
         self._threads = [
             Thread(target=copy_context().run, args=(self._run,), name="dynashard-scan", daemon=True)

@@ -62,14 +62,14 @@ class Repository(Generic[E]):
         Cost: 1 write unit, 1 round trip.
         """
         entity, now = self._entity, self._store.now()
-        stored, wire = self._prepare(item, created=None)
+        wire = self._prepare(item, created=None)
         condition = absent(expires=entity.expires is not None, now=now)
         try:
             self._put(wire, condition)
         except ConditionFailedError as failed:
             if not written_by(failed.item, wire[REV]["S"]):
                 raise refusal(failed, name=self._name(item), now=now, if_match=None) from None
-        return stored
+        return entity.decode(wire)
 
     def find(self, key: KeyLike, *, consistent: bool = False) -> E | None:
         """The live item with this key, or None.
@@ -130,9 +130,10 @@ class Repository(Generic[E]):
         """
         if self._entity.created_fields and item.revision is None:
             return self._put_keeping_stamp(item, if_match)
-        stored, wire = self._prepare(item, created=self._created(item))
+        wire = self._prepare(item, created=self._created(item))
         condition = unmarked() if if_match is None else self._live(if_match=if_match)
-        return Written(stored, created=self._put_over(item, wire, condition, if_match))
+        created = self._put_over(item, wire, condition, if_match)
+        return Written(self._entity.decode(wire), created)
 
     def update(
         self,
@@ -244,7 +245,7 @@ class Repository(Generic[E]):
         entity, store = self._entity, self._store
         actions: dict[tuple[str, str], Wire] = {}
         for item in put:
-            _, wire = self._prepare(item, created=self._created(item))
+            wire = self._prepare(item, created=self._created(item))
             self._take(actions, wire, {"PutRequest": {"Item": wire}}, item)
         for key in delete:
             place = store.router.stored_key(entity, entity.key_of(key))
@@ -265,24 +266,20 @@ class Repository(Generic[E]):
         item: Wire | None = store.transport.call("GetItem", request).get("Item")
         return item if is_live(item, store.now()) else None
 
-    def _prepare(self, item: E, *, created: datetime | None) -> tuple[E, Wire]:
-        """The item as it will be stored, and its stored attributes."""
+    def _prepare(self, item: E, *, created: datetime | None) -> Wire:
+        """The item as it will be stored, stamped and with a new revision."""
         entity, store = self._entity, self._store
         now = datetime.fromtimestamp(store.clock(), UTC)
         stamps = dict.fromkeys(entity.updated_fields, now)
         stamps |= dict.fromkeys(entity.created_fields, created or now)
-        if entity.expires is not None and (expiry := getattr(item, entity.expires)) is not None:
-            stamps[entity.expires] = expiry.replace(microsecond=0)
-        stored = item.model_copy(update=stamps)
-        values = stored.__dict__
-        key = entity.key_of(stored)
-        revision = store.new_revision()
-        wire = {**store.router.stored_key(entity, key), TYPE: {"S": entity.name}, REV: {"S": revision}}
+        values = {**item.__dict__, **stamps}
+        key = entity.key_of(item)
+        wire = {**store.router.stored_key(entity, key), TYPE: {"S": entity.name}, REV: {"S": store.new_revision()}}
         for index in entity.indexes.values():
             wire.update(store.router.index_attributes(entity, index, key, values))
         wire.update(entity.encode(values))
         require_fits(wire)
-        return entity.settled(stored, revision), wire
+        return wire
 
     def _put(self, wire: Wire, condition: Condition, *, old: bool = False) -> Wire:
         request: Wire = {"TableName": self._store.table, "Item": wire}
@@ -317,13 +314,13 @@ class Repository(Generic[E]):
             else:
                 condition = self._live(if_match=revision) if revision else unmarked()
                 created = self._created(self._entity.decode(current))
-            stored, wire = self._prepare(item, created=created)
+            wire = self._prepare(item, created=created)
             try:
                 self._put(wire, condition)
             except ConditionFailedError as failed:
                 if not written_by(failed.item, wire[REV]["S"]):
                     continue
-            return Written(stored, created=current is None)
+            return Written(self._entity.decode(wire), created=current is None)
         raise RevisionMismatchError(f"{self._name(item)} changes too often to be replaced; try again later")
 
     def _apply(
