@@ -3,14 +3,15 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from math import floor
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 
 from pydantic import ValidationError
 
 from dynashard.codec import decode_item, decode_value, encode_value
-from dynashard.entity.checks import check_fields, check_template
+from dynashard.entity.checks import check_fields, check_template, plain_types
 from dynashard.entity.declaration import (
     DEFAULT_SEPARATOR,
     Index,
@@ -112,6 +113,7 @@ class EntityDefinition(Generic[T]):
         self.updated_fields = frozenset(n for n, f in fields.items() if f.default_factory is stamp_updated)
         self._optional = frozenset(n for n, f in fields.items() if f.default is None)
         self._stored = frozenset(fields) - {expires}
+        self._durations = frozenset(n for n, f in fields.items() if timedelta in plain_types(f.annotation))
         self._validate = model.__pydantic_validator__.validate_python
 
     @classmethod
@@ -289,6 +291,8 @@ class EntityDefinition(Generic[T]):
         """
         stored = self._stored
         values = decode_item({name: attribute for name, attribute in wire.items() if name in stored})
+        for name in self._durations & values.keys():
+            values[name] = _duration(values[name])
         if self.expires is not None and EXPIRES_AT in wire:
             values[self.expires] = datetime.fromtimestamp(int(wire[EXPIRES_AT]["N"]), UTC)
         try:
@@ -321,6 +325,11 @@ def _epoch(name: str, value: datetime) -> dict[str, str]:
     except (OverflowError, ValueError, OSError):
         raise InvalidValueError(f"{name}: the time lies outside the years 1 to 9999 in UTC", field=name) from None
     return {"N": str(seconds)}
+
+
+def _duration(seconds: Any) -> Any:
+    # Left to itself pydantic takes a number of seconds through a float, which loses microseconds.
+    return timedelta(microseconds=int(seconds * 1_000_000)) if isinstance(seconds, int | Decimal) else seconds
 
 
 def _logical(prefix: str, separator: str, template: KeyTemplate, values: Mapping[str, Any]) -> str:
