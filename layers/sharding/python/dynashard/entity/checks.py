@@ -4,15 +4,13 @@ import re
 from datetime import date, datetime
 from enum import Enum
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 from uuid import UUID
 
 from dynashard.entity.declaration import WrongDeclarationError, stamp_created, stamp_updated
+from dynashard.entity.record import Record
 from dynashard.keys import KeyTemplate, TemplateError, TemplateField, parse
 from dynashard.schema import SYSTEM_ATTRIBUTES
-
-if TYPE_CHECKING:
-    from dynashard.entity.model import Entity
 
 _KEY_TYPES: Final = (str, int, UUID, date, Enum)
 _NUMBER_SPEC: Final = re.compile(r"0?\d*[dxXob]")
@@ -35,7 +33,7 @@ def plain_types(annotation: Any) -> frozenset[type]:
     return frozenset({annotation}) if isinstance(annotation, type) else frozenset()
 
 
-def check_fields(model: "type[Entity]", expires: str | None) -> None:
+def check_fields(model: type[Record], expires: str | None) -> None:
     """Refuse fields that collide with system attributes, and wrong expiry or stamp fields.
 
     Raises:
@@ -58,7 +56,7 @@ def check_fields(model: "type[Entity]", expires: str | None) -> None:
 
 
 def check_template(
-    model: "type[Entity]",
+    model: type[Record],
     what: str,
     text: str,
     *,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from math import floor
-from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 
 from pydantic import ValidationError
 
@@ -21,14 +21,12 @@ from dynashard.entity.declaration import (
     stamp_created,
     stamp_updated,
 )
+from dynashard.entity.record import Record
 from dynashard.errors import InvalidKeyError, InvalidValueError, UndecodableItemError
 from dynashard.keys import KeyTemplate, utf8
 from dynashard.schema import EXPIRES_AT, MAX_PARTITION_KEY_BYTES, MAX_SORT_KEY_BYTES, PK, REV, SK, TYPE
 
-if TYPE_CHECKING:
-    from dynashard.entity.model import Entity
-
-T = TypeVar("T", bound="Entity")
+T = TypeVar("T", bound=Record)
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/#-]*")
 _SHARD_SUFFIX_BYTES: Final = len(":1024")
@@ -203,7 +201,7 @@ class EntityDefinition(Generic[T]):
         """
         return _logical(self.prefix, self.separator, self.partition, values)
 
-    def key_of(self, values: "Mapping[str, Any] | Entity") -> ItemKey:
+    def key_of(self, values: Mapping[str, Any] | Record) -> ItemKey:
         """The key of an item, from the item itself or from a mapping of its key fields.
 
         Raises:

@@ -3,17 +3,16 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar, TypeVar
 
-from pydantic import BaseModel, ConfigDict, PrivateAttr
-
 from dynashard.entity.declaration import Index, Key, Shards, WrongDeclarationError
 from dynashard.entity.definition import EntityDefinition
+from dynashard.entity.record import Record
 from dynashard.entity.registry import REGISTRY, Registry
 from dynashard.errors import DeclarationError
 
 _DEFINITION = "__dynashard_definition__"
 
 
-class Entity(BaseModel):
+class Entity(Record):
     """A kind of record: derive from it, with the declaration as class arguments.
 
         class User(Entity, name="user.v1.User",
@@ -35,22 +34,7 @@ class Entity(BaseModel):
         DeclarationError: while the class is created, with the entity's name and the reason.
     """
 
-    model_config = ConfigDict(
-        extra="forbid",
-        validate_assignment=True,
-        allow_inf_nan=False,
-        ser_json_bytes="base64",
-        val_json_bytes="base64",
-    )
-
-    _revision: str | None = PrivateAttr(default=None)
-
     __dynashard_definition__: ClassVar[EntityDefinition[Any] | None] = None
-
-    @property
-    def revision(self) -> str | None:
-        """Id of the write that made the stored item what it is; None for an item that was never stored."""
-        return self._revision
 
     def __init_subclass__(
         cls,

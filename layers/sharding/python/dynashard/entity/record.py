@@ -1,0 +1,22 @@
+"""What every stored item is, before anything is declared about it: a pydantic model with a revision."""
+
+from pydantic import BaseModel, ConfigDict, PrivateAttr
+
+
+class Record(BaseModel):
+    """A checked set of fields that knows at which revision it is stored."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        validate_assignment=True,
+        allow_inf_nan=False,
+        ser_json_bytes="base64",
+        val_json_bytes="base64",
+    )
+
+    _revision: str | None = PrivateAttr(default=None)
+
+    @property
+    def revision(self) -> str | None:
+        """Id of the write that made the stored item what it is; None for an item that was never stored."""
+        return self._revision
