@@ -74,10 +74,11 @@ class KeyTemplate:
             if isinstance(part, str):
                 rendered.append(part)
             else:
-                rendered.append(self._text(part, values))
+                rendered.append(self.field_text(part, values))
         return "".join(rendered)
 
-    def _text(self, part: TemplateField, values: Mapping[str, Any]) -> str:
+    def field_text(self, part: TemplateField, values: Mapping[str, Any]) -> str:
+        """What one field of the template becomes; raises as `render`."""
         name = part.name
         try:
             value = values[name]
@@ -181,15 +182,27 @@ def key_text(name: str, value: object, spec: str = "") -> str:
     if isinstance(value, Enum):
         value = value.value
     if isinstance(value, datetime):
-        if value.tzinfo is None:
-            raise InvalidKeyError(f"{name}: a time in a key needs a zone", field=name)
-        return value.astimezone(UTC).strftime(spec or "%Y-%m-%dT%H:%M:%S.%fZ")
+        return _time_text(name, value, spec)
+    if isinstance(value, str):
+        # A subclass may print itself otherwise; what is stored is the text itself.
+        value = str.__str__(value)
     if isinstance(value, bool) or not isinstance(value, str | int | UUID | date):
         raise InvalidKeyError(f"{name}: {type(value).__name__} cannot be part of a key", field=name)
     try:
         return format(value, spec) if spec else str(value)
     except ValueError:
         raise InvalidKeyError(f"{name}: {value!r} does not fit the format {spec!r}", field=name) from None
+
+
+def _time_text(name: str, value: datetime, spec: str) -> str:
+    if value.tzinfo is None:
+        raise InvalidKeyError(f"{name}: a time in a key needs a zone", field=name)
+    try:
+        utc = value.astimezone(UTC)
+    except OverflowError:
+        raise InvalidKeyError(f"{name}: the time lies outside the years 1 to 9999 in UTC", field=name) from None
+    # `%Y` writes the years before 1000 without zeros, which would put them last.
+    return utc.strftime(spec) if spec else f"{utc.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 def utf8(text: str, *, what: str, limit: int) -> bytes:

@@ -1,7 +1,7 @@
 """Checks of a declaration against the fields of its class."""
 
 import re
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from enum import Enum
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
@@ -9,11 +9,15 @@ from uuid import UUID
 
 from dynashard.entity.declaration import WrongDeclarationError, stamp_created, stamp_updated
 from dynashard.entity.record import Record
+from dynashard.errors import InvalidKeyError
 from dynashard.keys import KeyTemplate, TemplateError, TemplateField, parse
 from dynashard.schema import SYSTEM_ATTRIBUTES
 
 _KEY_TYPES: Final = (str, int, UUID, date, Enum)
-_NUMBER_SPEC: Final = re.compile(r"0?\d*[dxXob]")
+_NUMBER_SPEC: Final = re.compile(r"(0?[1-9]\d*)?[dxXob]")
+_MOMENT: Final = datetime(2026, 12, 31, 23, 59, 58, 987654, UTC)
+_SAMPLES: Final = {datetime: _MOMENT, date: _MOMENT.date(), UUID: UUID(int=0)}
+"""Types whose key text has the same punctuation for every value."""
 
 
 def plain_types(annotation: Any) -> frozenset[type]:
@@ -90,7 +94,29 @@ def check_template(
             if part.name not in fields:
                 raise WrongDeclarationError(f"{what} template {text!r} names {part.name}, which is no field")
             _check_kinds(what, part, kinds[part.name], optional=optional)
+    check_samples(model, what, template)
     return template
+
+
+def check_samples(model: type[Record], what: str, template: KeyTemplate) -> None:
+    """Refuse a template that could take no value of a field, whose text always has a character that ends it.
+
+    Raises:
+        WrongDeclarationError: with the reason.
+    """
+    for part in template.parts:
+        if isinstance(part, str):
+            continue
+        [kind] = plain_types(model.model_fields[part.name].annotation) - {NoneType}
+        if kind not in _SAMPLES:
+            continue
+        try:
+            template.field_text(part, {part.name: _SAMPLES[kind]})
+        except InvalidKeyError as error:
+            raise WrongDeclarationError(
+                f"{what} {template.text!r} could take no {kind.__name__}: {error}. Give {part.name} a format without "
+                "it, such as %Y%m%dT%H%M%SZ, or other text beside it"
+            ) from error
 
 
 def _check_kinds(what: str, part: TemplateField, kinds: frozenset[type], *, optional: bool) -> None:
@@ -99,11 +125,24 @@ def _check_kinds(what: str, part: TemplateField, kinds: frozenset[type], *, opti
     present = kinds - {NoneType}
     if not present or not all(issubclass(kind, _KEY_TYPES) and kind is not bool for kind in present):
         raise WrongDeclarationError(f"{what} names {part.name}: keys are made of text, int, UUID, date, datetime, enum")
-    if part.spec and not all(_spec_fits(part.spec, kind) for kind in present):
+    if len(present) > 1:
+        raise WrongDeclarationError(f"{what} names {part.name}, which is of several types: 1 and '1' would be one key")
+    [kind] = present
+    if issubclass(kind, Enum):
+        _check_members(what, part.name, kind)
+    if part.spec and not _spec_fits(part.spec, kind):
         raise WrongDeclarationError(
             f"{what}: the format {part.spec!r} of {part.name} is not one for keys: use 012d for numbers, "
             "%Y-%m-%d and the like for dates, none for text"
         )
+
+
+def _check_members(what: str, name: str, kind: type[Enum]) -> None:
+    values = [member.value for member in kind]
+    if any(isinstance(value, bool) or not isinstance(value, str | int) for value in values):
+        raise WrongDeclarationError(f"{what} names {name}: the values of {kind.__name__} must be text or int")
+    if len({str(value) for value in values}) < len(values):
+        raise WrongDeclarationError(f"{what} names {name}: two values of {kind.__name__} are one text in keys")
 
 
 def _spec_fits(spec: str, kind: type) -> bool:

@@ -50,7 +50,12 @@ class Shards:
     count: int
     placement: str = CALCULATED.name
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Refuse what cannot be.
+
+        Raises:
+            WrongDeclarationError: with the reason.
+        """
         if self.placement not in PLACEMENTS:
             raise WrongDeclarationError(f"placement {self.placement!r}: use one of {', '.join(sorted(PLACEMENTS))}")
         if not isinstance(self.count, int) or isinstance(self.count, bool) or not 1 <= self.count <= MAX_SHARDS:
@@ -89,13 +94,23 @@ class Index:
     shard_by: Literal["item_key", "index_key"] = "item_key"
     prefix: str | None = None
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Refuse what cannot be.
+
+        Raises:
+            WrongDeclarationError: with the reason.
+        """
         if self.slot not in INDEX_SLOTS:
             raise WrongDeclarationError(f"index {self.name}: slot {self.slot!r} is not one of {', '.join(INDEX_SLOTS)}")
         if not self.name.isidentifier():
             raise WrongDeclarationError(f"index name {self.name!r} is not an identifier")
         if self.shard_by not in ("item_key", "index_key"):
             raise WrongDeclarationError(f"index {self.name}: shard_by is 'item_key' or 'index_key'")
+        if self.shards is None:
+            return
+        self.shards.check()
+        if not self.shards.rule.powers_of_two:
+            raise WrongDeclarationError(f"index {self.name}: indexes use the calculated placement")
 
 
 def _fresh_id() -> str:

@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, Self, TypeVar
 from pydantic import ValidationError
 
 from dynashard.codec import decode_item, decode_value, encode_value
-from dynashard.entity.checks import check_fields, check_template, plain_types
+from dynashard.entity.checks import check_fields, check_samples, check_template, plain_types
 from dynashard.entity.declaration import (
     DEFAULT_SEPARATOR,
     Index,
@@ -31,7 +31,7 @@ T = TypeVar("T", bound=Record)
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/#-]*")
 _SHARD_SUFFIX_BYTES: Final = len(":1024")
 _PARTITION_RESERVED: Final = frozenset(DEFAULT_SEPARATOR)
-_UNSAFE_SEPARATORS: Final = frozenset("0123456789")
+_OWN_SEPARATORS: Final = "_-.~#/|+@,;="
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +130,8 @@ class EntityDefinition(Generic[T]):
         Raises:
             WrongDeclarationError: with the reason.
         """
+        if shards is not None:
+            shards.check()
         _check_names(name, key, shards)
         check_fields(model, expires)
         if shards is not None and key.sort is None:
@@ -137,18 +139,19 @@ class EntityDefinition(Generic[T]):
         definition = cls(model, name, key, shards, expires)
         if shards is not None and not definition.sort.fields:
             raise WrongDeclarationError("is sharded but its sort key is constant: nothing would spread its items")
+        for stamp in definition.server_fields.intersection(definition.key_fields):
+            raise WrongDeclarationError(f"{stamp} is stamped at writes, so it cannot be part of the key")
         for index in indexes:
             definition._add_index(index)
         return definition
 
     def _add_index(self, index: Index) -> None:
+        index.check()
         if index.name in self.indexes:
             raise WrongDeclarationError(f"has two indexes named {index.name}")
         for other in self.indexes.values():
             if other.slot == index.slot:
                 raise WrongDeclarationError(f"uses {index.slot} twice: for {other.name} and for {index.name}")
-        if index.shards is not None and not index.shards.rule.powers_of_two:
-            raise WrongDeclarationError(f"index {index.name}: indexes use the calculated placement")
         prefix = index.prefix if index.prefix is not None else self.prefix or self.name
         if not _NAME.fullmatch(prefix):
             raise WrongDeclarationError(f"index {index.name}: prefix {prefix!r} may hold letters, digits and ._/#-")
@@ -190,8 +193,13 @@ class EntityDefinition(Generic[T]):
         return self.created_fields | self.updated_fields
 
     def reserve(self, characters: frozenset[str]) -> None:
-        """Refuse these characters in sort key fields from now on: entities that share partitions need them."""
+        """Refuse these characters in sort key fields from now on: entities that share partitions need them.
+
+        Raises:
+            WrongDeclarationError: a field would always be refused.
+        """
         self.sort = replace(self.sort, reserved=characters)
+        check_samples(self.model, "sort", self.sort)
 
     def logical_partition(self, values: Mapping[str, Any]) -> str:
         """The logical partition for these fields, such as `user.v1.User:abc`.
@@ -341,9 +349,14 @@ def _check_names(name: str, key: Key, shards: Shards | None) -> None:
     if not _NAME.fullmatch(name):
         raise WrongDeclarationError("an entity's name is made of letters, digits and ._/#-, such as user.v1.User")
     if key.separator != DEFAULT_SEPARATOR:
-        if len(key.separator) != 1 or key.separator in _UNSAFE_SEPARATORS:
-            raise WrongDeclarationError(f"separator {key.separator!r}: use one character that is no digit")
+        if key.separator not in _OWN_SEPARATORS or len(key.separator) != 1:
+            raise WrongDeclarationError(f"separator {key.separator!r}: use one character of {_OWN_SEPARATORS}")
         if key.prefix != "" or shards is None:
             raise WrongDeclarationError("a separator of its own needs an empty prefix and shards")
+        if DEFAULT_SEPARATOR in key.partition:
+            raise WrongDeclarationError(
+                f"partition {key.partition!r} has a separator of its own and may not contain {DEFAULT_SEPARATOR!r}, "
+                "which divides all other keys"
+            )
     elif key.prefix is not None and not _NAME.fullmatch(key.prefix):
         raise WrongDeclarationError(f"prefix {key.prefix!r} may hold letters, digits and ._/#-")

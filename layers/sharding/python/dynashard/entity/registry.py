@@ -46,10 +46,10 @@ class Registry(Mapping[str, EntityDefinition[Any]]):
                     f"shares its partitions with {member.name}, and the sort keys {entity.sort.text!r} and "
                     f"{member.sort.text!r} could be equal: give one a constant part of its own"
                 )
-        family.append(entity)
-        if len(family) > 1:
-            for member in family:
+        if family:
+            for member in (*family, entity):
                 member.reserve(divided_by)
+        family.append(entity)
         self._entities[entity.name] = entity
 
 
