@@ -10,7 +10,8 @@ resumes so: sources before it have been read through that key, those after it no
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import ceil, sqrt
+from itertools import islice, takewhile
+from math import ceil, inf, sqrt
 from typing import Final
 
 from dynashard.reads.bounds import Bounds
@@ -26,30 +27,35 @@ Mark = tuple[int, Position]
 """Where a page ended: the number of the source, and the position in it, of the last item."""
 
 
+_Place = tuple[str, float]
+"""A sort key and the number of a source: what the merge puts in order, sort keys by direction, sources always up."""
+
+
 @dataclass(slots=True)
 class _Lane:
     """One source while a page is gathered.
 
-    `reached` is how far it has been read, None once nothing is left in it; `through` says that no other item with
-    that sort key is left in it.
+    `reached` is where to read on, empty for the beginning. All that the source holds up to `place` is known, and
+    nothing is left in it if it has `ended`.
     """
 
     source: Source
     bounds: Bounds
-    reached: Position | None = None
+    reached: Position = ()
     rows: list[Wire] = field(default_factory=list)
-    through: bool = False
+    place: _Place = ("", 0)
     ended: bool = False
 
     def take(self, chunk: Chunk, bound: str | None) -> None:
         """Add what a Query brought that went no further than `bound`."""
         self.rows += chunk.rows
-        if chunk.last is None and bound is not None:
-            # The Query ended at its bound; what lies beyond is not known.
-            self.reached, self.through = (bound,), True
+        if chunk.last is not None:
+            self.reached, self.place = chunk.last, (chunk.last[0], self.source.number)
+        elif bound is not None:
+            # The Query ended at its bound, equal keys and all; what lies beyond is not known.
+            self.place = (bound, inf)
         else:
-            self.reached, self.through = chunk.last, False
-            self.ended = chunk.last is None
+            self.ended = True
 
 
 def list_ordered(
@@ -72,13 +78,13 @@ def list_ordered(
     share = first_limit(limit, len(lanes), item_bytes)
     if reading.filters.text:
         share = min(share * 4, FILTERED_READ)
-    first = fetch.wave([Want(lane.source, share, lane.reached, lane.bounds) for lane in lanes])
+    first = fetch.wave([Want(lane.source, share, lane.reached or None, lane.bounds) for lane in lanes])
     for lane, chunk in zip(lanes, first, strict=True):
         lane.take(chunk, None)
     while fetch.allowed:
         ranked = _ranked(reading, lanes)
         last = ranked[limit - 1] if len(ranked) >= limit else None
-        behind = [lane for lane in lanes if not lane.ended and (last is None or _before(reading, lane, last))]
+        behind = [lane for lane in lanes if not lane.ended and (last is None or _before(reading, lane.place, last))]
         if not behind:
             break
         bound = None if last is None else reading.position(last[1])[0]
@@ -112,7 +118,7 @@ def _lane(reading: Reading, source: Source, after: Mark | None) -> _Lane:
 def _rest(reading: Reading, lane: _Lane, limit: int, bound: str | None) -> Want:
     bounds = lane.bounds if bound is None else lane.bounds.until(bound, forward=reading.forward)
     wanted = FILTERED_READ if reading.filters.text else limit - len(lane.rows)
-    return Want(lane.source, wanted, lane.reached, bounds)
+    return Want(lane.source, wanted, lane.reached or None, bounds)
 
 
 _Ranked = tuple[int, Wire]
@@ -127,32 +133,34 @@ def _ranked(reading: Reading, lanes: Sequence[_Lane]) -> list[_Ranked]:
     return ranked
 
 
-def _before(reading: Reading, lane: _Lane, item: _Ranked) -> bool:
-    """Whether a source has been read less far than to an item."""
-    reached = lane.reached[0] if lane.reached else ""
-    key = item[1][reading.sort_attribute]["S"]
-    if reached == key:
-        return not lane.through and lane.source.number < item[0]
-    return (reached < key) is reading.forward
+def _before(reading: Reading, place: _Place, item: _Ranked) -> bool:
+    """Whether a place comes before an item's own."""
+    number, row = item
+    key = row[reading.sort_attribute]["S"]
+    if place[0] == key:
+        return place[1] < number
+    return (place[0] < key) is reading.forward
 
 
 def _page(reading: Reading, lanes: Sequence[_Lane], limit: int) -> tuple[list[Wire], Mark | None]:
     """The items up to where every source has been read, and where that is."""
-    open_lanes = [lane for lane in lanes if not lane.ended]
     ranked = _ranked(reading, lanes)
-    items = ranked[:limit]
-    for i, item in enumerate(items):
-        if any(_before(reading, lane, item) for lane in open_lanes):
-            items = items[:i]
-            break
-    if len(items) == len(ranked) and not open_lanes:
-        return [row for _, row in items], None
-    if len(items) == limit:
-        number, row = items[-1]
-        return [row for _, row in items], (number, reading.position(row))
-    # Cut short: go on from where the source that has been read least far stands.
-    least = open_lanes[0]
-    for lane in open_lanes[1:]:
-        if lane.reached and least.reached and (lane.reached[0] < least.reached[0]) is reading.forward:
-            least = lane if lane.reached[0] != least.reached[0] else least
-    return [row for _, row in items], (least.source.number, least.reached or ("",))
+    open_lanes = [lane for lane in lanes if not lane.ended]
+    least = _least(open_lanes, forward=reading.forward) if open_lanes else None
+    known = ranked if least is None else takewhile(lambda item: not _before(reading, least.place, item), ranked)
+    items = list(islice(known, limit))
+    rows = [row for _, row in items]
+    if len(items) == limit and (least is not None or len(ranked) > limit):
+        return rows, (items[-1][0], reading.position(rows[-1]))
+    if least is None:
+        return rows, None
+    # Cut short: go on where the source stands that was read least far. A source that ended at a bound is not it: a
+    # bound is the key of a page's last item, so the page would be full.
+    return rows, (least.source.number, least.reached)
+
+
+def _least(lanes: Sequence[_Lane], *, forward: bool) -> _Lane:
+    """The source that was read least far."""
+    if forward:
+        return min(lanes, key=lambda lane: lane.place)
+    return max(lanes, key=lambda lane: (lane.place[0], -lane.place[1]))

@@ -6,7 +6,6 @@ they merge, the shard is read from the earliest position of those it took in, an
 beyond the position of its own virtual shard.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -36,7 +35,7 @@ class Positions:
     @property
     def done(self) -> bool:
         """Whether every virtual shard has been read to its end."""
-        return all(position is DONE or position == DONE for position in self.at)
+        return all(position == DONE for position in self.at)
 
     def under(self, count: int) -> "Positions":
         """The same positions for a listing that now meets `count` shards."""
@@ -74,13 +73,12 @@ class Positions:
     def read(self, shard: int, count: int, last: Position | None, *, forward: bool) -> "Positions":
         """The positions after a shard was read up to `last`, or to its end if that is None."""
         at = list(self.at)
-        for v in self.served(shard, count):
+        served = self.served(shard, count)
+        for v in served:
             if last is None:
                 at[v] = DONE
-            elif at[v] != DONE and self.counts(last, v, forward=forward):
+            elif len(served) == 1 or self.counts(last, v, forward=forward):
+                # Alone, a position goes where the shard was read to, unquestioned: nothing says in what order
+                # DynamoDB keeps the entries of an index that have equal sort keys.
                 at[v] = last
         return replace(self, at=tuple(at))
-
-
-VirtualShard = Callable[[Position], int]
-"""Tells an item's virtual shard."""

@@ -1,0 +1,131 @@
+"""Query over items in memory, for what cannot be arranged on an engine.
+
+Answers are cut anywhere, as DynamoDB cuts them at 1 MB; entries of an index with equal sort keys stand in any order;
+a last key may be named where nothing is left; and the shard count changes between two pages.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import md5
+from random import Random
+from typing import Any
+
+from dynashard.reads.bounds import Bounds
+from dynashard.reads.filters import FilterExpression
+from dynashard.reads.sources import Reading
+from dynashard.schema import PK, SK, index_pk, index_sk
+from dynashard.transport.interface import Call, Wire
+
+SLOT = "GSI1"
+KEPT = FilterExpression("kept = :kept", {}, {":kept": {"BOOL": True}})
+NO_FILTER = FilterExpression("", {}, {})
+_CONDITION = re.compile(r"^\w+ = :partition(?: AND \w+ (?P<operator>BETWEEN|[<>]=?) .*)?$")
+
+
+def table_row(partition: str, sort: str, *, kept: bool = True, hidden: bool = False) -> Wire:
+    return {PK: {"S": partition}, SK: {"S": sort}, "kept": {"BOOL": kept}, "hidden": {"BOOL": hidden}}
+
+
+def index_row(partition: str, sort: str, item: str, *, kept: bool = True, hidden: bool = False) -> Wire:
+    row = table_row("items", item, kept=kept, hidden=hidden)
+    return {**row, index_pk(SLOT): {"S": partition}, index_sk(SLOT): {"S": sort}}
+
+
+def reading(slot: str | None, *, forward: bool, filtered: bool = False, bounds: Bounds | None = None) -> Reading:
+    """A reading of the rows above, for which hidden rows are invisible."""
+    return Reading(
+        table="memory",
+        slot=slot,
+        bounds=bounds or Bounds(),
+        forward=forward,
+        visible=lambda row: not row["hidden"]["BOOL"],
+        filters=KEPT if filtered else NO_FILTER,
+    )
+
+
+@dataclass
+class MemoryTransport:
+    """Answers Queries from rows in memory.
+
+    Attributes:
+        slot: the index slot; None for the table.
+        random: decides where answers are cut.
+        cut: items an answer, at most; None for no cut.
+        read: how many rows were read so far.
+        waves: how many requests went out at a time.
+    """
+
+    slot: str | None
+    random: Random
+    cut: int | None = None
+    read: int = 0
+    waves: list[int] = field(default_factory=list)
+    _rows: dict[str, list[Wire]] = field(default_factory=dict)
+
+    def store(self, rows: Iterable[Wire]) -> None:
+        """Let these be all rows."""
+        self._rows = {}
+        for row in rows:
+            self._rows.setdefault(row[self._names[0]]["S"], []).append(row)
+        for shard in self._rows.values():
+            shard.sort(key=self._place)
+
+    def call(self, operation: str, request: Mapping[str, Any]) -> Wire:
+        self.waves.append(1)
+        return self._answer(operation, request)
+
+    def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
+        del concurrency
+        self.waves.append(len(calls))
+        return [self._answer(call.operation, call.request) for call in calls]
+
+    def close(self) -> None: ...
+
+    @property
+    def _names(self) -> tuple[str, str]:
+        return (PK, SK) if self.slot is None else (index_pk(self.slot), index_sk(self.slot))
+
+    def _place(self, row: Mapping[str, Any]) -> tuple[str, str]:
+        """Where a row stands in its shard. DynamoDB says nothing of the order of equal index sort keys."""
+        tie = "" if self.slot is None else md5((row[PK]["S"] + row[SK]["S"]).encode()).hexdigest()  # noqa: S324
+        return row[self._names[1]]["S"], tie
+
+    def _answer(self, operation: str, request: Mapping[str, Any]) -> Wire:
+        assert operation == "Query"
+        forward = request.get("ScanIndexForward", True)
+        values = request["ExpressionAttributeValues"]
+        rows = [r for r in self._rows.get(values[":partition"]["S"], ()) if self._in_range(request, r)]
+        if not forward:
+            rows.reverse()
+        start = request.get("ExclusiveStartKey")
+        if start is not None:
+            # DynamoDB refuses a start outside of the condition.
+            assert self._in_range(request, start), (request, start)
+            place = self._place(start)
+            rows = [r for r in rows if (self._place(r) > place if forward else self._place(r) < place)]
+        most = min(request["Limit"], self.random.randint(1, self.cut) if self.cut else request["Limit"])
+        read, left = rows[:most], rows[most:]
+        self.read += len(read)
+        passed = [r for r in read if r["kept"]["BOOL"]] if "FilterExpression" in request else read
+        answer: Wire = {"Items": passed, "ConsumedCapacity": {"CapacityUnits": 0.5}}
+        if left or (len(read) == most and self.random.random() < 0.5):
+            keys = {PK, SK, *self._names}
+            answer["LastEvaluatedKey"] = {name: read[-1][name] for name in keys}
+        return answer
+
+    def _in_range(self, request: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
+        match = _CONDITION.fullmatch(request["KeyConditionExpression"])
+        assert match, request
+        values = request["ExpressionAttributeValues"]
+        low, high = (values.get(name, {}).get("S") for name in (":low", ":high"))
+        key = row[self._names[1]]["S"]
+        checks: dict[str | None, Callable[[], bool]] = {
+            None: lambda: True,
+            "BETWEEN": lambda: low <= key <= high,
+            ">": lambda: key > low,
+            ">=": lambda: key >= low,
+            "<": lambda: key < high,
+            "<=": lambda: key <= high,
+        }
+        return checks[match["operator"]]()

@@ -1,0 +1,190 @@
+"""The ordered listing, on sources in memory: ties in any order, answers cut anywhere, any budget."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynashard.reads.bounds import Bounds
+from dynashard.reads.fetch import Fetch
+from dynashard.reads.ordered import Mark, first_limit, list_ordered
+from dynashard.reads.query import Budget
+from dynashard.reads.sources import Reading, Source
+from dynashard.transport.interface import Wire
+from tests.query_source import SLOT, MemoryTransport, index_row, reading, table_row
+
+pytestmark = pytest.mark.unit
+
+AMPLE = Budget()
+
+
+@dataclass
+class Paged:
+    items: list[Wire]
+    fetch: Fetch
+
+
+def pages_of(
+    transport: MemoryTransport,
+    sources: list[Source],
+    how: Reading,
+    limits: Iterator[int],
+    *,
+    budget: Budget = AMPLE,
+) -> Iterator[Paged]:
+    mark: Mark | None = None
+    while True:
+        fetch = Fetch(transport, how, budget)
+        items, mark = list_ordered(fetch, sources, mark, limit=next(limits), item_bytes=1024)
+        yield Paged(items, fetch)
+        if mark is None:
+            return
+
+
+def sizes(random: Random, *choices: int) -> Iterator[int]:
+    while True:
+        yield random.choice(choices)
+
+
+@dataclass
+class World:
+    transport: MemoryTransport
+    sources: list[Source]
+    rows: list[Wire]
+    random: Random
+
+
+@st.composite
+def worlds(draw: st.DrawFn, slot: str | None) -> World:
+    random = Random(draw(st.integers(0, 2**32)))
+    count = draw(st.sampled_from([1, 2, 4, 16]))
+    different = draw(st.sampled_from([1, 2, 5, 1000]))
+    shards = [f"p:{number}" for number in range(count)]
+    rows = []
+    for number in range(draw(st.integers(0, 120))):
+        shard = random.choice(shards[: draw(st.sampled_from([1, count]))])
+        flags = {"kept": random.random() < 0.3, "hidden": random.random() < 0.2}
+        if slot is None:
+            rows.append(table_row(shard, f"k{random.randrange(10**6):06d}-{number}", **flags))
+        else:
+            rows.append(index_row(shard, f"k{random.randrange(different):03d}", f"item-{number}", **flags))
+    transport = MemoryTransport(slot, random, cut=draw(st.sampled_from([None, 1, 2, 7])))
+    transport.store(rows)
+    return World(transport, [Source(number, shard, slot) for number, shard in enumerate(shards)], rows, random)
+
+
+@pytest.mark.parametrize("slot", [None, SLOT])
+@settings(max_examples=400)
+@given(data=st.data(), forward=st.booleans(), filtered=st.booleans(), waves=st.sampled_from([1, 2, 3, 1000]))
+def test_every_visible_item_comes_once_and_in_order(
+    slot: str | None, data: st.DataObject, *, forward: bool, filtered: bool, waves: int
+) -> None:
+    world = data.draw(worlds(slot))
+    edges = [None, "k", "k001", "k002", "k500", "z"]
+    low, high = data.draw(st.sampled_from(edges)), data.draw(st.sampled_from(edges))
+    bounds = Bounds(low=low, high=high, high_open=data.draw(st.booleans()))
+    how = reading(slot, forward=forward, filtered=filtered, bounds=bounds)
+    attribute = how.sort_attribute
+    budget = Budget(requests=len(world.sources) * (waves - 1) + 1)
+    limits = sizes(world.random, *data.draw(st.sampled_from([(1,), (1, 2, 3), (7, 50), (1000,)])))
+
+    listed = [p.items for p in pages_of(world.transport, world.sources, how, limits, budget=budget)]
+
+    items = [row for page in listed for row in page]
+    keys = [row[attribute]["S"] for row in items]
+    assert keys == sorted(keys, reverse=not forward)
+    wanted = [
+        row
+        for row in world.rows
+        if bounds.contains(row[attribute]["S"]) and not row["hidden"]["BOOL"] and (row["kept"]["BOOL"] or not filtered)
+    ]
+    assert sorted(row["SK"]["S"] for row in items) == sorted(row["SK"]["S"] for row in wanted)
+
+
+@pytest.mark.parametrize("forward", [True, False])
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 16, 50])
+@pytest.mark.parametrize("cut", [None, 4])
+def test_entries_that_all_tie_come_once_each_whatever_the_page_size(
+    *, forward: bool, size: int, cut: int | None
+) -> None:
+    random = Random(size)
+    transport = MemoryTransport(SLOT, random, cut=cut)
+    transport.store([index_row(f"p:{random.randrange(4)}", "same", f"item-{n}") for n in range(500)])
+    sources = [Source(number, f"p:{number}", SLOT) for number in range(4)]
+
+    pages = list(pages_of(transport, sources, reading(SLOT, forward=forward), sizes(random, size)))
+
+    listed = [row["SK"]["S"] for page in pages for row in page.items]
+    assert sorted(listed) == sorted(f"item-{n}" for n in range(500))
+    assert len(pages) <= 500 // size + 2
+
+
+@settings(max_examples=100)
+@given(seed=st.integers(0, 2**32), forward=st.booleans(), size=st.sampled_from([1, 10, 50, 200]))
+def test_two_rounds_are_enough_where_nothing_is_cut_or_filtered(seed: int, *, forward: bool, size: int) -> None:
+    random = Random(seed)
+    transport = MemoryTransport(None, random)
+    skew = random.choice([1, 4, 16])
+    transport.store([table_row(f"p:{random.randrange(skew)}", f"k{random.random()}") for _ in range(120)])
+    sources = [Source(number, f"p:{number}", None) for number in range(16)]
+
+    pages = list(pages_of(transport, sources, reading(None, forward=forward), sizes(random, size)))
+
+    assert max(page.fetch.rounds for page in pages) <= 2
+    assert all(len(page.items) == size for page in pages[:-2])
+
+
+def test_the_first_round_fills_the_blocks_it_pays_for() -> None:
+    assert first_limit(50, 16, 1024) == 8
+    assert first_limit(50, 16, 4096) == 5
+    assert first_limit(50, 16, 100) == 40
+    assert first_limit(10, 1, 1024) == 10
+    assert first_limit(1, 64, 1024) == 1
+    assert first_limit(1000, 4, 5000) == 266
+
+
+def test_a_source_that_is_read_out_is_asked_once_a_page() -> None:
+    transport = MemoryTransport(None, Random(1))
+    transport.store([table_row("p:0", f"k{n:03d}") for n in range(40)])
+    sources = [Source(number, f"p:{number}", None) for number in range(4)]
+
+    first = next(pages_of(transport, sources, reading(None, forward=True), iter([20])))
+
+    assert len(first.items) == 20
+    assert transport.waves == [4, 1]
+
+
+def test_a_page_that_its_budget_cuts_short_gets_on_where_all_sort_keys_tie() -> None:
+    transport = MemoryTransport(SLOT, Random(2), cut=1)
+    transport.store([index_row(f"p:{n % 4}", "same", f"item-{n}") for n in range(40)])
+    sources = [Source(number, f"p:{number}", SLOT) for number in range(4)]
+
+    pages = list(
+        pages_of(transport, sources, reading(SLOT, forward=True), sizes(Random(3), 10), budget=Budget(requests=6))
+    )
+
+    assert sorted(row["SK"]["S"] for page in pages for row in page.items) == sorted(f"item-{n}" for n in range(40))
+    assert len(pages) <= 41
+
+
+def test_a_page_cut_short_goes_on_from_the_source_read_least_far_though_others_end_at_the_same_key() -> None:
+    transport = MemoryTransport(SLOT, Random(0), cut=1)
+    rows = [
+        index_row("p:0", "k1", "a"),
+        index_row("p:0", "k3", "d"),
+        index_row("p:1", "k1", "b"),
+        *[index_row("p:1", "k2", f"hidden-{n}", hidden=True) for n in range(5)],
+        index_row("p:2", "k2", "c"),
+        index_row("p:2", "k3", "e"),
+    ]
+    transport.store(rows)
+    sources = [Source(number, f"p:{number}", SLOT) for number in range(3)]
+
+    pages = list(
+        pages_of(transport, sources, reading(SLOT, forward=True), sizes(Random(0), 3), budget=Budget(requests=4))
+    )
+
+    assert [row["SK"]["S"] for page in pages for row in page.items] == ["a", "b", "c", "d", "e"]

@@ -1,0 +1,197 @@
+"""Positions of round-robin and shard-ordered listings, through any history of splits and merges."""
+
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynashard.placement import CALCULATED
+from dynashard.reads.by_shard import list_by_shard, positions_of, state_of
+from dynashard.reads.fetch import Fetch
+from dynashard.reads.positions import DONE, Positions
+from dynashard.reads.query import Budget
+from dynashard.reads.sources import Position, Source
+from dynashard.transport.interface import Wire
+from tests.query_source import SLOT, MemoryTransport, index_row, reading, table_row
+
+pytestmark = pytest.mark.unit
+
+COUNTS = [1, 2, 4, 8, 16, 32, 64]
+
+
+def hash_of(row: Wire) -> int:
+    return CALCULATED.hash(row["SK"]["S"])
+
+
+class ResizedTable:
+    """One logical partition whose items stand in their homes under a count that changes."""
+
+    def __init__(self, seed: int, count: int, size: int, cut: int | None) -> None:
+        self.random = Random(seed)
+        keys = [f"t:{self.random.random():.12f}" for _ in range(size)]
+        self.rows = {key: (self.random.random() < 0.4, self.random.random() < 0.1) for key in keys}
+        self.transport = MemoryTransport(None, self.random, cut)
+        self.resize(count)
+
+    def resize(self, count: int) -> None:
+        self.count = count
+        self.transport.store(
+            table_row(f"p:{CALCULATED.shard(CALCULATED.hash(key), count)}", key, kept=kept, hidden=hidden)
+            for key, (kept, hidden) in self.rows.items()
+        )
+
+    @property
+    def sources(self) -> list[Source]:
+        return [Source(number, f"p:{number}", None) for number in range(self.count)]
+
+    def expected(self, *, filtered: bool) -> list[str]:
+        return sorted(key for key, (kept, hidden) in self.rows.items() if not hidden and (kept or not filtered))
+
+
+def pages(
+    table: ResizedTable, *, forward: bool, in_turn: bool, filtered: bool = False, budget: int = 2000, limits: list[int]
+) -> Iterator[list[str]]:
+    """The pages of a listing, each begun from the state that a cursor would carry."""
+    positions: Positions | None = None
+    while True:
+        fetch = Fetch(table.transport, reading(None, forward=forward, filtered=filtered), Budget(requests=budget))
+        limit = table.random.choice(limits)
+        rows, positions = list_by_shard(fetch, table.sources, positions, limit=limit, in_turn=in_turn, hash_of=hash_of)
+        assert len(rows) <= limit
+        yield [row["SK"]["S"] for row in rows]
+        if positions is None:
+            return
+        assert positions_of(state_of(positions)) == positions
+        positions = positions_of(state_of(positions))
+
+
+@settings(max_examples=400)
+@given(
+    seed=st.integers(0, 2**32),
+    count=st.sampled_from(COUNTS),
+    size=st.integers(0, 300),
+    cut=st.sampled_from([None, 1, 5]),
+    forward=st.booleans(),
+    in_turn=st.booleans(),
+    filtered=st.booleans(),
+    budget=st.sampled_from([1, 5, 2000]),
+    limits=st.sampled_from([[1, 3, 10, 50], [3], [10, 50], [1000]]),
+)
+def test_each_item_is_listed_once_through_any_history_of_splits_and_merges(
+    seed: int,
+    count: int,
+    size: int,
+    *,
+    cut: int | None,
+    forward: bool,
+    in_turn: bool,
+    filtered: bool,
+    budget: int,
+    limits: list[int],
+) -> None:
+    table = ResizedTable(seed, count, size, cut)
+    listed = []
+
+    for page in pages(table, forward=forward, in_turn=in_turn, filtered=filtered, budget=budget, limits=limits):
+        listed += page
+        if table.random.random() < 0.3:
+            table.resize(table.random.choice(COUNTS))
+
+    assert sorted(listed) == table.expected(filtered=filtered)
+
+
+@settings(max_examples=100)
+@given(seed=st.integers(0, 2**32), count=st.sampled_from(COUNTS), limit=st.sampled_from([1, 7, 50, 1000]))
+def test_no_item_is_read_twice_while_the_count_stands(seed: int, count: int, limit: int) -> None:
+    table = ResizedTable(seed, count, 200, None)
+
+    listed = sum(len(page) for page in pages(table, forward=True, in_turn=True, limits=[limit]))
+
+    assert table.transport.read == 200
+    assert listed == len(table.expected(filtered=False))
+
+
+def test_a_page_that_one_shard_fills_is_one_query_and_the_next_comes_from_the_next_shard() -> None:
+    table = ResizedTable(1, 4, 400, None)
+    table.rows = dict.fromkeys(table.rows, (True, False))
+    table.resize(4)
+
+    listing = pages(table, forward=True, in_turn=True, limits=[20])
+    first, second = next(listing), next(listing)
+
+    assert table.transport.waves == [1, 1]
+    shards = [{CALCULATED.shard(CALCULATED.hash(key), 4) for key in page} for page in (first, second)]
+    assert shards == [{0}, {1}]
+
+
+def test_shard_order_reads_each_shard_to_its_end() -> None:
+    table = ResizedTable(2, 8, 200, None)
+
+    listed = [key for page in pages(table, forward=True, in_turn=False, limits=[7]) for key in page]
+
+    assert listed == sorted(listed, key=lambda key: (CALCULATED.shard(CALCULATED.hash(key), 8), key))
+
+
+def test_children_of_a_split_inherit_the_position_of_their_parent() -> None:
+    before = Positions((("a",), None), turn=1)
+
+    after = before.under(4)
+
+    assert after == Positions((("a",), None, ("a",), None), turn=1)
+
+
+def test_a_merged_shard_is_read_from_the_earliest_position_of_its_parts() -> None:
+    parted = Positions((("c",), DONE, ("a",), DONE), turn=3)
+
+    merged = parted.under(2)
+
+    assert merged.turn == 1
+    assert merged.start(0, 2, forward=True) == ("a",)
+    assert merged.start(0, 2, forward=False) == ("c",)
+    assert merged.finished(1, 2)
+    assert not merged.finished(0, 2)
+    assert merged.read(0, 2, ("b",), forward=True).at == (("c",), DONE, ("b",), DONE)
+    assert merged.read(0, 2, None, forward=True).done
+
+
+@pytest.mark.parametrize("forward", [True, False])
+def test_a_position_follows_the_shard_though_equal_index_keys_stand_in_no_order(*, forward: bool) -> None:
+    # DynamoDB says nothing of the order of index entries with equal sort keys.
+    positions = Positions((("same", "items", "m"),))
+
+    for item in ("z", "a"):
+        last: Position = ("same", "items", item)
+        assert positions.read(0, 1, last, forward=forward).start(0, 1, forward=forward) == last
+
+
+@pytest.mark.parametrize("forward", [True, False])
+@pytest.mark.parametrize("in_turn", [True, False])
+def test_index_entries_with_equal_sort_keys_are_listed_once_in_whatever_order_they_stand(
+    *, forward: bool, in_turn: bool
+) -> None:
+    random = Random(4)
+    transport = MemoryTransport(SLOT, random, cut=9)
+    transport.store(index_row(f"p:{random.randrange(4)}", f"k{n % 2}", f"item-{n}") for n in range(300))
+    sources = [Source(number, f"p:{number}", SLOT) for number in range(4)]
+    listed: list[str] = []
+
+    positions: Positions | None = Positions.beginning(4)
+    while positions is not None:
+        fetch = Fetch(transport, reading(SLOT, forward=forward), Budget())
+        rows, positions = list_by_shard(fetch, sources, positions, limit=7, in_turn=in_turn, hash_of=hash_of)
+        listed += [row["SK"]["S"] for row in rows]
+        assert len(listed) <= 300
+
+    assert sorted(listed) == sorted(f"item-{n}" for n in range(300))
+
+
+@given(
+    st.lists(st.one_of(st.none(), st.just(DONE), st.tuples(st.text(min_size=1, max_size=40))), min_size=1),
+    st.integers(0, 63),
+)
+def test_what_a_cursor_carries_comes_back(at: list[Position | None], turn: int) -> None:
+    positions = Positions(tuple(at), turn)
+
+    assert positions_of(state_of(positions)) == positions
