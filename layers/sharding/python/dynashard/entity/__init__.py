@@ -3,6 +3,7 @@
 from pydantic import BaseModel
 
 from dynashard.codec import register_encoder
+from dynashard.entity.checks import plain_types
 from dynashard.entity.declaration import Index, Key, Shards, created_at, new_id, updated_at
 from dynashard.entity.definition import EntityDefinition, IndexDefinition, ItemKey
 from dynashard.entity.model import Entity, definition
@@ -24,5 +25,6 @@ __all__ = [
     "created_at",
     "definition",
     "new_id",
+    "plain_types",
     "updated_at",
 ]

@@ -5,12 +5,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import cached_property
 from math import floor
 from typing import Any, Final, Generic, Self, TypeVar
 
 from pydantic import ValidationError
 
 from dynashard.codec import decode_item, decode_value, encode_value
+from dynashard.entity.assignment import Assignment
 from dynashard.entity.checks import check_fields, check_samples, check_template, plain_types
 from dynashard.entity.declaration import (
     DEFAULT_SEPARATOR,
@@ -93,6 +95,7 @@ class EntityDefinition(Generic[T]):
         partition, sort: the templates of its key.
         indexes: its indexes by name.
         expires: the field that holds the time of expiry, if any.
+        optional: fields whose default is None, and which are not stored while they are None.
         created_fields, updated_fields: what the repository stamps.
     """
 
@@ -109,7 +112,7 @@ class EntityDefinition(Generic[T]):
         fields = model.model_fields
         self.created_fields = frozenset(n for n, f in fields.items() if f.default_factory is stamp_created)
         self.updated_fields = frozenset(n for n, f in fields.items() if f.default_factory is stamp_updated)
-        self._optional = frozenset(n for n, f in fields.items() if f.default is None)
+        self.optional = frozenset(n for n, f in fields.items() if f.default is None)
         self._stored = frozenset(fields) - {expires}
         self._durations = frozenset(n for n, f in fields.items() if timedelta in plain_types(f.annotation))
         self._validate = model.__pydantic_validator__.validate_python
@@ -238,7 +241,7 @@ class EntityDefinition(Generic[T]):
         """
         wire: dict[str, Any] = {}
         for name, value in values.items():
-            if value is None and name in self._optional:
+            if value is None and name in self.optional:
                 continue
             wire[EXPIRES_AT if name == self.expires else name] = self.encode_field(name, value)
         return wire
@@ -251,19 +254,18 @@ class EntityDefinition(Generic[T]):
         """
         return _epoch(name, value) if name == self.expires else encode_value(value, path=name)
 
+    @cached_property
+    def assignment(self) -> Assignment:
+        """The model's fields for checking one by one; built when first needed."""
+        return Assignment(self.model)
+
     def check_value(self, name: str, value: Any) -> Any:
         """A value after the field's own validators.
 
         Raises:
             InvalidValueError: the field does not take it.
         """
-        partial = self.model.model_construct()
-        try:
-            self.model.__pydantic_validator__.validate_assignment(partial, name, value)
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            raise InvalidValueError(f"{name}: {first['msg']}", field=name) from error
-        return getattr(partial, name)
+        return self.assignment.check(name, value)
 
     def attributes_of(self, fields: Iterable[str]) -> tuple[str, ...]:
         """The stored attributes of some fields."""
@@ -281,10 +283,11 @@ class EntityDefinition(Generic[T]):
             if attribute is None:
                 values[name] = self.model.model_fields[name].get_default(call_default_factory=False)
             elif name == self.expires:
-                values[name] = datetime.fromtimestamp(int(attribute["N"]), UTC)
+                values[name] = _expiry(self.name, wire)
             else:
                 try:
-                    values[name] = self.check_value(name, decode_value(attribute))
+                    value = decode_value(attribute)
+                    values[name] = self.check_value(name, _duration(value) if name in self._durations else value)
                 except InvalidValueError as error:
                     raise UndecodableItemError(f"{self.name} at {wire.get(PK)} {wire.get(SK)}: {error}") from error
         return values
@@ -300,7 +303,7 @@ class EntityDefinition(Generic[T]):
         for name in self._durations & values.keys():
             values[name] = _duration(values[name])
         if self.expires is not None and EXPIRES_AT in wire:
-            values[self.expires] = datetime.fromtimestamp(int(wire[EXPIRES_AT]["N"]), UTC)
+            values[self.expires] = _expiry(self.name, wire)
         try:
             item: T = self._validate(values)
         except ValidationError as error:
@@ -331,6 +334,17 @@ def _epoch(name: str, value: datetime) -> dict[str, str]:
     except (OverflowError, ValueError, OSError):
         raise InvalidValueError(f"{name}: the time lies outside the years 1 to 9999 in UTC", field=name) from None
     return {"N": str(seconds)}
+
+
+def _expiry(entity: str, wire: Mapping[str, Any]) -> datetime:
+    stored = wire[EXPIRES_AT]
+    try:
+        # Adopted items may hold fractions of a second.
+        return datetime.fromtimestamp(floor(float(stored["N"])), UTC)
+    except (KeyError, OverflowError, ValueError, OSError):
+        raise UndecodableItemError(
+            f"{entity} at {wire.get(PK)} {wire.get(SK)}: {EXPIRES_AT} {stored} is no time in epoch seconds"
+        ) from None
 
 
 def _duration(seconds: Any) -> Any:

@@ -3,12 +3,16 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from decimal import Decimal
+from types import NoneType
+from typing import Any, Final
 
 from dynashard.codec import encode_value
-from dynashard.entity import EntityDefinition
+from dynashard.entity import Entity, EntityDefinition, IndexDefinition, plain_types
 from dynashard.errors import InvalidKeyError, InvalidValueError
-from dynashard.schema import EXPIRES_AT, REV
+from dynashard.schema import REV
+
+_NUMBERS: Final = frozenset({int, float, Decimal})
 
 Attributes = Mapping[str, Mapping[str, Any]]
 
@@ -18,7 +22,7 @@ class Changes:
     """Checked changes of an item's fields.
 
     Attributes:
-        set: new values; None for fields that are to be removed.
+        set: new values; None for what is to be emptied.
         add: what is added to numbers and sets.
     """
 
@@ -61,11 +65,50 @@ def check_changes(
     for name in remove:
         if entity.model.model_fields[name].default is not None:
             raise InvalidValueError(f"{name} cannot be removed: it has no empty value", field=name)
-    for name in add:
-        if name == entity.expires or not isinstance(add[name], int | float | set | frozenset) or add[name] is True:
-            raise InvalidValueError(f"{name}: only numbers and sets can be added", field=name)
     checked = {name: entity.check_value(name, value) for name, value in values.items()}
-    return Changes({**checked, **dict.fromkeys(remove)}, dict(add))
+    added = {name: _addition(entity, name, value) for name, value in add.items()}
+    return Changes({**checked, **dict.fromkeys(remove)}, added)
+
+
+def _addition(entity: EntityDefinition[Any], name: str, value: Any) -> Any:
+    """What to add to a field, such that the field can hold the sum."""
+    if isinstance(value, set | frozenset):
+        members = entity.check_value(name, value)
+        if isinstance(members, set | frozenset):
+            return members
+        raise InvalidValueError(f"{name} is no set, so no members can be added", field=name)
+    kinds = plain_types(entity.model.model_fields[name].annotation) - {NoneType}
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not kinds or not kinds <= _NUMBERS:
+        raise InvalidValueError(f"{name}: only numbers can be added to numbers, and sets to sets", field=name)
+    if Decimal in kinds:
+        return Decimal(str(value))
+    if float in kinds:
+        return float(value) if isinstance(value, Decimal) else value
+    if isinstance(value, int):
+        return value
+    raise InvalidValueError(f"{name} holds whole numbers: add a whole number", field=name)
+
+
+def touched_indexes(entity: EntityDefinition[Any], changes: Changes) -> list[IndexDefinition]:
+    """The indexes whose keys an update may change, be it by its own stamp."""
+    written = changes.fields | entity.updated_fields
+    return [index for index in entity.indexes.values() if written & index.fields]
+
+
+def fields_after(entity: EntityDefinition[Any], current: Entity, changes: Changes) -> dict[str, Any]:
+    """All fields of an item after changes, checked where no field could be checked alone.
+
+    Raises:
+        InvalidValueError: a field does not take a sum, or the entity not the whole.
+    """
+    after = {**current.__dict__, **changes.set}
+    for name, value in changes.add.items():
+        before = after[name]
+        total = (before or set()) | value if isinstance(value, set | frozenset) else (before or 0) + value
+        after[name] = entity.check_value(name, total)
+    if entity.assignment.checks_whole:
+        entity.assignment.check_whole(after)
+    return after
 
 
 def update_expression(
@@ -80,10 +123,11 @@ def update_expression(
         gone: system attributes to remove: keys of indexes that the item leaves.
         now: the time for stamps.
     """
-    values = {name: value for name, value in changes.set.items() if value is not None}
+    emptied = [name for name, value in changes.set.items() if value is None and name in entity.optional]
+    values = {name: value for name, value in changes.set.items() if name not in emptied}
     values.update(dict.fromkeys(entity.updated_fields, now))
     attributes = {**entity.encode(values), **system}
-    removed = [*gone, *(EXPIRES_AT if n == entity.expires else n for n, v in changes.set.items() if v is None)]
+    removed = [*gone, *entity.attributes_of(emptied)]
     added = {name: encode_value(value, path=name) for name, value in changes.add.items()}
     names = {f"#{i}": name for i, name in enumerate([*attributes, *removed, *added])}
     place = {name: alias for alias, name in names.items()}

@@ -11,6 +11,9 @@ from typing import Any, Final
 from dynashard.errors import AlreadyExistsError, ConditionFailedError, NotFoundError, RevisionMismatchError
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV
 
+UNREVISED: Final = ""
+"""The revision of an adopted item that this layer has not written yet."""
+
 _UNMARKED: Final = f"attribute_not_exists({MOVED_TO})"
 _LIVE: Final = f"(attribute_not_exists({EXPIRES_AT}) OR {EXPIRES_AT} > :now)"
 
@@ -49,7 +52,7 @@ def live(*, expires: bool, now: int, if_match: str | None = None, not_by: str | 
     Args:
         expires: whether items of this entity can expire.
         now: in epoch seconds.
-        if_match: the revision it must be at.
+        if_match: the revision it must be at; `UNREVISED` for an adopted item that has none yet.
         not_by: a write id that must not have written it: keeps a retried update from being applied twice.
     """
     terms = [f"attribute_exists({PK})", _UNMARKED]
@@ -57,7 +60,9 @@ def live(*, expires: bool, now: int, if_match: str | None = None, not_by: str | 
     if expires:
         terms.append(_LIVE)
         values[":now"] = {"N": str(now)}
-    if if_match is not None:
+    if if_match == UNREVISED:
+        terms.append(f"attribute_not_exists({REV})")
+    elif if_match is not None:
         terms.append(f"{REV} = :match")
         values[":match"] = {"S": if_match}
     if not_by is not None:
@@ -70,7 +75,12 @@ def is_live(item: Mapping[str, Any] | None, now: int) -> bool:
     """Whether a stored item is there for readers. `now` is in epoch seconds."""
     if not item or MOVED_TO in item:
         return False
-    return EXPIRES_AT not in item or int(item[EXPIRES_AT]["N"]) > now
+    return EXPIRES_AT not in item or float(item[EXPIRES_AT]["N"]) > now
+
+
+def revision_of(item: Mapping[str, Any]) -> str:
+    """The revision of a stored item."""
+    return str(item[REV]["S"]) if REV in item else UNREVISED
 
 
 def written_by(item: Mapping[str, Any] | None, revision: str) -> bool:

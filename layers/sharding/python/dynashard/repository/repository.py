@@ -1,18 +1,36 @@
 """Create, read, change and delete single items, wherever their shards are."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Generic, TypeVar
 
 from dynashard.codec import require_fits
 from dynashard.entity import Entity, EntityDefinition, ItemKey, definition
-from dynashard.errors import ConditionFailedError, InvalidKeyError, NotFoundError, RevisionMismatchError
-from dynashard.repository.batch import get_all, stored_key, write_all
-from dynashard.repository.changes import Changes, check_changes, update_expression
-from dynashard.repository.conditions import Condition, absent, is_live, live, refusal, unmarked, written_by
+from dynashard.errors import (
+    ConditionFailedError,
+    InvalidKeyError,
+    NotFoundError,
+    RevisionMismatchError,
+    UnprocessedError,
+)
+from dynashard.keys import key_text
+from dynashard.repository.batch import StoredKey, get_all, stored_key, write_all
+from dynashard.repository.changes import Changes, check_changes, fields_after, touched_indexes, update_expression
+from dynashard.repository.conditions import (
+    UNREVISED,
+    Condition,
+    absent,
+    is_live,
+    live,
+    refusal,
+    revision_of,
+    unmarked,
+    written_by,
+)
 from dynashard.repository.store import Store
-from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV, TYPE, index_pk, index_sk
+from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV, SK, TYPE, index_pk, index_sk
 from dynashard.transport.interface import Wire
 
 E = TypeVar("E", bound=Entity)
@@ -146,7 +164,7 @@ class Repository(Generic[E]):
     ) -> E:
         """Change some fields of a live item.
 
-        Values pass the fields' own validators; validators of the whole entity see no other field.
+        Values pass the fields' own validators, and then those of the whole entity, if it has any.
 
         Args:
             key: the item's key.
@@ -161,26 +179,31 @@ class Repository(Generic[E]):
 
         Raises:
             NotFoundError: no live item has the key.
-            RevisionMismatchError: it is at another revision than `if_match`.
+            RevisionMismatchError: it is at another revision than `if_match`; or it was read first, and other writers
+                came between each time.
+            InvalidValueError: a field does not take its value, or the entity not the whole.
 
-        Cost: 1 write unit, 1 round trip. If an index key also needs fields that are not named here, the item is read
-        first: 1 read unit and 1 round trip more.
+        Cost: 1 write unit, 1 round trip. The item is read first, for 1 read unit and 1 round trip more, if an index
+        key also needs fields that are not named here, if the entity has validators of the whole, or if something is
+        added to a field that has bounds.
         """
         entity = self._entity
         changes = check_changes(entity, set or {}, remove=remove, add=add or {})
         item_key = entity.key_of(key)
         known = {name: self._key_fields(key)[name] for name in entity.key_fields}
         known |= changes.set
-        if self._known_suffices(changes, known):
+        unread = entity.assignment.checks_whole or any(entity.assignment.bounded(name) for name in changes.add)
+        if not unread and self._known_suffices(changes, known):
             return self._apply(item_key, key, changes, known, if_match)
         for _ in range(_RACES):
             current = self.get(key, consistent=True)
-            revision = current.revision
+            revision = current.revision or UNREVISED
             if if_match is not None and revision != if_match:
                 raise RevisionMismatchError(
-                    f"{self._name(key)} is at revision {revision}; read it again before changing it", current=revision
+                    f"{self._name(key)} is at revision {revision}; read it again before changing it",
+                    current=current.revision,
                 )
-            after = {**current.__dict__, **changes.set, **_added(current, changes)}
+            after = fields_after(entity, current, changes)
             try:
                 return self._apply(item_key, key, changes, after, revision)
             except RevisionMismatchError:
@@ -222,9 +245,10 @@ class Repository(Generic[E]):
         entity, store = self._entity, self._store
         places = [store.router.stored_key(entity, entity.key_of(key)) for key in keys]
         wanted = {stored_key(place): place for place in places}
-        found = get_all(
-            store.transport, store.table, list(wanted.values()), consistent=consistent, patience=store.patience
-        )
+        with self._named({stored_key(place): key for place, key in zip(places, keys, strict=True)}):
+            found = get_all(
+                store.transport, store.table, list(wanted.values()), consistent=consistent, patience=store.patience
+            )
         now = store.now()
         items = (found.get(stored_key(place)) for place in places)
         return [entity.decode(item) if item is not None and is_live(item, now) else None for item in items]
@@ -243,18 +267,33 @@ class Repository(Generic[E]):
         Cost: 1 write unit each, 1 round trip for 25, up to 16 at a time.
         """
         entity, store = self._entity, self._store
-        actions: dict[tuple[str, str], Wire] = {}
+        actions: list[Wire] = []
+        names: dict[StoredKey, KeyLike] = {}
         for item in put:
             wire = self._prepare(item, created=self._created(item))
-            self._take(actions, wire, {"PutRequest": {"Item": wire}}, item)
+            actions.append({"PutRequest": {"Item": wire}})
+            self._take(names, wire, item)
         for key in delete:
             place = store.router.stored_key(entity, entity.key_of(key))
-            self._take(actions, place, {"DeleteRequest": {"Key": place}}, key)
-        write_all(store.transport, store.table, list(actions.values()), patience=store.patience)
+            actions.append({"DeleteRequest": {"Key": place}})
+            self._take(names, place, key)
+        with self._named(names):
+            write_all(store.transport, store.table, actions, patience=store.patience)
 
-    def _take(self, actions: dict[tuple[str, str], Wire], place: Wire, action: Wire, key: KeyLike) -> None:
-        if actions.setdefault(stored_key(place), action) is not action:
+    def _take(self, names: dict[StoredKey, KeyLike], place: Wire, key: KeyLike) -> None:
+        if stored_key(place) in names:
             raise InvalidKeyError(f"{self._name(key)} is written twice in one batch; which one should win?")
+        names[stored_key(place)] = key
+
+    @contextmanager
+    def _named(self, names: Mapping[StoredKey, KeyLike]) -> Iterator[None]:
+        """Has keys that were left over named as the caller names them."""
+        try:
+            yield
+        except UnprocessedError as error:
+            left = [self._key_fields(names[key[PK], key[SK]]) for key in error.keys]
+            keys = [{name: _plain(name, fields[name]) for name in self._entity.key_fields} for fields in left]
+            raise UnprocessedError(str(error), operation=error.operation, keys=keys) from error.__cause__
 
     def _read(self, key: ItemKey, *, consistent: bool, fields: str | None = None) -> Wire | None:
         store = self._store
@@ -302,18 +341,18 @@ class Repository(Generic[E]):
         key = self._entity.key_of(item)
         for _ in range(_RACES):
             current = self._read(key, consistent=True)
-            revision = current[REV]["S"] if current and REV in current else None
+            revision = revision_of(current) if current else None
             if if_match is not None and revision != if_match:
                 state = f"is at revision {revision}" if current else "does not exist"
                 raise RevisionMismatchError(
-                    f"{self._name(item)} {state}; read it again before changing it", current=revision
+                    f"{self._name(item)} {state}; read it again before changing it", current=revision or None
                 )
             if current is None:
                 condition = absent(expires=self._entity.expires is not None, now=self._store.now())
                 created = None
             else:
-                condition = self._live(if_match=revision) if revision else unmarked()
-                created = self._created(self._entity.decode(current))
+                condition = self._live(if_match=revision)
+                created = self._stored_stamp(current)
             wire = self._prepare(item, created=created)
             try:
                 self._put(wire, condition)
@@ -330,12 +369,12 @@ class Repository(Generic[E]):
         revision, now = store.new_revision(), store.now()
         system: Wire = {REV: {"S": revision}}
         gone: list[str] = []
-        for index in entity.indexes.values():
-            if changes.fields & index.fields:
-                attributes = store.router.index_attributes(entity, index, item_key, after)
-                system.update(attributes)
-                gone += () if attributes else (index_pk(index.slot), index_sk(index.slot))
         stamp = datetime.fromtimestamp(store.clock(), UTC)
+        after = {**after, **dict.fromkeys(entity.updated_fields, stamp)}
+        for index in touched_indexes(entity, changes):
+            attributes = store.router.index_attributes(entity, index, item_key, after)
+            system.update(attributes)
+            gone += () if attributes else (index_pk(index.slot), index_sk(index.slot))
         request: Wire = {
             "TableName": store.table,
             "Key": store.router.stored_key(entity, item_key),
@@ -355,8 +394,15 @@ class Repository(Generic[E]):
 
     def _known_suffices(self, changes: Changes, known: Mapping[str, Any]) -> bool:
         """Whether every index key that changes can be told from the fields at hand."""
-        touched = [index for index in self._entity.indexes.values() if changes.fields & index.fields]
-        return all(index.fields <= known.keys() and not index.fields & changes.add.keys() for index in touched)
+        entity = self._entity
+        given = known.keys() | entity.updated_fields
+        touched = touched_indexes(entity, changes)
+        return all(index.fields <= given and not index.fields & changes.add.keys() for index in touched)
+
+    def _stored_stamp(self, wire: Wire) -> datetime | None:
+        """The creation stamp of a stored item; adopted ones may have none."""
+        stamps = self._entity.decode_fields(wire, [name for name in self._entity.created_fields if name in wire])
+        return next(iter(stamps.values()), None)
 
     def _created(self, item: E) -> datetime | None:
         """The creation stamp of an item that was read from the store."""
@@ -372,10 +418,5 @@ class Repository(Generic[E]):
         return f"{self._entity.name} " + ", ".join(f"{n}={fields[n]!r}" for n in self._entity.key_fields if n in fields)
 
 
-def _added(current: Entity, changes: Changes) -> dict[str, Any]:
-    """What the added-to fields will be."""
-    values = {}
-    for name, value in changes.add.items():
-        before = getattr(current, name)
-        values[name] = before | value if isinstance(value, frozenset | set) else (before or 0) + value
-    return values
+def _plain(name: str, value: Any) -> str | int:
+    return value if type(value) in (str, int) else key_text(name, value)

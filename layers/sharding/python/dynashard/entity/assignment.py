@@ -1,0 +1,85 @@
+"""Values checked field by field, where no whole item is at hand: partial updates, projections, filters."""
+
+from collections.abc import Mapping
+from types import UnionType
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
+
+from pydantic import ValidationError
+from pydantic_core import SchemaValidator
+
+from dynashard.entity.record import Record
+from dynashard.errors import InvalidValueError
+
+_FIELDS: Final = "model-fields"
+
+
+class Assignment:
+    """The fields of a model, each on its own: without the model's validators, and free to be set again.
+
+    Attributes:
+        checks_whole: whether the model has validators that see more than one field.
+    """
+
+    def __init__(self, model: type[Record]) -> None:
+        self._model = model
+        self._one = _fields_validator(model)
+        self._whole = model.__pydantic_validator__.validate_python
+        decorators = model.__pydantic_decorators__
+        self.checks_whole = bool(decorators.model_validators)
+        self._validated = {name for each in decorators.field_validators.values() for name in each.info.fields}
+
+    def check(self, name: str, value: Any) -> Any:
+        """A value after the field's own validators, which see no other field.
+
+        Raises:
+            InvalidValueError: the field does not take it.
+        """
+        try:
+            validated: Any = self._one.validate_assignment({}, name, value)
+        except ValidationError as error:
+            raise _refusal(error, name) from error
+        fields: dict[str, Any] = validated[0]
+        return fields[name]
+
+    def check_whole(self, values: Mapping[str, Any]) -> None:
+        """Check all fields together.
+
+        Raises:
+            InvalidValueError: the model does not take them.
+        """
+        try:
+            self._whole(dict(values))
+        except ValidationError as error:
+            raise _refusal(error, None) from error
+
+    def bounded(self, name: str) -> bool:
+        """Whether a field may refuse a sum of values that it takes one by one."""
+        field = self._model.model_fields[name]
+        return bool(field.metadata) or bool(self._validated & {name, "*"}) or _narrowed(field.annotation)
+
+
+def _fields_validator(model: type[Record]) -> SchemaValidator:
+    schema: Any = model.__pydantic_core_schema__
+    config: Any = None
+    definitions: dict[str, Any] = {}
+    while schema["type"] != _FIELDS:
+        definitions |= {each["ref"]: each for each in schema.get("definitions", ())}
+        config = schema.get("config", config)
+        schema = definitions[schema["schema_ref"]] if schema["type"] == "definition-ref" else schema["schema"]
+    schema = {**schema, "fields": {name: {**each, "frozen": False} for name, each in schema["fields"].items()}}
+    if definitions:
+        schema = {"type": "definitions", "schema": schema, "definitions": list(definitions.values())}
+    return SchemaValidator(schema, config)
+
+
+def _narrowed(annotation: Any) -> bool:
+    origin = get_origin(annotation)
+    if origin in (Union, UnionType):
+        return any(_narrowed(member) for member in get_args(annotation))
+    return origin in (Annotated, Literal) or hasattr(annotation, "__supertype__")
+
+
+def _refusal(error: ValidationError, name: str | None) -> InvalidValueError:
+    first = error.errors(include_url=False, include_input=False)[0]
+    field = name or (str(first["loc"][0]) if first["loc"] else None)
+    return InvalidValueError(f"{field}: {first['msg']}" if field else first["msg"], field=field)
