@@ -7,6 +7,8 @@ import sys
 from dataclasses import dataclass, replace
 from typing import Final
 
+from dynashard.schema import MAX_SORT_KEY_BYTES
+
 _LAST: Final = chr(sys.maxunicode)
 _BEFORE_SURROGATES: Final = "\ud7ff"
 _AFTER_SURROGATES: Final = "\ue000"
@@ -25,7 +27,11 @@ class Bounds:
     def of(cls, *, prefix: str | None, start: str | None, end: str | None) -> "Bounds":
         """The keys that begin with `prefix`, or those from `start` up to, but not including, `end`."""
         if prefix:
-            return cls(low=prefix, high=_after_prefix(prefix), high_open=True)
+            after = _after_prefix(prefix)
+            if after is not None and not _fits(after):
+                # Then the prefix fills a sort key itself.
+                return cls(low=prefix, high=prefix)
+            return cls(low=prefix, high=after, high_open=True)
         return cls(low=start, high=end, high_open=True)
 
     @property
@@ -54,14 +60,11 @@ class Bounds:
         """
         low, high = self.low, self.high
         if low is not None and high is not None:
-            if not forward and self.high_open:
-                # No text comes just before another, so the near bound is left to DynamoDB and the far one to us.
-                return f"{attribute} < :high", {":high": {"S": high}}
-            # The text that comes just after another is that text and a NUL.
-            return (
-                f"{attribute} BETWEEN :low AND :high",
-                {":low": {"S": low + "\0" * self.low_open}, ":high": {"S": high}},
-            )
+            # The text that comes just after another is that text and a NUL; none comes just before another.
+            first = low + "\0" if self.low_open else low
+            if (forward or not self.high_open) and _fits(first):
+                return f"{attribute} BETWEEN :low AND :high", {":low": {"S": first}, ":high": {"S": high}}
+            low, high = (low, None) if forward else (None, high)
         if low is not None:
             return f"{attribute} {'>' if self.low_open else '>='} :low", {":low": {"S": low}}
         if high is not None:
@@ -73,6 +76,11 @@ class Bounds:
         if self.low is not None and (key < self.low or (self.low_open and key == self.low)):
             return False
         return self.high is None or key < self.high or (key == self.high and not self.high_open)
+
+
+def _fits(text: str) -> bool:
+    """Whether DynamoDB takes a text for a sort key."""
+    return len(text.encode()) <= MAX_SORT_KEY_BYTES
 
 
 def _after_prefix(prefix: str) -> str | None:

@@ -10,8 +10,11 @@ from dynashard.schema import EXPIRES_AT
 
 Operator = Literal["=", "<>", "<", "<=", ">", ">=", "begins_with", "contains", "exists"]
 
-_COMPARISONS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
+_EQUALITIES: Final = frozenset({"=", "<>"})
+_COMPARISONS: Final = _EQUALITIES | {"<", "<=", ">", ">="}
 _FUNCTIONS: Final = frozenset({"begins_with", "contains"})
+_ORDERED: Final = frozenset({"S", "N", "B"})
+"""Types that have an order, as DynamoDB names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +66,34 @@ def filter_expression(entity: EntityDefinition[Any], filters: Sequence[Filter]) 
             terms.append(f"attribute_{'exists' if condition.value else 'not_exists'}({name})")
             continue
         if operator in _COMPARISONS:
-            values[value] = entity.encode_field(field, entity.check_value(field, condition.value))
+            values[value] = _compared(entity, condition)
             terms.append(f"{name} {operator} {value}")
         elif operator in _FUNCTIONS:
-            # A part of a text or a member of a set need not be a value the whole field could have.
-            values[value] = entity.encode_field(field, condition.value)
+            values[value] = _sought(entity, condition)
             terms.append(f"{operator}({name}, {value})")
         else:
             raise InvalidQueryError(f"{operator!r} is no filter operator", field=field)
     return FilterExpression(" AND ".join(terms), names, values)
+
+
+def _compared(entity: EntityDefinition[Any], condition: Filter) -> dict[str, Any]:
+    """The value of a comparison: one that the field could have."""
+    field, operator = condition.field, condition.operator
+    stored = entity.encode({field: entity.check_value(field, condition.value)})
+    if not stored:
+        raise InvalidQueryError(f"{field} is not stored where it is None: ask whether it exists", field=field)
+    [value] = stored.values()
+    if operator not in _EQUALITIES and not _ORDERED.issuperset(value):
+        raise InvalidQueryError(f"{field} holds values without an order: {operator} cannot compare them", field=field)
+    return dict(value)
+
+
+def _sought(entity: EntityDefinition[Any], condition: Filter) -> dict[str, Any]:
+    """The value that a function looks for: a part of a text or a member of a set, whatever the field's own type."""
+    field, operator = condition.field, condition.operator
+    if field == entity.expires:
+        raise InvalidQueryError(f"{field} holds a time: compare it instead", field=field)
+    value = entity.encode_field(field, condition.value)
+    if operator == "begins_with" and not {"S", "B"}.issuperset(value):
+        raise InvalidQueryError(f"{field}: begins_with takes a text or bytes", field=field)
+    return value

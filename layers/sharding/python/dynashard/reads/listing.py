@@ -54,9 +54,9 @@ class Listing(Generic[E]):
 
         Cost: see `reads.by_shard` and `reads.ordered`.
         """
-        fingerprint = query.fingerprint()
-        state = None if cursor is None else self._cursors.read(cursor, fingerprint)
         sources, reading = self._sources(query), self._reading(query)
+        fingerprint = query.fingerprint(reading.filters)
+        state = None if cursor is None else self._cursors.read(cursor, fingerprint)
         fetch = Fetch(self._store.transport, reading, query.budget)
         if query.order is Order.ORDERED:
             rows, state = self._ordered(fetch, sources, query, state)

@@ -7,13 +7,13 @@ from hashlib import blake2b
 from typing import Any, Final, Generic, TypeVar
 
 import orjson
-from pydantic_core import to_jsonable_python
 
 from dynashard.entity import EntityDefinition, IndexDefinition
 from dynashard.errors import InvalidQueryError
 from dynashard.keys import utf8
 from dynashard.reads.bounds import Bounds
-from dynashard.reads.filters import Filter
+from dynashard.reads.cursor import FINGERPRINT_BYTES
+from dynashard.reads.filters import Filter, FilterExpression
 from dynashard.schema import MAX_SORT_KEY_BYTES
 from dynashard.transport.interface import Consumed
 
@@ -84,8 +84,11 @@ class Query:
     consistent: bool = False
     budget: Budget = field(default_factory=Budget)
 
-    def fingerprint(self) -> bytes:
-        """What binds a cursor to this entity, partition and question; page size and budget may change."""
+    def fingerprint(self, filters: FilterExpression) -> bytes:
+        """What binds a cursor to this entity, partition and question; page size, fields and budget may change.
+
+        `filters` are those of the query as DynamoDB takes them: equal values are written alike there.
+        """
         bounds = self.bounds
         asked = [
             self.entity.name,
@@ -94,9 +97,9 @@ class Query:
             [bounds.low, bounds.high, bounds.low_open, bounds.high_open],
             self.order,
             self.forward,
-            [[f.field, f.operator, to_jsonable_python(f.value, fallback=repr)] for f in self.filters],
+            [filters.text, filters.names, filters.values],
         ]
-        return blake2b(orjson.dumps(asked), digest_size=8).digest()
+        return blake2b(orjson.dumps(asked), digest_size=FINGERPRINT_BYTES).digest()
 
 
 def query(

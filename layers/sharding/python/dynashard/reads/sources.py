@@ -126,11 +126,10 @@ class Reading:
         items: list[Wire] = answer["Items"]
         last = answer.get("LastEvaluatedKey")
         rows = [item for item in items if self.visible(item)]
+        furthest = last or (items[-1] if items else None)
         # A key condition can let in items beyond the far bound, at the end of what was read.
-        if items and not bounds.contains(items[-1][attribute]["S"]):
+        if furthest is not None and not bounds.contains(furthest[attribute]["S"]):
             return Chunk([row for row in rows if bounds.contains(row[attribute]["S"])], None)
-        if last is not None and not items and not bounds.contains(last[attribute]["S"]):
-            return Chunk([], None)
         return Chunk(rows, None if last is None else self.position(last))
 
     def _projected(self) -> tuple[str, ...]:
