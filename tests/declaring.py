@@ -1,0 +1,51 @@
+"""Entity classes made on the spot; for tests of declarations."""
+
+from datetime import datetime
+from typing import Any
+
+from dynashard import Entity, Key, Registry
+
+NAME = "thing.v1.Thing"
+KEY = Key(partition="{tenant}", sort="{id}")
+
+
+def declare(
+    fields: dict[str, Any] | None = None,
+    *,
+    name: str = NAME,
+    key: Key = KEY,
+    registry: Registry | None = None,
+    **declared: Any,
+) -> type[Entity]:
+    """A class with text fields `tenant` and `id`, and those given as `name: annotation` or `(annotation, default)`."""
+    annotations: dict[str, Any] = {"tenant": str, "id": str}
+    values: dict[str, Any] = {}
+    for field, kind in (fields or {}).items():
+        annotations[field], *default = kind if isinstance(kind, tuple) else (kind,)
+        values |= dict.fromkeys([field], *default) if default else {}
+    namespace = {"__annotations__": annotations, "__module__": __name__, **values}
+    # A fresh registry is empty and so counts as false.
+    chosen = Registry() if registry is None else registry
+    return new_class("Thing", namespace, name=name, key=key, registry=chosen, **declared)
+
+
+def new_class(called: str, namespace: dict[str, Any], **declared: Any) -> type[Entity]:
+    """What a class statement does."""
+    meta: Any = type(Entity)
+    created: type[Entity] = meta(called, (Entity,), namespace, **declared)
+    return created
+
+
+def sorted_by(template: str) -> Key:
+    """A key with this sort template."""
+    return Key(partition="{tenant}", sort=template)
+
+
+def declare_two(one: dict[str, Any], other: dict[str, Any]) -> Registry:
+    """Two entities, named so, with one prefix."""
+    registry = Registry()
+    for name, declared in (("one", one), ("other", other)):
+        shards = declared.get("shards")
+        key = Key(declared.get("partition", "{tenant}"), declared.get("sort", "a#{id}"), prefix="team")
+        declare({"n": int, "at": datetime}, name=name, key=key, shards=shards, registry=registry)
+    return registry

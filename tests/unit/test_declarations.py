@@ -1,0 +1,172 @@
+"""What may be declared, and what a definition tells about it."""
+
+from datetime import UTC, date, datetime, timedelta, timezone
+from enum import IntEnum, StrEnum
+from typing import Annotated, Any, Literal, NewType
+from uuid import UUID
+
+import pytest
+from pydantic import ConfigDict, Field
+
+from dynashard import Entity, Index, Key, Registry, Shards, created_at, definition, new_id, updated_at
+from dynashard.entity import ItemKey
+from dynashard.errors import InvalidKeyError
+from tests.declaring import KEY, NAME, declare, declare_two, sorted_by
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("a#{id}", "b#{id}"),
+        ("a#{id}", "a{id}"),
+        ("{id}", "{id}#x"),
+        ("team", "shift#{id}"),
+        ("a_{id}", "b_{id}"),
+        ("a_{id}_z", "a__z"),
+        ("{id}#a", "{id}#b"),
+        ("{id}#{n}", "{id}|{n}"),
+    ],
+)
+def test_entities_whose_keys_cannot_meet_share_a_prefix(one: str, other: str) -> None:
+    registry = declare_two({"sort": one}, {"sort": other})
+
+    assert set(registry) == {"one", "other"}
+    assert len(registry) == 2
+    assert registry["one"].prefix == registry["other"].prefix == "team"
+
+
+class Slug(StrEnum):
+    FIRST = "first"
+
+
+TeamId = NewType("TeamId", str)
+ShortText = Annotated[str, Field(max_length=20)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "template", "value", "text"),
+    [
+        (str, "{x}", "a", "a"),
+        (str, "{x:}", "a", "a"),
+        (int, "{x}", -5, "-5"),
+        (int, "{x:d}", 7, "7"),
+        (int, "{x:012d}", 7, "000000000007"),
+        (int, "{x:5d}", 7, "    7"),
+        (int, "{x:04x}", 255, "00ff"),
+        (UUID, "{x}", UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+        (date, "{x}", date(987, 6, 5), "0987-06-05"),
+        (date, "{x:%Y/%m}", date(2026, 6, 5), "2026/06"),
+        (datetime, "{x}", datetime(987, 6, 5, tzinfo=UTC), "0987-06-05T00:00:00.000000Z"),
+        (datetime, "{x:%Y%m%d}", datetime(2026, 6, 5, tzinfo=UTC), "20260605"),
+        (Slug, "{x}", Slug.FIRST, "first"),
+        (IntEnum("Level", ["LOW"]), "{x}", 1, "1"),
+        (TeamId, "{x}", TeamId("t"), "t"),
+        (ShortText, "{x}", "t", "t"),
+        (Literal["a", "b"], "{x}", "b", "b"),
+        (str, "{{{x}}}", "a", "{a}"),
+        (str, "a{x}b", "c", "acb"),
+    ],
+)
+def test_kinds_of_key_fields_have_their_text(kind: Any, template: str, value: object, text: str) -> None:
+    entity = definition(declare({"x": kind}, key=Key("{tenant}", template)))
+
+    assert entity.key_of({"tenant": "t", "x": value}) == ItemKey(f"{NAME}:t", text)
+
+
+def test_times_in_keys_are_ordered_like_times_whatever_their_zone() -> None:
+    entity = definition(declare({"x": datetime}, key=sorted_by("{x}")))
+    zones = [UTC, timezone(timedelta(hours=5)), timezone(timedelta(hours=-9))]
+    moments = [datetime(year, 1, 1, hour, tzinfo=zone) for year in (99, 999, 2026) for hour in (1, 2) for zone in zones]
+
+    texts = [entity.key_of({"tenant": "t", "x": moment}).sort for moment in moments]
+
+    assert [texts[i] for i in sorted(range(len(moments)), key=moments.__getitem__)] == sorted(texts)
+
+
+def test_entity_without_sort_has_one_item_a_partition() -> None:
+    entity = definition(declare(key=Key("{tenant}")))
+
+    assert entity.key_of({"tenant": "t"}) == ItemKey(f"{NAME}:t", NAME)
+    assert entity.key_fields == ("tenant",)
+    assert entity.sort_fields == ()
+
+
+def test_definition_tells_what_was_declared() -> None:
+    class Thing(
+        Entity,
+        name=NAME,
+        key=Key(partition="{tenant}", sort="{id}_{tenant}"),
+        shards=Shards(8),
+        indexes=[Index("GSI2", "by_mail", partition="{tenant}:{mail}", sort="{id}", shards=Shards(2), prefix="mails")],
+        expires="until",
+        registry=Registry(),
+    ):
+        tenant: str
+        id: str = new_id()
+        mail: str | None = None
+        made: datetime = created_at()
+        changed: datetime = updated_at()
+        until: datetime | None = None
+
+    entity = definition(Thing)
+    index = entity.indexes["by_mail"]
+
+    assert (entity.name, entity.model, entity.prefix, entity.shards) == (NAME, Thing, NAME, Shards(8))
+    assert (entity.partition_fields, entity.sort_fields) == (("tenant",), ("id", "tenant"))
+    assert entity.key_fields == ("tenant", "id")
+    assert entity.created_fields == {"made"}
+    assert entity.updated_fields == {"changed"}
+    assert entity.server_fields == {"made", "changed"}
+    assert entity.expires == "until"
+    assert entity.optional == {"mail", "until"}
+    assert (index.slot, index.prefix) == ("GSI2", "mails")
+    assert index.fields == {"tenant", "mail", "id"}
+    assert index.entry({"tenant": "t", "mail": None, "id": "1"}) is None
+    assert index.entry({"tenant": "t", "mail": "m", "id": "1"}) == ItemKey("mails:t:m", "1")
+
+
+def test_any_count_up_to_1024_is_declared_by_modulo() -> None:
+    assert [definition(declare(shards=Shards(count, "modulo"))).shards for count in (1, 10, 1000, 1024)] == [
+        Shards(1, "modulo"),
+        Shards(10, "modulo"),
+        Shards(1000, "modulo"),
+        Shards(1024, "modulo"),
+    ]
+
+
+def test_new_ids_have_27_characters_and_differ() -> None:
+    thing = declare({"id": (str, new_id())})
+    ids = {thing(tenant="t").id for _ in range(100)}  # type: ignore[attr-defined, call-arg]
+
+    assert {len(each) for each in ids} == {27}
+    assert len(ids) == 100
+
+
+def test_frozen_entities_can_be_declared_checked_and_read() -> None:
+    class Frozen(Entity, name=NAME, key=KEY, registry=Registry()):
+        model_config = ConfigDict(frozen=True)
+
+        tenant: str
+        id: str = Field(frozen=True)
+        ttl: timedelta | None = None
+
+    entity = definition(Frozen)
+
+    assert entity.check_value("id", "x") == "x"
+    assert entity.decode_fields({"id": {"S": "y"}, "ttl": {"N": "0.000001"}}, ["id", "ttl"]) == {
+        "id": "y",
+        "ttl": timedelta(microseconds=1),
+    }
+    assert entity.decode({"tenant": {"S": "t"}, "id": {"S": "y"}, "Rev": {"S": "r"}}).revision == "r"
+
+
+def test_key_is_refused_for_unknown_and_missing_fields() -> None:
+    entity = definition(declare())
+
+    with pytest.raises(InvalidKeyError, match=r"role is not part of the key of thing\.v1\.Thing, which is tenant, id"):
+        entity.key_of({"tenant": "t", "id": "1", "role": "x"})
+    with pytest.raises(InvalidKeyError, match="id is part of the key and must be given") as missing:
+        entity.key_of({"tenant": "t"})
+    assert missing.value.field == "id"

@@ -1,0 +1,363 @@
+"""Wrong declarations are refused while the class is created, with the entity's name and the reason."""
+
+from collections.abc import Callable
+from datetime import date, datetime
+from decimal import Decimal
+from enum import Enum, IntEnum
+from typing import Any, Literal
+from uuid import UUID
+
+import pytest
+from pydantic import Field
+
+from dynashard import Entity, Index, Key, Registry, Shards, created_at, definition, updated_at
+from dynashard.errors import DeclarationError
+from dynashard.schema import SYSTEM_ATTRIBUTES
+from tests.declaring import KEY, NAME, declare, declare_two, new_class, sorted_by
+
+pytestmark = pytest.mark.unit
+
+
+class Fruit(Enum):
+    ONE = 1
+    ALSO_ONE = "1"
+
+
+class Weight(Enum):
+    LIGHT = 0.5
+
+
+def an_index(
+    slot: str = "GSI1", name: str = "by_id", partition: str = "{tenant}", sort: str = "{id}", **more: Any
+) -> Index:
+    return Index(slot, name, partition=partition, sort=sort, **more)
+
+
+BAD: dict[str, tuple[Callable[[], object], str]] = {
+    # Shards.
+    "three shards": (lambda: declare(shards=Shards(3)), "3 shards: the count must be a power of two"),
+    "no shards": (lambda: declare(shards=Shards(0)), "0 shards: the count is a number from 1 to 1024"),
+    "too many shards": (lambda: declare(shards=Shards(2048)), "2048 shards: the count is a number from 1 to 1024"),
+    "1025 shards": (lambda: declare(shards=Shards(1025)), "1025 shards: the count is a number from 1 to 1024"),
+    "negative shards": (lambda: declare(shards=Shards(-1)), "-1 shards: the count is a number"),
+    "true shards": (lambda: declare(shards=Shards(True)), "True shards: the count is a number"),  # noqa: FBT003
+    "text shards": (lambda: declare(shards=Shards("16")), "'16' shards: the count is a number"),  # type: ignore[arg-type]
+    "float shards": (lambda: declare(shards=Shards(16.0)), "16.0 shards: the count is a number"),  # type: ignore[arg-type]
+    "1025 by modulo": (lambda: declare(shards=Shards(1025, "modulo")), "1025 shards: the count is a number"),
+    "0 by modulo": (lambda: declare(shards=Shards(0, "modulo")), "0 shards: the count is a number"),
+    "unknown placement": (
+        lambda: declare(shards=Shards(16, "dice")),
+        "placement 'dice': use one of calculated, modulo",
+    ),
+    "sharded without sort": (
+        lambda: declare(key=Key(partition="{tenant}"), shards=Shards(16)),
+        "its key has no sort part",
+    ),
+    "sharded with constant sort": (
+        lambda: declare(key=sorted_by("profile"), shards=Shards(16)),
+        "its sort key is constant",
+    ),
+    # Templates.
+    "unknown field": (
+        lambda: declare(key=sorted_by("{nobody}")),
+        "sort template '{nobody}' names nobody, which is no field",
+    ),
+    "unknown partition field": (
+        lambda: declare(key=Key(partition="{nobody}", sort="{id}")),
+        "partition template '{nobody}' names nobody, which is no field",
+    ),
+    "open brace": (lambda: declare(key=sorted_by("{id")), "template '{id': expected '}'"),
+    "closing brace": (lambda: declare(key=sorted_by("id}")), "Single '}' encountered"),
+    "lone brace": (lambda: declare(key=sorted_by("{")), "Single '{' encountered"),
+    "empty braces": (lambda: declare(key=sorted_by("{}")), "braces hold a field name"),
+    "positional braces": (lambda: declare(key=sorted_by("{0}")), "braces hold a field name"),
+    "attribute in braces": (lambda: declare(key=sorted_by("{id.upper}")), "braces hold a field name"),
+    "item in braces": (lambda: declare(key=sorted_by("{id[0]}")), "braces hold a field name"),
+    "conversion in braces": (lambda: declare(key=sorted_by("{id!r}")), "braces hold a field name"),
+    "blank in braces": (lambda: declare(key=sorted_by("{ id }")), "braces hold a field name"),
+    "nested braces": (
+        lambda: declare({"n": int}, key=sorted_by("{n:{id}}")),
+        "the format '{id}' of n is not one for keys",
+    ),
+    "field twice": (lambda: declare(key=sorted_by("{id}#{id}")), "names id twice"),
+    "neighbours": (lambda: declare({"other": str}, key=sorted_by("{id}{other}")), "nothing tells where id ends"),
+    "number beside text": (lambda: declare({"n": int}, key=sorted_by("{n}{id}")), "nothing tells where n ends"),
+    "empty template": (lambda: declare(key=sorted_by("")), "a template may not be empty"),
+    "empty partition": (lambda: declare(key=Key(partition="", sort="{id}")), "a template may not be empty"),
+    # Fields of keys.
+    "optional key field": (
+        lambda: declare({"other": (str | None, None)}, key=sorted_by("{other}")),
+        "sort names other, which may be None: a key needs it",
+    ),
+    "float key field": (lambda: declare({"n": float}, key=sorted_by("{n}")), "keys are made of text"),
+    "bool key field": (lambda: declare({"n": bool}, key=sorted_by("{n}")), "keys are made of text"),
+    "list key field": (lambda: declare({"n": list[str]}, key=sorted_by("{n}")), "keys are made of text"),
+    "decimal key field": (lambda: declare({"n": Decimal}, key=sorted_by("{n}")), "keys are made of text"),
+    "bytes key field": (lambda: declare({"n": bytes}, key=sorted_by("{n}")), "keys are made of text"),
+    "any key field": (lambda: declare({"n": Any}, key=sorted_by("{n}")), "keys are made of text"),
+    "literal bool key field": (lambda: declare({"n": Literal[True]}, key=sorted_by("{n}")), "keys are made of text"),
+    "number or text": (lambda: declare({"n": int | str}, key=sorted_by("{n}")), "n, which is of several types"),
+    "literals of two types": (
+        lambda: declare({"n": Literal[1, "1"]}, key=sorted_by("{n}")),
+        "n, which is of several types",
+    ),
+    "enum with one text twice": (
+        lambda: declare({"n": Fruit}, key=sorted_by("{n}")),
+        "two values of Fruit are one text",
+    ),
+    "enum of floats": (
+        lambda: declare({"n": Weight}, key=sorted_by("{n}")),
+        "the values of Weight must be text or int",
+    ),
+    "creation stamp in the key": (
+        lambda: declare({"at": (datetime, created_at())}, key=sorted_by("{at}")),
+        "at is stamped at writes, so it cannot be part of the key",
+    ),
+    "change stamp in the key": (
+        lambda: declare({"at": (datetime, updated_at())}, key=sorted_by("{at}")),
+        "at is stamped at writes, so it cannot be part of the key",
+    ),
+    # Values that could never be keyed.
+    "time in a partition": (
+        lambda: declare({"at": datetime}, key=Key(partition="{at}", sort="{id}")),
+        "partition '{at}' could take no datetime: at may not contain ':'",
+    ),
+    "date ended by its own dash": (
+        lambda: declare({"on": date}, key=sorted_by("{on}-{id}")),
+        "sort '{on}-{id}' could take no date: on may not contain '-'",
+    ),
+    "uuid ended by its own dash": (
+        lambda: declare({"part": UUID}, key=sorted_by("{part}-{id}")),
+        "sort '{part}-{id}' could take no UUID: part may not contain '-'",
+    ),
+    # Formats.
+    "format of text": (lambda: declare(key=sorted_by("{id:>10}")), "the format '>10' of id is not one for keys"),
+    "format of a date": (lambda: declare({"on": date}, key=sorted_by("{on:10d}")), "the format '10d' of on is not one"),
+    "format of a number": (lambda: declare({"n": int}, key=sorted_by("{n:.2f}")), "the format '.2f' of n is not one"),
+    "format with signs": (lambda: declare({"n": int}, key=sorted_by("{n:+d}")), "the format '+d' of n is not one"),
+    "format with commas": (lambda: declare({"n": int}, key=sorted_by("{n:,}")), "the format ',' of n is not one"),
+    "format of no width": (lambda: declare({"n": int}, key=sorted_by("{n:00d}")), "the format '00d' of n is not one"),
+    "format of an enum": (
+        lambda: declare({"n": IntEnum("Level", ["LOW"])}, key=sorted_by("{n:03d}")),
+        "the format '03d' of n is not one",
+    ),
+    "format of a uuid": (lambda: declare({"n": UUID}, key=sorted_by("{n:x}")), "the format 'x' of n is not one"),
+    # Indexes.
+    "slot twice": (
+        lambda: declare(indexes=[an_index(), an_index(name="again")]),
+        "uses GSI1 twice: for by_id and for again",
+    ),
+    "index name twice": (lambda: declare(indexes=[an_index(), an_index("GSI2")]), "has two indexes named by_id"),
+    "unknown slot": (lambda: declare(indexes=[an_index("GSI4")]), "slot 'GSI4' is not one of GSI1, GSI2, GSI3"),
+    "index name that is no name": (
+        lambda: declare(indexes=[an_index(name="by id")]),
+        "index name 'by id' is not an identifier",
+    ),
+    "index of unknown field": (
+        lambda: declare(indexes=[an_index(sort="{nobody}")]),
+        "by_id sort template '{nobody}' names nobody, which is no field",
+    ),
+    "index of a float": (
+        lambda: declare({"n": float}, indexes=[an_index(sort="{n}")]),
+        "by_id sort names n: keys are made",
+    ),
+    "index of a list": (
+        lambda: declare({"n": list[str]}, indexes=[an_index(partition="{n}")]),
+        "by_id partition names n: keys are made",
+    ),
+    "index of no template": (lambda: declare(indexes=[an_index(sort="")]), "by_id sort: a template may not be empty"),
+    "index with three shards": (
+        lambda: declare(indexes=[an_index(shards=Shards(3))]),
+        "3 shards: the count must be a power",
+    ),
+    "index by modulo": (
+        lambda: declare(indexes=[an_index(shards=Shards(10, "modulo"))]),
+        "index by_id: indexes use the calculated placement",
+    ),
+    "index sharded by a guess": (
+        lambda: declare(indexes=[an_index(shard_by="dice")]),
+        "index by_id: shard_by is 'item_key' or 'index_key'",
+    ),
+    "index prefix with a colon": (
+        lambda: declare(indexes=[an_index(prefix="a:b")]),
+        "index by_id: prefix 'a:b' may hold",
+    ),
+    "empty index prefix": (lambda: declare(indexes=[an_index(prefix="")]), "index by_id: prefix '' may hold"),
+    # Names, prefixes, separators.
+    "empty name": (lambda: declare(name=""), "an entity's name is made of"),
+    "name with a colon": (lambda: declare(name="a:b"), "an entity's name is made of"),
+    "name with braces": (lambda: declare(name="{id}"), "an entity's name is made of"),
+    "name with a line end": (lambda: declare(name="user\n"), "an entity's name is made of"),
+    "prefix with a colon": (lambda: declare(key=Key("{tenant}", "{id}", prefix="a:b")), "prefix 'a:b' may hold"),
+    "prefix with a blank": (lambda: declare(key=Key("{tenant}", "{id}", prefix=" ")), "prefix ' ' may hold"),
+    "empty prefix": (lambda: declare(key=Key("{tenant}", "{id}", prefix="")), "prefix '' may hold"),
+    "separator and a prefix": (
+        lambda: declare(key=Key("{tenant}", "{id}", prefix="a", separator="_"), shards=Shards(4)),
+        "a separator of its own needs an empty prefix and shards",
+    ),
+    "separator without shards": (
+        lambda: declare(key=Key("{tenant}", "{id}", prefix="", separator="_")),
+        "a separator of its own needs an empty prefix and shards",
+    ),
+    "digit as separator": (
+        lambda: declare(key=Key("{tenant}", "{id}", "", "0"), shards=Shards(4)),
+        "separator '0': use one",
+    ),
+    "no separator": (lambda: declare(key=Key("{tenant}", "{id}", "", ""), shards=Shards(4)), "separator '': use one"),
+    "long separator": (
+        lambda: declare(key=Key("{tenant}", "{id}", "", "__"), shards=Shards(4)),
+        "separator '__': use one",
+    ),
+    "two separators": (
+        lambda: declare(key=Key("{tenant}", "{id}", "", "_-"), shards=Shards(4)),
+        "separator '_-': use one",
+    ),
+    "half a character as separator": (
+        lambda: declare(key=Key("{tenant}", "{id}", "", "\ud800"), shards=Shards(4)),
+        "use one character of",
+    ),
+    "colon beside a separator": (
+        lambda: declare(key=Key("user.v1.User:{tenant}", "{id}", "", "_"), shards=Shards(4)),
+        "may not contain ':', which divides all other keys",
+    ),
+    "name without key": (lambda: new_class("T", {"__module__": __name__}, name=NAME), "needs both a name and a key"),
+    # Fields.
+    "alias": (
+        lambda: declare({"x": (str, Field(alias="y"))}),
+        "field x has an alias: stored attributes are named like their fields",
+    ),
+    "validation alias": (lambda: declare({"x": (str, Field(validation_alias="y"))}), "field x has an alias"),
+    "serialization alias": (lambda: declare({"x": (str, Field(serialization_alias="y"))}), "field x has an alias"),
+    "expires names no field": (lambda: declare(expires="x"), "expires names x, which is no field"),
+    "expires names a text": (
+        lambda: declare({"x": (str | None, None)}, expires="x"),
+        "expires names x: declare it as `datetime | None = None`",
+    ),
+    "expires cannot be empty": (
+        lambda: declare({"x": datetime}, expires="x"),
+        "declare it as `datetime | None = None`",
+    ),
+    "expires without default": (lambda: declare({"x": datetime | None}, expires="x"), "declare it as `datetime | None"),
+    "stamp that is a text": (
+        lambda: declare({"x": (str, created_at())}),
+        "field x is a stamp: declare it as a datetime",
+    ),
+    "stamp that may be empty": (lambda: declare({"x": (datetime | None, updated_at())}), "field x is a stamp"),
+}
+
+
+@pytest.mark.parametrize(("wrong", "reason"), BAD.values(), ids=BAD)
+def test_wrong_declaration_is_refused_with_name_and_reason(wrong: Callable[[], object], reason: str) -> None:
+    with pytest.raises(DeclarationError) as refused:
+        wrong()
+
+    assert reason in refused.value.reason
+    assert str(refused.value) == f"{refused.value.entity}: {refused.value.reason}"
+    assert refused.value.entity in {NAME, "", "a:b", "{id}", "user\n"}
+
+
+@pytest.mark.parametrize("attribute", sorted(SYSTEM_ATTRIBUTES))
+def test_field_with_the_name_of_a_system_attribute_is_refused(attribute: str) -> None:
+    with pytest.raises(DeclarationError, match=f"{NAME}: field {attribute} has the name of a system attribute"):
+        declare({attribute: str})
+
+
+def test_key_without_name_is_refused_under_the_name_of_the_class() -> None:
+    with pytest.raises(DeclarationError, match=r"^Thing: an entity needs both a name and a key"):
+
+        class Thing(Entity, key=KEY):
+            tenant: str
+            id: str
+
+
+def test_name_can_be_declared_once() -> None:
+    registry = Registry()
+    declare(registry=registry)
+
+    with pytest.raises(DeclarationError, match=f"{NAME}: another entity has this name"):
+        declare(registry=registry, key=Key("{tenant}", "{id}", prefix="other"))
+
+
+def test_definition_of_a_class_that_declares_none_is_refused() -> None:
+    class Undeclared(Entity):
+        id: str
+
+    class Inherited(declare()):  # type: ignore[misc]
+        more: str
+
+    with pytest.raises(DeclarationError, match="Undeclared: declares no entity"):
+        definition(Undeclared)
+    with pytest.raises(DeclarationError, match="Inherited: declares no entity"):
+        definition(Inherited)
+
+
+FAMILY: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "other shards": (
+        {"shards": Shards(16)},
+        {"shards": Shards(8), "sort": "b#{id}"},
+        "entities in one logical partition have one shard count",
+    ),
+    "sharded and not": (
+        {"shards": Shards(16)},
+        {"sort": "b#{id}"},
+        "entities in one logical partition have one shard count",
+    ),
+    "other placement": (
+        {"shards": Shards(16)},
+        {"shards": Shards(16, "modulo"), "sort": "b#{id}"},
+        "entities in one logical partition have one shard count",
+    ),
+    "other partitions": (
+        {},
+        {"partition": "{tenant}-{id}", "sort": "b#{id}"},
+        "partitions of one prefix are built alike",
+    ),
+    "other partition format": (
+        {"partition": "{n}"},
+        {"partition": "{n:04d}", "sort": "b#{id}"},
+        "partitions of one prefix are built alike",
+    ),
+    "equal sort": ({}, {}, "'a#{id}' and 'a#{id}' could be equal"),
+    "free text against a constant": ({"sort": "{id}"}, {"sort": "profile"}, "'profile' and '{id}' could be equal"),
+    "start that continues another": ({"sort": "a#{id}"}, {"sort": "a{id}"}, ""),
+    "starts that continue each other": ({"sort": "a#x{id}"}, {"sort": "a#xy{id}"}, "could be equal"),
+    "ends that continue each other": ({"sort": "{id}x#a"}, {"sort": "{id}yx#a"}, "could be equal"),
+    "fields against fields": ({"sort": "{id}#{n}"}, {"sort": "{n}#{id}"}, "could be equal"),
+    "constant within reach": ({"sort": "a_{id}_z"}, {"sort": "a_b_z"}, "could be equal"),
+    "time with colons": (
+        {"sort": "a:{id}"},
+        {"sort": "b:{at}"},
+        "sort 'b:{at}' could take no datetime: at may not contain ':': it divides keys",
+    ),
+}
+
+
+@pytest.mark.parametrize(("one", "other", "reason"), [each for each in FAMILY.values() if each[2]],
+                         ids=[name for name, each in FAMILY.items() if each[2]])  # fmt: skip
+def test_entities_whose_keys_could_meet_cannot_share_a_prefix(
+    one: dict[str, Any], other: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(DeclarationError) as refused:
+        declare_two(one, other)
+
+    assert refused.value.entity == "other"
+    assert reason in refused.value.reason
+
+
+def test_refused_entity_leaves_no_trace_in_its_registry() -> None:
+    registry = Registry()
+    declare(registry=registry, key=Key("{tenant}", "a#{id}", prefix="team"))
+    with pytest.raises(DeclarationError):
+        declare({"at": datetime}, name="late", registry=registry, key=Key("{tenant}", "b:{at}", prefix="team"))
+
+    declare({"n": int}, name="late", registry=registry, key=Key("{tenant}", "b:{n}", prefix="team"))
+
+    assert set(registry) == {NAME, "late"}
+
+
+def test_two_entities_cannot_use_one_separator_of_their_own() -> None:
+    registry = Registry()
+    declare(registry=registry, key=Key("{tenant}", "{id}", "", "_"), shards=Shards(4))
+
+    with pytest.raises(DeclarationError, match=f"the keys of {NAME} use the separator '_' already"):
+        declare(name="other", registry=registry, key=Key("{tenant}", "{id}", "", "_"), shards=Shards(4))
