@@ -1,0 +1,56 @@
+"""A transport that keeps what passes through it, around a real one."""
+
+from collections.abc import Mapping, Sequence
+from threading import Lock
+from typing import Any
+
+from dynashard.transport.interface import Call, Transport, Wire
+
+
+class RecordingTransport:
+    """Implements `Transport`.
+
+    Attributes:
+        requests: every request, in the order of the answers.
+        answers: the answers.
+        waves: how many requests went out at a time.
+    """
+
+    def __init__(self, inner: Transport) -> None:
+        self.inner = inner
+        self.clear()
+        self._lock = Lock()
+
+    def clear(self) -> None:
+        """Forget what has passed."""
+        self.requests: list[Mapping[str, Any]] = []
+        self.answers: list[Wire] = []
+        self.waves: list[int] = []
+
+    @property
+    def scanned(self) -> int:
+        """How many items were read, whether they passed a filter or not."""
+        return sum(answer["ScannedCount"] for answer in self.answers)
+
+    @property
+    def read_units(self) -> float:
+        return float(sum(answer["ConsumedCapacity"]["CapacityUnits"] for answer in self.answers))
+
+    def call(self, operation: str, request: Mapping[str, Any]) -> Wire:
+        answer = self.inner.call(operation, request)
+        self._keep([request], [answer])
+        return answer
+
+    def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
+        answers = self.inner.call_all(calls, concurrency=concurrency)
+        self._keep([call.request for call in calls], answers)
+        return answers
+
+    def close(self) -> None:
+        self.inner.close()
+
+    def _keep(self, requests: list[Mapping[str, Any]], answers: list[Wire]) -> None:
+        with self._lock:
+            self.requests += requests
+            self.answers += answers
+            self.waves.append(len(requests))

@@ -1,0 +1,151 @@
+"""Cursors: what is issued comes back, and nothing else is taken."""
+
+import string
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynashard.errors import ConfigurationError, InvalidCursorError
+from dynashard.reads.by_shard import state_of
+from dynashard.reads.cursor import CursorCodec, pack_texts, unpack_texts
+from dynashard.reads.positions import Positions
+
+pytestmark = pytest.mark.unit
+
+KEY, OLD, OTHER = "the-newest-cursor-key", "an-older-cursor-key", "somebody-elses-key"
+ASKED = b"question"
+CODEC = CursorCodec([KEY])
+
+texts = st.text(st.characters(exclude_categories=["Cs"]))
+states = st.recursive(
+    st.none() | texts | st.integers(-(2**53), 2**53), lambda inner: st.lists(inner, max_size=5), max_leaves=20
+)
+
+
+@given(states)
+def test_what_is_issued_comes_back(state: Any) -> None:
+    assert CODEC.read(CODEC.issue(state, ASKED), ASKED) == state
+
+
+@given(st.lists(texts, min_size=1))
+def test_texts_are_packed_without_what_all_of_them_begin_with(whole: list[str]) -> None:
+    packed = pack_texts(whole)
+
+    assert unpack_texts(packed) == whole
+    assert all(text.startswith(packed[0]) for text in whole)
+
+
+def test_tokens_can_stand_in_urls() -> None:
+    token = CODEC.issue(["käse", 1], ASKED)
+
+    assert set(token) <= set(string.ascii_letters + string.digits + "-_.")
+
+
+def refused(token: str, asked: bytes = ASKED, codec: CursorCodec = CODEC) -> str:
+    with pytest.raises(InvalidCursorError) as raised:
+        codec.read(token, asked)
+    assert (raised.value.status, raised.value.code, raised.value.field) == (400, "invalid_cursor", "cursor")
+    return str(raised.value)
+
+
+@pytest.mark.parametrize("state", [["short"], ["long" * 100]], ids=["plain", "packed"])
+def test_a_token_with_any_one_character_changed_is_refused(state: list[str]) -> None:
+    token = CODEC.issue(state, ASKED)
+    alphabet = string.ascii_letters + string.digits + "-_.= \n\0é"
+
+    for place, was in enumerate(token):
+        for character in alphabet:
+            if character != was:
+                refused(token[:place] + character + token[place + 1 :])
+
+
+def test_a_token_with_any_one_bit_flipped_is_refused() -> None:
+    token = CODEC.issue(["state"], ASKED)
+
+    for place in range(len(token)):
+        for bit in range(8):
+            refused(token[:place] + chr(ord(token[place]) ^ 1 << bit) + token[place + 1 :])
+
+
+def test_a_token_cut_short_or_made_longer_is_refused() -> None:
+    token = CODEC.issue(["state"], ASKED)
+
+    for length in range(len(token)):
+        refused(token[:length])
+        refused(token[length + 1 :])
+    for extra in ("A", "=", " ", "\n", ".", "\0"):
+        refused(token + extra)
+        refused(extra + token)
+
+
+@given(st.text() | st.text(string.ascii_letters + string.digits + "-_.", max_size=200))
+def test_no_text_but_a_token_is_taken(text: str) -> None:
+    refused(text)
+
+
+def test_huge_texts_are_refused() -> None:
+    token = CODEC.issue(["state"], ASKED)
+
+    refused("A" * 10_000_000)
+    refused("A" * 10_000_000 + "." + token.rpartition(".")[2])
+
+
+def test_a_token_for_another_question_is_refused() -> None:
+    assert "another listing" in refused(CODEC.issue(["state"], b"another!"))
+
+
+def test_a_token_of_another_version_is_refused() -> None:
+    body = CODEC.issue(["state"], ASKED).rpartition(".")[0]
+
+    assert "another version" in refused(CODEC._signer.sign("2" + body[1:]).decode())
+
+
+def test_a_token_of_another_key_is_refused() -> None:
+    refused(CursorCodec([OTHER]).issue(["state"], ASKED))
+
+
+def test_the_signature_of_one_token_does_not_carry_another() -> None:
+    one, other = CODEC.issue(["one"], ASKED), CODEC.issue(["two"], ASKED)
+
+    refused(one.rpartition(".")[0] + "." + other.rpartition(".")[2])
+
+
+def test_a_new_key_signs_while_the_old_one_still_verifies_until_it_is_removed() -> None:
+    before, during, after = CursorCodec([OLD]), CursorCodec([KEY, OLD]), CursorCodec([KEY])
+    old, new = before.issue(["state"], ASKED), during.issue(["state"], ASKED)
+
+    assert during.read(old, ASKED) == during.read(new, ASKED) == ["state"]
+    assert after.read(new, ASKED) == ["state"]
+    refused(old, codec=after)
+    refused(new, codec=before)
+
+
+@pytest.mark.parametrize("keys", [[], ["fifteen-bytes-x"], [KEY, ""]])
+def test_keys_that_are_missing_or_short_are_refused(keys: list[str]) -> None:
+    with pytest.raises(ConfigurationError, match="at least 16 bytes"):
+        CursorCodec(keys)
+
+
+@settings(max_examples=300)
+@given(st.integers(0, 2**32))
+def test_round_robin_over_64_shards_takes_at_most_2_kb_whatever_the_ids(seed: int) -> None:
+    random = Random(seed)
+    ids = ["".join(random.choices(string.ascii_letters + string.digits, k=27)) for _ in range(64)]
+
+    token = CODEC.issue(state_of(Positions(tuple((each,) for each in ids), turn=63)), ASKED)
+
+    assert len(token) <= 2048
+
+
+def test_a_token_is_taken_back_however_many_shards_and_long_keys_it_names() -> None:
+    random = Random(1)
+    positions = Positions(tuple(("".join(random.choices(string.ascii_letters, k=1024)),) for _ in range(256)))
+    state = state_of(positions)
+
+    token = CODEC.issue(state, ASKED)
+
+    assert len(token) > 64 * 1024
+    assert CODEC.read(token, ASKED) == state
