@@ -20,6 +20,9 @@ from dynashard.errors import InvalidKeyError
 SEPARATORS: Final = frozenset("#:/|")
 """Characters that divide the sort keys of entities in one logical partition into comparable pieces."""
 
+_LARGEST_BITS: Final = 8192
+"""No format writes a larger number into the 2048 bytes of the longest key, and Python may refuse to write it at all."""
+
 _NUMBER_SPEC: Final = re.compile(r"(?:0(?P<width>\d+))?[dxXob]?")
 
 
@@ -188,6 +191,8 @@ def key_text(name: str, value: object, spec: str = "") -> str:
         value = str.__str__(value)
     if isinstance(value, bool) or not isinstance(value, str | int | UUID | date):
         raise InvalidKeyError(f"{name}: {type(value).__name__} cannot be part of a key", field=name)
+    if isinstance(value, int) and value.bit_length() > _LARGEST_BITS:
+        raise InvalidKeyError(f"{name}: the number is too long for a key", field=name)
     try:
         return format(value, spec) if spec else str(value)
     except ValueError:
