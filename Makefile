@@ -26,12 +26,18 @@ node_modules/.done: package-lock.json
 	npm ci --no-audit --no-fund --ignore-scripts
 	@touch $@
 
+# The whole-stack test's local AWS: it pins another botocore, and runs what was bundled for this very Python.
+.venv-ministack/.done: requirements/ministack.txt | .venv/.done
+	$(BIN)/python -m venv .venv-ministack
+	$(MINISTACK)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/ministack.txt
+	@touch $@
+
 .PHONY: run
 run: setup ## Serve the API on http://127.0.0.1:8000 (PORT); data stays in .data (DATA_DIR)
 	@$(BIN)/python -m local
 
 .PHONY: test
-test: check ## Check everything, then run every test
+test: check build/host/.done .venv-ministack/.done ## Check everything, then run every test
 	$(RUN)/pytest -n 2 --dist worksteal
 
 .PHONY: check
@@ -74,6 +80,10 @@ openapi: setup ## Write docs/openapi.json again after the API has changed
 .PHONY: bench
 bench: setup ## Measure side by side with botocore and pynamodb
 	$(RUN)/python -m bench
+
+.PHONY: snapshot
+snapshot: setup ## Write the template snapshots anew: read the difference before you commit it
+	UPDATE_SNAPSHOTS=1 $(RUN)/python -m pytest -n0 -q tests/infra/test_templates.py -k committed
 
 .PHONY: clean
 clean: ## Remove everything that was built or installed (keeps .data)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.deployment import Deployment, deployed
 from tests.e2e.local_process import LocalProcess
 
 Start = Callable[..., LocalProcess]
@@ -35,3 +36,10 @@ def local_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalProce
     yield stack.ready()
     assert stack.interrupt() == 0
     assert stack.all_gone()
+
+
+@pytest.fixture(scope="session")
+def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    """The backend as it is deployed, on a local AWS; every test takes tenants of its own."""
+    with deployed(tmp_path_factory.mktemp("deployed")) as deployment:
+        yield deployment

@@ -1,0 +1,138 @@
+"""The CDK app, deployed to a local AWS as `docs/deploying.md` says, and callers of its API."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+from filelock import FileLock
+
+from local.settings import ROOT
+from local.tokens import Issuer
+from tests.e2e.ministack import ACCOUNT, REGION, Ministack
+from tests.e2e.token_issuer import AUDIENCE, serving
+
+TENANT_CLAIM = "org_id"
+PREFIX = "Dynashard-dev"
+CDK = ROOT / "node_modules" / ".bin" / "cdk"
+DEADLINE_SECONDS = 180
+BUILT = ("build/host/.done", ".venv-ministack/.done")
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """The environment `dev`, deployed.
+
+    Attributes:
+        aws: the local AWS it runs on.
+        issuer: whose tokens its gateway takes.
+        outputs: outputs of its stacks.
+    """
+
+    aws: Ministack
+    issuer: Issuer
+    outputs: Mapping[str, Mapping[str, str]]
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.outputs[f"{PREFIX}-Api"]["ApiUrl"]).netloc
+
+    @property
+    def table(self) -> str:
+        return self.outputs[f"{PREFIX}-Data"]["TableName"]
+
+    def client(self, token: str | None = None) -> httpx.Client:
+        """A caller with this token. The local gateway tells APIs apart by the name that they are called by."""
+        headers = {"Host": self.host} | ({} if token is None else {"Authorization": f"Bearer {token}"})
+        return httpx.Client(base_url=self.aws.url, headers=headers, timeout=60, trust_env=False)
+
+    def tenant(self, tenant: str) -> httpx.Client:
+        """A caller of this tenant."""
+        return self.client(self.issuer.issue({TENANT_CLAIM: tenant}))
+
+    def resource(self, stack: str, kind: str) -> str:
+        """Physical name of the one resource of a type in a stack."""
+        listed = self.aws.client("cloudformation").list_stack_resources(StackName=f"{PREFIX}-{stack}")
+        (found,) = (each for each in listed["StackResourceSummaries"] if each["ResourceType"] == kind)
+        return str(found["PhysicalResourceId"])
+
+
+@contextmanager
+def deployed(folder: Path) -> Iterator[Deployment]:
+    """Build what is deployed, start a local AWS, prepare it with `cdk bootstrap`, and `cdk deploy` to it."""
+    _build()
+    with serving(folder) as (issuer, certificate):
+        aws = Ministack.started(folder, certificate)
+        try:
+            cdk(aws, "bootstrap", f"aws://{ACCOUNT}/{REGION}", cwd=aws.folder)
+            outputs = folder / "outputs.json"
+            cdk(aws, "deploy", "--all", *_context(issuer), "--require-approval=never", f"--outputs-file={outputs}")
+            yield Deployment(aws, issuer, json.loads(outputs.read_text()))
+        finally:
+            aws.stop()
+
+
+def cdk(aws: Ministack, *arguments: str, cwd: Path = ROOT) -> str:
+    """Run CDK's command line against a local AWS, and return what it said; it asks nothing else on the network."""
+    environment = {
+        **aws.environment,
+        "CI": "true",
+        "CDK_DISABLE_VERSION_CHECK": "1",
+        "CDK_DISABLE_CLI_TELEMETRY": "true",
+        "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    command = [str(CDK), *arguments, "--no-notices", f"--output={aws.folder / 'cdk.out'}"]
+    return _run(command, cwd, environment)
+
+
+def _context(issuer: Issuer) -> Sequence[str]:
+    settings = {
+        "env": "dev",
+        "assets": "build/host",
+        "issuer": issuer.issuer,
+        "audience": AUDIENCE,
+        "tenant_claim": TENANT_CLAIM,
+    }
+    return [f"--context={name}={value}" for name, value in settings.items()]
+
+
+def _build() -> None:
+    """Have make build what is older than its sources: after `make test` has, nothing."""
+    (ROOT / "build").mkdir(exist_ok=True)
+    with FileLock(ROOT / "build" / ".e2e.lock"):
+        # This very environment runs the tests: it is not made anew under them.
+        kept = [f"--old-file={name}/.done" for name in (".venv", "node_modules")]
+        _run(["make", "--silent", *kept, *BUILT], ROOT, _without_make(os.environ))
+
+
+def _without_make(environ: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environ.items() if name not in {"MAKEFLAGS", "MAKELEVEL", "MFLAGS"}}
+
+
+def _run(command: Sequence[str], cwd: Path, environment: Mapping[str, Any]) -> str:
+    process = subprocess.Popen(  # noqa: S603 - our own command lines
+        command,
+        cwd=cwd,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        said, _ = process.communicate(timeout=DEADLINE_SECONDS)
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
+    assert process.returncode == 0, f"{' '.join(command)}:\n{said}"
+    return said
