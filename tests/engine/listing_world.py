@@ -1,6 +1,6 @@
 """Entities of every layout, and collections of them on the engine."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -11,7 +11,6 @@ from uuid import uuid4
 from dynashard import Dynashard, Entity, EntityDefinition, Index, Key, Registry, Shards, definition
 from dynashard.entity import IndexDefinition
 from dynashard.placement import UNSHARDED
-from dynashard.repository import Patience
 from dynashard.routing import home
 from dynashard.service import Collection
 from dynashard.topology import View
@@ -158,9 +157,9 @@ def listed(collection: Collection[Any], partition: dict[str, Any], limit: Callab
             return items
 
 
-def without_patience() -> Patience:
-    """Retries at once, and never for long."""
-    return Patience(sleep=lambda _: None)
+def fields_of(items: Iterable[Any]) -> list[dict[str, Any]]:
+    """The fields of entities, by id: an item that was read differs from the one that was written in its revision."""
+    return sorted((item.model_dump() for item in items), key=lambda item: str(item["id"]))
 
 
 def _home(note: Any, count: int) -> str:
