@@ -7,9 +7,11 @@ from uuid import uuid4
 import pytest
 
 from dynashard import schema
+from dynashard.transport import Transport, connect
 from local.engine import Engine, running_engine
 from local.settings import Settings
 from tests.engine.raw_dynamodb import RawDynamoDB, raw_dynamodb
+from tests.engine.stored_things import World
 
 
 @pytest.fixture(scope="session")
@@ -64,6 +66,20 @@ def create_table(dynamodb: RawDynamoDB) -> Iterator[Callable[[], str]]:
 def table(create_table: Callable[[], str]) -> str:
     """An empty table of this test's own."""
     return create_table()
+
+
+@pytest.fixture(scope="session")
+def wire(engine_url: str) -> Iterator[Transport]:
+    """The layer's own way to the engine."""
+    opened = connect(engine_url, "us-east-1", access_key="local", secret_key="local")  # noqa: S106
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def world(wire: Transport, table: str, dynamodb: RawDynamoDB) -> World:
+    """An empty table with people, notes and accounts, and with time in the test's hands."""
+    return World(wire, table, dynamodb)
 
 
 def _key_schema(partition: str, sort: str) -> list[dict[str, str]]:

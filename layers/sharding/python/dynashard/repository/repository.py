@@ -134,7 +134,7 @@ class Repository(Generic[E]):
 
         Raises:
             RevisionMismatchError: the live item is at another revision, or there is none.
-            InvalidValueError, ItemTooLargeError: before anything is sent.
+            InvalidValueError, ItemTooLargeError: before anything is written.
 
         Cost: 1 write unit, 1 round trip; with a creation stamp and an item that was not read from the store, 1 read
         unit and 1 round trip more, so that the stamp is kept.

@@ -1,0 +1,166 @@
+"""Entities and a repository for tests of single items and batches, with time and revisions under control."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from itertools import count
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from dynashard import Entity, Index, Key, Patience, Registry, Shards, created_at, new_id, updated_at
+from dynashard.repository import Repository, Store
+from dynashard.routing import Router
+from dynashard.schema import PK, SK
+from dynashard.topology import DeclaredTopology
+from dynashard.transport import Transport
+from tests.engine.raw_dynamodb import RawDynamoDB
+from tests.faults import Fault, FaultyTransport
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+REGISTRY = Registry()
+
+
+class Person(
+    Entity,
+    name="test.v1.Person",
+    key=Key(partition="{tenant}", sort="{id}"),
+    shards=Shards(4),
+    indexes=[
+        Index("GSI1", "by_mail", partition="{tenant}", sort="{mail}"),
+        Index("GSI2", "by_team", partition="{tenant}:{team}", sort="{rank:03d}", shards=Shards(2)),
+        Index("GSI3", "by_change", partition="{tenant}", sort="{changed}"),
+    ],
+    expires="until",
+    registry=REGISTRY,
+):
+    tenant: str
+    id: str = new_id()
+    mail: str
+    team: str | None = None
+    rank: int | None = None
+    visits: int = 0
+    credit: Decimal = Decimal(0)
+    tags: set[str] | None = None
+    nickname: str | None = "none yet"
+    made: datetime = created_at()
+    changed: datetime = updated_at()
+    until: datetime | None = None
+
+
+class Note(Entity, name="test.v1.Note", key=Key(partition="{tenant}", sort="{id}"), registry=REGISTRY):
+    """Unsharded, never stamped, never expiring."""
+
+    tenant: str
+    id: str
+    text: str = ""
+    reads: int = 0
+
+
+class Account(Entity, name="test.v1.Account", key=Key(partition="{id}"), registry=REGISTRY):
+    """With bounds on a field and on the whole."""
+
+    id: str
+    balance: int = Field(0, ge=0)
+    low: int = 0
+    high: int = 0
+
+    @model_validator(mode="after")
+    def ordered(self) -> "Account":
+        if self.low > self.high:
+            raise ValueError("low is above high")
+        return self
+
+
+@dataclass
+class Clock:
+    """Stands still until it is moved; in epoch seconds."""
+
+    at: float = NOON.timestamp()
+
+    def __call__(self) -> float:
+        return self.at
+
+    def time(self) -> datetime:
+        return datetime.fromtimestamp(self.at, UTC)
+
+
+@dataclass
+class World:
+    """A table, the way to it, a clock, and the raw items behind everything."""
+
+    inner: Transport
+    table: str
+    dynamodb: RawDynamoDB
+    clock: Clock = field(default_factory=Clock)
+    pauses: list[float] = field(default_factory=list)
+    patience: float = 20.0
+
+    def __post_init__(self) -> None:
+        numbers = count(1)
+        self.new_revision: Callable[[], str] = lambda: f"rev-{next(numbers)}"
+        self.transport = FaultyTransport(self.inner)
+
+    def faults(self, *plan: Fault) -> FaultyTransport:
+        """From now on requests meet these faults."""
+        self.transport = FaultyTransport(self.inner, plan)
+        return self.transport
+
+    def of(self, model: type[Any]) -> Repository[Any]:
+        """A repository on the transport in force."""
+        waited = Clock(0)
+
+        def sleep(seconds: float) -> None:
+            self.pauses.append(seconds)
+            waited.at += seconds
+
+        patience = Patience(seconds=self.patience, clock=waited, sleep=sleep, random=lambda: 0.5)
+        router = Router(DeclaredTopology())
+        return Repository(
+            Store(self.transport, self.table, router, self.clock, self.new_revision, patience),
+            model,
+        )
+
+    @property
+    def people(self) -> Repository[Person]:
+        return self.of(Person)
+
+    @property
+    def notes(self) -> Repository[Note]:
+        return self.of(Note)
+
+    @property
+    def accounts(self) -> Repository[Account]:
+        return self.of(Account)
+
+    def raw(self) -> list[dict[str, Any]]:
+        """All stored items, expired ones included."""
+        items: list[dict[str, Any]] = self.dynamodb.call("Scan", TableName=self.table, ConsistentRead=True)["Items"]
+        return items
+
+    def only(self) -> dict[str, Any]:
+        """The one stored item."""
+        [item] = self.raw()
+        return item
+
+    def adopt(self, item: dict[str, Any]) -> None:
+        """Store an item as something else than this layer would have."""
+        self.dynamodb.call("PutItem", TableName=self.table, Item=item)
+
+    def entries(self, slot: str) -> list[tuple[str, str]]:
+        """What stands in an index: its stored keys."""
+        found = self.dynamodb.call("Scan", TableName=self.table, IndexName=slot)["Items"]
+        return sorted((item[f"{slot}PK"]["S"], item[f"{slot}SK"]["S"]) for item in found)
+
+
+def person(**fields: Any) -> Person:
+    return Person(**{"tenant": "abc", "id": "1", "mail": "ada@example.com", **fields})
+
+
+def key(identity: str = "1") -> dict[str, str]:
+    return {"tenant": "abc", "id": identity}
+
+
+def places(items: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+    return sorted((item[PK]["S"], item[SK]["S"]) for item in items)

@@ -1,0 +1,77 @@
+"""Stored items that this layer has not written: adopted, damaged, marked."""
+
+import pytest
+
+from dynashard.errors import (
+    AlreadyExistsError,
+    NotFoundError,
+    RevisionMismatchError,
+    UndecodableItemError,
+)
+from tests.engine.stored_things import NOON, World, key, person
+
+pytestmark = pytest.mark.engine
+
+
+def adopted(world: World, **attributes: dict[str, str]) -> None:
+    world.adopt({"PK": {"S": "test.v1.Person:abc:1"}, "SK": {"S": "1"}, "tenant": {"S": "abc"}, "id": {"S": "1"},
+                 "mail": {"S": "old@example.com"}, **attributes})  # fmt: skip
+
+
+def test_adopted_item_is_read_updated_replaced_and_deleted(world: World) -> None:
+    adopted(world, made={"S": "2020-01-01T00:00:00Z"}, legacy={"S": "kept"})
+
+    read = world.people.get(key())
+    assert (read.mail, read.revision, read.made.year) == ("old@example.com", None, 2020)
+    updated = world.people.update(key(), set={"team": "eng"}, add={"rank": 3})
+    assert (updated.team, updated.rank, updated.revision) == ("eng", 3, "rev-1")
+    assert world.only()["legacy"] == {"S": "kept"}
+    adopted(world, made={"S": "2020-01-01T00:00:00Z"})
+    replaced = world.people.replace(person())
+    assert (replaced.made.year, replaced.revision) == (2020, world.only()["Rev"]["S"])
+    adopted(world)
+    assert world.people.replace(person()).made == NOON
+    adopted(world)
+    with pytest.raises(AlreadyExistsError):
+        world.people.create(person())
+    with pytest.raises(RevisionMismatchError):
+        world.people.replace(person(), if_match="rev-1")
+    world.people.delete(key())
+    assert world.raw() == []
+
+
+def test_adopted_expiry_with_a_fraction_is_understood_and_nonsense_named(world: World) -> None:
+    adopted(world, ExpiresAt={"N": f"{NOON.timestamp() + 0.5}"}, made={"S": "2020-01-01T00:00:00Z"})
+    assert world.people.get(key()).until == NOON
+    world.clock.at += 1
+    assert world.people.find(key()) is None
+    adopted(world, ExpiresAt={"N": "1900000000000"})
+
+    with pytest.raises(UndecodableItemError, match=r"ExpiresAt .* is no time in epoch seconds"):
+        world.people.get(key())
+
+
+def test_item_that_no_longer_fits_its_declaration_is_named(world: World) -> None:
+    adopted(world, visits={"S": "many"})
+
+    with pytest.raises(UndecodableItemError, match=r"test\.v1\.Person at .*abc:1.* visits: .*valid integer"):
+        world.people.get(key())
+    assert world.people.replace(person()).visits == 0
+
+
+def test_marked_item_is_nobody_s_and_nobody_writes_over_it(world: World) -> None:
+    adopted(world, MovedTo={"N": "8"})
+    stored = world.only()
+
+    assert world.people.find(key()) is None
+    assert not world.people.exists(key())
+    assert world.people.batch_get([key()]) == [None]
+    for attempt in (
+        lambda: world.people.update(key(), set={"visits": 1}),
+        lambda: world.people.delete(key()),
+        lambda: world.people.replace(person()),
+        lambda: world.people.create(person()),
+    ):
+        with pytest.raises((NotFoundError, AlreadyExistsError, RevisionMismatchError)):
+            attempt()
+    assert world.only() == stored

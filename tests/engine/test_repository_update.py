@@ -1,0 +1,161 @@
+"""Partial updates on the real engine: fields, indexes, bounds."""
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from dynashard.errors import (
+    InputError,
+    InvalidKeyError,
+    InvalidValueError,
+)
+from tests.engine.stored_things import NOON, Account, World, key, person
+
+pytestmark = pytest.mark.engine
+
+
+def test_index_keys_appear_change_and_disappear_with_their_fields(world: World) -> None:
+    people = world.people
+    people.create(person())
+    assert world.entries("GSI1") == [("test.v1.Person:abc", "ada@example.com")]
+    assert world.entries("GSI2") == []
+
+    people.update(key(), set={"team": "eng"})
+    assert world.entries("GSI2") == []
+    people.update(key(), set={"rank": 7})
+    assert world.entries("GSI2") == [("test.v1.Person:abc:eng:1", "007")]
+    people.update(key(), add={"rank": 5}, set={"mail": "new@example.com"})
+    assert world.entries("GSI2") == [("test.v1.Person:abc:eng:1", "012")]
+    assert world.entries("GSI1") == [("test.v1.Person:abc", "new@example.com")]
+    people.update(key(), set={"team": "ops"})
+    assert world.entries("GSI2") == [("test.v1.Person:abc:ops:1", "012")]
+    people.update(key(), remove=["team"])
+    assert world.entries("GSI2") == []
+    people.update(key(), set={"team": "ops", "rank": 1})
+    people.update(key(), set={"rank": None})
+    assert world.entries("GSI2") == []
+    people.delete(key())
+    assert world.entries("GSI1") == []
+
+
+def test_index_by_a_stamp_follows_each_change(world: World) -> None:
+    world.people.create(person())
+    world.clock.at += 60
+
+    world.people.update(key(), set={"visits": 1})
+
+    assert world.entries("GSI3") == [("test.v1.Person:abc", "2026-11-20T12:01:00.000000Z")]
+    assert world.people.get(key()).changed == NOON + timedelta(minutes=1)
+
+
+def test_update_reads_first_only_if_an_index_key_needs_what_it_was_not_told(world: World) -> None:
+    world.people.create(person())
+    for changes, reads in (
+        ({"set": {"visits": 1}}, 0),
+        ({"set": {"mail": "b@example.com"}}, 0),
+        ({"set": {"team": "eng", "rank": 1}}, 0),
+        ({"add": {"visits": 1}}, 0),
+        ({"set": {"team": "ops"}}, 1),
+        ({"add": {"rank": 1}}, 1),
+    ):
+        transport = world.faults()
+
+        world.people.update(key(), **changes)
+
+        assert (transport.sent("GetItem"), transport.sent("UpdateItem")) == (reads, 1), changes
+
+
+def test_update_changes_only_what_it_names(world: World) -> None:
+    world.people.create(person(team="eng", rank=1, tags={"a"}))
+
+    updated = world.people.update(
+        key(), set={"mail": "new@example.com"}, remove=["team"], add={"visits": 3, "credit": 1.5, "tags": {"b"}}
+    )
+
+    assert (updated.mail, updated.team, updated.rank) == ("new@example.com", None, 1)
+    assert (updated.visits, updated.credit, updated.tags) == (3, Decimal("1.5"), {"a", "b"})
+    assert world.people.get(key()) == updated
+
+
+def test_adding_to_what_is_empty_starts_from_nothing(world: World) -> None:
+    world.people.create(person())
+
+    updated = world.people.update(key(), add={"rank": 2, "tags": {"a"}, "credit": Decimal("0.1")})
+
+    assert (updated.rank, updated.tags, updated.credit) == (2, {"a"}, Decimal("0.1"))
+
+
+def test_none_is_kept_apart_from_a_default_that_is_something(world: World) -> None:
+    world.people.create(person(nickname=None))
+    assert world.people.get(key()).nickname is None
+    world.people.update(key(), set={"nickname": "Ada"})
+
+    updated = world.people.update(key(), set={"nickname": None})
+
+    assert updated.nickname is None
+    assert world.only()["nickname"] == {"NULL": True}
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "field"),
+    [
+        ({"set": {"id": "2"}}, InvalidKeyError, "id"),
+        ({"remove": ["tenant"]}, InvalidKeyError, "tenant"),
+        ({"set": {"nobody": 1}}, InvalidValueError, "nobody"),
+        ({"set": {"Rev": "x"}}, InvalidValueError, "Rev"),
+        ({"set": {"made": NOON}}, InvalidValueError, "made"),
+        ({"set": {"changed": NOON}}, InvalidValueError, "changed"),
+        ({"set": {"visits": "many"}}, InvalidValueError, "visits"),
+        ({"set": {"mail": None}}, InvalidValueError, "mail"),
+        ({"set": {"visits": 1}, "add": {"visits": 1}}, InvalidValueError, "visits"),
+        ({"set": {"team": "a"}, "remove": ["team"]}, InvalidValueError, "team"),
+        ({"remove": ["team", "team"]}, InvalidValueError, "team"),
+        ({"remove": ["mail"]}, InvalidValueError, "mail"),
+        ({"remove": ["visits"]}, InvalidValueError, "visits"),
+        ({"remove": ["nickname"]}, InvalidValueError, "nickname"),
+        ({"add": {"visits": True}}, InvalidValueError, "visits"),
+        ({"add": {"visits": False}}, InvalidValueError, "visits"),
+        ({"add": {"visits": "1"}}, InvalidValueError, "visits"),
+        ({"add": {"visits": 1.5}}, InvalidValueError, "visits"),
+        ({"add": {"visits": {1}}}, InvalidValueError, "visits"),
+        ({"add": {"mail": 1}}, InvalidValueError, "mail"),
+        ({"add": {"tags": 1}}, InvalidValueError, "tags"),
+        ({"add": {"tags": {1}}}, InvalidValueError, "tags"),
+        ({"add": {"tags": set()}}, InvalidValueError, "tags"),
+        ({"add": {"until": 1}}, InvalidValueError, "until"),
+        ({"add": {"credit": float("nan")}}, InvalidValueError, "credit"),
+        ({"set": {"team": "a:b", "rank": 1}}, InvalidKeyError, "team"),
+        ({"set": {"team": "a", "rank": 1000}}, InvalidKeyError, "rank"),
+        ({"set": {"mail": "m" * 1025}}, InvalidKeyError, None),
+    ],
+)
+def test_wrong_changes_are_refused_before_anything_is_sent(
+    world: World, changes: dict[str, Any], error: type[InputError], field: str | None
+) -> None:
+    transport = world.faults()
+
+    with pytest.raises(error) as refused:
+        world.people.update(key(), **changes)
+
+    assert refused.value.field == field
+    assert transport.calls == []
+
+
+def test_sum_beyond_the_bounds_of_its_field_is_refused(world: World) -> None:
+    world.accounts.create(Account(id="1", balance=5))
+
+    with pytest.raises(InvalidValueError, match="balance: Input should be greater than or equal to 0"):
+        world.accounts.update({"id": "1"}, add={"balance": -6})
+
+    assert world.accounts.update({"id": "1"}, add={"balance": -5}).balance == 0
+
+
+def test_update_is_held_to_the_validators_of_the_whole(world: World) -> None:
+    world.accounts.create(Account(id="1", low=1, high=3))
+
+    with pytest.raises(InvalidValueError, match="low is above high"):
+        world.accounts.update({"id": "1"}, set={"low": 4})
+
+    assert world.accounts.update({"id": "1"}, set={"low": 4, "high": 4}).low == 4
