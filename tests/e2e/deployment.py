@@ -41,6 +41,11 @@ class Deployment:
     outputs: Mapping[str, Mapping[str, str]]
 
     @property
+    def assembly(self) -> Path:
+        """What was synthesised, with its assets."""
+        return self.aws.folder.parent / "cdk.out"
+
+    @property
     def host(self) -> str:
         return urlsplit(self.outputs[f"{PREFIX}-Api"]["ApiUrl"]).netloc
 
@@ -57,26 +62,45 @@ class Deployment:
         """A caller of this tenant."""
         return self.client(self.issuer.issue({TENANT_CLAIM: tenant}))
 
+    def resources(self, stack: str, kind: str) -> dict[str, str]:
+        """Physical names of a stack's resources of one type, by the names they have in the template."""
+        listed = self.aws.client("cloudformation").list_stack_resources(StackName=f"{PREFIX}-{stack}")
+        return {
+            each["LogicalResourceId"]: each["PhysicalResourceId"]
+            for each in listed["StackResourceSummaries"]
+            if each["ResourceType"] == kind
+        }
+
     def resource(self, stack: str, kind: str) -> str:
         """Physical name of the one resource of a type in a stack."""
-        listed = self.aws.client("cloudformation").list_stack_resources(StackName=f"{PREFIX}-{stack}")
-        (found,) = (each for each in listed["StackResourceSummaries"] if each["ResourceType"] == kind)
-        return str(found["PhysicalResourceId"])
+        (found,) = self.resources(stack, kind).values()
+        return found
 
 
 @contextmanager
 def deployed(folder: Path) -> Iterator[Deployment]:
     """Build what is deployed, start a local AWS, prepare it with `cdk bootstrap`, and `cdk deploy` to it."""
     _build()
-    with serving(folder) as (issuer, certificate):
-        aws = Ministack.started(folder, certificate)
-        try:
-            cdk(aws, "bootstrap", f"aws://{ACCOUNT}/{REGION}", cwd=aws.folder)
-            outputs = folder / "outputs.json"
-            cdk(aws, "deploy", "--all", *_context(issuer), "--require-approval=never", f"--outputs-file={outputs}")
-            yield Deployment(aws, issuer, json.loads(outputs.read_text()))
-        finally:
-            aws.stop()
+    with serving(folder) as (issuer, certificate), bootstrapped(folder, certificate) as aws:
+        yield deploy(aws, issuer, *_context(issuer), f"--output={folder / 'cdk.out'}")
+
+
+@contextmanager
+def bootstrapped(folder: Path, trust: Path) -> Iterator[Ministack]:
+    """A local AWS that is prepared for CDK and trusts token issuers with this certificate."""
+    aws = Ministack.started(folder, trust)
+    try:
+        cdk(aws, "bootstrap", f"aws://{ACCOUNT}/{REGION}", cwd=folder)
+        yield aws
+    finally:
+        aws.stop()
+
+
+def deploy(aws: Ministack, issuer: Issuer, *options: str) -> Deployment:
+    """Deploy all stacks of what the options name."""
+    outputs = aws.folder / "outputs.json"
+    cdk(aws, "deploy", "--all", "--require-approval=never", f"--outputs-file={outputs}", *options)
+    return Deployment(aws, issuer, json.loads(outputs.read_text()))
 
 
 def cdk(aws: Ministack, *arguments: str, cwd: Path = ROOT) -> str:
@@ -89,8 +113,7 @@ def cdk(aws: Ministack, *arguments: str, cwd: Path = ROOT) -> str:
         "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    command = [str(CDK), *arguments, "--no-notices", f"--output={aws.folder / 'cdk.out'}"]
-    return _run(command, cwd, environment)
+    return _run([str(CDK), *arguments, "--no-notices"], cwd, environment)
 
 
 def _context(issuer: Issuer) -> Sequence[str]:

@@ -1,0 +1,138 @@
+"""What a deployment leaves behind it: stored items, logs, metrics, and cursors under the keys of the secret."""
+
+import json
+from collections.abc import Iterator
+from secrets import token_urlsafe
+from typing import Any
+
+import httpx
+import pytest
+from xxhash import xxh64_intdigest
+
+from dynashard import schema
+from tests.e2e.deployment import Deployment
+
+pytestmark = pytest.mark.e2e
+
+ADA = {"email": "ada@example.com", "display_name": "Ada"}
+
+
+def test_the_function_runs_on_the_two_layers_as_the_template_says(deployment: Deployment) -> None:
+    function = deployment.resource("Api", "AWS::Lambda::Function")
+    versions = deployment.resources("Api", "AWS::Lambda::LayerVersion")
+
+    configuration = deployment.aws.client("lambda").get_function_configuration(FunctionName=function)
+
+    assert [name[:-8] for name in sorted(versions)] == ["DomainLayer", "ShardingLayer"]
+    assert sorted(layer["Arn"] for layer in configuration["Layers"]) == sorted(versions.values())
+    assert (configuration["Runtime"], configuration["Architectures"]) == ("python3.13", ["arm64"])
+    assert configuration["TracingConfig"] == {"Mode": "Active"}
+    assert configuration["Environment"]["Variables"]["TABLE_NAME"] == deployment.table
+    assert "CURSOR_KEYS" not in configuration["Environment"]["Variables"]
+
+
+def test_a_user_lies_in_the_table_under_its_calculated_shard(deployment: Deployment) -> None:
+    deployment.tenant("stored").post("/v1/users", json={**ADA, "id": "77", "department": "eng"})
+    shard = xxh64_intdigest(b"user.v1.User:stored:77") & 15
+    key = {schema.PK: {"S": f"user.v1.User:stored:{shard}"}, schema.SK: {"S": "77"}}
+
+    stored = deployment.aws.client("dynamodb").get_item(TableName=deployment.table, Key=key)["Item"]
+
+    assert stored[schema.TYPE] == {"S": "user.v1.User"}
+    assert stored["email"] == {"S": "ada@example.com"}
+    assert stored[schema.index_pk("GSI1")] == {"S": "user.v1.User:stored"}
+    assert stored[schema.index_sk("GSI1")] == {"S": "ada@example.com"}
+    assert schema.index_pk("GSI3") not in stored
+
+
+def written_by(deployment: Deployment, request_id: str) -> list[dict[str, Any]]:
+    """What the function wrote to its log about a request."""
+    function = deployment.resource("Api", "AWS::Lambda::Function")
+    configuration = deployment.aws.client("lambda").get_function_configuration(FunctionName=function)
+    found = deployment.aws.client("logs").filter_log_events(
+        logGroupName=configuration["LoggingConfig"]["LogGroup"], filterPattern=f'"{request_id}"'
+    )
+    return [json.loads(event["message"]) for event in found["events"]]
+
+
+def test_a_request_leaves_one_log_line_and_one_record_of_metrics(deployment: Deployment) -> None:
+    answered = deployment.tenant("logged").get("/v1/users", params={"limit": 5})
+
+    log, metrics = written_by(deployment, answered.headers["x-request-id"])
+
+    assert (log["level"], log["message"], log["service"]) == ("INFO", "request", "dynashard-api")
+    assert (log["tenant"], log["method"], log["route"], log["status"]) == ("logged", "GET", "/v1/users", 200)
+    assert "code" not in log
+    assert log["requests"] == metrics["QueriesPerPage"][0] == 16
+    assert log["read_units"] == metrics["ReadUnits"][0] == 8
+    assert (metrics["environment"], metrics["service"], metrics["tenant"]) == ("dev", "dynashard-api", "logged")
+    (directive,) = metrics["_aws"]["CloudWatchMetrics"]
+    assert directive["Namespace"] == "Dynashard"
+    assert {"ReadUnits", "WriteUnits", "Latency", "QueriesPerPage"} == {each["Name"] for each in directive["Metrics"]}
+
+
+def test_logs_name_the_problem_but_neither_identifiers_nor_tokens(deployment: Deployment) -> None:
+    client = deployment.tenant("logged")
+    refused = client.get("/v1/users/a-secret-id")
+
+    written = written_by(deployment, refused.headers["x-request-id"])
+
+    assert [written[0][name] for name in ("route", "status", "code")] == ["/v1/users/{id}", 404, "not_found"]
+    assert "a-secret-id" not in json.dumps(written)
+    assert client.headers["authorization"].rpartition(".")[2] not in json.dumps(written)
+
+
+class CursorSecret:
+    """The deployed secret, and a function that has to read it anew."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._aws = deployment.aws
+        self._function = deployment.resource("Api", "AWS::Lambda::Function")
+        self._secret = deployment.resource("Api", "AWS::SecretsManager::Secret")
+
+    def read(self) -> dict[str, Any]:
+        secret: dict[str, Any] = json.loads(
+            self._aws.client("secretsmanager").get_secret_value(SecretId=self._secret)["SecretString"]
+        )
+        return secret
+
+    def put(self, current: str, previous: list[str]) -> None:
+        """Store keys, and have the next request answered by a new execution environment."""
+        text = json.dumps({"current": current, "previous": previous})
+        self._aws.client("secretsmanager").put_secret_value(SecretId=self._secret, SecretString=text)
+        client = self._aws.client("lambda")
+        memory = client.get_function_configuration(FunctionName=self._function)["MemorySize"]
+        client.update_function_configuration(FunctionName=self._function, MemorySize=memory + 1)
+
+
+@pytest.fixture
+def secret(deployment: Deployment) -> Iterator[CursorSecret]:
+    secret = CursorSecret(deployment)
+    before = secret.read()
+    yield secret
+    secret.put(**before)
+
+
+def test_cursors_are_signed_with_the_generated_secret_and_outlive_its_rotation(
+    deployment: Deployment, secret: CursorSecret
+) -> None:
+    client = deployment.tenant("rotated")
+    for number in range(3):
+        assert client.post("/v1/users", json={**ADA, "id": str(number)}).status_code == 201
+    generated, rotated = secret.read(), token_urlsafe(48)
+
+    def page(cursor: str | None = None) -> httpx.Response:
+        following = {} if cursor is None else {"cursor": cursor}
+        return client.get("/v1/users", params={"limit": "1", "order": "ordered", **following})
+
+    old = page().json()["cursor"]
+    secret.put(rotated, [generated["current"]])
+    after_rotation = page(old)
+    new = page().json()["cursor"]
+    secret.put(rotated, [])
+    without_the_old_key = page(old)
+
+    assert (len(generated["current"]), generated["previous"]) == (64, [])
+    assert [item["id"] for item in after_rotation.json()["items"]] == ["1"]
+    assert (without_the_old_key.status_code, without_the_old_key.json()["code"]) == (400, "invalid_cursor")
+    assert [item["id"] for item in page(new).json()["items"]] == ["1"]
