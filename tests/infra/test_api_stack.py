@@ -1,0 +1,185 @@
+"""The gateway and the function behind it, as they would be deployed."""
+
+from typing import Any
+
+import pytest
+
+from stacks.backend import synthesise
+from tests.infra.templates import SIGN_IN, Templates, context, of_type, statements
+
+pytestmark = pytest.mark.infra
+
+TABLE = "<ExportsOutputFnGetAttTableArn48754775>"
+
+
+@pytest.fixture(scope="module")
+def with_cors(tmp_path_factory: pytest.TempPathFactory) -> Templates:
+    api = {"cors": {"origins": ["https://app.example.com"]}, "memory_mb": 512, "reserved_concurrency": 7}
+    return Templates(synthesise(context("dev", api=api), tmp_path_factory.mktemp("cors")), "dev")
+
+
+def routes(templates: Templates) -> dict[str, str]:
+    found = of_type(templates["Api"], "AWS::ApiGatewayV2::Route").values()
+    return {route["Properties"]["RouteKey"]: route["Properties"]["AuthorizationType"] for route in found}
+
+
+def function(templates: Templates) -> dict[str, Any]:
+    (only,) = of_type(templates["Api"], "AWS::Lambda::Function").values()
+    properties: dict[str, Any] = only["Properties"]
+    return properties
+
+
+def stage(templates: Templates) -> dict[str, Any]:
+    (only,) = of_type(templates["Api"], "AWS::ApiGatewayV2::Stage").values()
+    properties: dict[str, Any] = only["Properties"]
+    return properties
+
+
+@pytest.mark.parametrize("env", ["dev", "prod"])
+def test_no_route_is_public_but_health(env: str, request: pytest.FixtureRequest) -> None:
+    templates: Templates = request.getfixturevalue(env)
+
+    assert routes(templates) == {"ANY /v1/{proxy+}": "JWT", "GET /v1/health": "NONE"}
+
+
+def test_the_authorizer_trusts_the_issuer_and_audience_of_the_settings(dev: Templates) -> None:
+    (authorizer,) = of_type(dev["Api"], "AWS::ApiGatewayV2::Authorizer").values()
+
+    assert authorizer["Properties"]["AuthorizerType"] == "JWT"
+    assert authorizer["Properties"]["JwtConfiguration"] == {
+        "Issuer": SIGN_IN["issuer"],
+        "Audience": SIGN_IN["audience"],
+    }
+
+
+def test_the_function_may_do_exactly_what_the_layer_calls(dev: Templates) -> None:
+    allowed = statements(dev["Api"], "ApiRole")
+
+    assert allowed == {
+        "<ApiLogA9343957.Arn>": ["logs:CreateLogStream", "logs:PutLogEvents"],
+        TABLE: [
+            "dynamodb:BatchGetItem",
+            "dynamodb:BatchWriteItem",
+            "dynamodb:ConditionCheckItem",
+            "dynamodb:DeleteItem",
+            "dynamodb:GetItem",
+            "dynamodb:PutItem",
+            "dynamodb:Query",
+            "dynamodb:UpdateItem",
+        ],
+        f"{TABLE}/index/GSI1": ["dynamodb:Query"],
+        f"{TABLE}/index/GSI2": ["dynamodb:Query"],
+        f"{TABLE}/index/GSI3": ["dynamodb:Query"],
+        "<ExportsOutputFnGetAttTopologyArn844F100E>": ["dynamodb:BatchGetItem", "dynamodb:GetItem"],
+        "<ExportsOutputFnGetAttIdempotencyArnA57181EA>": [
+            "dynamodb:DeleteItem",
+            "dynamodb:GetItem",
+            "dynamodb:PutItem",
+            "dynamodb:UpdateItem",
+        ],
+        "<CursorKeysBBA42BD5>": ["secretsmanager:GetSecretValue"],
+        "*": ["xray:PutTelemetryRecords", "xray:PutTraceSegments"],
+    }
+
+
+def test_no_role_has_a_managed_policy(dev: Templates, prod: Templates) -> None:
+    roles = [
+        role
+        for templates in (dev, prod)
+        for stack in ("Data", "Api", "Prewarm")
+        for role in of_type(templates[stack], "AWS::IAM::Role").values()
+    ]
+
+    assert roles
+    assert [role for role in roles if "ManagedPolicyArns" in role["Properties"]] == []
+
+
+def test_the_function_runs_the_bundle_on_graviton_and_is_traced(dev: Templates) -> None:
+    properties = function(dev)
+
+    assert properties["Runtime"] == "python3.13"
+    assert properties["Architectures"] == ["arm64"]
+    assert properties["Handler"] == "functions.api.handler.handler"
+    assert properties["TracingConfig"] == {"Mode": "Active"}
+    assert len(properties["Layers"]) == 2
+
+
+def test_the_function_is_told_where_everything_is(dev: Templates, prod: Templates) -> None:
+    variables = function(dev)["Environment"]["Variables"]
+
+    assert {name for name, value in variables.items() if not isinstance(value, str)} == {
+        "TABLE_NAME",
+        "TOPOLOGY_TABLE",
+        "IDEMPOTENCY_TABLE",
+        "CURSOR_SECRET_ARN",
+    }
+    assert variables["TENANT_CLAIM"] == SIGN_IN["tenant_claim"]
+    assert variables["TOPOLOGY_LEASE_SECONDS"] == "30"
+    assert variables["ENVIRONMENT"] == "dev"
+    assert function(prod)["Environment"]["Variables"]["ENVIRONMENT"] == "prod"
+
+
+def test_no_secret_stands_in_the_template(dev: Templates) -> None:
+    (secret,) = of_type(dev["Api"], "AWS::SecretsManager::Secret").values()
+
+    assert "SecretString" not in secret["Properties"]
+    assert secret["Properties"]["GenerateSecretString"]["GenerateStringKey"] == "current"
+    assert secret["Properties"]["GenerateSecretString"]["PasswordLength"] >= 32
+
+
+def test_size_and_concurrency_come_from_the_settings(with_cors: Templates, prod: Templates, dev: Templates) -> None:
+    assert (function(with_cors)["MemorySize"], function(with_cors)["ReservedConcurrentExecutions"]) == (512, 7)
+    assert function(prod)["ReservedConcurrentExecutions"] == 200
+    assert "ReservedConcurrentExecutions" not in function(dev)
+
+
+def test_the_gateway_throttles_as_the_settings_say(dev: Templates, prod: Templates) -> None:
+    limits = [
+        (
+            stage(t)["DefaultRouteSettings"]["ThrottlingRateLimit"],
+            stage(t)["DefaultRouteSettings"]["ThrottlingBurstLimit"],
+        )
+        for t in (dev, prod)
+    ]
+
+    assert limits == [(200, 100), (2000, 1000)]
+
+
+def test_every_request_is_in_the_access_log_without_tokens_or_bodies(dev: Templates) -> None:
+    settings = stage(dev)["AccessLogSettings"]
+
+    assert settings["DestinationArn"]["Fn::GetAtt"][0].startswith("AccessLog")
+    assert "$context.requestId" in settings["Format"]
+    assert "authorization" not in settings["Format"].lower()
+
+
+def test_every_log_is_kept_as_long_as_the_settings_say(dev: Templates, prod: Templates) -> None:
+    def days(templates: Templates) -> set[int]:
+        return {
+            group["Properties"]["RetentionInDays"]
+            for stack in ("Api", "Prewarm")
+            for group in of_type(templates[stack], "AWS::Logs::LogGroup").values()
+        }
+
+    assert days(dev) == {14}
+    assert days(prod) == {365}
+
+
+def test_browsers_are_shut_out_by_default(dev: Templates) -> None:
+    (api,) = of_type(dev["Api"], "AWS::ApiGatewayV2::Api").values()
+
+    assert "CorsConfiguration" not in api["Properties"]
+
+
+def test_an_origin_of_the_settings_is_let_in_and_its_preflight_needs_no_token(with_cors: Templates) -> None:
+    (api,) = of_type(with_cors["Api"], "AWS::ApiGatewayV2::Api").values()
+
+    cors = api["Properties"]["CorsConfiguration"]
+    assert cors["AllowOrigins"] == ["https://app.example.com"]
+    assert "AllowCredentials" not in cors
+    assert "if-match" in cors["AllowHeaders"]
+    assert "etag" in cors["ExposeHeaders"]
+    assert routes(with_cors) == {
+        "GET /v1/health": "NONE",
+        **{f"{method} /v1/{{proxy+}}": "JWT" for method in ("GET", "POST", "PUT", "PATCH", "DELETE")},
+    }

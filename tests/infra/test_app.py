@@ -1,0 +1,154 @@
+"""The entry: says in one line what is wrong, and needs nothing but the checkout."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stacks.backend import synthesise
+from stacks.settings import SettingsError
+from tests.infra.templates import ROOT, context
+
+pytestmark = pytest.mark.infra
+
+SIGN_IN_ARGUMENTS = {"issuer": "https://login.example.com/", "audience": "api", "tenant_claim": "tenant_id"}
+
+OFFLINE_PYTHON = """
+import sys
+
+def refuse(event, arguments):
+    if event in ("socket.connect", "socket.getaddrinfo", "socket.bind"):
+        raise RuntimeError(f"not hermetic: {event}")
+    if event == "subprocess.Popen" and "node" not in str(arguments[0]):
+        raise RuntimeError(f"not hermetic: {arguments[0]}")
+
+sys.addaudithook(refuse)
+"""
+
+
+def run_app(
+    outdir: Path, stored: dict[str, Any], environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run app.py as the command line does."""
+    variables = {
+        **(environment or os.environ),
+        "CDK_OUTDIR": str(outdir),
+        "CDK_CONTEXT_JSON": json.dumps(stored),
+        "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
+    }
+    return subprocess.run(
+        [sys.executable, "app.py"], cwd=ROOT, env=variables, capture_output=True, text=True, check=False
+    )
+
+
+def as_shipped(env: str, **changes: Any) -> dict[str, Any]:
+    stored: dict[str, Any] = json.loads((ROOT / "cdk.json").read_text())["context"]
+    return {**stored, "env": env, "assets": "sources", "aws:cdk:disable-asset-staging": True, **changes}
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.glob("*.template.json"))}
+
+
+@pytest.mark.parametrize(
+    ("stored", "message"),
+    [
+        (as_shipped("prod"), "environments.prod.auth: nothing is public"),
+        (context("dev", colour="blue"), "environments.dev.colour: there is no such setting"),
+    ],
+    ids=["unsigned", "wrong key"],
+)
+def test_what_is_wrong_is_one_line_and_no_trace(tmp_path: Path, stored: dict[str, Any], message: str) -> None:
+    done = run_app(tmp_path, stored)
+
+    assert done.returncode == 1
+    (line,) = done.stderr.strip().splitlines()
+    assert line.startswith("dynashard: ")
+    assert message in line
+    assert digests(tmp_path) == {}
+
+
+def test_a_sign_in_on_the_command_line_is_enough_for_a_shipped_environment(tmp_path: Path) -> None:
+    done = run_app(tmp_path, as_shipped("prod", **SIGN_IN_ARGUMENTS))
+
+    assert done.returncode == 0, done.stderr
+    assert sorted(digests(tmp_path)) == ["Dynashard-prod-Api.template.json", "Dynashard-prod-Data.template.json"]
+
+
+def test_it_needs_no_network_no_git_and_no_clock(tmp_path: Path) -> None:
+    node = shutil.which("node")
+    assert node is not None
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "node").symlink_to(node)
+    hooks = tmp_path / "hooks"
+    hooks.mkdir()
+    (hooks / "sitecustomize.py").write_text(OFFLINE_PYTHON)
+    offline = {
+        "PATH": str(programs),
+        "HOME": str(tmp_path),
+        "PYTHONPATH": str(hooks),
+        "NODE_OPTIONS": f"--require {Path(__file__).with_name('offline.cjs')}",
+        "TZ": "Pacific/Kiritimati",
+    }
+
+    first = run_app(tmp_path / "first", as_shipped("local"))
+    second = run_app(tmp_path / "second", as_shipped("local"), offline)
+
+    assert (first.returncode, second.returncode) == (0, 0), second.stderr
+    assert digests(tmp_path / "first") == digests(tmp_path / "second") != {}
+
+
+@pytest.mark.parametrize(
+    ("stored", "message"),
+    [
+        (as_shipped("dev"), "environments.dev.auth: nothing is public"),
+        (as_shipped("stage"), "environments.stage does not exist"),
+        (context("dev") | {"assets": "build/nowhere"}, "run `make build` first"),
+        (context("dev") | {"issuer": 7}, "-c issuer=... must be text"),
+    ],
+    ids=["unsigned", "unknown", "not built", "wrong flag"],
+)
+def test_a_wrong_context_is_refused_before_anything_is_written(
+    tmp_path: Path, stored: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(SettingsError, match=re.escape(message)):
+        synthesise(stored, tmp_path / "out")
+
+    assert digests(tmp_path / "out") == {}
+
+
+@pytest.mark.parametrize(
+    ("stored", "account"),
+    [
+        (as_shipped("local"), "000000000000"),
+        (context("dev"), "000000000000"),
+        (context("dev", account="111122223333") | {"assets": "built"}, "111122223333"),
+    ],
+    ids=["local", "sources", "built"],
+)
+def test_what_is_only_for_this_machine_is_bound_to_an_account_nobody_has(
+    tmp_path: Path, stored: dict[str, Any], account: str
+) -> None:
+    built = tmp_path / "build"
+    for name in ("sharding", "domain", "functions/api"):
+        (built / name).mkdir(parents=True)
+        (built / name / "code.py").write_text("")
+    assets = str(built) if stored["assets"] == "built" else "sources"
+
+    folder = synthesise(stored | {"assets": assets}, tmp_path / "out")
+
+    manifest = json.loads((folder / "manifest.json").read_text())
+    environments = {
+        artifact["environment"]
+        for artifact in manifest["artifacts"].values()
+        if artifact["type"] == "aws:cloudformation:stack"
+    }
+    assert environments == {f"aws://{account}/unknown-region"}

@@ -1,0 +1,104 @@
+"""What `make build` makes: complete, for the right machine, and the same every time."""
+
+import hashlib
+import struct
+from pathlib import Path
+
+import pytest
+
+from stacks.build import ASSETS, LAMBDA_PYTHON, TARGETS, BuildError, Target, build, size_of
+
+pytestmark = pytest.mark.infra
+
+PYTHON_313_MAGIC = bytes.fromhex("f30d0d0a")
+UNCHECKED_HASH = 0b01
+AARCH64 = 183
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("build")
+    build(TARGETS["lambda"], folder)
+    return folder
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_two_builds_are_the_same_bytes(built: Path, tmp_path: Path) -> None:
+    build(TARGETS["lambda"], tmp_path)
+
+    assert contents(tmp_path) == contents(built)
+
+
+def test_every_module_has_bytecode_that_lambda_takes_without_looking_at_the_source(built: Path) -> None:
+    sources = {path for path in built.rglob("*.py") if "__pycache__" not in path.parts}
+
+    missing = []
+    for source in sources:
+        compiled = source.parent / "__pycache__" / f"{source.stem}.cpython-{LAMBDA_PYTHON.replace('.', '')}.pyc"
+        header = compiled.read_bytes()[:8] if compiled.exists() else b"\0" * 8
+        if header[:4] != PYTHON_313_MAGIC or struct.unpack("<I", header[4:])[0] != UNCHECKED_HASH:
+            missing.append(source)
+
+    assert len(sources) > 200
+    assert missing == []
+
+
+def test_compiled_parts_are_for_graviton_and_lambdas_python(built: Path) -> None:
+    libraries = list(built.rglob("*.so"))
+
+    machines = {struct.unpack_from("<H", path.read_bytes(), 18)[0] for path in libraries}
+
+    assert {path.name.split(".")[0] for path in libraries} >= {"orjson", "_pydantic_core", "_xxhash"}
+    assert machines == {AARCH64}
+    assert all("cpython-313-aarch64" in path.name or "abi3" in path.name for path in libraries)
+
+
+def test_the_layer_and_the_functions_hold_what_they_need_and_share_the_rest(built: Path) -> None:
+    layer = {path.name for path in (built / "sharding/python").iterdir()}
+    api = {path.name for path in (built / "functions/api").iterdir()}
+
+    assert layer >= {"dynashard", "botocore", "pydantic", "orjson", "xxhash", "itsdangerous", "ksuid", "baseconv.py"}
+    assert (built / "domain/python/domain/users.py").exists()
+    assert api >= {"functions", "aws_lambda_powertools", "boto3"}
+    assert layer & api <= {"__pycache__"}
+    assert (built / "functions/prewarm/functions/prewarm/handler.py").exists()
+    assert not (built / "functions/api/functions/prewarm").exists()
+
+
+def test_only_the_services_that_are_called_are_described(built: Path) -> None:
+    described = {path.name for path in (built / "sharding/python/botocore/data").iterdir() if path.is_dir()}
+
+    assert described == {"dynamodb", "scheduler", "secretsmanager", "ssm", "stepfunctions", "sts"}
+
+
+def test_nothing_is_shipped_that_never_runs(built: Path) -> None:
+    names = {path.name for path in built.rglob("*")}
+
+    assert names & {"tests", "bin", "RECORD", "examples-1.json", "py.typed"} == set()
+    assert [name for name in names if name.endswith(".pyi")] == []
+
+
+def test_the_assets_stay_small(built: Path) -> None:
+    sizes = {asset.name: size_of(built / asset.name) for asset in ASSETS}
+
+    assert sizes["sharding"] < 25_000_000
+    assert sizes["functions/api"] < 10_000_000
+    assert sizes["functions/prewarm"] < 200_000
+
+
+def test_a_build_that_fails_leaves_the_last_one_in_place(built: Path, tmp_path: Path) -> None:
+    before = contents(built)
+    impossible = Target(folder="", pip=("--platform=no_such_machine", "--python-version=3.13"))
+
+    with pytest.raises(BuildError, match=r"^python\S* failed:"):
+        build(impossible, built)
+
+    assert contents(built) == before
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,119 @@
+"""The native pre-warm: raises only, pays only for what is added, and never fails a later deployment."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.infra.prewarm_world import REQUEST, TABLE, Fault, World, definition_in, wish, world
+from tests.infra.templates import Templates
+
+pytestmark = pytest.mark.infra
+
+UPDATE = {**REQUEST, "RequestType": "Update"}
+
+
+@pytest.fixture(scope="module")
+def definition(dev: Templates) -> dict[str, Any]:
+    return definition_in(dev["Prewarm"])
+
+
+@pytest.fixture
+def here(definition: dict[str, Any]) -> Iterator[World]:
+    with world(definition, allocation_seconds=0) as fresh:
+        yield fresh
+
+
+def warm(units: int) -> dict[str, Any]:
+    return {"wish": {**wish("native", units), "ReadUnits": "20000"}}
+
+
+def present(here: World) -> tuple[int, int]:
+    described = here.described()["WarmThroughput"]
+    return described["ReadUnitsPerSecond"], described["WriteUnitsPerSecond"]
+
+
+def test_the_table_and_every_index_are_raised_and_stay_on_demand(here: World) -> None:
+    execution = here.run(**warm(40_000))
+
+    (update,) = here.table.updates
+    raised = {"ReadUnitsPerSecond": 20_000, "WriteUnitsPerSecond": 40_000}
+    assert execution.status == "SUCCEEDED"
+    assert update["WarmThroughput"] == raised
+    assert [change["Update"] for change in update["GlobalSecondaryIndexUpdates"]] == [
+        {"IndexName": name, "WarmThroughput": raised} for name in ("GSI1", "GSI2", "GSI3")
+    ]
+    assert here.on_demand
+
+
+def test_the_cost_is_that_of_what_is_added(here: World) -> None:
+    here.run(**warm(40_000))
+
+    # 4 x (36,000 x $0.00065 + 8,000 x $0.00013), once
+    assert here.answers[0]["Data"]["ExpectedDollars"] == "97.76"
+    assert "$97.76, once" in here.log[0]
+
+
+def test_what_has_grown_past_the_wish_is_left_alone(here: World) -> None:
+    here.dynamodb.update_table(
+        TableName=TABLE, WarmThroughput={"ReadUnitsPerSecond": 90_000, "WriteUnitsPerSecond": 90_000}
+    )
+
+    here.run(**warm(40_000))
+
+    (update,) = here.table.updates
+    assert "WarmThroughput" not in update
+    assert present(here) == (90_000, 90_000)
+
+
+def test_each_way_is_raised_to_the_larger_of_wish_and_present(here: World) -> None:
+    here.dynamodb.update_table(
+        TableName=TABLE, WarmThroughput={"ReadUnitsPerSecond": 90_000, "WriteUnitsPerSecond": 4_000}
+    )
+
+    here.run(**warm(40_000))
+
+    assert here.table.updates[0]["WarmThroughput"] == {"ReadUnitsPerSecond": 90_000, "WriteUnitsPerSecond": 40_000}
+
+
+def test_a_warm_table_is_not_touched(here: World) -> None:
+    execution = here.run(wish={**wish("native", 4_000), "ReadUnits": "12000"})
+
+    assert execution.status == "SUCCEEDED"
+    assert here.table.updates == []
+    assert "warm for 4000 write units already" in here.answers[0]["Reason"]
+
+
+@pytest.mark.parametrize("step", ["plan", "raise"])
+def test_a_failure_fails_the_first_deployment_and_never_a_later_one(here: World, step: str) -> None:
+    here.faults = [Fault(step, "refused")]
+
+    here.run("run-1", **warm(40_000))
+    later = here.run("run-2", **warm(40_000), request=UPDATE)
+
+    assert [answer["Status"] for answer in here.answers] == ["FAILED", "SUCCESS"]
+    assert here.answers[1]["Data"]["Outcome"].startswith("not pre-warmed: ")
+    assert later.status == "FAILED"
+
+
+def test_a_lost_answer_does_not_raise_twice(here: World) -> None:
+    here.faults = [Fault("raise", "lost", times=1)]
+
+    execution = here.run(**warm(40_000))
+
+    assert execution.status == "SUCCEEDED"
+    assert len(here.table.updates) == 1
+
+
+def test_above_the_ceiling_nothing_is_raised(here: World) -> None:
+    here.run(**warm(200_001))
+
+    assert here.table.updates == []
+    assert here.answers[0]["Status"] == "FAILED"
+
+
+def test_a_deletion_has_nothing_to_undo(here: World) -> None:
+    execution = here.run(mode="restore", request={**REQUEST, "RequestType": "Delete"})
+
+    assert execution.status == "SUCCEEDED"
+    assert here.calls == ["report"]

@@ -1,0 +1,109 @@
+"""The templates as a whole: free of findings, and unchanged unless somebody says so."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aws_cdk import App, Stack
+from aws_cdk.aws_s3 import Bucket
+
+from stacks.backend import add_backend
+from tests.infra.conftest import Synthesised
+from tests.infra.templates import Templates, context
+
+pytestmark = pytest.mark.infra
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+CASES = [("dev", "native"), ("prod", "provisioned")]
+STACKS = ["Api", "Data", "Prewarm"]
+
+
+def normalised(template: dict[str, Any]) -> str:
+    """A template without what changes with the code it deploys."""
+    text = json.dumps(template, indent=1, sort_keys=True)
+    text = re.sub(r"\b[0-9a-f]{64}\b", "<asset>", text)
+    text = re.sub(r'"aws:asset:path": "[^"]*"', '"aws:asset:path": "<path>"', text)
+    return text + "\n"
+
+
+@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize(("env", "prewarm"), CASES)
+def test_a_template_is_as_it_was_committed(synthesised: Synthesised, env: str, prewarm: str, stack: str) -> None:
+    path = SNAPSHOTS / f"{env}-{stack}.json"
+    now = normalised(synthesised(env, prewarm)[stack])
+    if os.environ.get("UPDATE_SNAPSHOTS"):
+        path.write_text(now)
+
+    committed = path.read_text()
+
+    assert now == committed, f"{path.name} has changed: read the difference, then `make snapshot` and commit it"
+
+
+def test_no_snapshot_is_left_of_a_stack_that_is_gone() -> None:
+    assert sorted(path.stem for path in SNAPSHOTS.iterdir()) == sorted(
+        f"{env}-{stack}" for env, _ in CASES for stack in STACKS
+    )
+
+
+@pytest.mark.parametrize(("env", "prewarm"), CASES)
+def test_cloudformation_has_nothing_to_say_about_a_template(synthesised: Synthesised, env: str, prewarm: str) -> None:
+    # W3005: CDK writes the dependencies of a policy out in full, also those that a reference implies.
+    templates = [str(path) for path in synthesised(env, prewarm).files]
+
+    linted = subprocess.run(  # noqa: S603 -- our own command line
+        [Path(sys.executable).with_name("cfn-lint"), "--ignore-checks", "W3005", "--template", *templates],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert linted.stdout + linted.stderr == ""
+    assert linted.returncode == 0
+    assert len(templates) == len(STACKS)
+
+
+@pytest.mark.parametrize(("env", "prewarm"), CASES)
+def test_both_sets_of_rules_were_run_and_found_nothing(synthesised: Synthesised, env: str, prewarm: str) -> None:
+    report = json.loads((synthesised(env, prewarm).folder / "validation-report.json").read_text())
+
+    plugins = {entry["pluginName"]: entry["conclusion"] for entry in report["pluginReports"]}
+
+    assert {name: plugins.get(name) for name in ("AwsSolutions", "Serverless")} == {
+        "AwsSolutions": "success",
+        "Serverless": "success",
+    }
+
+
+def test_what_is_acknowledged_is_known_and_has_a_reason(prod: Templates) -> None:
+    report = json.loads((prod.folder / "validation-report.json").read_text())
+    suppressed = [found for entry in report["pluginReports"] for found in entry.get("suppressedViolations", [])]
+
+    reasons = {
+        (found["acknowledgedAt"].removeprefix("Dynashard-prod-"), found["ruleName"]): found["reason"]
+        for found in suppressed
+    }
+
+    functions = ("Api/Api", "Prewarm/Entry", "Prewarm/Step")
+    rules = ("AwsSolutions-L1", "Serverless-LambdaLatestVersion", "Serverless-LambdaDLQ")
+    assert set(reasons) == {
+        ("Api/CursorKeys", "AwsSolutions-SMG4"),
+        ("Api/Gateway/GET--v1--health", "AwsSolutions-APIG4"),
+        ("Prewarm/Machine", "AwsSolutions-IAM5[Resource::*]"),
+        *((f"{function}/Role", "AwsSolutions-IAM5[Resource::*]") for function in functions),
+        *((f"{function}/Function", rule) for function in functions for rule in rules),
+    }
+    assert min(len(reason) for reason in reasons.values()) > 40
+
+
+def test_a_finding_fails_the_synthesis(tmp_path: Path) -> None:
+    app = App(outdir=str(tmp_path), context=context("dev"))
+    add_backend(app)
+    Bucket(Stack(app, "Careless"), "Bucket", public_read_access=False)
+
+    with pytest.raises(RuntimeError, match="ValidationFailed"):
+        app.synth()
