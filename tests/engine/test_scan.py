@@ -1,9 +1,8 @@
 """Parallel scans."""
 
-from collections.abc import Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterator, Mapping, Sequence
 from random import Random
-from threading import Event, Lock
+from threading import Condition
 from threading import enumerate as threads
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 from dynashard import Filter, Patience
 from dynashard.errors import EngineUnavailableError, InvalidQueryError, ThrottledError
 from dynashard.transport import metered
-from dynashard.transport.interface import Transport, Wire
+from dynashard.transport.interface import Call, Transport, Wire
 from tests.engine.listing_world import INDEXES, Counts, Note, World, alive, fields_of, some_notes, tenant, world_on
 from tests.faults import FaultyTransport, lost_request, throttled
 from tests.recording import RecordingTransport
@@ -109,47 +108,58 @@ def test_closing_a_scan_stops_its_workers(world: World, large: str) -> None:
     assert len(recording.answers) < 32
 
 
-class Counted:
-    """Tells when as many answers have come as a scan may hold, and fails the test if there are more."""
+class Ahead:
+    """Tells how many answers a scan has that nothing was seen of yet."""
 
-    def __init__(self, inner: Transport, most: int) -> None:
+    def __init__(self, inner: Transport) -> None:
         self.inner = inner
-        self.answers = 0
-        self.full = Event()
-        self._most = most
-        self._lock = Lock()
+        self.most = 0
+        self._came = Condition()
+        self._answer_of: dict[str, int] = {}
+        self._answers = 0
+        self._seen: set[int] = set()
 
     def call(self, operation: str, request: Mapping[str, Any]) -> Wire:
         answer = self.inner.call(operation, request)
-        with self._lock:
-            self.answers += 1
-            if self.answers >= self._most:
-                self.full.set()
+        with self._came:
+            self._answer_of |= {item["SK"]["S"]: self._answers for item in answer["Items"]}
+            self._answers += 1
+            self.most = max(self.most, self._answers - len(self._seen))
+            self._came.notify_all()
         return answer
 
-    def call_all(self, calls: Any, *, concurrency: int = 16) -> list[Wire]:
+    def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
         return self.inner.call_all(calls, concurrency=concurrency)
 
     def close(self) -> None:
         self.inner.close()
 
+    def see(self, item: Note) -> int:
+        """Note that an item has been seen; gives the number of answers of which one was."""
+        with self._came:
+            self._seen.add(self._answer_of[item.id])
+            return len(self._seen)
+
+    def wait_for(self, ahead: int) -> None:
+        """Wait until so many answers have come of which nothing was seen."""
+        with self._came:
+            assert self._came.wait_for(lambda: self._answers - len(self._seen) >= ahead, timeout=60)
+
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_a_scan_reads_at_most_two_answers_a_worker_ahead(world: World, large: str, workers: int) -> None:
     world.counts = Counts(8)
-    most = 2 * workers + 1
-    counted = Counted(world.transport, most)
+    ahead = Ahead(world.transport)
 
-    scan = world.collection(through=counted).scan({"tenant": large}, workers=workers)
-    consumed = 1
-    next(scan)
-    assert counted.full.wait(60)
-
-    for _ in islice(scan, 40):
-        consumed += 1
-        # An answer brings five items or, the last of a shard, one; those not yet seen are held.
-        assert counted.answers <= consumed + most
+    scan = world.collection(through=ahead).scan({"tenant": large}, workers=workers)
+    for item in scan:
+        if ahead.see(item) == 16:
+            break
+        ahead.wait_for(2 * workers)
     scan.close()  # type: ignore[attr-defined]
+
+    # The answer that is being handed on was in a worker's hand a moment before.
+    assert 2 * workers <= ahead.most <= 2 * workers + 1
 
 
 def test_an_error_of_a_worker_reaches_the_consumer_and_stops_the_others(world: World, notes: list[Note]) -> None:
