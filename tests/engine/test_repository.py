@@ -19,6 +19,8 @@ from tests.engine.stored_things import NOON, Note, World, key, person
 
 pytestmark = pytest.mark.engine
 
+Attempts = list[tuple[type[InputError], Callable[[], object]]]
+
 
 def test_created_item_is_stored_in_the_published_format(world: World) -> None:
     created = world.people.create(person(team="eng", rank=7, until=NOON + timedelta(days=1, microseconds=5)))
@@ -248,7 +250,7 @@ def test_expiry_can_be_put_off_taken_away_and_brought_back(world: World) -> None
 def test_key_and_size_are_checked_before_anything_is_sent(world: World) -> None:
     transport = world.faults()
     people = world.people
-    attempts: list[tuple[type[InputError], Callable[[], object]]] = [
+    attempts: Attempts = [
         (InvalidKeyError, lambda: people.create(person(tenant=""))),
         (InvalidKeyError, lambda: people.create(person(id="x" * 1025))),
         (InvalidKeyError, lambda: people.create(person(tenant="a:b"))),

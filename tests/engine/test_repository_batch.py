@@ -1,0 +1,179 @@
+"""Batches on the real engine: order, retries of what is left, and the names of what was not done."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from dynashard import Entity, Key, Registry
+from dynashard.errors import EngineUnavailableError, InvalidKeyError, UnprocessedError
+from dynashard.transport import metered
+from tests.engine.stored_things import NOON, Note, World, key, person
+from tests.faults import lost_request, throttled, unprocessed
+
+pytestmark = pytest.mark.engine
+
+
+def test_items_come_in_the_order_of_their_keys(world: World) -> None:
+    world.people.batch_write(put=[person(id=str(number), visits=number) for number in range(120)])
+    asked = [key(str(number)) for number in (119, 5, 500, 0, 5, *range(119))]
+    transport = world.faults()
+
+    found = world.people.batch_get(asked, consistent=True)
+
+    assert [item and item.visits for item in found] == [119, 5, None, 0, 5, *range(119)]
+    assert [len(call.request["RequestItems"][world.table]["Keys"]) for call in transport.calls] == [100, 21]
+    assert all(call.request["RequestItems"][world.table]["ConsistentRead"] for call in transport.calls)
+
+
+def test_nothing_is_asked_for_nothing(world: World) -> None:
+    transport = world.faults()
+
+    assert world.people.batch_get([]) == []
+    world.people.batch_write()
+
+    assert transport.calls == []
+
+
+def test_batch_stores_items_as_single_writes_do(world: World) -> None:
+    world.people.batch_write(put=[person(team="eng", rank=3, until=NOON + timedelta(days=1))])
+    in_batch = world.only()
+    world.people.replace(person(team="eng", rank=3, until=NOON + timedelta(days=1)))
+
+    assert {**world.only(), "Rev": in_batch["Rev"]} == in_batch
+    assert world.entries("GSI2") == [("test.v1.Person:abc:eng:1", "003")]
+
+
+def test_batch_keeps_the_creation_stamp_of_items_that_were_read(world: World) -> None:
+    world.people.create(person())
+    world.clock.at += 60
+
+    world.people.batch_write(put=[world.people.get(key()), person(id="2")])
+
+    made = [item and item.made for item in world.people.batch_get([key(), key("2")])]
+    assert made == [NOON, NOON + timedelta(minutes=1)]
+
+
+def test_batch_writes_25_at_a_time_and_deletes_what_is_there_or_not(world: World) -> None:
+    world.people.batch_write(put=[person(id=str(number)) for number in range(30)])
+    transport = world.faults()
+
+    world.people.batch_write(put=[person(id="new")], delete=[key(str(number)) for number in range(40)])
+
+    assert [len(call.request["RequestItems"][world.table]) for call in transport.calls] == [25, 16]
+    assert [item["id"]["S"] for item in world.raw()] == ["new"]
+
+
+def test_batch_that_names_a_key_twice_is_refused(world: World) -> None:
+    transport = world.faults()
+    for batch in (
+        {"put": [person(), person(mail="b@x.org")]},
+        {"delete": [key(), key()]},
+        {"put": [person()], "delete": [key()]},
+        {"put": [person()], "delete": [person()]},
+    ):
+        with pytest.raises(InvalidKeyError, match="id='1' is written twice in one batch; which one should win"):
+            world.people.batch_write(**batch)
+
+    assert transport.calls == []
+
+
+def test_what_is_left_over_is_sent_again_with_growing_pauses(world: World) -> None:
+    plan = [unprocessed("BatchWriteItem", keep=keep, nth=nth) for nth, keep in ((1, 9), (2, 8), (3, 1))]
+    transport = world.faults(*plan)
+
+    world.people.batch_write(put=[person(id=str(number)) for number in range(10)])
+
+    assert transport.waiting == []
+    assert len(world.raw()) == 10
+    assert [len(call.request["RequestItems"][world.table]) for call in transport.calls] == [10, 9, 8, 1]
+    assert world.pauses == [0.025, 0.05, 0.1]
+
+
+def test_what_was_not_read_is_asked_for_again(world: World) -> None:
+    world.people.batch_write(put=[person(id=str(number)) for number in range(10)])
+    transport = world.faults(*[unprocessed("BatchGetItem", keep=keep, nth=nth) for nth, keep in ((1, 10), (2, 3))])
+
+    found = world.people.batch_get([key(str(number)) for number in range(10)], consistent=True)
+
+    assert [item and item.id for item in found] == [str(number) for number in range(10)]
+    assert transport.waiting == []
+    requests = [call.request["RequestItems"][world.table] for call in transport.calls]
+    assert [len(request["Keys"]) for request in requests] == [10, 10, 3]
+    assert [request["ConsistentRead"] for request in requests] == [True, True, True]
+
+
+def test_throttled_batches_are_sent_again(world: World) -> None:
+    transport = world.faults(throttled("BatchWriteItem", nth=2), throttled("BatchGetItem", nth=1))
+
+    world.people.batch_write(put=[person(id=str(number)) for number in range(60)])
+    found = world.people.batch_get([key(str(number)) for number in range(60)])
+
+    assert transport.waiting == []
+    assert [item and item.id for item in found] == [str(number) for number in range(60)]
+    assert len(world.pauses) == 2
+
+
+def test_pauses_grow_to_their_bound_and_end_at_the_deadline(world: World) -> None:
+    world.patience = 20
+    world.faults(unprocessed("BatchWriteItem", keep=1, nth=None))
+
+    with pytest.raises(UnprocessedError):
+        world.people.batch_write(put=[person()])
+
+    assert world.pauses[:8] == [0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 2.5]
+    assert set(world.pauses[8:]) == {2.5}
+    assert 17.5 < sum(world.pauses) <= 20
+
+
+@pytest.mark.parametrize("cause", ["left over", "throttled"])
+def test_what_was_not_done_in_time_is_named_as_the_caller_names_it(world: World, cause: str) -> None:
+    world.people.create(person(id="gone"))
+    faults = [unprocessed("BatchWriteItem", keep=2, nth=None), unprocessed("BatchGetItem", keep=2, nth=None)]
+    if cause == "throttled":
+        faults = [throttled("BatchWriteItem", nth=None), throttled("BatchGetItem", nth=None)]
+    transport = world.faults(*faults)
+
+    with pytest.raises(UnprocessedError, match="left 2 keys of a batch unprocessed; send these again later") as written:
+        world.people.batch_write(put=[person()], delete=[key("gone")])
+    with pytest.raises(UnprocessedError, match="left 2 keys") as read:
+        world.people.batch_get([key("gone"), person()])
+
+    assert written.value.details == {"keys": [key(), key("gone")]}
+    assert read.value.details == {"keys": [key("gone"), key()]}
+    assert (written.value.operation, read.value.operation) == ("BatchWriteItem", "BatchGetItem")
+    assert (written.value.__cause__ is not None) is (cause == "throttled")
+    assert transport.waiting == []
+
+
+def test_keys_that_are_no_text_are_named_as_json_can_write_them(world: World) -> None:
+    class Reading(Entity, name="test.v1.Reading", key=Key(partition="{meter}", sort="{at}"), registry=Registry()):
+        meter: int
+        at: datetime
+
+    world.faults(unprocessed("BatchWriteItem", keep=1, nth=None))
+
+    with pytest.raises(UnprocessedError) as left:
+        world.of(Reading).batch_write(put=[Reading(meter=7, at=datetime(2026, 1, 1, tzinfo=UTC))])
+
+    assert left.value.details == {"keys": [{"meter": 7, "at": "2026-01-01T00:00:00.000000Z"}]}
+
+
+def test_other_failures_of_a_batch_are_told_at_once(world: World) -> None:
+    world.faults(lost_request("BatchWriteItem"), lost_request("BatchGetItem"))
+
+    with pytest.raises(EngineUnavailableError):
+        world.people.batch_write(put=[person()])
+    with pytest.raises(EngineUnavailableError):
+        world.people.batch_get([key()])
+
+    assert world.pauses == []
+
+
+def test_batches_cost_what_single_requests_would(world: World) -> None:
+    with metered() as written:
+        world.notes.batch_write(put=[Note(tenant="a", id=str(n), text="x" * 1500) for n in range(50)])
+    with metered() as read:
+        world.notes.batch_get([{"tenant": "a", "id": str(n)} for n in range(50)])
+
+    assert (written.consumed.write_units, written.consumed.requests) == (100, 2)
+    assert (read.consumed.read_units, read.consumed.requests) == (25, 1)
