@@ -91,6 +91,8 @@ def bootstrapped(folder: Path, trust: Path) -> Iterator[Ministack]:
     aws = Ministack.started(folder, trust)
     try:
         cdk(aws, "bootstrap", f"aws://{ACCOUNT}/{REGION}", cwd=folder)
+        # It refuses whoever comes without TLS, and this AWS has none.
+        aws.client("s3").delete_bucket_policy(Bucket=f"cdk-hnb659fds-assets-{ACCOUNT}-{REGION}")
         yield aws
     finally:
         aws.stop()
@@ -100,7 +102,25 @@ def deploy(aws: Ministack, issuer: Issuer, *options: str) -> Deployment:
     """Deploy all stacks of what the options name."""
     outputs = aws.folder / "outputs.json"
     cdk(aws, "deploy", "--all", "--require-approval=never", f"--outputs-file={outputs}", *options)
-    return Deployment(aws, issuer, json.loads(outputs.read_text()))
+    deployment = Deployment(aws, issuer, json.loads(outputs.read_text()))
+    _allow_the_secret(deployment)
+    return deployment
+
+
+def _allow_the_secret(deployment: Deployment) -> None:
+    """Do what ministack 1.5.33 gets wrong: its `Ref` of a secret is the name, where AWS's is the ARN.
+
+    So the role's statement names no resource that exists. This adds the one that it means.
+    """
+    secret = deployment.resource("Api", "AWS::SecretsManager::Secret")
+    assert not secret.startswith("arn:"), "ministack has learned what the Ref of a secret is: remove this function"
+    arn = deployment.aws.client("secretsmanager").describe_secret(SecretId=secret)["ARN"]
+    allowed = {"Effect": "Allow", "Action": "secretsmanager:GetSecretValue", "Resource": arn}
+    deployment.aws.client("iam").put_role_policy(
+        RoleName=deployment.resource("Api", "AWS::IAM::Role"),
+        PolicyName="the-secret",
+        PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [allowed]}),
+    )
 
 
 def cdk(aws: Ministack, *arguments: str, cwd: Path = ROOT) -> str:

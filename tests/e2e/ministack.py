@@ -5,7 +5,7 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,6 +81,8 @@ class Ministack:
             "MINISTACK_HOST": "localhost",
             "MINISTACK_ACCOUNT_ID": ACCOUNT,
             "MINISTACK_REGION": REGION,
+            # Roles are enforced and signatures verified.
+            "AUTH": "true",
             # They would listen on fixed ports.
             "IOT_MTLS_ENABLED": "0",
             "SFTP_ENABLED": "0",
@@ -120,7 +122,19 @@ class Ministack:
             region_name=REGION,
             endpoint_url=self.url,
             aws_access_key_id="test",
-            aws_secret_access_key="test",  # noqa: S106 - it looks at none
+            aws_secret_access_key="test",  # noqa: S106 - the root of an account of one process
+        )
+
+    def acting_as(self, role: str) -> Callable[[str], Any]:
+        """What makes botocore's clients that act under a role."""
+        assumed = self.client("sts").assume_role(RoleArn=role, RoleSessionName="e2e")["Credentials"]
+        return lambda service: get_session().create_client(
+            service,
+            region_name=REGION,
+            endpoint_url=self.url,
+            aws_access_key_id=assumed["AccessKeyId"],
+            aws_secret_access_key=assumed["SecretAccessKey"],
+            aws_session_token=assumed["SessionToken"],
         )
 
     def log_tail(self) -> str:

@@ -32,7 +32,7 @@ NEXT = '>; rel="next"'
 def tenant(deployment: Deployment) -> httpx.Client:
     """A tenant with 120 users, created by several callers at once, and another tenant with the same ids beside it."""
     client, other = deployment.tenant("many"), deployment.tenant("beside")
-    with ThreadPoolExecutor(4) as pool:
+    with ThreadPoolExecutor(2) as pool:
         created = list(pool.map(lambda user: client.post("/v1/users", json=user).status_code, USERS))
     assert created == [201] * len(USERS)
     assert other.post("/v1/users", json=USERS[7]).status_code == 201

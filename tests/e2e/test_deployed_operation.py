@@ -7,14 +7,16 @@ from typing import Any
 
 import httpx
 import pytest
+from botocore.exceptions import ClientError
 from xxhash import xxh64_intdigest
 
 from dynashard import schema
-from tests.e2e.deployment import Deployment
+from tests.e2e.deployment import PREFIX, Deployment
 
 pytestmark = pytest.mark.e2e
 
 ADA = {"email": "ada@example.com", "display_name": "Ada"}
+EVERYTHING = {"KeyConditionExpression": "id = :id", "ExpressionAttributeValues": {":id": {"S": "1"}}}
 
 
 def test_the_function_runs_on_the_two_layers_as_the_template_says(deployment: Deployment) -> None:
@@ -136,3 +138,25 @@ def test_cursors_are_signed_with_the_generated_secret_and_outlive_its_rotation(
     assert [item["id"] for item in after_rotation.json()["items"]] == ["1"]
     assert (without_the_old_key.status_code, without_the_old_key.json()["code"]) == (400, "invalid_cursor")
     assert [item["id"] for item in page(new).json()["items"]] == ["1"]
+
+
+def test_the_function_may_do_nothing_but_what_its_role_says(deployment: Deployment) -> None:
+    function = deployment.resource("Api", "AWS::Lambda::Function")
+    role = deployment.aws.client("lambda").get_function_configuration(FunctionName=function)["Role"]
+    acting = deployment.aws.acting_as(role)
+    table, secret = deployment.table, deployment.resource("Api", "AWS::SecretsManager::Secret")
+
+    attempts: list[tuple[str, str, dict[str, Any]]] = [
+        ("dynamodb", "scan", {"TableName": table}),
+        ("dynamodb", "delete_table", {"TableName": table}),
+        ("dynamodb", "query", {"TableName": deployment.outputs[f"{PREFIX}-Data"]["IdempotencyName"], **EVERYTHING}),
+        ("dynamodb", "put_item", {"TableName": deployment.outputs[f"{PREFIX}-Data"]["TopologyName"], "Item": {}}),
+        ("secretsmanager", "put_secret_value", {"SecretId": secret, "SecretString": "{}"}),
+        ("lambda", "list_functions", {}),
+        ("s3", "list_buckets", {}),
+    ]
+
+    for service, operation, parameters in attempts:
+        with pytest.raises(ClientError, match="not authorized to perform"):
+            getattr(acting(service), operation)(**parameters)
+    assert acting("secretsmanager").get_secret_value(SecretId=secret)["SecretString"]
