@@ -67,12 +67,13 @@ class Counts:
 
     count: int = 16
     index_count: int = 4
+    modulo_count: int = 6
 
     def view(self, entity: EntityDefinition[Any], partition: str) -> View:
         del partition
         if entity.shards is None:
             return View(UNSHARDED)
-        return View(self.count if entity.shards.rule.powers_of_two else entity.shards.count)
+        return View(self.count if entity.shards.rule.powers_of_two else self.modulo_count)
 
     def index_view(self, entity: EntityDefinition[Any], index: IndexDefinition) -> View:
         del entity

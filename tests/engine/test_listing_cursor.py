@@ -223,6 +223,18 @@ def test_a_listing_by_modulo_placement_goes_on_with_its_own_count(world: World) 
     assert sorted(item.id for item in [*first.items, *rest.items]) == [f"{n:03d}" for n in range(50)]
 
 
+@pytest.mark.parametrize("order", ["round_robin", "shard"])
+def test_a_cursor_by_modulo_placement_is_refused_once_the_count_has_changed(world: World, order: str) -> None:
+    of, world.counts = tenant(), Counts(modulo_count=6)
+    collection = world.collection(ModuloNote)
+    collection.batch_write(put=[ModuloNote(tenant=of, id=f"{n:03d}") for n in range(50)])
+
+    cursor = collection.list({"tenant": of}, limit=20, order=order).cursor
+    world.counts = Counts(modulo_count=8)
+
+    _refused(collection, {"tenant": of}, cursor, order=order)
+
+
 def _lasting(random: Random, size: int, of: str) -> list[Note]:
     return [note.model_copy(update={"expires_at": None}) for note in some_notes(random, size, of=of)]
 
