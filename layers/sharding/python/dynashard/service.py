@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from dynashard.entity import Entity
-from dynashard.reads import Budget, CursorCodec, Filter, Listing, Order, Page, query
+from dynashard.reads import Budget, CursorCodec, Filter, Listing, Order, Page, ShardLoad, query
 from dynashard.reads.query import DEFAULT_LIMIT
 from dynashard.repository import Patience, Repository, Store
 from dynashard.routing import Router
@@ -138,3 +138,10 @@ class Collection(Repository[E]):
         Cost: what reading all of them costs; DynamoDB keeps no counts.
         """
         return self._listing.count(query(self.entity, partition, **asked))
+
+    def shards(self, partition: Mapping[str, Any], *, workers: int = 4) -> Sequence[ShardLoad]:
+        """What each shard of a logical partition holds, in order: how evenly its items lie.
+
+        Cost: what reading all of them costs.
+        """
+        return self._listing.shards(query(self.entity, partition), workers=workers)

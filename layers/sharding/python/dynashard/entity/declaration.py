@@ -113,7 +113,8 @@ class Index:
             raise WrongDeclarationError(f"index {self.name}: indexes use the calculated placement")
 
 
-def _fresh_id() -> str:
+def fresh_id() -> str:
+    """A new KSUID."""
     return str(Ksuid())
 
 
@@ -122,7 +123,7 @@ def new_id() -> Any:
 
     Declare it as `id: str = new_id()`.
     """
-    return Field(default_factory=_fresh_id, min_length=1)
+    return Field(default_factory=fresh_id, min_length=1)
 
 
 def stamp_created() -> datetime:

@@ -20,6 +20,7 @@ from dynashard.entity.declaration import (
     Key,
     Shards,
     WrongDeclarationError,
+    fresh_id,
     stamp_created,
     stamp_updated,
 )
@@ -97,6 +98,7 @@ class EntityDefinition(Generic[T]):
         expires: the field that holds the time of expiry, if any.
         optional: fields whose default is None, and which are not stored while they are None.
         created_fields, updated_fields: what the repository stamps.
+        generated_fields: those that `new_id` fills in.
     """
 
     def __init__(self, model: type[T], name: str, key: Key, shards: Shards | None, expires: str | None) -> None:
@@ -112,6 +114,7 @@ class EntityDefinition(Generic[T]):
         fields = model.model_fields
         self.created_fields = frozenset(n for n, f in fields.items() if f.default_factory is stamp_created)
         self.updated_fields = frozenset(n for n, f in fields.items() if f.default_factory is stamp_updated)
+        self.generated_fields = frozenset(n for n, f in fields.items() if f.default_factory is fresh_id)
         self.optional = frozenset(n for n, f in fields.items() if f.default is None)
         self._stored = frozenset(fields) - {expires}
         self._durations = frozenset(n for n, f in fields.items() if timedelta in plain_types(f.annotation))

@@ -2,7 +2,7 @@
 
 from dynashard.reads.cursor import CursorCodec
 from dynashard.reads.filters import Filter
-from dynashard.reads.listing import Listing
+from dynashard.reads.listing import Listing, ShardLoad
 from dynashard.reads.query import Budget, Order, Page, Query, query
 
-__all__ = ["Budget", "CursorCodec", "Filter", "Listing", "Order", "Page", "Query", "query"]
+__all__ = ["Budget", "CursorCodec", "Filter", "Listing", "Order", "Page", "Query", "ShardLoad", "query"]

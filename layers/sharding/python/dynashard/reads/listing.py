@@ -1,6 +1,7 @@
 """Listing the items of a logical partition, over the table or an index, in the order asked for."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from dynashard.codec import item_size
@@ -26,6 +27,15 @@ E = TypeVar("E", bound=Entity)
 _FIRST_GUESS: Final = 1024.0
 """What an item is taken to measure, in bytes, until some were read."""
 _WEIGHT: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class ShardLoad:
+    """What a shard holds: its stored partition key, how many live items, and their size in bytes."""
+
+    partition_key: str
+    items: int
+    bytes: int
 
 
 class Listing(Generic[E]):
@@ -90,6 +100,16 @@ class Listing(Generic[E]):
     def count(self, query: Query) -> int:
         """How many items there are. Cost: what reading them costs."""
         return self._scan(query, hidden=self._hidden()).count()
+
+    def shards(self, query: Query, *, workers: int) -> list[ShardLoad]:
+        """What each shard holds, in order. Cost: what reading all of it costs."""
+        items = dict.fromkeys((source.partition for source in self._sources(query)), 0)
+        sizes = dict(items)
+        for rows in self._scan(query).rows(workers):
+            for row in rows:
+                items[row[PK]["S"]] += 1
+                sizes[row[PK]["S"]] += item_size(row)
+        return [ShardLoad(key, count, sizes[key]) for key, count in items.items()]
 
     def _scan(self, query: Query, hidden: FilterExpression | None = None) -> Scan:
         store = self._store

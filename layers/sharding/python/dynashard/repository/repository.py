@@ -89,6 +89,14 @@ class Repository(Generic[E]):
                 raise refusal(failed, name=self._name(item), now=now, if_match=None) from None
         return entity.decode(wire)
 
+    def check(self, item: E) -> None:
+        """Raise what storing this item would raise before anything is sent. Costs nothing.
+
+        Raises:
+            InvalidKeyError, InvalidValueError, ItemTooLargeError: with the field at fault.
+        """
+        self._prepare(item, created=None)
+
     def find(self, key: KeyLike, *, consistent: bool = False) -> E | None:
         """The live item with this key, or None.
 

@@ -1,0 +1,32 @@
+"""The entry of the command line."""
+
+import sys
+
+import typer
+
+from dynashard.errors import DynashardError
+from tools.failure import FAILED, CommandError
+from tools.load.command import load
+from tools.topology import topology
+
+app = typer.Typer(
+    name="dynashard",
+    help="Load, look at and operate a Dynashard backend: the local stack, or with --env a deployed one.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(load)
+app.command()(topology)
+
+
+def main() -> None:
+    """Run a command; what goes wrong is one line, and the exit status is 0 only on success."""
+    try:
+        app()
+    except CommandError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(FAILED)
+    except DynashardError as error:
+        print(f"error: {error} ({error.code})", file=sys.stderr)
+        sys.exit(FAILED)

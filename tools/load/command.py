@@ -1,0 +1,165 @@
+"""`dynashard load`."""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO, Literal
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+from domain import ENTITIES, Exposed
+from dynashard.transport.interface import metered
+from tools.connection import open_backend
+from tools.failure import WITH_ERRORS, CommandError
+from tools.load.checkpoint import Checkpoint, CheckpointFile
+from tools.load.loader import LineError, Load
+from tools.load.rows import FORMATS, Lines, rows
+
+_HELP = """Load a file of items, such as `dynashard load users examples/users.csv --tenant abc`.
+
+FILE is CSV with a header line, or JSON Lines, in UTF-8; `-` reads standard input. Every row is checked by the
+entity's declaration before it is written. A row whose key has an item replaces it; a row without an id becomes a new item.
+
+A load that ended early goes on with --resume: a line is never loaded twice. Exit status: 0 if every line was loaded,
+3 if lines were left out, 1 if the load ended early.
+"""
+
+
+def load(  # noqa: PLR0917 - typer calls it by name
+    entity: Annotated[str, typer.Argument(help="What to load: " + ", ".join(each.path for each in ENTITIES) + ".")],
+    file: Annotated[str, typer.Argument(help="The file, or - for standard input.")],
+    tenant: Annotated[str | None, typer.Option(help="Tenant of all rows; needed if the rows do not name one.")] = None,
+    file_format: Annotated[
+        str | None, typer.Option("--format", help="csv or jsonl; told from the file's name if left out.")
+    ] = None,
+    on_error: Annotated[Literal["stop", "skip"], typer.Option(help="What to do with a bad line.")] = "stop",
+    errors: Annotated[Path | None, typer.Option(help="Also write bad lines to this file, as JSON Lines.")] = None,
+help="Where to keep how far it has come; default beside FILE."    environment: Annotated[
+        str | None, typer.Option("--env", help="A deployed environment; the local stack if left out.")
+    ] = None,
+    *,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a load that ended early.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check all rows, write nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
+) -> None:
+    """Load a file of items."""
+    exposed = _exposed(entity)
+    chosen = _format(file, file_format)
+    keeper = CheckpointFile(None if file == "-" else state or Path(f"{file}.load-state"))
+    checkpoint = keeper.open(exposed.entity.__name__, tenant, resume=resume)
+    items = open_backend(environment).collection(exposed.entity)
+    columns = frozenset(exposed.entity.model_fields) - items.entity.server_fields
+    begun, before = time.monotonic(), checkpoint
+    with _opened(file) as stream, _progress(file) as advance, _reporting(errors) as report, metered() as meter:
+        task = Load(items, keeper, checkpoint, on_error == "stop", dry_run, report, advance)
+        lines = Lines(stream)
+        end = task.run(lines, rows(lines, chosen, columns))
+    seconds = time.monotonic() - begun
+    written = end.written - before.written
+    summary = {
+        "entity": exposed.path,
+        "items": written,
+        "refused": end.refused - before.refused,
+        "seconds": round(seconds, 3),
+        "items_per_second": round(written / seconds, 1) if seconds else 0.0,
+        "write_units": meter.consumed.write_units,
+        "dry_run": dry_run,
+    }
+    _tell(summary, as_json=as_json)
+    if summary["refused"]:
+        raise typer.Exit(WITH_ERRORS)
+
+
+load.__doc__ = _HELP
+
+
+def _exposed(name: str) -> Exposed:
+    for each in ENTITIES:
+        if each.path == name:
+            return each
+    raise CommandError(f"no entity is called {name!r}; there are {', '.join(each.path for each in ENTITIES)}")
+
+
+def _format(file: str, given: str | None) -> str:
+    if given is not None:
+        if given not in FORMATS:
+            raise CommandError(f"--format is one of {', '.join(FORMATS)}")
+        return given
+    if file.endswith(".csv"):
+        return "csv"
+    if file.endswith((".jsonl", ".ndjson")):
+        return "jsonl"
+    raise CommandError("the file's name does not say what it is: give --format csv or --format jsonl")
+
+
+@contextmanager
+def _opened(file: str) -> Iterator[BinaryIO]:
+    if file == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        stream = Path(file).open("rb")  # noqa: SIM115 - closed below; opening alone may fail
+    except OSError as error:
+        raise CommandError(f"{file} cannot be read: {error.strerror}") from error
+    with stream:
+        yield stream
+
+
+@contextmanager
+def _progress(file: str) -> Iterator[Callable[[Lines, Checkpoint], None]]:
+    """A bar on a terminal, nothing elsewhere."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda *_: None
+        return
+    total = None if file == "-" else Path(file).stat().st_size
+    columns = (
+        TextColumn("{task.fields[items]:>9,} items"),
+        BarColumn(),
+        DownloadColumn(),
+        TextColumn("{task.fields[rate]:>7,.0f}/s"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console) as bar:
+        begun, first = time.monotonic(), None
+        shown = bar.add_task("load", total=total, items=0, rate=0.0)
+
+        def advance(lines: Lines, checkpoint: Checkpoint) -> None:
+            nonlocal first
+            first = checkpoint.written if first is None else first
+            rate = (checkpoint.written - first) / max(time.monotonic() - begun, 1e-9)
+            bar.update(shown, completed=lines.bytes_read, items=checkpoint.written, rate=rate)
+
+        yield advance
+
+
+@contextmanager
+def _reporting(path: Path | None) -> Iterator[Callable[[LineError], None]]:
+    if path is None:
+        yield lambda error: print(error, file=sys.stderr)
+        return
+    with path.open("a") as file:
+
+        def report(error: LineError) -> None:
+            print(error, file=sys.stderr)
+            file.write(json.dumps(asdict(error)) + "\n")
+
+        yield report
+
+
+def _tell(summary: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(summary))
+        return
+    did = "checked" if summary["dry_run"] else "loaded"
+    typer.echo(
+        f"{did} {summary['items']:,} {summary['entity']} in {summary['seconds']:.1f} s "
+        f"({summary['items_per_second']:,.0f}/s), {summary['write_units']:,.0f} write units, "
+        f"{summary['refused']} lines refused"
+    )
