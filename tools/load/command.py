@@ -24,7 +24,8 @@ from tools.load.rows import FORMATS, Lines, rows
 _HELP = """Load a file of items, such as `dynashard load users examples/users.csv --tenant abc`.
 
 FILE is CSV with a header line, or JSON Lines, in UTF-8; `-` reads standard input. Every row is checked by the
-entity's declaration before it is written. A row whose key has an item replaces it; a row without an id becomes a new item.
+entity's declaration before it is written. A row whose key has an item replaces it; a row without an id becomes a
+new item.
 
 A load that ended early goes on with --resume: a line is never loaded twice. Exit status: 0 if every line was loaded,
 3 if lines were left out, 1 if the load ended early.
@@ -40,7 +41,8 @@ def load(  # noqa: PLR0917 - typer calls it by name
     ] = None,
     on_error: Annotated[Literal["stop", "skip"], typer.Option(help="What to do with a bad line.")] = "stop",
     errors: Annotated[Path | None, typer.Option(help="Also write bad lines to this file, as JSON Lines.")] = None,
-help="Where to keep how far it has come; default beside FILE."    environment: Annotated[
+    state: Annotated[Path | None, typer.Option(help="Where to keep how far it has come; default beside FILE.")] = None,
+    environment: Annotated[
         str | None, typer.Option("--env", help="A deployed environment; the local stack if left out.")
     ] = None,
     *,
