@@ -8,7 +8,7 @@ from dynashard.errors import (
     RevisionMismatchError,
     UndecodableItemError,
 )
-from tests.engine.stored_things import NOON, World, key, person
+from tests.engine.stored_things import NOON, Note, World, key, person
 
 pytestmark = pytest.mark.engine
 
@@ -74,4 +74,14 @@ def test_marked_item_is_nobody_s_and_nobody_writes_over_it(world: World) -> None
     ):
         with pytest.raises((NotFoundError, AlreadyExistsError, RevisionMismatchError)):
             attempt()
+    assert world.only() == stored
+
+
+def test_mark_is_not_written_over_by_what_need_not_be_read_first(world: World) -> None:
+    world.adopt({"PK": {"S": "test.v1.Note:a"}, "SK": {"S": "1"}, "MovedTo": {"N": "8"}})
+    stored = world.only()
+
+    with pytest.raises(NotFoundError):
+        world.notes.replace(Note(tenant="a", id="1"))
+
     assert world.only() == stored

@@ -156,6 +156,9 @@ SAMPLES: list[dict[str, Any]] = [
         ("{n:02d}{s}", {"n": -1, "s": "a"}, {"n": 10, "s": "a"}),
         ("{n}_{s}", {"n": 1, "s": "_"}, {"n": 1, "s": "__"}),
         ("{s}{n:02d}", {"s": "a1", "n": 23}, {"s": "a", "n": 123}),
+        ("{s}-{n}", {"s": "a-", "n": 1}, {"s": "a", "n": -1}),
+        ("{s}1{n}", {"s": "a1", "n": 1}, {"s": "a", "n": 11}),
+        ("{s}a{n:x}", {"s": "aa", "n": 11}, {"s": "a", "n": 171}),
     ],
 )
 def test_values_that_would_make_one_text_of_two_keys_are_never_both_taken(
