@@ -230,7 +230,7 @@ def test_a_cursor_by_modulo_placement_is_refused_once_the_count_has_changed(worl
     collection.batch_write(put=[ModuloNote(tenant=of, id=f"{n:03d}") for n in range(50)])
 
     cursor = collection.list({"tenant": of}, limit=20, order=order).cursor
-    world.counts = Counts(modulo_count=8)
+    world.counts.modulo_count = 8
 
     _refused(collection, {"tenant": of}, cursor, order=order)
 
