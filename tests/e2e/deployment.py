@@ -130,6 +130,8 @@ def cdk(aws: Ministack, *arguments: str, cwd: Path = ROOT) -> str:
         "CI": "true",
         "CDK_DISABLE_VERSION_CHECK": "1",
         "CDK_DISABLE_CLI_TELEMETRY": "true",
+        # Otherwise the whole construct library is unpacked anew into every home.
+        "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(ROOT / "build" / "jsii"),
         "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
