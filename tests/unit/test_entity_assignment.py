@@ -1,0 +1,147 @@
+"""Fields checked one by one, and when a sum must be checked as well."""
+
+from decimal import Decimal
+from typing import Annotated, Any, Literal, NewType, Optional
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+
+from dynashard import Entity, EntityDefinition, Key, Registry, definition
+from dynashard.errors import InvalidValueError
+from dynashard.repository.changes import check_changes
+
+pytestmark = pytest.mark.unit
+
+Positive = Annotated[int, Field(gt=0)]
+Steps = NewType("Steps", int)
+
+
+class Node(BaseModel):
+    label: str
+    inner: list["Node"] = []
+
+
+class Everything(Entity, name="everything", key=Key("{tenant}"), registry=Registry()):
+    model_config = ConfigDict(str_strip_whitespace=True)
+
+    tenant: str
+    tree: Node | None = None
+    parent: Optional["Everything"] = None
+    plain: int = 0
+    ratio: float = 0.0
+    price: Decimal | None = None
+    bounded: int = Field(0, le=10)
+    positive: Positive | None = None
+    step: Steps = Steps(0)
+    chosen: Literal[1, 2] = 1
+    doubled: int = 0
+    tags: set[str] = Field(default_factory=set)
+    few: Annotated[set[str], Field(max_length=2)] = Field(default_factory=set)
+
+    @field_validator("doubled")
+    @classmethod
+    def double(cls, value: int, info: ValidationInfo) -> int:
+        assert info.data == {}
+        return value * 2
+
+    @model_validator(mode="after")
+    def consistent(self) -> "Everything":
+        if self.plain > self.bounded:
+            raise ValueError("plain is above bounded")
+        return self
+
+
+@pytest.fixture
+def entity() -> EntityDefinition[Everything]:
+    return definition(Everything)
+
+
+@pytest.mark.parametrize(
+    ("field", "given", "checked"),
+    [
+        ("tenant", " abc ", "abc"),
+        ("plain", "5", 5),
+        ("plain", 99, 99),
+        ("doubled", 4, 8),
+        ("tree", {"label": "a", "inner": [{"label": "b"}]}, Node(label="a", inner=[Node(label="b")])),
+        ("parent", None, None),
+        ("price", "1.10", Decimal("1.10")),
+        ("few", ["a"], {"a"}),
+    ],
+)
+def test_field_is_checked_without_the_others(
+    entity: EntityDefinition[Everything], field: str, given: Any, checked: Any
+) -> None:
+    assert entity.check_value(field, given) == checked
+
+
+@pytest.mark.parametrize(
+    ("field", "given"),
+    [("bounded", 11), ("positive", 0), ("tree", {"inner": []}), ("few", {"a", "b", "c"}), ("plain", None)],
+)
+def test_value_that_its_field_does_not_take_is_refused(
+    entity: EntityDefinition[Everything], field: str, given: Any
+) -> None:
+    with pytest.raises(InvalidValueError, match=f"^{field}: ") as refused:
+        entity.check_value(field, given)
+
+    assert refused.value.field == field
+
+
+def test_whole_is_checked_together(entity: EntityDefinition[Everything]) -> None:
+    entity.assignment.check_whole({"tenant": "a", "plain": 5, "bounded": 5})
+
+    with pytest.raises(InvalidValueError, match="plain is above bounded") as refused:
+        entity.assignment.check_whole({"tenant": "a", "plain": 6, "bounded": 5})
+    assert refused.value.field is None
+    with pytest.raises(InvalidValueError, match="bounded: Input should be less than or equal to 10") as field:
+        entity.assignment.check_whole({"tenant": "a", "bounded": 50})
+    assert field.value.field == "bounded"
+
+
+@pytest.mark.parametrize("field", ["plain", "ratio", "price", "tags"])
+def test_sum_of_values_of_a_free_field_needs_no_check(entity: EntityDefinition[Everything], field: str) -> None:
+    assert entity.assignment.bounded(field) is False
+
+
+@pytest.mark.parametrize("field", ["bounded", "positive", "step", "chosen", "doubled", "few"])
+def test_sum_of_values_of_a_narrowed_field_needs_a_check(entity: EntityDefinition[Everything], field: str) -> None:
+    assert entity.assignment.bounded(field) is True
+
+
+@pytest.mark.parametrize(
+    ("field", "given", "added"),
+    [
+        ("plain", 3, 3),
+        ("step", -3, -3),
+        ("ratio", Decimal("0.5"), 0.5),
+        ("ratio", 2, 2),
+        ("price", 0.1, Decimal("0.1")),
+        ("price", 3, Decimal(3)),
+        ("tags", frozenset({"a"}), {"a"}),
+    ],
+)
+def test_what_is_added_suits_its_field(
+    entity: EntityDefinition[Everything], field: str, given: Any, added: Any
+) -> None:
+    changes = check_changes(entity, {}, remove=(), add={field: given})
+
+    assert changes.add == {field: added}
+    assert type(changes.add[field]) is type(added)
+
+
+@pytest.mark.parametrize(("field", "given"), [("plain", Decimal(1)), ("plain", 1.0), ("ratio", "1"), ("tree", 1)])
+def test_what_its_field_could_not_hold_is_not_added(
+    entity: EntityDefinition[Everything], field: str, given: Any
+) -> None:
+    with pytest.raises(InvalidValueError):
+        check_changes(entity, {}, remove=(), add={field: given})
+
+
+def test_entity_that_holds_its_like_is_decoded(entity: EntityDefinition[Everything]) -> None:
+    parent = Everything(tenant="b")
+
+    decoded = entity.decode({"tenant": {"S": "a"}, "parent": {"M": entity.encode(parent.__dict__)}})
+
+    assert decoded.parent is not None
+    assert decoded.parent.tenant == "b"

@@ -1,0 +1,98 @@
+"""Routing asks the topology, and names what it is told by."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from dynashard import Entity, EntityDefinition, Index, Key, Registry, Shards, definition
+from dynashard.entity import IndexDefinition
+from dynashard.placement import CALCULATED, MODULO
+from dynashard.routing import Router, rule_of, shard_keys
+from dynashard.topology import DeclaredTopology, Phase, View
+from tests.declaring import declare
+
+pytestmark = pytest.mark.unit
+
+
+class Counted:
+    """A topology that says 8 for one partition and 2 for others, and 4 for indexes."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def view(self, entity: EntityDefinition[Any], partition: str) -> View:
+        self.asked.append(f"{entity.name}|{partition}")
+        return View(8 if partition.endswith(":big") else 2)
+
+    def index_view(self, entity: EntityDefinition[Any], index: IndexDefinition) -> View:
+        self.asked.append(f"{entity.name}|{index.name}")
+        return View(4)
+
+
+class Thing(
+    Entity,
+    name="thing",
+    key=Key("{tenant}", "{id}"),
+    shards=Shards(16),
+    indexes=[
+        Index("GSI1", "sharded", partition="{tenant}", sort="{id}", shards=Shards(16)),
+        Index("GSI2", "bare", partition="{tenant}", sort="{id}"),
+    ],
+    registry=Registry(),
+):
+    tenant: str
+    id: str
+
+
+def text(wire: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    return {name: value["S"] for name, value in wire.items()}
+
+
+def test_each_logical_partition_has_the_count_the_topology_says_not_the_declared_one() -> None:
+    topology, entity = Counted(), definition(Thing)
+    router = Router(topology)
+    numbers = range(100)
+
+    homes = {
+        tenant: {
+            text(router.stored_key(entity, entity.key_of({"tenant": tenant, "id": str(number)})))["PK"]
+            for number in numbers
+        }
+        for tenant in ("big", "small")
+    }
+
+    assert homes == {
+        "big": set(shard_keys(CALCULATED, "thing:big", ":", 8)),
+        "small": set(shard_keys(CALCULATED, "thing:small", ":", 2)),
+    }
+    assert set(topology.asked) == {"thing|thing:big", "thing|thing:small"}
+
+
+def test_index_has_the_count_the_topology_says() -> None:
+    topology, entity = Counted(), definition(Thing)
+    key = entity.key_of({"tenant": "big", "id": "1"})
+
+    found = Router(topology).index_attributes(entity, entity.indexes["sharded"], key, {"tenant": "big", "id": "1"})
+
+    shard = CALCULATED.hash("thing:big:1") & 3
+    assert text(found) == {"GSI1PK": f"thing:big:{shard}", "GSI1SK": "1"}
+    assert topology.asked == ["thing|sharded"]
+
+
+def test_declared_topology_gives_what_is_declared() -> None:
+    topology, entity = DeclaredTopology(), definition(Thing)
+    unsharded = definition(declare())
+
+    assert topology.view(entity, "thing:a") == View(16, Phase.STABLE)
+    assert topology.view(entity, "thing:b") is topology.view(entity, "thing:a")
+    assert topology.view(unsharded, "x") == View(0)
+    assert topology.index_view(entity, entity.indexes["sharded"]) == View(16)
+    assert topology.index_view(entity, entity.indexes["bare"]) == View(0)
+    assert Router(topology).view(entity, "thing:a").count == 16
+    assert Router(topology).index_view(entity, entity.indexes["bare"]).count == 0
+
+
+def test_unsharded_entity_would_be_adopted_by_the_calculated_rule() -> None:
+    assert rule_of(definition(declare())) is CALCULATED
+    assert rule_of(definition(declare(shards=Shards(10, "modulo")))) is MODULO
