@@ -222,6 +222,7 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "name without key": (lambda: new_class("T", {"__module__": __name__}, name=NAME), "needs both a name and a key"),
     # Fields.
+    "type that comes later": (lambda: declare({"x": "NotYetDefined"}), "a type that is not defined yet"),
     "alias": (
         lambda: declare({"x": (str, Field(alias="y"))}),
         "field x has an alias: stored attributes are named like their fields",

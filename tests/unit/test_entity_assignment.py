@@ -139,7 +139,7 @@ def test_what_its_field_could_not_hold_is_not_added(
 
 
 def test_entity_that_holds_its_like_is_decoded(entity: EntityDefinition[Everything]) -> None:
-    parent = Everything(tenant="b")
+    parent = Everything(tenant="b", tags={"x"}, few={"y"})
 
     decoded = entity.decode({"tenant": {"S": "a"}, "parent": {"M": entity.encode(parent.__dict__)}})
 

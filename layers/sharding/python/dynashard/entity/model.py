@@ -67,6 +67,8 @@ class Entity(Record):
             return
         if name is None or key is None:
             raise DeclarationError(name or cls.__name__, "an entity needs both a name and a key")
+        if not cls.__pydantic_complete__:
+            raise DeclarationError(name, "a field is of a type that is not defined yet: define it above the entity")
         try:
             definition = EntityDefinition.compile(
                 cls, name=name, key=key, shards=shards, indexes=tuple(indexes), expires=expires
