@@ -148,7 +148,7 @@ def listed(collection: Collection[Any], partition: dict[str, Any], limit: Callab
     """All items of a listing, page by page, each continued from the cursor of the one before."""
     items: list[Any] = []
     cursor: str | None = None
-    while True:
+    for _ in range(2000):
         most = limit()
         page = collection.list(partition, cursor=cursor, limit=most, **asked)
         assert len(page.items) <= most
@@ -156,6 +156,7 @@ def listed(collection: Collection[Any], partition: dict[str, Any], limit: Callab
         cursor = page.cursor
         if cursor is None:
             return items
+    raise AssertionError("the listing does not end")
 
 
 def fields_of(items: Iterable[Any]) -> list[dict[str, Any]]:

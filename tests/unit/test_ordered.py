@@ -36,12 +36,13 @@ def pages_of(
     budget: Budget = AMPLE,
 ) -> Iterator[Paged]:
     mark: Mark | None = None
-    while True:
+    for _ in range(2000):
         fetch = Fetch(transport, how, budget)
         items, mark = list_ordered(fetch, sources, mark, limit=next(limits), item_bytes=1024)
         yield Paged(items, fetch)
         if mark is None:
             return
+    raise AssertionError("the listing does not end")
 
 
 def sizes(random: Random, *choices: int) -> Iterator[int]:

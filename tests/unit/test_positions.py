@@ -55,7 +55,7 @@ def pages(
 ) -> Iterator[list[str]]:
     """The pages of a listing, each begun from the state that a cursor would carry."""
     positions: Positions | None = None
-    while True:
+    for _ in range(5000):
         fetch = Fetch(table.transport, reading(None, forward=forward, filtered=filtered), Budget(requests=budget))
         limit = table.random.choice(limits)
         rows, positions = list_by_shard(fetch, table.sources, positions, limit=limit, in_turn=in_turn, hash_of=hash_of)
@@ -65,6 +65,7 @@ def pages(
             return
         assert positions_of(state_of(positions)) == positions
         positions = positions_of(state_of(positions))
+    raise AssertionError("the listing does not end")
 
 
 @settings(max_examples=400)
