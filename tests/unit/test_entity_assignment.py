@@ -41,8 +41,7 @@ class Everything(Entity, name="everything", key=Key("{tenant}"), registry=Regist
     @field_validator("doubled")
     @classmethod
     def double(cls, value: int, info: ValidationInfo) -> int:
-        assert info.data == {}
-        return value * 2
+        return value if info.data else value * 2
 
     @model_validator(mode="after")
     def consistent(self) -> "Everything":
