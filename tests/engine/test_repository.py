@@ -321,3 +321,12 @@ def test_entity_of_one_item_a_partition_is_kept(world: World) -> None:
 
     assert profiles.update({"tenant": "abc"}, set={"motto": "on"}).motto == "on"
     assert (world.only()["PK"], world.only()["SK"]) == ({"S": "test.v1.Profile:abc"}, {"S": "test.v1.Profile"})
+
+
+def test_putting_over_an_expired_item_says_that_the_key_was_free(world: World) -> None:
+    read = world.people.create(person(until=NOON + timedelta(seconds=60)))
+    world.clock.at += 60
+
+    written = world.people.put(read)
+
+    assert written.created
