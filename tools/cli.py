@@ -6,7 +6,7 @@ import typer
 
 from dynashard.errors import DynashardError
 from tools.failure import FAILED, CommandError
-from tools.load.command import load
+from tools.load.command import HELP, load
 from tools.topology import topology
 
 app = typer.Typer(
@@ -16,7 +16,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command()(load)
+app.command(help=HELP)(load)
 app.command()(topology)
 
 
@@ -26,7 +26,7 @@ def main() -> None:
         app()
     except CommandError as error:
         print(f"error: {error}", file=sys.stderr)
-        sys.exit(FAILED)
+        sys.exit(error.status)
     except DynashardError as error:
         print(f"error: {error} ({error.code})", file=sys.stderr)
         sys.exit(FAILED)

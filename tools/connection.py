@@ -2,10 +2,12 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from dynashard import Dynashard
-from dynashard.transport import connect
+from dynashard.errors import EngineError, EngineUnavailableError
+from dynashard.transport import Transport, connect
 from local.errors import LocalStackError
 from local.functions import api_environment
 from local.settings import Settings
@@ -13,39 +15,83 @@ from tools.failure import CommandError
 
 _NO_LISTING_KEY: Final = "commands continue no listing of others"
 """Signs cursors that never leave the process."""
+_TABLE_OUTPUT: Final = "TableName"
+"""The data stack's output that names the table."""
 
 
-def open_backend(environment: str | None) -> Dynashard:
-    """The entities of the local stack, found by the variables of `make run`, or of a deployed environment.
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """A backend that commands work on.
+
+    Attributes:
+        target: which one it is, in words that stay the same from one command to the next.
+        entities: its items.
+    """
+
+    target: str
+    entities: Dynashard
+
+
+def open_backend(environment: str | None, *, reach: bool = True) -> Backend:
+    """The local stack, found by the variables of `make run`, or a deployed environment.
 
     Args:
         environment: the environment's name in cdk.json; None for the local stack.
+        reach: make sure that the local stack runs; False for commands that will send nothing.
 
     Raises:
-        CommandError: the stack cannot be found.
+        CommandError: the stack cannot be found, or does not run.
 
-    Cost: deployed, one DescribeStacks.
+    Cost: deployed, one DescribeStacks; local, one DescribeTable.
     """
-    return _local() if environment is None else _deployed(environment)
+    return _local(reach=reach) if environment is None else _deployed(environment)
 
 
-def _local() -> Dynashard:
+def _local(*, reach: bool) -> Backend:
     try:
-        variables = api_environment(Settings.from_env(os.environ))
+        settings = Settings.from_env(os.environ)
+        variables = api_environment(settings)
     except LocalStackError as error:
         raise CommandError(str(error)) from error
+    except OSError as error:
+        raise CommandError(f"the data folder of the local stack cannot be used ({error}): set DATA_DIR") from error
+    endpoint, table = variables["DYNAMODB_ENDPOINT"], variables["TABLE_NAME"]
     transport = connect(
-        endpoint_url=variables["DYNAMODB_ENDPOINT"],
+        endpoint_url=endpoint,
         region=variables["AWS_REGION"],
         access_key=variables["AWS_ACCESS_KEY_ID"],
         secret_key=variables["AWS_SECRET_ACCESS_KEY"],
     )
-    return Dynashard(transport, table=variables["TABLE_NAME"], cursor_keys=[_NO_LISTING_KEY])
+    if reach:
+        _require_table(transport, endpoint, table)
+    data = settings.dynamodb_endpoint or settings.data_dir
+    return Backend(f"the local stack on {data}", _entities(transport, table))
 
 
-def _deployed(environment: str) -> Dynashard:
-    outputs = _outputs(f"Dynashard-{environment}-Data")
-    return Dynashard(connect(), table=outputs["TableName"], cursor_keys=[_NO_LISTING_KEY])
+def _require_table(transport: Transport, endpoint: str, table: str) -> None:
+    try:
+        transport.call("DescribeTable", {"TableName": table})
+    except EngineUnavailableError as error:
+        raise CommandError(
+            f"the local stack does not run: nothing answers at {endpoint}. Start it with `make run`; if it has another "
+            "port, set DYNAMODB_PORT as for `make run`"
+        ) from error
+    except EngineError as error:
+        if error.aws_code != "ResourceNotFoundException":
+            raise
+        raise CommandError(f"the engine at {endpoint} has no table {table}: start it with `make run`") from error
+
+
+def _deployed(environment: str) -> Backend:
+    stack = f"Dynashard-{environment}-Data"
+    table = _outputs(stack).get(_TABLE_OUTPUT)
+    if table is None:
+        raise CommandError(f"the stack {stack} has no output {_TABLE_OUTPUT}: deploy it again from this version")
+    return Backend(f"the environment {environment} with table {table}", _entities(connect(), table))
+
+
+def _entities(transport: Transport, table: str) -> Dynashard:
+    return Dynashard(transport, table=table, cursor_keys=[_NO_LISTING_KEY])
 
 
 def _outputs(stack: str) -> Mapping[str, str]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
@@ -10,11 +10,12 @@ from rich.table import Table
 
 from domain import ENTITIES
 from dynashard import Entity, definition
+from dynashard.entity.declaration import DEFAULT_SEPARATOR
 from dynashard.reads import ShardLoad
 from tools.connection import open_backend
 from tools.failure import CommandError
 
-_BAR = 40
+_BAR: Final = 40
 
 
 def topology(
@@ -41,10 +42,21 @@ def topology(
     if partition is None:
         _show_counts(models, as_json=as_json)
         return
-    fields = definition(models[0]).partition_fields
-    values = dict(zip(fields, partition.split(":"), strict=False))
-    shards = open_backend(environment).collection(models[0]).shards(values)
+    values = _partition(models[0], partition)
+    items = open_backend(environment).entities.collection(models[0])
+    with Console(stderr=True).status(f"reading {partition}"):
+        shards = items.shards(values)
     _show_shards(shards, as_json=as_json)
+
+
+def _partition(model: type[Entity], text: str) -> dict[str, Any]:
+    """The partition's fields from `abc` or `abc:engineering`: no such field holds a colon."""
+    found = definition(model)
+    fields, values = found.partition_fields, text.split(DEFAULT_SEPARATOR)
+    if len(fields) != len(values):
+        wanted = DEFAULT_SEPARATOR.join(fields)
+        raise CommandError(f"a partition of {found.name} is given as {wanted}: {len(fields)} parts, not {len(values)}")
+    return {name: found.check_value(name, value) for name, value in zip(fields, values, strict=True)}
 
 
 def _print(table: Table) -> None:

@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 import orjson
 from ksuid import Ksuid
+from pydantic import TypeAdapter, ValidationError
 
 from tools.failure import CommandError
 
@@ -21,6 +22,7 @@ class Checkpoint:
     """A load under way.
 
     Attributes:
+        target: into which backend.
         entity: what is loaded.
         tenant: for whom, if the command line said so.
         series: makes the ids of rows that bring none: the same line has the same id however often it is written.
@@ -31,19 +33,30 @@ class Checkpoint:
         refused: lines refused.
     """
 
+    target: str
     entity: str
     tenant: str | None
     series: str
     begun: int
-    line: int = 0
-    fingerprint: str = ""
-    written: int = 0
-    refused: int = 0
+    line: int
+    fingerprint: str
+    written: int
+    refused: int
 
     @classmethod
-    def beginning(cls, entity: str, tenant: str | None, clock: Callable[[], float] = time.time) -> Self:
+    def beginning(cls, target: str, entity: str, tenant: str | None, clock: Callable[[], float] = time.time) -> Self:
         """A load that has not begun."""
-        return cls(entity, tenant, secrets.token_hex(16), int(clock()))
+        return cls(
+            target=target,
+            entity=entity,
+            tenant=tenant,
+            series=secrets.token_hex(16),
+            begun=int(clock()),
+            line=0,
+            fingerprint="",
+            written=0,
+            refused=0,
+        )
 
     def id_of(self, line: int) -> str:
         """The id of an item whose row brings none."""
@@ -55,43 +68,75 @@ class Checkpoint:
         return replace(self, line=line, fingerprint=fingerprint, written=written, refused=refused)
 
 
+_STORED: Final = TypeAdapter(Checkpoint)
+
+
 class CheckpointFile:
     """A checkpoint on disk. Without a path nothing is kept, as for standard input."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
 
-    def open(self, entity: str, tenant: str | None, *, resume: bool) -> Checkpoint:
+    @property
+    def kept(self) -> bool:
+        """Whether a load can go on from it."""
+        return self._path is not None
+
+    def open(self, target: str, entity: str, tenant: str | None, *, resume: bool) -> Checkpoint:
         """The checkpoint to go on from, or a new one.
 
         Raises:
-            CommandError: there is one and the caller does not want to resume; or it is of another load.
+            CommandError: there is one and the caller does not want to resume, or the other way round; it is of
+                another load; it cannot be read.
         """
-        if self._path is None or not self._path.exists():
-            return Checkpoint.beginning(entity, tenant)
         if not resume:
-            raise CommandError(
-                f"an earlier load of this file did not finish: go on with --resume, or remove {self._path.name} to "
-                "start again (rows without ids become new items then)"
-            )
-        try:
-            found = Checkpoint(**orjson.loads(self._path.read_bytes()))
-        except (TypeError, orjson.JSONDecodeError) as error:
-            raise CommandError(f"{self._path.name} is damaged; remove it to start again") from error
-        if (found.entity, found.tenant) != (entity, tenant):
-            raise CommandError(f"{self._path.name} is of a load of {found.entity} for tenant {found.tenant}")
+            if self._path is not None and self._path.exists():
+                raise CommandError(
+                    f"an earlier load of this file did not finish: go on with --resume, or remove {self._path} to "
+                    "start again (rows without ids become new items then)"
+                )
+            return Checkpoint.beginning(target, entity, tenant)
+        if self._path is None:
+            raise CommandError("--resume needs to know how far the load has come: name its file with --state")
+        found = self._read(self._path)
+        if (found.target, found.entity, found.tenant) != (target, entity, tenant):
+            whose = "with tenants in its rows" if found.tenant is None else f"for tenant {found.tenant}"
+            raise CommandError(f"{self._path} is of a load of {found.entity} {whose} into {found.target}")
         return found
 
+    @staticmethod
+    def _read(path: Path) -> Checkpoint:
+        try:
+            return _STORED.validate_json(path.read_bytes(), strict=True)
+        except FileNotFoundError as error:
+            raise CommandError(f"there is no unfinished load to resume: {path} does not exist") from error
+        except OSError as error:
+            raise CommandError(f"{path} cannot be read: {error.strerror}") from error
+        except ValidationError as error:
+            raise CommandError(
+                f"{path} is damaged; remove it to start again (rows without ids become new items then)"
+            ) from error
+
     def keep(self, checkpoint: Checkpoint) -> None:
-        """Write it so that any end leaves the old or the new one."""
+        """Write it so that any end leaves the old or the new one.
+
+        Raises:
+            CommandError: it cannot be written.
+        """
         if self._path is None:
             return
         draft = self._path.with_name(self._path.name + ".new")
-        with draft.open("wb") as file:
-            file.write(orjson.dumps(asdict(checkpoint)))
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(self._path)
+        try:
+            with draft.open("wb") as file:
+                file.write(orjson.dumps(asdict(checkpoint)))
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(self._path)
+        except OSError as error:
+            raise CommandError(
+                f"how far the load has come cannot be kept in {self._path} ({error.strerror}): name another file "
+                "with --state"
+            ) from error
 
     def remove(self) -> None:
         """The load is done."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Literal
+from typing import Annotated, Any, BinaryIO, Final, Literal
 
 import typer
 from rich.console import Console
@@ -18,18 +18,17 @@ from dynashard.transport.interface import metered
 from tools.connection import open_backend
 from tools.failure import WITH_ERRORS, CommandError
 from tools.load.checkpoint import Checkpoint, CheckpointFile
-from tools.load.loader import LineError, Load
-from tools.load.rows import FORMATS, Lines, rows
+from tools.load.loader import TENANT, LineError, Load
+from tools.load.rows import Lines, rows
 
-_HELP = """Load a file of items, such as `dynashard load users examples/users.csv --tenant abc`.
+Format = Literal["csv", "jsonl"]
 
-FILE is CSV with a header line, or JSON Lines, in UTF-8; `-` reads standard input. Every row is checked by the
-entity's declaration before it is written. A row whose key has an item replaces it; a row without an id becomes a
-new item.
+HELP: Final = """Load a file of items, such as `dynashard load users examples/users.csv --tenant abc`.
 
-A load that ended early goes on with --resume: a line is never loaded twice. Exit status: 0 if every line was loaded,
-3 if lines were left out, 1 if the load ended early.
-"""
+FILE is CSV with a header line, or JSON Lines, in UTF-8; `-` reads standard input. Every row is checked by the entity's declaration before it is written. A row whose key has an item replaces it; a row without an id becomes a new item.
+
+A load that ended early goes on with --resume: no row becomes two items. Exit status: 0 if every line was loaded, 3 if lines were left out, 1 if the load ended early, 130 after Ctrl-C.
+"""  # noqa: E501 - the terminal's width breaks the lines
 
 
 def load(  # noqa: PLR0917 - typer calls it by name
@@ -37,7 +36,7 @@ def load(  # noqa: PLR0917 - typer calls it by name
     file: Annotated[str, typer.Argument(help="The file, or - for standard input.")],
     tenant: Annotated[str | None, typer.Option(help="Tenant of all rows; needed if the rows do not name one.")] = None,
     file_format: Annotated[
-        str | None, typer.Option("--format", help="csv or jsonl; told from the file's name if left out.")
+        Format | None, typer.Option("--format", help="What FILE is; told from its name if left out.")
     ] = None,
     on_error: Annotated[Literal["stop", "skip"], typer.Option(help="What to do with a bad line.")] = "stop",
     errors: Annotated[Path | None, typer.Option(help="Also write bad lines to this file, as JSON Lines.")] = None,
@@ -50,24 +49,27 @@ def load(  # noqa: PLR0917 - typer calls it by name
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check all rows, write nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
 ) -> None:
-    """Load a file of items."""
-    exposed = _exposed(entity)
+    """Load a file of items; `HELP` says more."""
+    exposed = _exposed(entity, tenant)
     chosen = _format(file, file_format)
-    keeper = CheckpointFile(None if file == "-" else state or Path(f"{file}.load-state"))
-    checkpoint = keeper.open(exposed.entity.__name__, tenant, resume=resume)
-    items = open_backend(environment).collection(exposed.entity)
-    columns = frozenset(exposed.entity.model_fields) - items.entity.server_fields
-    begun, before = time.monotonic(), checkpoint
-    with _opened(file) as stream, _progress(file) as advance, _reporting(errors) as report, metered() as meter:
-        task = Load(items, keeper, checkpoint, on_error == "stop", dry_run, report, advance)
+    # A dry run looks at the whole file, whatever an earlier load has done, unless it is told to go on.
+    keeper = CheckpointFile(None if dry_run and not resume else state or _beside(file))
+    begun = time.monotonic()
+    with _opened(file) as stream:
+        backend = open_backend(environment, reach=not dry_run)
+        checkpoint = keeper.open(backend.target, exposed.entity.__name__, tenant, resume=resume)
+        items = backend.entities.collection(exposed.entity)
+        columns = frozenset(exposed.entity.model_fields) - items.entity.server_fields
         lines = Lines(stream)
-        end = task.run(lines, rows(lines, chosen, columns))
+        with _reporting(errors, resume=resume) as report, _progress(file) as advance, metered() as meter:
+            task = Load(items, keeper, checkpoint, on_error == "stop" and not dry_run, dry_run, report, advance)
+            end = task.run(lines, rows(lines, chosen, columns))
     seconds = time.monotonic() - begun
-    written = end.written - before.written
+    written = end.written - checkpoint.written
     summary = {
         "entity": exposed.path,
         "items": written,
-        "refused": end.refused - before.refused,
+        "refused": end.refused - checkpoint.refused,
         "seconds": round(seconds, 3),
         "items_per_second": round(written / seconds, 1) if seconds else 0.0,
         "write_units": meter.consumed.write_units,
@@ -78,26 +80,27 @@ def load(  # noqa: PLR0917 - typer calls it by name
         raise typer.Exit(WITH_ERRORS)
 
 
-load.__doc__ = _HELP
-
-
-def _exposed(name: str) -> Exposed:
+def _exposed(name: str, tenant: str | None) -> Exposed:
     for each in ENTITIES:
         if each.path == name:
+            if tenant is not None and TENANT not in each.entity.model_fields:
+                raise CommandError(f"{name} have no {TENANT}: leave --tenant out")
             return each
     raise CommandError(f"no entity is called {name!r}; there are {', '.join(each.path for each in ENTITIES)}")
 
 
-def _format(file: str, given: str | None) -> str:
+def _format(file: str, given: Format | None) -> Format:
     if given is not None:
-        if given not in FORMATS:
-            raise CommandError(f"--format is one of {', '.join(FORMATS)}")
         return given
     if file.endswith(".csv"):
         return "csv"
     if file.endswith((".jsonl", ".ndjson")):
         return "jsonl"
     raise CommandError("the file's name does not say what it is: give --format csv or --format jsonl")
+
+
+def _beside(file: str) -> Path | None:
+    return None if file == "-" else Path(f"{file}.load-state")
 
 
 @contextmanager
@@ -142,15 +145,20 @@ def _progress(file: str) -> Iterator[Callable[[Lines, Checkpoint], None]]:
 
 
 @contextmanager
-def _reporting(path: Path | None) -> Iterator[Callable[[LineError], None]]:
+def _reporting(path: Path | None, *, resume: bool) -> Iterator[Callable[[LineError], None]]:
     if path is None:
         yield lambda error: print(error, file=sys.stderr)
         return
-    with path.open("a") as file:
+    try:
+        file = path.open("a" if resume else "w")
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written: {error.strerror}") from error
+    with file:
 
         def report(error: LineError) -> None:
             print(error, file=sys.stderr)
-            file.write(json.dumps(asdict(error)) + "\n")
+            # Flushed: the checkpoint that follows counts on it.
+            print(json.dumps(asdict(error)), file=file, flush=True)
 
         yield report
 

@@ -1,14 +1,14 @@
 """From rows to stored items: checked one by one, written in batches, with a checkpoint after each."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, TypeVar
 
 from pydantic import ValidationError
 
 from dynashard import Collection, Entity
 from dynashard.errors import EngineError, InputError
-from tools.failure import CommandError
+from tools.failure import CommandError, CommandInterruptedError
 from tools.load.checkpoint import Checkpoint, CheckpointFile
 from tools.load.rows import Lines, Row
 
@@ -34,6 +34,25 @@ class BadLineError(CommandError):
     """A row that cannot be loaded has ended the load."""
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The end of a row: its line, and the fingerprint of the file up to there."""
+
+    line: int = 0
+    fingerprint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch(Generic[E]):
+    """Rows in a row: the items of the good ones, the bad ones, and where they end."""
+
+    good: list[E]
+    bad: list[LineError]
+    end: Mark
+    stop: LineError | None = None
+    """The row after them, which ends the load."""
+
+
 @dataclass(slots=True)
 class Load(Generic[E]):
     """One load.
@@ -55,6 +74,8 @@ class Load(Generic[E]):
     dry_run: bool
     report: Callable[[LineError], None]
     advance: Callable[[Lines, Checkpoint], None]
+    _lines_of_keys: dict[int, int] = field(default_factory=dict)
+    """By a hash of the key: 64 bits, so that millions of rows fit in memory and none meets another by chance."""
 
     def run(self, lines: Lines, rows: Iterator[Row]) -> Checkpoint:
         """Load all rows after the checkpoint.
@@ -63,91 +84,133 @@ class Load(Generic[E]):
             The checkpoint at the end.
 
         Raises:
-            BadLineError: a row cannot be loaded; everything before it is written.
-            CommandError: the file cannot be read on, has changed before the checkpoint, or the table refuses.
+            BadLineError: a row cannot be loaded; everything before it is written, nothing after it.
+            CommandError: the file has changed before the checkpoint, or the table refuses.
+            CommandInterruptedError: Ctrl-C.
 
         Cost: 1 write unit for each KB of an item and index it stands in; a round trip for 25 items, 16 at a time.
         """
-        self._keep()
-        for good, bad, line, fingerprint in self._batches(lines, rows):
-            self._write(good)
-            for error in bad:
-                self.report(error)
-            if bad and self.stop_on_error:
-                raise BadLineError(f"stopped at line {bad[0].line}; {self._so_far(len(good))}")
-            written, refused = self.checkpoint.written + len(good), self.checkpoint.refused + len(bad)
-            self.checkpoint = self.checkpoint.at(line, fingerprint, written=written, refused=refused)
-            self._keep()
-            self.advance(lines, self.checkpoint)
-        if not self.dry_run:
-            self.state.remove()
+        try:
+            self._run(lines, rows)
+        except KeyboardInterrupt:
+            raise CommandInterruptedError(f"interrupted; {self._so_far()}") from None
         return self.checkpoint
 
-    def _batches(self, lines: Lines, rows: Iterator[Row]) -> Iterator[tuple[list[E], list[LineError], int, str]]:
-        """Items and bad lines, a batch at a time, with the line where it ends and the fingerprint up to there."""
-        seen: set[int] = set()
+    def _run(self, lines: Lines, rows: Iterator[Row]) -> None:
+        for batch in self._batches(lines, rows):
+            self._write(batch)
+            for error in batch.bad:
+                self.report(error)
+            self.checkpoint = self.checkpoint.at(
+                batch.end.line,
+                batch.end.fingerprint,
+                written=self.checkpoint.written + len(batch.good),
+                refused=self.checkpoint.refused + len(batch.bad),
+            )
+            self._keep()
+            self.advance(lines, self.checkpoint)
+            if batch.stop is not None:
+                self.report(batch.stop)
+                raise BadLineError(f"stopped at line {batch.stop.line}; {self._so_far()}")
+        if not self.dry_run:
+            self.state.remove()
+
+    def _batches(self, lines: Lines, rows: Iterator[Row]) -> Iterator[Batch[E]]:
         good: list[E] = []
         bad: list[LineError] = []
-        last = 0
+        end = Mark()
+        unchanged = False
         for row in rows:
-            last = row.last_line
-            found = self._check(row, seen)
-            if last <= self.checkpoint.line:
-                self._check_unchanged(lines, last)
-                continue
-            if isinstance(found, LineError):
-                bad.append(found)
-            elif found is not None:
-                good.append(found)
-            if len(good) + len(bad) >= BATCH or (bad and self.stop_on_error):
-                yield good, bad, last, lines.fingerprint()
+            found = self._check(row)
+            if row.last_line > self.checkpoint.line:
+                if not unchanged:
+                    self._require_unchanged(end)
+                    unchanged = True
+                if isinstance(found, LineError):
+                    if row.final or self.stop_on_error:
+                        yield Batch(good, bad, end, stop=found)
+                        return
+                    bad.append(found)
+                elif found is not None:
+                    good.append(found)
+            end = Mark(row.last_line, lines.fingerprint())
+            if len(good) + len(bad) >= BATCH:
+                yield Batch(good, bad, end)
                 good, bad = [], []
+        if not unchanged:
+            self._require_unchanged(end)
         if good or bad:
-            yield good, bad, last, lines.fingerprint()
+            yield Batch(good, bad, end)
 
-    def _check_unchanged(self, lines: Lines, line: int) -> None:
-        if line == self.checkpoint.line and lines.fingerprint() != self.checkpoint.fingerprint:
+    def _require_unchanged(self, end: Mark) -> None:
+        """Raise unless the rows up to the checkpoint are what they were: their ids come from their lines."""
+        kept = self.checkpoint
+        if end != Mark(kept.line, kept.fingerprint):
             raise CommandError(
-                f"the file has changed above line {line}, which is written; remove the state file to start again"
+                f"the file has changed above line {kept.line}, up to where it was loaded; undo that, or remove the "
+                "state file to start again (rows without ids become new items then)"
             )
 
-    def _check(self, row: Row, seen: set[int]) -> E | LineError | None:
+    def _check(self, row: Row) -> E | LineError | None:
         """The item of a row, None for an empty line."""
         if row.fields is None:
             return None if row.reason is None else LineError(row.line, None, row.reason)
-        fields = dict(row.fields)
-        entity, tenant = self.items.entity, self.checkpoint.tenant
-        if tenant is not None and fields.setdefault(TENANT, tenant) != tenant:
-            return LineError(row.line, TENANT, f"{fields[TENANT]!r} is not the tenant of this load, {tenant!r}")
-        for name in entity.generated_fields - fields.keys():
-            fields[name] = self.checkpoint.id_of(row.line)
+        entity = self.items.entity
+        fields = self._completed(row.line, row.fields)
+        if isinstance(fields, LineError):
+            return fields
         try:
             item: E = entity.model.model_validate(fields)
             self.items.check(item)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            return LineError(row.line, ".".join(str(part) for part in first["loc"]) or None, first["msg"])
+            return _line_error(row.line, error)
         except InputError as error:
             return LineError(row.line, error.field, str(error))
-        key = hash(entity.key_of(item))
-        if key in seen:
-            return LineError(row.line, None, "an earlier line has the same key")
-        seen.add(key)
+        earlier = self._lines_of_keys.setdefault(hash(entity.key_of(item)), row.line)
+        if earlier != row.line:
+            return LineError(row.line, None, f"line {earlier} has the same key")
         return item
 
-    def _write(self, items: Sequence[E]) -> None:
-        if self.dry_run or not items:
+    def _completed(self, line: int, given: dict[str, Any]) -> dict[str, Any] | LineError:
+        """A row's fields with tenant and ids."""
+        fields = dict(given)
+        entity, tenant = self.items.entity, self.checkpoint.tenant
+        for name in sorted(entity.server_fields & fields.keys()):
+            return LineError(line, name, "is stamped when the item is written; leave it out")
+        if tenant is not None and fields.setdefault(TENANT, tenant) != tenant:
+            return LineError(line, TENANT, "is another than the tenant of this load")
+        if TENANT not in fields and TENANT in entity.partition_fields:
+            return LineError(line, TENANT, "is missing; give one for all rows with --tenant, or one in each row")
+        for name in entity.generated_fields - fields.keys():
+            fields[name] = self.checkpoint.id_of(line)
+        return fields
+
+    def _write(self, batch: Batch[E]) -> None:
+        if self.dry_run or not batch.good:
             return
+        if self.checkpoint.line == 0:
+            # From here on items may be written: their ids must be known to whoever goes on.
+            self._keep()
         try:
-            self.items.batch_write(put=items)
+            self.items.batch_write(put=batch.good)
         except EngineError as error:
-            raise CommandError(f"{error}; {self._so_far(0)}") from error
+            raise CommandError(f"{error}; {self._so_far()}") from error
 
     def _keep(self) -> None:
         if not self.dry_run:
             self.state.keep(self.checkpoint)
 
-    def _so_far(self, more: int) -> str:
+    def _so_far(self) -> str:
         if self.dry_run:
             return "nothing was written"
-        return f"{self.checkpoint.written + more} items are written; --resume goes on from here"
+        done = f"{self.checkpoint.written:,} items are written"
+        return f"{done}; --resume goes on from here" if self.state.kept else done
+
+
+def _line_error(line: int, error: ValidationError) -> LineError:
+    first = error.errors(include_url=False, include_input=False)[0]
+    reason = _REASONS.get(first["type"]) or first["msg"]
+    return LineError(line, ".".join(str(part) for part in first["loc"]) or None, reason)
+
+
+_REASONS: Final = {"missing": "is missing", "extra_forbidden": "is no field"}

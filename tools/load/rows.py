@@ -13,7 +13,7 @@ from tools.failure import CommandError
 MAX_ROW_BYTES: Final = 8 * 1024 * 1024
 """Far above what an item may have; a longer line is not a row but a broken file."""
 _BOM: Final = b"\xef\xbb\xbf"
-FORMATS: Final = ("csv", "jsonl")
+_NOT_UTF8: Final = "not UTF-8; convert the file first"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +25,18 @@ class Row:
         last_line: the line it ends on: quoted CSV fields may hold line breaks.
         fields: its values by field; None if it cannot be read.
         reason: why it cannot be read.
+        final: nothing can be read after it.
     """
 
     line: int
     last_line: int
     fields: dict[str, Any] | None
     reason: str | None = None
+    final: bool = False
+
+
+class _UnreadableError(Exception):
+    """Nothing can be read from here on. The message is the reason."""
 
 
 @dataclass(slots=True)
@@ -49,21 +55,14 @@ class Lines:
     _hash: Any = field(default_factory=lambda: hashlib.blake2b(digest_size=16))
 
     def __iter__(self) -> Iterator[str]:
-        """The lines, with their ends.
-
-        Raises:
-            CommandError: a line is not UTF-8, or longer than any row.
-        """
+        """The lines, with their ends. Bytes that are not UTF-8 come as lone surrogates."""
         while raw := self.file.readline(MAX_ROW_BYTES + 1):
             self.number += 1
             self.bytes_read += len(raw)
             self._hash.update(raw)
             if len(raw) > MAX_ROW_BYTES:
-                raise CommandError(f"line {self.number}: longer than {MAX_ROW_BYTES} bytes; is this the right file?")
-            try:
-                yield (raw.removeprefix(_BOM) if self.number == 1 else raw).decode()
-            except UnicodeDecodeError as error:
-                raise CommandError(f"line {self.number}: not UTF-8 ({error.reason}); convert the file first") from error
+                raise _UnreadableError(f"longer than {MAX_ROW_BYTES:,} bytes; is this the right file?")
+            yield (raw.removeprefix(_BOM) if self.number == 1 else raw).decode(errors="surrogateescape")
 
     def fingerprint(self) -> str:
         """Of all lines handed out so far."""
@@ -79,8 +78,11 @@ def rows(lines: Lines, file_format: str, columns: frozenset[str]) -> Iterator[Ro
         file_format: `csv` or `jsonl`.
         columns: the fields there may be.
 
+    Returns:
+        The rows. One that cannot be read says why; if it is `final`, nothing can be read after it.
+
     Raises:
-        CommandError: the file cannot be read on: no header, an unknown column, broken quotes, not UTF-8.
+        CommandError: a CSV file without a header, or with a column that is unknown or there twice.
     """
     return _csv_rows(lines, columns) if file_format == "csv" else _json_rows(lines)
 
@@ -88,23 +90,29 @@ def rows(lines: Lines, file_format: str, columns: frozenset[str]) -> Iterator[Ro
 def _csv_rows(lines: Lines, columns: frozenset[str]) -> Iterator[Row]:
     csv.field_size_limit(MAX_ROW_BYTES)
     reader = csv.reader(lines, strict=True)
+    begins = 1
     try:
         header = next(reader, None)
         if not header:
-            raise CommandError("the file is empty: a CSV file begins with a line that names its columns")
+            raise CommandError("the file does not begin with a line that names its columns, as a CSV file must")
         _check_header(header, columns)
         begins = lines.number + 1
         for cells in reader:
             yield _csv_row(begins, lines.number, header, cells)
             begins = lines.number + 1
     except csv.Error as error:
-        raise CommandError(f"line {lines.number}: broken CSV: {error}") from error
+        # What follows could be the inside of a quoted cell or not: a guess might load nonsense.
+        yield Row(begins, lines.number, None, f"broken CSV: {error}", final=True)
+    except _UnreadableError as error:
+        yield Row(begins, lines.number, None, str(error), final=True)
 
 
 def _check_header(header: list[str], columns: frozenset[str]) -> None:
     for name in header:
         if name not in columns:
-            raise CommandError(f"column {name!r} is no field; the fields are {', '.join(sorted(columns))}")
+            raise CommandError(
+                f"column {name!r} is no field that can be loaded; those are {', '.join(sorted(columns))}"
+            )
         if header.count(name) > 1:
             raise CommandError(f"two columns are named {name!r}")
 
@@ -112,6 +120,8 @@ def _check_header(header: list[str], columns: frozenset[str]) -> None:
 def _csv_row(line: int, last_line: int, header: list[str], cells: list[str]) -> Row:
     if not cells:
         return Row(line, last_line, None)
+    if not all(map(_is_utf8, cells)):
+        return Row(line, last_line, None, _NOT_UTF8)
     if len(cells) != len(header):
         return Row(line, last_line, None, f"{len(cells)} cells under {len(header)} columns")
     # CSV has no other way to say that a value is missing.
@@ -119,17 +129,33 @@ def _csv_row(line: int, last_line: int, header: list[str], cells: list[str]) -> 
 
 
 def _json_rows(lines: Lines) -> Iterator[Row]:
-    for text in lines:
-        number = lines.number
-        if not text.strip():
-            yield Row(number, number, None)
-            continue
-        try:
-            value = orjson.loads(text)
-        except orjson.JSONDecodeError as error:
-            yield Row(number, number, None, f"not JSON: {error}")
-            continue
-        if isinstance(value, dict):
-            yield Row(number, number, value)
-        else:
-            yield Row(number, number, None, "not a JSON object")
+    try:
+        for text in lines:
+            yield _json_row(lines.number, text)
+    except _UnreadableError as error:
+        yield Row(lines.number, lines.number, None, str(error), final=True)
+
+
+def _json_row(line: int, text: str) -> Row:
+    if not text.strip():
+        return Row(line, line, None)
+    if not _is_utf8(text):
+        return Row(line, line, None, _NOT_UTF8)
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        # The position is within the line: its own line number would mislead.
+        return Row(line, line, None, f"not JSON: {error.msg} at character {error.pos + 1}")
+    if not isinstance(value, dict):
+        return Row(line, line, None, "not a JSON object")
+    return Row(line, line, value)
+
+
+def _is_utf8(text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
