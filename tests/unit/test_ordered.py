@@ -78,7 +78,7 @@ def worlds(draw: st.DrawFn, slot: str | None) -> World:
 
 
 @pytest.mark.parametrize("slot", [None, SLOT])
-@settings(max_examples=400)
+@settings(max_examples=250)
 @given(data=st.data(), forward=st.booleans(), filtered=st.booleans(), waves=st.sampled_from([1, 2, 3, 1000]))
 def test_every_visible_item_comes_once_and_in_order(
     slot: str | None, data: st.DataObject, *, forward: bool, filtered: bool, waves: int

@@ -68,7 +68,7 @@ def pages(
     raise AssertionError("the listing does not end")
 
 
-@settings(max_examples=400)
+@settings(max_examples=300)
 @given(
     seed=st.integers(0, 2**32),
     count=st.sampled_from(COUNTS),
@@ -103,7 +103,7 @@ def test_each_item_is_listed_once_through_any_history_of_splits_and_merges(
     assert sorted(listed) == table.expected(filtered=filtered)
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 2**32), count=st.sampled_from(COUNTS), limit=st.sampled_from([1, 7, 50, 1000]))
 def test_no_item_is_read_twice_while_the_count_stands(seed: int, count: int, limit: int) -> None:
     table = ResizedTable(seed, count, 200, None)
