@@ -6,7 +6,7 @@ Clients and clock are passed in.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -99,14 +99,17 @@ class Steps:
         return steps[event["step"]](event["run"], event["input"])
 
     def plan(self, run: str, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Decide what to do, and say what it will cost before anything is spent. 1 DescribeTable, 1 GetParameter."""
-        plan = self._decide(run, data)
+        """Decide what to do, take the table for this run, and say the cost before anything is spent."""
+        state, memory = self._state(), self._memory()
+        plan = self._decide(run, data, state, memory)
+        if plan.action == "switch":
+            self._remember(replace(memory.about(state.table_id), run=run))
         self._log(plan.reason)
         return {"action": plan.action, "reason": plan.reason, "dollars": round(plan.dollars, 2)}
 
     def raise_warm_throughput(self, run: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """Raise the warm throughput of what is below the wish now; nothing if an earlier try has done it."""
-        targets = dict(self._decide(run, data).targets or {})
+        targets = dict(self._decide(run, data, self._state(), self._memory()).targets or {})
         if targets:
             table = targets.pop(TABLE, None)
             self._update(
@@ -116,10 +119,13 @@ class Steps:
         return {}
 
     def arm(self, run: str, _data: Mapping[str, Any]) -> dict[str, Any]:
-        """Note the run and set the stop-loss, before anything is switched."""
+        """Note the run and set the stop-loss, before anything is switched.
+
+        Raises:
+            PrewarmInterruptedError: Another run has the table now.
+        """
         now = self._clock()
-        state = self._state()
-        self._remember(self._memory().about(state.table_id).switched(run, now))
+        self._remember(self._own(run).switched(run, now))
         start = now + STOP_LOSS_AFTER_SECONDS
         self._schedule(
             ScheduleExpression=STOP_LOSS_EVERY,
@@ -215,9 +221,9 @@ class Steps:
         self._send(data["request"]["ResponseURL"], answer(data["request"], outcome))
         return {"ok": outcome.ok, "reason": outcome.reason}
 
-    def _decide(self, run: str, data: Mapping[str, Any]) -> Plan:
+    def _decide(self, run: str, data: Mapping[str, Any], state: TableState, memory: Memory) -> Plan:
         wish = Wish.from_properties(data["wish"])
-        return decide(wish, self._config.limits, self._state(), self._memory(), run=run, now=self._clock())
+        return decide(wish, self._config.limits, state, memory, run=run, now=self._clock())
 
     def _state(self) -> TableState:
         return table_state(self._clients.dynamodb.describe_table(TableName=self._config.table)["Table"])

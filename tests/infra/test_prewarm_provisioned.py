@@ -278,19 +278,20 @@ def test_a_deletion_of_an_environment_without_its_table_succeeds(here: World) ->
 
 @pytest.mark.parametrize("step", ["arm", "switch", "allocate", "remember"])
 def test_a_deletion_during_a_run_stops_the_run_from_switching(here: World, step: str) -> None:
-    deleted: list[str] = []
+    switched_before: list[int] = []
 
     def delete_once(running: str) -> None:
-        if running == step and not deleted:
-            deleted.append(running)
+        if running == step and not switched_before:
+            switched_before.append(switches(here).count("PROVISIONED"))
             here.run("run-2", **DELETE)
 
     here.meanwhile = delete_once
 
-    here.run("run-1")
-    here.let_the_stop_loss_act()
+    execution = here.run("run-1")
 
-    assert deleted == [step]
+    assert switches(here).count("PROVISIONED") == switched_before[0]
+    assert execution.status == "FAILED"
+    assert "run run-2 has the table now" in here.answers[-1]["Reason"]
     assert here.on_demand
 
 
