@@ -33,6 +33,7 @@ TOPOLOGY_ACTIONS = ("dynamodb:BatchGetItem", "dynamodb:GetItem")
 
 METHODS = (
     gateway.HttpMethod.GET,
+    gateway.HttpMethod.HEAD,
     gateway.HttpMethod.POST,
     gateway.HttpMethod.PUT,
     gateway.HttpMethod.PATCH,
@@ -40,6 +41,9 @@ METHODS = (
 )
 
 ENVIRONMENT_NAMES: dict[Purpose, str] = {"local": "local", "development": "dev", "production": "prod"}
+
+DOCUMENTATION = ("/v1/openapi.json", "/v1/docs", "/v1/docs/{proxy+}")
+"""Paths of the API's own description."""
 
 ACCESS_LOG = {
     "requestId": "$context.requestId",
@@ -154,7 +158,15 @@ class ApiStack(Stack):
                 allow_origins=list(cors.origins),
                 allow_methods=[gateway.CorsHttpMethod[method.value] for method in METHODS],
                 allow_headers=["authorization", "content-type", "idempotency-key", "if-match", "if-none-match"],
-                expose_headers=["etag", "link", "location", "retry-after"],
+                expose_headers=[
+                    "allow",
+                    "etag",
+                    "idempotency-replayed",
+                    "link",
+                    "location",
+                    "retry-after",
+                    "x-request-id",
+                ],
                 max_age=Duration.seconds(cors.max_age_seconds),
             )
             if cors.origins
@@ -169,17 +181,19 @@ class ApiStack(Stack):
             methods=list(METHODS) if self.settings.api.cors.origins else [gateway.HttpMethod.ANY],
             integration=integration,
         )
-        (health,) = self.api.add_routes(
-            path="/v1/health",
+        self._public("/v1/health", integration, "A monitor has no token, and the answer holds no data.")
+        if self.settings.api.public_docs:
+            for path in DOCUMENTATION:
+                self._public(path, integration, "A browser carries no token to a page, and the page holds no data.")
+
+    def _public(self, path: str, integration: integrations.HttpLambdaIntegration, reason: str) -> None:
+        (route,) = self.api.add_routes(
+            path=path,
             methods=[gateway.HttpMethod.GET],
             integration=integration,
             authorizer=gateway.HttpNoneAuthorizer(),
         )
-        acknowledge(
-            health,
-            "AwsSolutions::AwsSolutions-APIG4",
-            "The one public route: a monitor has no token, and the answer holds no data.",
-        )
+        acknowledge(route, "AwsSolutions::AwsSolutions-APIG4", reason)
 
     def _stage(self) -> None:
         limits = self.settings.api

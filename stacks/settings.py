@@ -83,6 +83,8 @@ class ApiSettings(_Part):
         requests_per_second: Steady rate above which the gateway answers 429.
         burst: Requests the gateway lets through at once before the rate counts.
         cors: Browser origins.
+        public_docs: Serve the OpenAPI document and its Swagger page without a token, so that a browser can open
+            them. Production never serves them.
     """
 
     memory_mb: int = Field(default=1769, ge=128, le=10240)
@@ -91,6 +93,7 @@ class ApiSettings(_Part):
     requests_per_second: int = Field(default=100, ge=1)
     burst: int = Field(default=50, ge=1)
     cors: CorsSettings = CorsSettings()
+    public_docs: bool = False
 
 
 class _Prewarm(_Part):
@@ -195,6 +198,13 @@ class Settings(_Part):
         if info.data.get("purpose") != "local" and not auth.issuer.startswith("https://"):
             raise ValueError(f"issuer {auth.issuer} must start with https:// (plain http is for local use only)")
         return auth
+
+    @field_validator("api")
+    @classmethod
+    def _production_has_no_docs(cls, api: ApiSettings, info: ValidationInfo) -> ApiSettings:
+        if info.data.get("purpose") == "production" and api.public_docs:
+            raise ValueError("public_docs is not for production, which serves no documentation")
+        return api
 
 
 def load(

@@ -1,10 +1,12 @@
 """The gateway and the function behind it, as they would be deployed."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from stacks.backend import synthesise
+from stacks.settings import SettingsError, load
 from tests.infra.templates import SIGN_IN, Templates, context, of_type, statements
 
 pytestmark = pytest.mark.infra
@@ -40,6 +42,25 @@ def test_no_route_is_public_but_health(env: str, request: pytest.FixtureRequest)
     templates: Templates = request.getfixturevalue(env)
 
     assert routes(templates) == {"ANY /v1/{proxy+}": "JWT", "GET /v1/health": "NONE"}
+
+
+def test_the_documentation_is_public_where_the_settings_say_so(tmp_path: Path) -> None:
+    folder = synthesise(context("dev", api={"public_docs": True}), tmp_path)
+
+    assert routes(Templates(folder, "dev")) == {
+        "ANY /v1/{proxy+}": "JWT",
+        "GET /v1/health": "NONE",
+        "GET /v1/openapi.json": "NONE",
+        "GET /v1/docs": "NONE",
+        "GET /v1/docs/{proxy+}": "NONE",
+    }
+
+
+def test_production_refuses_to_publish_the_documentation() -> None:
+    given = context("prod", api={"public_docs": True})
+
+    with pytest.raises(SettingsError, match=r"environments\.prod\.api: public_docs is not for production"):
+        load(given["environments"], "prod")
 
 
 def test_the_authorizer_trusts_the_issuer_and_audience_of_the_settings(dev: Templates) -> None:
@@ -181,5 +202,5 @@ def test_an_origin_of_the_settings_is_let_in_and_its_preflight_needs_no_token(wi
     assert "etag" in cors["ExposeHeaders"]
     assert routes(with_cors) == {
         "GET /v1/health": "NONE",
-        **{f"{method} /v1/{{proxy+}}": "JWT" for method in ("GET", "POST", "PUT", "PATCH", "DELETE")},
+        **{f"{method} /v1/{{proxy+}}": "JWT" for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")},
     }
