@@ -163,4 +163,4 @@ class Machine(RuleBasedStateMachine):
 def test_any_sequence_of_operations_does_what_a_dictionary_would(world: World) -> None:
     bound = type("Bound", (Machine,), {"world": world})
 
-    run_state_machine_as_test(bound, settings=settings(max_examples=20, stateful_step_count=25))
+    run_state_machine_as_test(bound, settings=settings(max_examples=12, stateful_step_count=25))

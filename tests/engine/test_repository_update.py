@@ -11,7 +11,7 @@ from dynashard.errors import (
     InvalidKeyError,
     InvalidValueError,
 )
-from tests.engine.stored_things import NOON, Account, World, key, person
+from tests.engine.stored_things import NOON, Account, Note, World, key, person
 
 pytestmark = pytest.mark.engine
 
@@ -150,6 +150,15 @@ def test_sum_beyond_the_bounds_of_its_field_is_refused(world: World) -> None:
         world.accounts.update({"id": "1"}, add={"balance": -6})
 
     assert world.accounts.update({"id": "1"}, add={"balance": -5}).balance == 0
+
+
+def test_sum_beyond_the_bounds_of_a_field_is_refused_though_nothing_else_is_checked(world: World) -> None:
+    world.notes.create(Note(tenant="a", id="1", stars=4))
+
+    with pytest.raises(InvalidValueError, match="stars: Input should be less than or equal to 5"):
+        world.notes.update({"tenant": "a", "id": "1"}, add={"stars": 2})
+
+    assert world.notes.update({"tenant": "a", "id": "1"}, add={"stars": 1}).stars == 5
 
 
 def test_update_is_held_to_the_validators_of_the_whole(world: World) -> None:
