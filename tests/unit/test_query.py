@@ -128,6 +128,7 @@ QUESTIONS: list[Query] = [
     query(PARCEL, HERE, filters=[Filter("weight", "<", 2)]),
     query(PARCEL, HERE, filters=[Filter("weight", "=", 10**30)]),
     query(PARCEL, HERE, filters=[Filter("city", "=", "1")]),
+    query(PARCEL, HERE, filters=[Filter("id", "=", "1")]),
     query(PARCEL, HERE, filters=[Filter("city", "exists", value=True)]),
     query(PARCEL, HERE, filters=[Filter("city", "exists", value=False)]),
     query(PARCEL, HERE, filters=[Filter("seal", "=", b"\xff")]),

@@ -61,5 +61,5 @@ class Fetch:
             answers = self.transport.call_all(calls)
         for i, answer in zip(sent, answers, strict=True):
             self.consumed.add(consumed_of("Query", answer))
-            chunks[i] = self.reading.chunk(answer, wants[i].bounds)
+            chunks[i] = self.reading.chunk(answer)
         return chunks

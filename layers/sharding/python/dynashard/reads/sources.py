@@ -119,9 +119,9 @@ class Reading:
             request["ExpressionAttributeNames"] = names
         return Call("Query", request)
 
-    def chunk(self, answer: Wire, bounds: Bounds | None = None) -> Chunk:
-        """What an answer to `call` brought, with the same bounds."""
-        bounds = bounds or self.bounds
+    def chunk(self, answer: Wire) -> Chunk:
+        """What an answer to `call` brought."""
+        bounds = self.bounds
         attribute = self.sort_attribute
         items: list[Wire] = answer["Items"]
         last = answer.get("LastEvaluatedKey")
