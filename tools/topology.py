@@ -15,7 +15,7 @@ from dynashard.reads import ShardLoad
 from tools.connection import open_backend
 from tools.failure import CommandError
 
-_BAR: Final = 40
+_BAR: Final = 30
 
 
 def topology(
@@ -55,7 +55,7 @@ def _partition(model: type[Entity], text: str) -> dict[str, Any]:
     fields, values = found.partition_fields, text.split(DEFAULT_SEPARATOR)
     if len(fields) != len(values):
         wanted = DEFAULT_SEPARATOR.join(fields)
-        raise CommandError(f"a partition of {found.name} is given as {wanted}: {len(fields)} parts, not {len(values)}")
+        raise CommandError(f"a partition of {found.name} is given as {wanted}; {text!r} has {len(values)} parts")
     return {name: found.check_value(name, value) for name, value in zip(fields, values, strict=True)}
 
 

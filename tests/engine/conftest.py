@@ -2,14 +2,20 @@
 
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
+from domain import User
 from dynashard import schema
+from dynashard.service import Collection
 from dynashard.transport import Transport, connect
 from local.engine import Engine, running_engine
 from local.settings import Settings
+from local.tables import engine_client, ensure_tables, table_plans
+from local.template import synthesised
+from tests.engine.command_line import CommandLine, users_of
 from tests.engine.raw_dynamodb import RawDynamoDB, raw_dynamodb
 from tests.engine.stored_things import World
 
@@ -80,6 +86,41 @@ def wire(engine_url: str) -> Iterator[Transport]:
 def world(wire: Transport, table: str, dynamodb: RawDynamoDB) -> World:
     """An empty table with people, notes and accounts, and with time in the test's hands."""
     return World(wire, table, dynamodb)
+
+
+@pytest.fixture(scope="session")
+def local_table(engine_url: str) -> str:
+    """The table of `make run`, in the engine of these tests: each test takes tenants of its own."""
+    plans = table_plans(synthesised())
+    ensure_tables(engine_client(engine_url), plans, data="the session's engine")
+    [name] = [plan.name for plan in plans if schema.PK in str(plan.create["KeySchema"]) and plan.ttl_attribute]
+    return name
+
+
+@pytest.fixture
+def command_line(
+    engine_url: str,
+    local_table: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> CommandLine:
+    """The command line, told by the variables of `make run` where the engine is."""
+    assert local_table
+    environment = {"DYNAMODB_ENDPOINT": engine_url, "DATA_DIR": str(tmp_path / "data")}
+    return CommandLine(tmp_path, environment, monkeypatch, capsys)
+
+
+@pytest.fixture
+def users(wire: Transport, local_table: str) -> Collection[User]:
+    """The users of the table of `make run`."""
+    return users_of(wire, local_table)
+
+
+@pytest.fixture
+def tenant() -> str:
+    """A tenant of this test's own."""
+    return uuid4().hex
 
 
 def _key_schema(partition: str, sort: str) -> list[dict[str, str]]:

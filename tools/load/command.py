@@ -54,7 +54,6 @@ def load(  # noqa: PLR0917 - typer calls it by name
     chosen = _format(file, file_format)
     # A dry run looks at the whole file, whatever an earlier load has done, unless it is told to go on.
     keeper = CheckpointFile(None if dry_run and not resume else state or _beside(file))
-    begun = time.monotonic()
     with _opened(file) as stream:
         backend = open_backend(environment, reach=not dry_run)
         checkpoint = keeper.open(backend.target, exposed.entity.__name__, tenant, resume=resume)
@@ -62,9 +61,10 @@ def load(  # noqa: PLR0917 - typer calls it by name
         columns = frozenset(exposed.entity.model_fields) - items.entity.server_fields
         lines = Lines(stream)
         with _reporting(errors, resume=resume) as report, _progress(file) as advance, metered() as meter:
+            begun = time.monotonic()
             task = Load(items, keeper, checkpoint, on_error == "stop" and not dry_run, dry_run, report, advance)
             end = task.run(lines, rows(lines, chosen, columns))
-    seconds = time.monotonic() - begun
+            seconds = time.monotonic() - begun
     written = end.written - checkpoint.written
     summary = {
         "entity": exposed.path,

@@ -93,7 +93,8 @@ class Load(Generic[E]):
         try:
             self._run(lines, rows)
         except KeyboardInterrupt:
-            raise CommandInterruptedError(f"interrupted; {self._so_far()}") from None
+            # A batch may have been under way.
+            raise CommandInterruptedError(f"interrupted; at least {self._so_far()}") from None
         return self.checkpoint
 
     def _run(self, lines: Lines, rows: Iterator[Row]) -> None:
@@ -194,7 +195,7 @@ class Load(Generic[E]):
         try:
             self.items.batch_write(put=batch.good)
         except EngineError as error:
-            raise CommandError(f"{error}; {self._so_far()}") from error
+            raise CommandError(f"{error}; at least {self._so_far()}") from error
 
     def _keep(self) -> None:
         if not self.dry_run:
@@ -202,7 +203,7 @@ class Load(Generic[E]):
 
     def _so_far(self) -> str:
         if self.dry_run:
-            return "nothing was written"
+            return "0 items are written"
         done = f"{self.checkpoint.written:,} items are written"
         return f"{done}; --resume goes on from here" if self.state.kept else done
 

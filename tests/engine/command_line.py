@@ -1,0 +1,140 @@
+"""The command line on the engine of the session: in this process, and as a process of its own."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+from time import monotonic
+from typing import Any
+
+import orjson
+import pytest
+
+from domain import User
+from dynashard import Dynashard
+from dynashard.service import Collection
+from dynashard.transport import Transport
+from tools.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+CURSOR_KEYS = ["only-ever-in-these-tests"]
+PATIENCE_SECONDS = 60
+# Ctrl-C must arrive, even where the tests run in the background of a shell, which turns it off.
+_PROGRAM = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from tools.cli import main
+main()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a command has said, and its exit status."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Its standard output, which is one JSON value and nothing else."""
+        found: dict[str, Any] = orjson.loads(self.out)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """Runs commands on the tables of `make run` in the session's engine."""
+
+    folder: Path
+    environment: Mapping[str, str]
+    monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str]
+
+    def run(self, *arguments: str | Path, stdin: bytes = b"") -> Outcome:
+        """One command in this process."""
+        self.capsys.readouterr()
+        with self.monkeypatch.context() as patch:
+            for name, value in self.environment.items():
+                patch.setenv(name, value)
+            patch.setattr(sys, "argv", ["dynashard", *map(str, arguments)])
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+            with pytest.raises(SystemExit) as ended:
+                main()
+        captured = self.capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return Outcome(int(ended.value.code or 0), captured.out, captured.err)
+
+    def start(self, *arguments: str | Path) -> "subprocess.Popen[str]":
+        """One command as a process that reads a pipe."""
+        return subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, "-c", _PROGRAM, *map(str, arguments)],
+            cwd=ROOT,
+            env={**os.environ, **self.environment},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def file(self, name: str, *lines: str | Mapping[str, Any]) -> Path:
+        """A file of these lines; mappings become JSON."""
+        path = self.folder / name
+        path.write_text("".join(f"{text(line)}\n" for line in lines))
+        return path
+
+    def end_in_the_middle(self, lines: Iterable[str], state: Path, number: int, *arguments: str | Path) -> Outcome:
+        """Feed a load from a pipe that never ends, and send it a signal once it has kept a checkpoint.
+
+        Args:
+            lines: what it may read.
+            state: where it keeps its checkpoint.
+            number: the signal.
+            arguments: of `dynashard load`, without file and state.
+        """
+        process = self.start("load", "users", "-", "--state", state, *arguments)
+        assert process.stdin is not None
+        process.stdin.write("".join(f"{line}\n" for line in lines))
+        process.stdin.flush()
+        deadline, pause = monotonic() + PATIENCE_SECONDS, Event()
+        while line_of(state) == 0 and process.poll() is None and monotonic() < deadline:
+            pause.wait(0.01)
+        assert process.poll() is None, process.communicate()
+        process.send_signal(signal.Signals(number))
+        status = process.wait(PATIENCE_SECONDS)
+        with process:
+            out, err = process.communicate()
+        return Outcome(status, out, err)
+
+
+def line_of(state: Path) -> int:
+    """The line up to which a load is kept."""
+    return int(orjson.loads(state.read_bytes())["line"]) if state.exists() else 0
+
+
+def text(line: str | Mapping[str, Any]) -> str:
+    return line if isinstance(line, str) else orjson.dumps(line).decode()
+
+
+def user(number: int, **fields: Any) -> dict[str, Any]:
+    """A row without an id."""
+    return {"email": f"u{number}@example.com", "display_name": f"User {number}", **fields}
+
+
+def users_of(wire: Transport, table: str) -> Collection[User]:
+    return Dynashard(wire, table=table, cursor_keys=CURSOR_KEYS).collection(User)
+
+
+def emails_of(users: Collection[User], tenant: str) -> list[str]:
+    """One entry an item."""
+    return sorted(item.email for item in users.scan({"tenant_id": tenant}))
+
+
+def expected(count: int) -> list[str]:
+    return sorted(f"u{number}@example.com" for number in range(count))

@@ -1,0 +1,274 @@
+"""A load that ended early goes on: after any end every row is there exactly once, with an id or without."""
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from domain import User
+from dynashard import Dynashard, Entity, Key, Patience, Registry, Shards, new_id
+from dynashard.service import Collection
+from dynashard.transport import Transport
+from tests.engine.command_line import CURSOR_KEYS, CommandLine, emails_of, expected, line_of, text, user
+from tests.faults import Fault, FaultyTransport, lost_answer, lost_request, throttled, unprocessed
+from tools.failure import CommandError, CommandInterruptedError
+from tools.load.checkpoint import Checkpoint, CheckpointFile
+from tools.load.loader import LineError, Load
+from tools.load.rows import Lines, rows
+
+pytestmark = pytest.mark.engine
+
+Users = Collection[User]
+
+
+@pytest.fixture
+def state(command_line: CommandLine) -> Path:
+    return command_line.folder / "state"
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_every_row_is_there_once_after_a_signal_in_the_middle(
+    command_line: CommandLine, users: Users, tenant: str, state: Path, number: signal.Signals
+) -> None:
+    lines = [text(user(each)) for each in range(1200)]
+    options = ["--tenant", tenant, "--format", "jsonl"]
+
+    ended = command_line.end_in_the_middle(lines[:700], state, number, *options)
+
+    assert line_of(state) == 500
+    assert emails_of(users, tenant) == sorted(orjson.loads(line)["email"] for line in lines[:500])
+    assert "Traceback" not in ended.err
+    if number == signal.SIGINT:
+        assert (ended.status, ended.out) == (130, "")
+        assert ended.err == "error: interrupted; at least 500 items are written; --resume goes on from here\n"
+    else:
+        assert ended.status == -number
+
+    file = command_line.file("users.jsonl", *lines)
+    resumed = command_line.run("load", "users", file, *options, "--state", state, "--resume", "--json")
+
+    assert (resumed.status, resumed.summary["items"]) == (0, 700)
+    assert emails_of(users, tenant) == expected(1200)
+    assert not state.exists()
+
+
+def test_a_mended_line_is_all_that_may_differ(command_line: CommandLine, users: Users, tenant: str) -> None:
+    rows = [user(each) for each in range(600)]
+    file = command_line.file("users.jsonl", *rows[:550], "{}", *rows[551:])
+    stopped = command_line.run("load", "users", file, "--tenant", tenant)
+    command_line.file("users.jsonl", *rows[:550], "", rows[550], *rows[551:])
+
+    resumed = command_line.run("load", "users", file, "--tenant", tenant, "--resume", "--json")
+
+    assert stopped.status == 1
+    assert (resumed.status, resumed.summary["items"]) == (0, 50)
+    assert emails_of(users, tenant) == expected(600)
+
+
+def test_a_bad_line_that_is_still_bad_stops_the_load_again(
+    command_line: CommandLine, users: Users, tenant: str
+) -> None:
+    file = command_line.file("users.jsonl", user(0), "{}", user(1))
+    options: list[str | Path] = ["load", "users", file, "--tenant", tenant]
+    command_line.run(*options)
+
+    again = command_line.run(*options, "--resume")
+    left_out = command_line.run(*options, "--resume", "--on-error", "skip", "--json")
+
+    assert (again.status, left_out.status) == (1, 3)
+    assert "stopped at line 2; 1 items are written" in again.err
+    assert (left_out.summary["items"], left_out.summary["refused"]) == (1, 1)
+    assert emails_of(users, tenant) == expected(2)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda lines: ["", *lines],
+        lambda lines: lines[1:],
+        lambda lines: [lines[1], lines[0], *lines[2:]],
+        lambda lines: [text(user(9999)), *lines[1:]],
+        lambda lines: lines[:2],
+        lambda _lines: [],
+    ],
+    ids=["a line more", "a line less", "lines swapped", "a line changed", "cut short", "emptied"],
+)
+def test_a_file_that_has_changed_where_it_is_loaded_is_refused(
+    command_line: CommandLine, users: Users, tenant: str, change: Callable[[list[str]], list[str]]
+) -> None:
+    lines = [text(user(each)) for each in range(3)]
+    file = command_line.file("users.jsonl", *lines, "{}", user(3))
+    command_line.run("load", "users", file, "--tenant", tenant)
+    command_line.file("users.jsonl", *change(lines), *([user(3)] if change(lines) else []))
+
+    resumed = command_line.run("load", "users", file, "--tenant", tenant, "--resume")
+
+    assert resumed.status == 1
+    assert "the file has changed above line 3" in resumed.err
+    assert emails_of(users, tenant) == expected(3)
+
+
+def test_a_row_that_has_grown_over_the_checkpoint_is_a_change(
+    command_line: CommandLine, users: Users, tenant: str
+) -> None:
+    header = "email,display_name"
+    file = command_line.file("users.csv", header, "u0@example.com,A", "bad")
+    command_line.run("load", "users", file, "--tenant", tenant)
+    command_line.file("users.csv", header, 'u0@example.com,"A', 'B"', "u1@example.com,C")
+
+    resumed = command_line.run("load", "users", file, "--tenant", tenant, "--resume")
+
+    assert resumed.status == 1
+    assert "the file has changed above line 2" in resumed.err
+    assert emails_of(users, tenant) == expected(1)
+
+
+def test_an_unfinished_load_is_neither_begun_again_nor_resumed_as_another(
+    command_line: CommandLine, users: Users, tenant: str
+) -> None:
+    file = command_line.file("users.jsonl", user(0), "{}")
+    command_line.run("load", "users", file, "--tenant", tenant)
+
+    again = command_line.run("load", "users", file, "--tenant", tenant)
+    foreign = command_line.run("load", "users", file, "--tenant", "another", "--resume")
+
+    assert (again.status, foreign.status) == (1, 1)
+    assert "go on with --resume" in again.err
+    assert f"is of a load of User for tenant {tenant} into the local stack on http" in foreign.err
+    assert emails_of(users, tenant) == expected(1)
+
+
+def test_a_damaged_checkpoint_is_told_in_one_line(command_line: CommandLine, tenant: str, state: Path) -> None:
+    state.write_text("{")
+    file = command_line.file("users.jsonl", user(0))
+
+    resumed = command_line.run("load", "users", file, "--tenant", tenant, "--state", state, "--resume")
+
+    assert (resumed.status, len(resumed.err.splitlines())) == (1, 1)
+    assert "is damaged" in resumed.err
+
+
+def test_errors_of_a_resumed_load_are_added_to_those_before(command_line: CommandLine, tenant: str) -> None:
+    errors = command_line.folder / "errors.jsonl"
+    file = command_line.file("users.jsonl", user(0), "{", user(1), "[]")
+    options: list[str | Path] = ["load", "users", file, "--tenant", tenant, "--errors", errors]
+    command_line.run(*options)
+
+    command_line.run(*options)
+    command_line.run(*options, "--resume", "--on-error", "skip")
+
+    assert [orjson.loads(line)["line"] for line in errors.read_bytes().splitlines()] == [2, 2, 4]
+
+
+class Document(Entity, name="tools.v1.Document", key=Key("{tenant_id}", "{id}"), shards=Shards(4), registry=Registry()):
+    tenant_id: str
+    id: str = new_id()
+    text: str = ""
+
+
+class Loading:
+    """Loads of one file of documents, each on a transport with faults of its own."""
+
+    def __init__(self, wire: Transport, table: str, folder: Path) -> None:
+        self._wire, self._table, self._folder = wire, table, folder
+        self.told: list[LineError] = []
+        self.path = folder / "state"
+
+    def collection(self, transport: Transport) -> Collection[Document]:
+        waited = iter(range(1000))
+        patience = Patience(seconds=5, clock=lambda: float(next(waited)), sleep=lambda _: None)
+        return Dynashard(transport, table=self._table, cursor_keys=CURSOR_KEYS, patience=patience).collection(Document)
+
+    def load(self, lines: list[dict[str, Any]], *plan: Fault, resume: bool = False) -> Checkpoint:
+        transport = FaultyTransport(self._wire, plan)
+        state = CheckpointFile(self.path)
+        checkpoint = state.open("here", "Document", "abc", resume=resume)
+        file = self._folder / "documents.jsonl"
+        file.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
+        with file.open("rb") as stream:
+            source = Lines(stream)
+            task = Load(
+                self.collection(transport),
+                state,
+                checkpoint,
+                stop_on_error=True,
+                dry_run=False,
+                report=self.told.append,
+                advance=lambda *_: None,
+            )
+            try:
+                return task.run(source, rows(source, "jsonl", frozenset()))
+            finally:
+                assert not transport.waiting
+
+    def texts(self) -> list[str]:
+        return sorted(item.text for item in self.collection(self._wire).scan({"tenant_id": "abc"}))
+
+
+@pytest.fixture
+def loading(wire: Transport, table: str, tmp_path: Path) -> Loading:
+    return Loading(wire, table, tmp_path)
+
+
+def documents(count: int) -> list[dict[str, Any]]:
+    return [{"text": f"{number:04d}"} for number in range(count)]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        lost_answer("BatchWriteItem", nth=1),
+        lost_answer("BatchWriteItem", nth=23),
+        lost_request("BatchWriteItem", nth=3),
+        throttled("BatchWriteItem", nth=None),
+        unprocessed("BatchWriteItem", keep=3, nth=None),
+    ],
+    ids=["first answer lost", "later answer lost", "request lost", "throttled", "left unprocessed"],
+)
+def test_every_row_is_there_once_after_the_table_has_refused(loading: Loading, fault: Fault) -> None:
+    with pytest.raises(CommandError, match=r"; at least (0|500) items are written; --resume goes on from here"):
+        loading.load(documents(600), fault)
+
+    done = loading.load(documents(600), resume=True)
+
+    assert done.written == 600
+    assert loading.texts() == [f"{number:04d}" for number in range(600)]
+    assert not loading.path.exists()
+
+
+def test_what_is_left_unprocessed_for_a_while_needs_no_second_load(loading: Loading) -> None:
+    loading.load(documents(100), unprocessed("BatchWriteItem", keep=20), throttled("BatchWriteItem", nth=5))
+
+    assert loading.texts() == [f"{number:04d}" for number in range(100)]
+
+
+def test_ctrl_c_while_a_batch_is_under_way_keeps_the_way_back(loading: Loading) -> None:
+    def interrupted(*_: object) -> Any:
+        raise KeyboardInterrupt
+
+    with pytest.raises(CommandInterruptedError, match="interrupted; at least 500 items are written; --resume goes on"):
+        loading.load(documents(600), Fault("BatchWriteItem", interrupted, nth=22))
+    loading.load(documents(600), resume=True)
+
+    assert loading.texts() == [f"{number:04d}" for number in range(600)]
+
+
+def test_an_item_that_is_too_large_is_told_with_its_line(loading: Loading) -> None:
+    with pytest.raises(CommandError, match="stopped at line 3; 2 items are written"):
+        loading.load([*documents(2), {"text": "x" * 500_000}, *documents(1)])
+
+    [told] = loading.told
+    assert told.line == 3
+    assert told.reason.startswith("The item has 500")
+    assert loading.texts() == ["0000", "0001"]
+
+
+def test_nothing_is_kept_of_a_load_whose_first_line_is_bad(loading: Loading) -> None:
+    with pytest.raises(CommandError, match="stopped at line 1; 0 items are written"):
+        loading.load([{"nonsense": 1}])
+    done = loading.load(documents(2), resume=True)
+
+    assert done.written == 2

@@ -1,0 +1,209 @@
+"""Rows of CSV and JSON Lines files: what is taken, what is told about what is not, and on which line."""
+
+from io import BytesIO
+
+import pytest
+
+from tools.failure import CommandError
+from tools.load.rows import MAX_ROW_BYTES, Lines, Row, rows
+
+pytestmark = pytest.mark.unit
+
+COLUMNS = frozenset({"id", "email", "name"})
+
+
+def csv_rows(text: str | bytes) -> list[Row]:
+    return read(text, "csv")
+
+
+def json_rows(text: str | bytes) -> list[Row]:
+    return read(text, "jsonl")
+
+
+def read(text: str | bytes, file_format: str) -> list[Row]:
+    return list(rows(Lines(BytesIO(text.encode() if isinstance(text, str) else text)), file_format, COLUMNS))
+
+
+def test_a_csv_row_brings_its_cells_by_column() -> None:
+    found = csv_rows("id,email\n1,a@b\n2,c@d\n")
+
+    assert found == [Row(2, 2, {"id": "1", "email": "a@b"}), Row(3, 3, {"id": "2", "email": "c@d"})]
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_column() -> None:
+    assert csv_rows(b"\xef\xbb\xbfid\n1\n") == [Row(2, 2, {"id": "1"})]
+    assert json_rows(b'\xef\xbb\xbf{"id": "1"}\n') == [Row(1, 1, {"id": "1"})]
+
+
+def test_lines_may_end_as_windows_ends_them() -> None:
+    assert csv_rows("id,email\r\n1,a@b\r\n") == [Row(2, 2, {"id": "1", "email": "a@b"})]
+    assert json_rows('{"id": "1"}\r\n') == [Row(1, 1, {"id": "1"})]
+
+
+def test_the_last_line_needs_no_end() -> None:
+    assert csv_rows("id\n1") == [Row(2, 2, {"id": "1"})]
+    assert json_rows('{"id": "1"}') == [Row(1, 1, {"id": "1"})]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_quoted_cell_may_hold_line_ends_and_the_lines_after_it_keep_their_numbers(end: str) -> None:
+    found = csv_rows(end.join(["id,name", '1,"first', "", 'third"', "2,x", "3"]))
+
+    assert found == [
+        Row(2, 4, {"id": "1", "name": f"first{end}{end}third"}),
+        Row(5, 5, {"id": "2", "name": "x"}),
+        Row(6, 6, None, "1 cells under 2 columns"),
+    ]
+
+
+def test_a_header_may_hold_line_ends_too() -> None:
+    with pytest.raises(CommandError, match=r"column 'na\\nme' is no field"):
+        csv_rows('id,"na\nme"\n1,x\n')
+
+
+def test_quoted_cells_may_hold_commas_and_quotes() -> None:
+    assert csv_rows('id,name\n1,"Ada ""the"" Countess, of"\n') == [
+        Row(2, 2, {"id": "1", "name": 'Ada "the" Countess, of'})
+    ]
+
+
+def test_an_empty_cell_is_a_missing_value() -> None:
+    assert csv_rows('id,email,name\n1,,""\n') == [Row(2, 2, {"id": "1"})]
+
+
+def test_empty_lines_are_no_rows_and_are_counted() -> None:
+    assert csv_rows("id\n\n1\n") == [Row(2, 2, None), Row(3, 3, {"id": "1"})]
+    assert json_rows('\n  \n{"id": "1"}\n') == [Row(1, 1, None), Row(2, 2, None), Row(3, 3, {"id": "1"})]
+
+
+@pytest.mark.parametrize("line", ["1", "1,2,3"])
+def test_a_row_with_too_few_or_too_many_cells_is_told_and_the_next_one_is_read(line: str) -> None:
+    found = csv_rows(f"id,email\n{line}\n2,c@d\n")
+
+    assert found[0] == Row(2, 2, None, f"{line.count(',') + 1} cells under 2 columns")
+    assert found[1] == Row(3, 3, {"id": "2", "email": "c@d"})
+
+
+def test_an_unknown_column_is_refused_with_those_there_are() -> None:
+    with pytest.raises(CommandError, match=r"column 'mail' is no field .* email, id, name"):
+        csv_rows("id,mail\n1,a@b\n")
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    with pytest.raises(CommandError, match="two columns are named 'id'"):
+        csv_rows("id,email,id\n1,a@b,2\n")
+
+
+@pytest.mark.parametrize("text", ["", "\n", "\nid\n1\n"])
+def test_a_csv_file_without_a_header_is_refused(text: str) -> None:
+    with pytest.raises(CommandError, match="does not begin with a line that names its columns"):
+        csv_rows(text)
+
+
+def test_a_csv_file_with_nothing_but_a_header_has_no_rows() -> None:
+    assert csv_rows("id,email\n") == []
+
+
+def test_an_empty_json_file_has_no_rows() -> None:
+    assert json_rows("") == []
+
+
+def test_text_after_a_closing_quote_ends_the_reading_at_its_line() -> None:
+    found = csv_rows('id,name\n1,x\n2,"a"b\n3,y\n')
+
+    assert found[0] == Row(2, 2, {"id": "1", "name": "x"})
+    assert (found[1].line, found[1].final) == (3, True)
+    assert "broken CSV" in str(found[1].reason)
+    assert len(found) == 2
+
+
+def test_a_quote_that_is_never_closed_is_told_with_the_line_where_it_opens() -> None:
+    [first, broken] = csv_rows('id,name\n1,x\n2,"never\nclosed\n')
+
+    assert first == Row(2, 2, {"id": "1", "name": "x"})
+    assert (broken.line, broken.last_line, broken.final) == (3, 4, True)
+
+
+def test_a_line_that_is_not_utf8_is_told_and_the_next_one_is_read() -> None:
+    reason = "not UTF-8; convert the file first"
+
+    assert csv_rows("id,name\n1,Zoë\n".encode("latin-1") + b"2,x\n") == [
+        Row(2, 2, None, reason),
+        Row(3, 3, {"id": "2", "name": "x"}),
+    ]
+    assert json_rows('{"id": "Zoë"}\n'.encode("latin-1") + b'{"id": "2"}\n') == [
+        Row(1, 1, None, reason),
+        Row(2, 2, {"id": "2"}),
+    ]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32"])
+def test_a_csv_file_in_another_encoding_is_refused_at_its_header(encoding: str) -> None:
+    with pytest.raises(CommandError, match="is no field that can be loaded"):
+        csv_rows("id,email\n1,a@b\n".encode(encoding))
+
+
+@pytest.mark.parametrize("file_format", ["csv", "jsonl"])
+def test_an_endless_line_ends_the_reading_and_is_not_held_in_memory(file_format: str) -> None:
+    first = b"id\n1\n" if file_format == "csv" else b'{"id": "1"}\n'
+    lines = Lines(BytesIO(first + b"x" * (3 * MAX_ROW_BYTES)))
+
+    *before, last = rows(lines, file_format, COLUMNS)
+
+    assert [row.fields for row in before] == [{"id": "1"}]
+    assert (last.line, last.final) == (first.count(b"\n") + 1, True)
+    assert "longer than" in str(last.reason)
+    assert lines.bytes_read < 2 * MAX_ROW_BYTES
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("{", "not JSON"),
+        ("nonsense", "not JSON"),
+        ('{"id": NaN}', "not JSON"),
+        ('{"id": Infinity}', "not JSON"),
+        ('{"id": "1"} x', "not JSON"),
+        ('{"id": "1"}{"id": "2"}', "not JSON"),
+        ("{'id': '1'}", "not JSON"),
+        ('{"id": "\\ud800"}', "not JSON"),
+        ("[" * 5000, "not JSON"),
+        ("[1]", "not a JSON object"),
+        ("null", "not a JSON object"),
+        ('"id"', "not a JSON object"),
+    ],
+)
+def test_a_line_that_is_no_json_object_is_told_and_the_next_one_is_read(line: str, reason: str) -> None:
+    [bad, good] = json_rows(f'{line}\n{{"id": "2"}}\n')
+
+    assert (bad.line, bad.fields, bad.final) == (1, None, False)
+    assert str(bad.reason).startswith(reason)
+    assert good == Row(2, 2, {"id": "2"})
+
+
+def test_what_is_wrong_with_json_is_told_with_its_place_in_the_line() -> None:
+    [bad] = json_rows('{"id": "ë", x}')
+
+    assert str(bad.reason).endswith("at character 13")
+
+
+def test_json_brings_values_as_they_are() -> None:
+    assert json_rows('{"id": "Zoë \\u00e9 👋", "n": 1.5, "x": null, "in": {"a": [true]}}\n') == [
+        Row(1, 1, {"id": "Zoë é 👋", "n": 1.5, "x": None, "in": {"a": [True]}})
+    ]
+
+
+def test_separators_of_other_alphabets_do_not_end_a_line() -> None:
+    assert json_rows('{"id": "a\u2028b\u0085c"}\n') == [Row(1, 1, {"id": "a\u2028b\u0085c"})]
+    assert csv_rows("id\na\u2028b\x0cc\n") == [Row(2, 2, {"id": "a\u2028b\x0cc"})]
+
+
+def test_the_fingerprint_tells_files_apart_by_what_was_read() -> None:
+    short, same, other = (Lines(BytesIO(text)) for text in (b"1\n2\n", b"1\n2\n3\n", b"1\n3\n"))
+
+    for lines in (short, same, other):
+        source = iter(lines)
+        next(source)
+        next(source)
+
+    assert short.fingerprint() == same.fingerprint() != other.fingerprint()
