@@ -26,7 +26,7 @@ def world(engine_url: str, create_table: Any) -> Iterator[World]:
         yield made
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 2**32),
     order=st.sampled_from(ORDERS),
