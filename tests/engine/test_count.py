@@ -9,7 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynashard import Filter
-from tests.engine.listing_world import INDEXES, BareNote, Counts, Note, World, listed, some_notes, tenant, world_on
+from dynashard.placement import CALCULATED
+from tests.engine.listing_world import (
+    INDEXES,
+    BareNote,
+    Counts,
+    Note,
+    World,
+    alive,
+    listed,
+    some_notes,
+    tenant,
+    world_on,
+)
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.recording import RecordingTransport
 
@@ -102,3 +114,22 @@ def test_a_count_goes_on_beyond_a_megabyte_a_shard_and_moves_no_items(world: Wor
     assert counted == 12
     assert len(recording.answers) > 2
     assert all("Items" not in answer for answer in recording.answers)
+
+
+def test_the_loads_of_all_shards_tell_where_the_live_items_lie(world: World) -> None:
+    of, world.counts = tenant(), Counts(4)
+    collection = world.collection()
+    notes = some_notes(Random(3), 80, of=of)
+    collection.batch_write(put=notes)
+
+    loads = collection.shards({"tenant": of}, workers=3)
+
+    assert [load.partition_key for load in loads] == [f"listing.v1.Note:{of}:{n}" for n in range(4)]
+    assert sum(load.items for load in loads) == collection.count({"tenant": of})
+    for load in loads:
+        shard = int(load.partition_key.rpartition(":")[2])
+        assert load.items == sum(
+            alive(note) and CALCULATED.shard(CALCULATED.hash(f"listing.v1.Note:{of}:{note.id}"), 4) == shard
+            for note in notes
+        )
+        assert load.bytes > load.items * 100
