@@ -102,6 +102,7 @@ def _outputs(stack: str) -> Mapping[str, str]:
     try:
         client: Any = botocore.session.get_session().create_client("cloudformation")
         [found] = client.describe_stacks(StackName=stack)["Stacks"]
-    except (BotoCoreError, ClientError) as error:
+    except (BotoCoreError, ClientError, ValueError) as error:
+        # An endpoint or region that makes no URL is a plain ValueError.
         raise CommandError(f"the stack {stack} cannot be read: {error}") from error
     return {output["OutputKey"]: output["OutputValue"] for output in found.get("Outputs", [])}

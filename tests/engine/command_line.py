@@ -50,7 +50,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """Runs commands on the tables of `make run` in the session's engine."""
+    """Runs commands on the tables of `make run` in the session's engine.
+
+    An environment variable that is empty here is unset for the command.
+    """
 
     folder: Path
     environment: Mapping[str, str]
@@ -63,6 +66,8 @@ class CommandLine:
         with self.monkeypatch.context() as patch:
             for name, value in self.environment.items():
                 patch.setenv(name, value)
+                if not value:
+                    patch.delenv(name)
             patch.setattr(sys, "argv", ["dynashard", *map(str, arguments)])
             patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
             with pytest.raises(SystemExit) as ended:

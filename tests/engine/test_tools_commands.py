@@ -1,0 +1,330 @@
+"""What every command has in common: how it finds the backend, how it fails, and the commands that only look."""
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import boto3
+import orjson
+import pytest
+from moto import mock_aws
+
+from domain import User
+from dynashard.service import Collection
+from tests.engine.command_line import CommandLine, emails_of, expected, user
+
+pytestmark = pytest.mark.engine
+
+Users = Collection[User]
+
+
+def with_environment(command_line: CommandLine, **environment: str) -> CommandLine:
+    return replace(command_line, environment={**command_line.environment, **environment})
+
+
+@contextmanager
+def free_port() -> Iterator[int]:
+    """A port on which nothing answers: it is taken, but nobody listens."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield int(held.getsockname()[1])
+
+
+@pytest.mark.parametrize("command", ["load", "topology"])
+def test_a_stack_that_does_not_run_is_told_in_one_line_with_what_to_do(
+    command_line: CommandLine, tenant: str, command: str
+) -> None:
+    file = command_line.file("users.jsonl", user(0))
+    arguments = {
+        "load": ["load", "users", str(file), "--tenant", tenant],
+        "topology": ["topology", "user.v1.User", tenant],
+    }
+
+    with free_port() as port:
+        away = with_environment(command_line, DYNAMODB_ENDPOINT="", DYNAMODB_PORT=str(port))
+        ended = away.run(*arguments[command])
+
+    assert (ended.status, ended.out) == (1, "")
+    [line] = ended.err.splitlines()
+    assert f"nothing answers at http://127.0.0.1:{port}" in line
+    assert "`make run`" in line
+    assert not file.with_name("users.jsonl.load-state").exists()
+
+
+def test_the_port_of_make_run_is_the_port_of_commands(
+    command_line: CommandLine, engine_url: str, users: Users, tenant: str
+) -> None:
+    port = engine_url.rpartition(":")[2]
+    file = command_line.file("users.jsonl", user(0))
+
+    loaded = with_environment(command_line, DYNAMODB_ENDPOINT="", DYNAMODB_PORT=port).run(
+        "load", "users", file, "--tenant", tenant
+    )
+
+    assert loaded.status == 0
+    assert emails_of(users, tenant) == expected(1)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "told"),
+    [
+        ("DYNAMODB_PORT", "0", "DYNAMODB_PORT=0 does not say where the engine is"),
+        ("DYNAMODB_PORT", "many", "DYNAMODB_PORT=many cannot be used"),
+        ("DYNAMODB_ENDPOINT", "nowhere", "DYNAMODB_ENDPOINT=nowhere cannot be used"),
+    ],
+)
+def test_a_wrong_variable_is_told_by_its_name(
+    command_line: CommandLine, tenant: str, variable: str, value: str, told: str
+) -> None:
+    wrong = with_environment(command_line, **{"DYNAMODB_ENDPOINT": "", variable: value})
+
+    ended = wrong.run("topology", "user.v1.User", tenant)
+
+    assert (ended.status, len(ended.err.splitlines())) == (1, 1)
+    assert told in ended.err
+
+
+def test_a_data_folder_that_cannot_be_is_told(command_line: CommandLine, tenant: str) -> None:
+    blocked = command_line.file("a file", "no folder")
+
+    ended = with_environment(command_line, DATA_DIR=str(blocked / "data")).run("topology", "user.v1.User", tenant)
+
+    assert (ended.status, len(ended.err.splitlines())) == (1, 1)
+    assert "set DATA_DIR" in ended.err
+
+
+def test_a_file_that_is_not_there_is_told(command_line: CommandLine, tenant: str) -> None:
+    ended = command_line.run("load", "users", command_line.folder / "none.csv", "--tenant", tenant)
+
+    assert ended.status == 1
+    assert ended.err.endswith("none.csv cannot be read: No such file or directory\n")
+
+
+def test_a_folder_is_no_file(command_line: CommandLine, tenant: str) -> None:
+    ended = command_line.run("load", "users", command_line.folder, "--tenant", tenant, "--format", "csv")
+
+    assert ended.status == 1
+    assert "cannot be read: Is a directory" in ended.err
+
+
+def test_an_unknown_entity_is_told_with_those_there_are(command_line: CommandLine) -> None:
+    load = command_line.run("load", "people", "x.csv")
+    topology = command_line.run("topology", "people")
+
+    assert (load.status, load.err) == (1, "error: no entity is called 'people'; there are users\n")
+    assert (topology.status, topology.err) == (1, "error: no entity is called 'people'; there are user.v1.User\n")
+
+
+def test_a_file_whose_name_tells_no_format_needs_one(command_line: CommandLine) -> None:
+    ended = command_line.run("load", "users", "-")
+
+    assert (ended.status, ended.err) == (
+        1,
+        "error: the file's name does not say what it is: give --format csv or --format jsonl\n",
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["load"],
+        ["load", "users"],
+        ["load", "users", "x.csv", "--format", "xml"],
+        ["load", "users", "x.csv", "--on-error", "ignore"],
+        ["load", "users", "x.csv", "--nonsense"],
+        ["nonsense"],
+        ["topology", "user.v1.User", "abc", "more"],
+    ],
+)
+def test_a_wrong_use_exits_with_2(command_line: CommandLine, arguments: list[str]) -> None:
+    ended = command_line.run(*arguments)
+
+    assert (ended.status, ended.out) == (2, "")
+    assert "Usage: " in ended.err
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["load", "--help"], ["topology", "--help"]])
+def test_help_is_given(command_line: CommandLine, arguments: list[str]) -> None:
+    ended = command_line.run(*arguments)
+
+    assert (ended.status, ended.err) == (0, "")
+    assert "Usage: dynashard" in ended.out
+
+
+def test_errors_that_cannot_be_written_are_told_before_anything_is_loaded(
+    command_line: CommandLine, users: Users, tenant: str
+) -> None:
+    file = command_line.file("users.jsonl", user(0))
+
+    ended = command_line.run("load", "users", file, "--tenant", tenant, "--errors", command_line.folder / "no" / "e")
+
+    assert (ended.status, len(ended.err.splitlines())) == (1, 1)
+    assert emails_of(users, tenant) == []
+
+
+def test_a_checkpoint_that_cannot_be_kept_is_told_before_anything_is_loaded(
+    command_line: CommandLine, users: Users, tenant: str
+) -> None:
+    file = command_line.file("users.jsonl", user(0))
+
+    ended = command_line.run("load", "users", file, "--tenant", tenant, "--state", command_line.folder / "no" / "s")
+
+    assert (ended.status, len(ended.err.splitlines())) == (1, 1)
+    assert "name another file with --state" in ended.err
+    assert emails_of(users, tenant) == []
+
+
+def deploy(environment: str, outputs: dict[str, str]) -> None:
+    """A data stack as far as commands look at it."""
+    template = {
+        "Resources": {"Topic": {"Type": "AWS::SNS::Topic"}},
+        "Outputs": {name: {"Value": value} for name, value in outputs.items()},
+    }
+    boto3.client("cloudformation", region_name="us-east-1").create_stack(
+        StackName=f"Dynashard-{environment}-Data", TemplateBody=orjson.dumps(template).decode()
+    )
+
+
+@pytest.fixture
+def account(command_line: CommandLine, engine_url: str) -> Iterator[CommandLine]:
+    """The command line with an account; its DynamoDB is the engine, by botocore's own variable."""
+    variables = {"AWS_DEFAULT_REGION": "us-east-1", "AWS_ENDPOINT_URL_DYNAMODB": engine_url}
+    with mock_aws():
+        keys = {name: os.environ[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
+        yield replace(command_line, environment={**keys, **variables})
+
+
+def test_a_deployed_environment_is_found_by_the_outputs_of_its_stack(
+    account: CommandLine, local_table: str, users: Users, tenant: str
+) -> None:
+    deploy("staging", {"TableName": local_table})
+    file = account.file("users.jsonl", user(0), user(1))
+
+    loaded = account.run("load", "users", file, "--tenant", tenant, "--env", "staging")
+    shown = account.run("topology", "user.v1.User", tenant, "--env", "staging", "--json")
+
+    assert (loaded.status, shown.status) == (0, 0)
+    assert emails_of(users, tenant) == expected(2)
+    assert sum(shard["items"] for shard in orjson.loads(shown.out)) == 2
+
+
+def test_a_load_into_one_environment_is_not_resumed_into_another(
+    account: CommandLine, local_table: str, tenant: str
+) -> None:
+    deploy("staging", {"TableName": local_table})
+    deploy("prod", {"TableName": local_table})
+    file = account.file("users.jsonl", user(0), "{}")
+    account.run("load", "users", file, "--tenant", tenant, "--env", "staging")
+
+    resumed = account.run("load", "users", file, "--tenant", tenant, "--env", "prod", "--resume")
+
+    assert resumed.status == 1
+    assert "into the environment staging" in resumed.err
+
+
+def test_an_environment_that_is_not_deployed_is_told(account: CommandLine, tenant: str) -> None:
+    ended = account.run("topology", "user.v1.User", tenant, "--env", "nowhere")
+
+    assert (ended.status, len(ended.err.splitlines())) == (1, 1)
+    assert "the stack Dynashard-nowhere-Data cannot be read: " in ended.err
+    assert "does not exist" in ended.err
+
+
+def test_a_stack_without_the_tables_name_is_told(account: CommandLine, tenant: str) -> None:
+    deploy("old", {"Other": "x"})
+
+    ended = account.run("topology", "user.v1.User", tenant, "--env", "old")
+
+    assert ended.status == 1
+    assert "has no output TableName" in ended.err
+
+
+def test_an_account_without_a_region_is_told(command_line: CommandLine, tenant: str) -> None:
+    nowhere = {"AWS_CONFIG_FILE": os.devnull, "AWS_REGION": "", "AWS_DEFAULT_REGION": ""}
+
+    ended = replace(command_line, environment=nowhere).run("topology", "user.v1.User", tenant, "--env", "prod")
+
+    assert (ended.status, len(ended.err.splitlines())) == (1, 1)
+    assert "You must specify a region" in ended.err
+
+
+def test_an_endpoint_that_is_no_url_is_told(account: CommandLine, tenant: str) -> None:
+    wrong = with_environment(account, AWS_ENDPOINT_URL_CLOUDFORMATION="nonsense")
+
+    ended = wrong.run("topology", "user.v1.User", tenant, "--env", "prod")
+
+    assert (ended.status, len(ended.err.splitlines())) == (1, 1)
+    assert "nonsense" in ended.err
+
+
+def test_an_account_without_credentials_is_told(command_line: CommandLine, tenant: str) -> None:
+    unknown = {
+        "AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull, "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_DEFAULT_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "",
+    }  # fmt: skip
+
+    ended = replace(command_line, environment=unknown).run("topology", "user.v1.User", tenant, "--env", "prod")
+
+    assert (ended.status, len(ended.err.splitlines())) == (1, 1)
+    assert "Unable to locate credentials" in ended.err
+
+
+def test_topology_shows_declared_counts(command_line: CommandLine) -> None:
+    shown = command_line.run("topology", "--json")
+
+    assert shown.status == 0
+    assert orjson.loads(shown.out) == [
+        {
+            "entity": "user.v1.User",
+            "placement": "calculated",
+            "shards": 16,
+            "indexes": {"by_email": None, "by_department": 4, "by_manager": 4},
+        }
+    ]
+
+
+def test_topology_for_people_is_a_table(command_line: CommandLine) -> None:
+    shown = command_line.run("topology", "user.v1.User")
+
+    assert shown.status == 0
+    assert all(each in shown.out for each in ("user.v1.User", "calculated", "16"))
+
+
+def test_topology_counts_what_each_shard_holds(command_line: CommandLine, users: Users, tenant: str) -> None:
+    people = [User(tenant_id=tenant, id=str(n), email=f"u{n}@b", display_name="U") for n in range(200)]
+    users.batch_write(put=people)
+
+    shown = command_line.run("topology", "user.v1.User", tenant, "--json")
+    table = command_line.run("topology", "user.v1.User", tenant)
+
+    shards = orjson.loads(shown.out)
+    assert [shard["partition_key"] for shard in shards] == [f"user.v1.User:{tenant}:{n}" for n in range(16)]
+    assert sum(shard["items"] for shard in shards) == 200
+    assert all(shard["bytes"] > 100 * shard["items"] > 0 for shard in shards)
+    assert table.status == 0
+    assert table.out.count(f"user.v1.User:{tenant[:8]}") == 16
+
+
+def test_topology_of_an_empty_partition_is_its_empty_shards(command_line: CommandLine, tenant: str) -> None:
+    shown = command_line.run("topology", "user.v1.User", tenant, "--json")
+    table = command_line.run("topology", "user.v1.User", tenant)
+
+    assert {shard["items"] for shard in orjson.loads(shown.out)} == {0}
+    assert (shown.status, table.status) == (0, 0)
+
+
+@pytest.mark.parametrize(("partition", "parts"), [("abc:d", 2), (":", 2), ("user.v1.User:abc:11", 3)])
+def test_a_partition_with_too_many_fields_is_refused(command_line: CommandLine, partition: str, parts: int) -> None:
+    ended = command_line.run("topology", "user.v1.User", partition)
+
+    assert (ended.status, ended.out) == (1, "")
+    assert ended.err == (f"error: a partition of user.v1.User is given as tenant_id; '{partition}' has {parts} parts\n")
+
+
+def test_an_empty_partition_name_is_refused(command_line: CommandLine) -> None:
+    ended = command_line.run("topology", "user.v1.User", "")
+
+    assert (ended.status, len(ended.err.splitlines())) == (1, 1)
+    assert "tenant_id" in ended.err
