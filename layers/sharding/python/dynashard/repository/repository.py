@@ -1,22 +1,17 @@
 """Create, read, change and delete single items, wherever their shards are."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic
 
-from dynashard.codec import require_fits
-from dynashard.entity import Entity, EntityDefinition, ItemKey, definition
+from dynashard.entity import ItemKey
 from dynashard.errors import (
     ConditionFailedError,
-    InvalidKeyError,
     NotFoundError,
     RevisionMismatchError,
-    UnprocessedError,
 )
-from dynashard.keys import key_text
-from dynashard.repository.batch import StoredKey, get_all, stored_key, write_all
+from dynashard.repository.batches import Batches
 from dynashard.repository.changes import Changes, check_changes, fields_after, touched_indexes, update_expression
 from dynashard.repository.conditions import (
     UNREVISED,
@@ -29,14 +24,9 @@ from dynashard.repository.conditions import (
     unmarked,
     written_by,
 )
-from dynashard.repository.store import Store
-from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV, SK, TYPE, index_pk, index_sk
+from dynashard.repository.items import E, KeyLike
+from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV, index_pk, index_sk
 from dynashard.transport.interface import Wire
-
-E = TypeVar("E", bound=Entity)
-
-KeyLike = Mapping[str, Any] | Entity
-"""An item, or the fields of its key: `{"tenant_id": "abc", "id": "123"}`."""
 
 _RACES: Final = 8
 """How often a read-then-write starts again because another writer came between."""
@@ -50,22 +40,13 @@ class Written(Generic[E]):
     created: bool
 
 
-class Repository(Generic[E]):
+class Repository(Batches[E]):
     """The items of one entity. Safe to share between threads.
 
     Costs are for items up to 1 KB (writes) and 4 KB (reads), larger ones in proportion, plus what each index
     that the item stands in costs to write. Every method raises `EngineError` or a subclass if DynamoDB refuses or
     cannot be reached, and `InvalidKeyError` for key fields that cannot be.
     """
-
-    def __init__(self, store: Store, model: type[E]) -> None:
-        self._store = store
-        self._entity: EntityDefinition[E] = definition(model)
-
-    @property
-    def entity(self) -> EntityDefinition[E]:
-        """The compiled declaration."""
-        return self._entity
 
     def create(self, item: E) -> E:
         """Store an item under a key that has no live item.
@@ -88,14 +69,6 @@ class Repository(Generic[E]):
             if not written_by(failed.item, wire[REV]["S"]):
                 raise refusal(failed, name=self._name(item), now=now, if_match=None) from None
         return entity.decode(wire)
-
-    def check(self, item: E) -> None:
-        """Raise what storing this item would raise before anything is sent. Costs nothing.
-
-        Raises:
-            InvalidKeyError, InvalidValueError, ItemTooLargeError: with the field at fault.
-        """
-        self._prepare(item, created=None)
 
     def find(self, key: KeyLike, *, consistent: bool = False) -> E | None:
         """The live item with this key, or None.
@@ -242,67 +215,6 @@ class Repository(Generic[E]):
                 return
             raise refusal(failed, name=self._name(key), now=store.now(), if_match=if_match) from None
 
-    def batch_get(self, keys: Sequence[KeyLike], *, consistent: bool = False) -> list[E | None]:
-        """The live items with these keys, in the order of the keys; None for those that have none.
-
-        Raises:
-            UnprocessedError: with the keys that could not be read in time.
-
-        Cost: what `find` costs for each, 1 round trip for 100 keys, up to 16 at a time.
-        """
-        entity, store = self._entity, self._store
-        places = [store.router.stored_key(entity, entity.key_of(key)) for key in keys]
-        wanted = {stored_key(place): place for place in places}
-        with self._named({stored_key(place): key for place, key in zip(places, keys, strict=True)}):
-            found = get_all(
-                store.transport, store.table, list(wanted.values()), consistent=consistent, patience=store.patience
-            )
-        now = store.now()
-        items = (found.get(stored_key(place)) for place in places)
-        return [entity.decode(item) if item is not None and is_live(item, now) else None for item in items]
-
-    def batch_write(self, *, put: Sequence[E] = (), delete: Sequence[KeyLike] = ()) -> None:
-        """Store and delete many items, each whether or not its key had one.
-
-        There is no condition and no order between them. An item that was read from the store keeps its creation
-        stamp; others are stamped as created now.
-
-        Raises:
-            InvalidKeyError: two of them have one key.
-            InvalidValueError, ItemTooLargeError: before anything is sent.
-            UnprocessedError: with the keys that could not be written in time; the others are written.
-
-        Cost: 1 write unit each, 1 round trip for 25, up to 16 at a time.
-        """
-        entity, store = self._entity, self._store
-        actions: list[Wire] = []
-        names: dict[StoredKey, KeyLike] = {}
-        for item in put:
-            wire = self._prepare(item, created=self._created(item))
-            actions.append({"PutRequest": {"Item": wire}})
-            self._take(names, wire, item)
-        for key in delete:
-            place = store.router.stored_key(entity, entity.key_of(key))
-            actions.append({"DeleteRequest": {"Key": place}})
-            self._take(names, place, key)
-        with self._named(names):
-            write_all(store.transport, store.table, actions, patience=store.patience)
-
-    def _take(self, names: dict[StoredKey, KeyLike], place: Wire, key: KeyLike) -> None:
-        if stored_key(place) in names:
-            raise InvalidKeyError(f"{self._name(key)} is written twice in one batch; which one should win?")
-        names[stored_key(place)] = key
-
-    @contextmanager
-    def _named(self, names: Mapping[StoredKey, KeyLike]) -> Iterator[None]:
-        """Has keys that were left over named as the caller names them."""
-        try:
-            yield
-        except UnprocessedError as error:
-            left = [self._key_fields(names[key[PK], key[SK]]) for key in error.keys]
-            keys = [{name: _plain(name, fields[name]) for name in self._entity.key_fields} for fields in left]
-            raise UnprocessedError(str(error), operation=error.operation, keys=keys) from error.__cause__
-
     def _read(self, key: ItemKey, *, consistent: bool, fields: str | None = None) -> Wire | None:
         store = self._store
         request: Wire = {"TableName": store.table, "Key": store.router.stored_key(self._entity, key)}
@@ -312,21 +224,6 @@ class Repository(Generic[E]):
             request["ProjectionExpression"] = fields
         item: Wire | None = store.transport.call("GetItem", request).get("Item")
         return item if is_live(item, store.now()) else None
-
-    def _prepare(self, item: E, *, created: datetime | None) -> Wire:
-        """The item as it will be stored, stamped and with a new revision."""
-        entity, store = self._entity, self._store
-        now = datetime.fromtimestamp(store.clock(), UTC)
-        stamps = dict.fromkeys(entity.updated_fields, now)
-        stamps |= dict.fromkeys(entity.created_fields, created or now)
-        values = {**item.__dict__, **stamps}
-        key = entity.key_of(item)
-        wire = {**store.router.stored_key(entity, key), TYPE: {"S": entity.name}, REV: {"S": store.new_revision()}}
-        for index in entity.indexes.values():
-            wire.update(store.router.index_attributes(entity, index, key, values))
-        wire.update(entity.encode(values))
-        require_fits(wire)
-        return wire
 
     def _put(self, wire: Wire, condition: Condition, *, old: bool = False) -> Wire:
         request: Wire = {"TableName": self._store.table, "Item": wire}
@@ -406,25 +303,3 @@ class Repository(Generic[E]):
         given = known.keys() | entity.updated_fields
         touched = touched_indexes(entity, changes)
         return all(index.fields <= given and not index.fields & changes.add.keys() for index in touched)
-
-    def _stored_stamp(self, wire: Wire) -> datetime | None:
-        """The creation stamp of a stored item; adopted ones may have none."""
-        stamps = self._entity.decode_fields(wire, [name for name in self._entity.created_fields if name in wire])
-        return next(iter(stamps.values()), None)
-
-    def _created(self, item: E) -> datetime | None:
-        """The creation stamp of an item that was read from the store."""
-        if item.revision is None:
-            return None
-        return next((getattr(item, name) for name in self._entity.created_fields), None)
-
-    def _key_fields(self, key: KeyLike) -> Mapping[str, Any]:
-        return key if isinstance(key, Mapping) else key.__dict__
-
-    def _name(self, key: KeyLike) -> str:
-        fields = self._key_fields(key)
-        return f"{self._entity.name} " + ", ".join(f"{n}={fields[n]!r}" for n in self._entity.key_fields if n in fields)
-
-
-def _plain(name: str, value: Any) -> str | int:
-    return value if type(value) in (str, int) else key_text(name, value)
