@@ -76,15 +76,28 @@ class CommandLine:
         assert "Traceback" not in captured.err
         return Outcome(int(ended.value.code or 0), captured.out, captured.err)
 
-    def start(self, *arguments: str | Path) -> "subprocess.Popen[str]":
+    def on_a_terminal(self, *arguments: str | Path) -> tuple[int, str]:
+        """Exit status of a command whose standard error is a terminal, and what that has shown."""
+        ours, theirs = os.openpty()
+        process = self.start(*arguments, stderr=theirs, TERM="xterm", COLUMNS="120")
+        os.close(theirs)
+        shown = b"".join(iter(lambda: _read(ours), b""))
+        os.close(ours)
+        with process:
+            process.communicate()
+        return process.returncode, shown.decode()
+
+    def start(
+        self, *arguments: str | Path, stderr: int = subprocess.PIPE, **environment: str
+    ) -> "subprocess.Popen[str]":
         """One command as a process that reads a pipe."""
         return subprocess.Popen(  # noqa: S603 - our own program
             [sys.executable, "-c", _PROGRAM, *map(str, arguments)],
             cwd=ROOT,
-            env={**os.environ, **self.environment},
+            env={**os.environ, **self.environment, **environment},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=stderr,
             text=True,
         )
 
@@ -116,6 +129,13 @@ class CommandLine:
         with process:
             out, err = process.communicate()
         return Outcome(status, out, err)
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65536)
+    except OSError:  # Linux's way to say that the other side is closed.
+        return b""
 
 
 def line_of(state: Path) -> int:

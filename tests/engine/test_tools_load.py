@@ -1,5 +1,6 @@
 """`dynashard load`, as a person calls it: what is written, what is told, and how it ends."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -297,3 +298,15 @@ def test_a_dry_run_of_an_unfinished_load_looks_at_the_whole_file(
     assert (checked.status, checked.summary["items"]) == (0, 2)
     assert state_of(file).read_bytes() == kept
     assert emails_of(users, tenant) == expected(1)
+
+
+def test_on_a_terminal_a_bar_shows_how_far_the_load_is(command_line: CommandLine, users: Users, tenant: str) -> None:
+    file = command_line.file("users.jsonl", *map(user, range(20)), "{}")
+
+    status, shown = command_line.on_a_terminal("load", "users", file, "--tenant", tenant, "--on-error", "skip")
+
+    [last] = re.findall(r"20 items .*?([\d,]+)/s", shown.rpartition("\x1b[2K")[2])
+    assert status == 3
+    assert int(last.replace(",", "")) > 0
+    assert "line 21: email: is missing" in shown
+    assert emails_of(users, tenant) == expected(20)

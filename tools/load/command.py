@@ -60,7 +60,11 @@ def load(  # noqa: PLR0917 - typer calls it by name
         items = backend.entities.collection(exposed.entity)
         columns = frozenset(exposed.entity.model_fields) - items.entity.server_fields
         lines = Lines(stream)
-        with _reporting(errors, resume=resume) as report, _progress(file) as advance, metered() as meter:
+        with (
+            _reporting(errors, resume=resume) as report,
+            _progress(file, checkpoint.written) as advance,
+            metered() as meter,
+        ):
             begun = time.monotonic()
             task = Load(items, keeper, checkpoint, on_error == "stop" and not dry_run, dry_run, report, advance)
             end = task.run(lines, rows(lines, chosen, columns))
@@ -117,7 +121,7 @@ def _opened(file: str) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _progress(file: str) -> Iterator[Callable[[Lines, Checkpoint], None]]:
+def _progress(file: str, before: int) -> Iterator[Callable[[Lines, Checkpoint], None]]:
     """A bar on a terminal, nothing elsewhere."""
     console = Console(stderr=True)
     if not console.is_terminal:
@@ -132,13 +136,11 @@ def _progress(file: str) -> Iterator[Callable[[Lines, Checkpoint], None]]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console) as bar:
-        begun, first = time.monotonic(), None
+        begun = time.monotonic()
         shown = bar.add_task("load", total=total, items=0, rate=0.0)
 
         def advance(lines: Lines, checkpoint: Checkpoint) -> None:
-            nonlocal first
-            first = checkpoint.written if first is None else first
-            rate = (checkpoint.written - first) / max(time.monotonic() - begun, 1e-9)
+            rate = (checkpoint.written - before) / max(time.monotonic() - begun, 1e-9)
             bar.update(shown, completed=lines.bytes_read, items=checkpoint.written, rate=rate)
 
         yield advance
