@@ -13,6 +13,7 @@ from dynashard import Entity, definition
 from dynashard.entity.declaration import DEFAULT_SEPARATOR
 from dynashard.reads import ShardLoad
 from tools.connection import open_backend
+from tools.entities import exposed
 from tools.failure import CommandError
 
 _BAR: Final = 30
@@ -20,7 +21,7 @@ _BAR: Final = 30
 
 def topology(
     entity: Annotated[
-        str | None, typer.Argument(help="An entity's name, such as user.v1.User; all if left out.")
+        str | None, typer.Argument(help="An entity, such as users or user.v1.User; all if left out.")
     ] = None,
     partition: Annotated[
         str | None, typer.Argument(help="A logical partition, such as abc: count the items of its shards.")
@@ -35,10 +36,7 @@ def topology(
 
     Counting reads the whole partition: half a read unit for every 4 KB.
     """
-    models = [each.entity for each in ENTITIES if entity is None or definition(each.entity).name == entity]
-    if not models:
-        names = ", ".join(definition(each.entity).name for each in ENTITIES)
-        raise CommandError(f"no entity is called {entity!r}; there are {names}")
+    models = [each.entity for each in ENTITIES] if entity is None else [exposed(entity).entity]
     if partition is None:
         _show_counts(models, as_json=as_json)
         return

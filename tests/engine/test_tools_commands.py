@@ -114,7 +114,7 @@ def test_an_unknown_entity_is_told_with_those_there_are(command_line: CommandLin
     topology = command_line.run("topology", "people")
 
     assert (load.status, load.err) == (1, "error: no entity is called 'people'; there are users\n")
-    assert (topology.status, topology.err) == (1, "error: no entity is called 'people'; there are user.v1.User\n")
+    assert (topology.status, topology.err) == (1, "error: no entity is called 'people'; there are users\n")
 
 
 def test_a_file_whose_name_tells_no_format_needs_one(command_line: CommandLine) -> None:

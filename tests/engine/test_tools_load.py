@@ -12,6 +12,7 @@ from dynashard.schema import PK
 from dynashard.service import Collection
 from tests.engine.command_line import CommandLine, emails_of, expected, user
 from tests.engine.raw_dynamodb import RawDynamoDB
+from tools.load.loader import BATCH
 
 pytestmark = pytest.mark.engine
 
@@ -208,7 +209,7 @@ def test_rows_of_one_id_in_two_tenants_are_different_items(
     assert emails_of(users, tenant) == expected(1)
 
 
-@pytest.mark.parametrize("good", [0, 3, 499, 500, 501])
+@pytest.mark.parametrize("good", [0, 3, BATCH - 1, BATCH, BATCH + 1])
 def test_stop_writes_everything_before_the_bad_line_and_nothing_after_it(
     command_line: CommandLine, users: Users, tenant: str, good: int
 ) -> None:

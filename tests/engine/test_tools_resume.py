@@ -16,7 +16,7 @@ from tests.engine.command_line import CURSOR_KEYS, CommandLine, emails_of, expec
 from tests.faults import Fault, FaultyTransport, lost_answer, lost_request, throttled, unprocessed
 from tools.failure import CommandError, CommandInterruptedError
 from tools.load.checkpoint import Checkpoint, CheckpointFile
-from tools.load.loader import LineError, Load
+from tools.load.loader import BATCH, LineError, Load
 from tools.load.rows import Lines, rows
 
 pytestmark = pytest.mark.engine
@@ -38,19 +38,19 @@ def test_every_row_is_there_once_after_a_signal_in_the_middle(
 
     ended = command_line.end_in_the_middle(lines[:700], state, number, *options)
 
-    assert line_of(state) == 500
-    assert emails_of(users, tenant) == sorted(orjson.loads(line)["email"] for line in lines[:500])
+    assert line_of(state) == BATCH
+    assert emails_of(users, tenant) == sorted(orjson.loads(line)["email"] for line in lines[:BATCH])
     assert "Traceback" not in ended.err
     if number == signal.SIGINT:
         assert (ended.status, ended.out) == (130, "")
-        assert ended.err == "error: interrupted; at least 500 items are written; --resume goes on from here\n"
+        assert ended.err == f"error: interrupted; at least {BATCH} items are written; --resume goes on from here\n"
     else:
         assert ended.status == -number
 
     file = command_line.file("users.jsonl", *lines)
     resumed = command_line.run("load", "users", file, *options, "--state", state, "--resume", "--json")
 
-    assert (resumed.status, resumed.summary["items"]) == (0, 700)
+    assert (resumed.status, resumed.summary["items"]) == (0, 1200 - BATCH)
     assert emails_of(users, tenant) == expected(1200)
     assert not state.exists()
 
@@ -229,7 +229,7 @@ def documents(count: int) -> list[dict[str, Any]]:
     ids=["first answer lost", "later answer lost", "request lost", "throttled", "left unprocessed"],
 )
 def test_every_row_is_there_once_after_the_table_has_refused(loading: Loading, fault: Fault) -> None:
-    with pytest.raises(CommandError, match=r"; at least (0|500) items are written; --resume goes on from here"):
+    with pytest.raises(CommandError, match=rf"; at least (0|{BATCH}) items are written; --resume goes on from here"):
         loading.load(documents(600), fault)
 
     done = loading.load(documents(600), resume=True)
@@ -249,7 +249,7 @@ def test_ctrl_c_while_a_batch_is_under_way_keeps_the_way_back(loading: Loading) 
     def interrupted(*_: object) -> Any:
         raise KeyboardInterrupt
 
-    with pytest.raises(CommandInterruptedError, match="interrupted; at least 500 items are written; --resume goes on"):
+    with pytest.raises(CommandInterruptedError, match=f"at least {BATCH} items are written; --resume goes on"):
         loading.load(documents(600), Fault("BatchWriteItem", interrupted, nth=22))
     loading.load(documents(600), resume=True)
 

@@ -1,5 +1,6 @@
 """Rows of CSV and JSON Lines files: what is taken, what is told about what is not, and on which line."""
 
+from decimal import Decimal
 from io import BytesIO
 
 import pytest
@@ -167,7 +168,9 @@ def test_an_endless_line_ends_the_reading_and_is_not_held_in_memory(file_format:
         ('{"id": "1"}{"id": "2"}', "not JSON"),
         ("{'id': '1'}", "not JSON"),
         ('{"id": "\\ud800"}', "not JSON"),
-        ("[" * 5000, "not JSON"),
+        ('{"a": 1, "a": 2}', "not JSON: 'a' stands twice"),
+        ('{"a": NaN}', "not JSON: NaN"),
+        ("[" * 5000, "not JSON: nested"),
         ("[1]", "not a JSON object"),
         ("null", "not a JSON object"),
         ('"id"', "not a JSON object"),
@@ -207,3 +210,9 @@ def test_the_fingerprint_tells_files_apart_by_what_was_read() -> None:
         next(source)
 
     assert short.fingerprint() == same.fingerprint() != other.fingerprint()
+
+
+def test_numbers_in_json_keep_every_digit() -> None:
+    [row] = read('{"a": 1.10000000000000000000001, "b": 123456789012345678901234567890}', "jsonl")
+
+    assert row.fields == {"a": Decimal("1.10000000000000000000001"), "b": 123456789012345678901234567890}

@@ -16,6 +16,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from domain import ENTITIES, Exposed
 from dynashard.transport.interface import metered
 from tools.connection import open_backend
+from tools.entities import exposed
 from tools.failure import WITH_ERRORS, CommandError
 from tools.load.checkpoint import Checkpoint, CheckpointFile
 from tools.load.loader import TENANT, LineError, Load
@@ -50,15 +51,15 @@ def load(  # noqa: PLR0917 - typer calls it by name
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
 ) -> None:
     """Load a file of items; `HELP` says more."""
-    exposed = _exposed(entity, tenant)
+    wanted = _wanted(entity, tenant)
     chosen = _format(file, file_format)
     # A dry run looks at the whole file, whatever an earlier load has done, unless it is told to go on.
     keeper = CheckpointFile(None if dry_run and not resume else state or _beside(file))
     with _opened(file) as stream:
         backend = open_backend(environment, reach=not dry_run)
-        checkpoint = keeper.open(backend.target, exposed.entity.__name__, tenant, resume=resume)
-        items = backend.entities.collection(exposed.entity)
-        columns = frozenset(exposed.entity.model_fields) - items.entity.server_fields
+        checkpoint = keeper.open(backend.target, wanted.entity.__name__, tenant, resume=resume)
+        items = backend.entities.collection(wanted.entity)
+        columns = frozenset(wanted.entity.model_fields) - items.entity.server_fields
         lines = Lines(stream)
         with (
             _reporting(errors, resume=resume) as report,
@@ -71,7 +72,7 @@ def load(  # noqa: PLR0917 - typer calls it by name
             seconds = time.monotonic() - begun
     written = end.written - checkpoint.written
     summary = {
-        "entity": exposed.path,
+        "entity": wanted.path,
         "items": written,
         "refused": end.refused - checkpoint.refused,
         "seconds": round(seconds, 3),
@@ -84,13 +85,11 @@ def load(  # noqa: PLR0917 - typer calls it by name
         raise typer.Exit(WITH_ERRORS)
 
 
-def _exposed(name: str, tenant: str | None) -> Exposed:
-    for each in ENTITIES:
-        if each.path == name:
-            if tenant is not None and TENANT not in each.entity.model_fields:
-                raise CommandError(f"{name} have no {TENANT}: leave --tenant out")
-            return each
-    raise CommandError(f"no entity is called {name!r}; there are {', '.join(each.path for each in ENTITIES)}")
+def _wanted(name: str, tenant: str | None) -> Exposed:
+    found = exposed(name)
+    if tenant is not None and TENANT not in found.entity.model_fields:
+        raise CommandError(f"{found.path} have no {TENANT}: leave --tenant out")
+    return found
 
 
 def _format(file: str, given: Format | None) -> Format:

@@ -2,17 +2,20 @@
 
 import csv
 import hashlib
+import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, BinaryIO, Final
-
-import orjson
 
 from tools.failure import CommandError
 
 MAX_ROW_BYTES: Final = 8 * 1024 * 1024
 """Far above what an item may have; a longer line is not a row but a broken file."""
 _BOM: Final = b"\xef\xbb\xbf"
+_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
+"""An escape that may be half of a surrogate pair."""
 _NOT_UTF8: Final = "not UTF-8; convert the file first"
 
 
@@ -139,16 +142,27 @@ def _json_rows(lines: Lines) -> Iterator[Row]:
 def _json_row(line: int, text: str) -> Row:
     if not text.strip():
         return Row(line, line, None)
-    if not _is_utf8(text):
-        return Row(line, line, None, _NOT_UTF8)
     try:
-        value = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
+        return Row(line, line, _json_object(text))
+    except json.JSONDecodeError as error:
         # The position is within the line: its own line number would mislead.
         return Row(line, line, None, f"not JSON: {error.msg} at character {error.pos + 1}")
+    except RecursionError:
+        return Row(line, line, None, "not JSON: nested too deeply")
+    except ValueError as error:
+        return Row(line, line, None, str(error))
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    """The object of a line. The standard library's parser can keep every digit and tell a name that stands twice."""
+    if not _is_utf8(text):
+        raise ValueError(_NOT_UTF8)
+    value = json.loads(text, parse_float=Decimal, parse_constant=_refuse_constant, object_pairs_hook=_once)
     if not isinstance(value, dict):
-        return Row(line, line, None, "not a JSON object")
-    return Row(line, line, value)
+        raise ValueError("not a JSON object")  # noqa: TRY004 - wrong input, not a wrong call
+    if _HALF.search(text) and not _is_utf8(json.dumps(value, ensure_ascii=False, default=str)):
+        raise ValueError("not JSON: half a character (a lone surrogate)")
+    return value
 
 
 def _is_utf8(text: str) -> bool:
@@ -159,3 +173,17 @@ def _is_utf8(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _refuse_constant(text: str) -> None:
+    raise ValueError(f"not JSON: {text} is no number")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose names all differ."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"not JSON: {twice!r} stands twice in one object")
+    return members
