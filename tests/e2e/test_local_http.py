@@ -23,9 +23,10 @@ def tenant(local_stack: LocalProcess) -> httpx.Client:
     return local_stack.client("abc")
 
 
-def test_only_health_is_open(anyone: httpx.Client) -> None:
-    assert anyone.get("/v1/health").status_code == 200
-    for path in ("/v1/users", "/v1/users/1", "/v1/anything", "/v1/openapi.json"):
+def test_only_health_and_the_documentation_are_open(anyone: httpx.Client) -> None:
+    for path in ("/v1/health", "/v1/openapi.json", "/v1/docs", "/v1/docs/swagger-ui.js"):
+        assert anyone.get(path).status_code == 200, path
+    for path in ("/v1/users", "/v1/users/1", "/v1/anything"):
         refused = anyone.get(path)
         assert (refused.status_code, refused.json()) == (401, {"message": "Unauthorized"}), path
         assert refused.headers["www-authenticate"] == "Bearer"

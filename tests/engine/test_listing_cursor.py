@@ -243,3 +243,20 @@ def _refused(collection: Collection[Any], partition: dict[str, Any], cursor: str
     with pytest.raises(InvalidCursorError) as raised:
         collection.list(partition, cursor=cursor, **asked)
     assert raised.value.field == "cursor"
+
+
+def test_a_prefix_tells_small_letters_from_capitals(world: World) -> None:
+    of, world.counts = tenant(), Counts(4)
+    collection = world.collection()
+    collection.batch_write(
+        put=[Note(tenant=of, id=f"{letter}{n}", kept=True, size=0) for letter in "Aa" for n in range(9)]
+    )
+
+    for order in ("round_robin", "ordered", "shard"):
+        listed = [
+            note.id
+            for page in collection.pages({"tenant": of}, prefix="a", order=order, limit=1)
+            for note in page.items
+        ]
+        assert sorted(listed) == [f"a{n}" for n in range(9)]
+    assert collection.count({"tenant": of}, prefix="a") == 9

@@ -107,7 +107,6 @@ def meets(condition: tuple[str, dict[str, dict[str, str]]], key: str) -> bool:
     low, high = (values.get(name, {}).get("S", "") for name in (":low", ":high"))
     return {
         "": True,
-        "begins_with(SK, :prefix)": key.startswith(values.get(":prefix", {}).get("S", "")),
         "SK BETWEEN :low AND :high": low <= key <= high,
         "SK > :low": key > low,
         "SK >= :low": key >= low,

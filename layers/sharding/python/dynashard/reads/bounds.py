@@ -16,26 +16,23 @@ _AFTER_SURROGATES: Final = "\ue000"
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The sort keys from `low` to `high`; None leaves a side open, `*_open` leaves the bound itself out.
-
-    `prefix` is set while the bounds are those of a prefix, for which DynamoDB has an exact condition.
-    """
+    """The sort keys from `low` to `high`; None leaves a side open, `*_open` leaves the bound itself out."""
 
     low: str | None = None
     high: str | None = None
     low_open: bool = False
     high_open: bool = False
-    prefix: str | None = None
 
     @classmethod
     def of(cls, *, prefix: str | None, start: str | None, end: str | None) -> "Bounds":
         """The keys that begin with `prefix`, or those from `start` up to, but not including, `end`."""
         if prefix:
+            # A range, not `begins_with`: the local engine's takes `A0` to begin with `a`.
             after = _after_prefix(prefix)
             if after is not None and not _fits(after):
                 # Then the prefix fills a sort key itself.
                 return cls(low=prefix, high=prefix)
-            return cls(low=prefix, high=after, high_open=True, prefix=prefix)
+            return cls(low=prefix, high=after, high_open=True)
         return cls(low=start, high=end, high_open=True)
 
     @property
@@ -47,15 +44,11 @@ class Bounds:
 
     def after(self, key: str, *, forward: bool) -> "Bounds":
         """What is left beyond `key`, the key left out."""
-        if forward:
-            return replace(self, low=key, low_open=True, prefix=None)
-        return replace(self, high=key, high_open=True, prefix=None)
+        return replace(self, low=key, low_open=True) if forward else replace(self, high=key, high_open=True)
 
     def at(self, key: str, *, forward: bool) -> "Bounds":
         """What is left from `key` on, the key included."""
-        if forward:
-            return replace(self, low=key, low_open=False, prefix=None)
-        return replace(self, high=key, high_open=False, prefix=None)
+        return replace(self, low=key, low_open=False) if forward else replace(self, high=key, high_open=False)
 
     def until(self, key: str, *, forward: bool) -> "Bounds":
         """What lies before `key` in reading order, the key included."""
@@ -66,8 +59,6 @@ class Bounds:
 
         It may let in keys beyond the far bound; `contains` tells them.
         """
-        if self.prefix is not None:
-            return f"begins_with({attribute}, :prefix)", {":prefix": {"S": self.prefix}}
         low, high = self.low, self.high
         if low is not None and high is not None:
             # The text that comes just after another is that text and a NUL; none comes just before another.

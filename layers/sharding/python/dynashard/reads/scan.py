@@ -76,7 +76,7 @@ class Scan:
         """
         bounds = self.reading.bounds
         total = 0 if bounds.empty else self._counted(bounds)
-        if bounds.prefix is None and None not in (bounds.low, bounds.high) and bounds.high_open and not bounds.empty:
+        if None not in (bounds.low, bounds.high) and bounds.high_open and not bounds.empty:
             # A two-sided condition includes both ends.
             total -= self._counted(Bounds(low=bounds.high, high=bounds.high))
         return total
