@@ -57,6 +57,7 @@ class Note(Entity, name="test.v1.Note", key=Key(partition="{tenant}", sort="{id}
     text: str = ""
     reads: int = 0
     stars: int = Field(0, ge=0, le=5)
+    labels: set[str] = Field(default_factory=set)
 
 
 class Account(Entity, name="test.v1.Account", key=Key(partition="{id}"), registry=REGISTRY):

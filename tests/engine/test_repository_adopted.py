@@ -85,3 +85,17 @@ def test_mark_is_not_written_over_by_what_need_not_be_read_first(world: World) -
         world.notes.replace(Note(tenant="a", id="1"))
 
     assert world.only() == stored
+
+
+def test_adopted_expiry_holds_for_an_entity_that_declares_none(world: World) -> None:
+    note = Note(tenant="abc", id="1", text="new")
+    gone = {"PK": {"S": "test.v1.Note:abc"}, "SK": {"S": "1"}, "tenant": {"S": "abc"}, "id": {"S": "1"}}
+    world.adopt({**gone, "ExpiresAt": {"N": str(int(NOON.timestamp()) - 1)}})
+
+    assert world.notes.find(key()) is None
+    with pytest.raises(NotFoundError):
+        world.notes.update(key(), set={"text": "late"})
+    with pytest.raises(NotFoundError):
+        world.notes.delete(key())
+    assert world.notes.create(note).text == "new"
+    assert "ExpiresAt" not in world.only()

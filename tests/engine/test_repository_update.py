@@ -168,3 +168,15 @@ def test_update_is_held_to_the_validators_of_the_whole(world: World) -> None:
         world.accounts.update({"id": "1"}, set={"low": 4})
 
     assert world.accounts.update({"id": "1"}, set={"low": 4, "high": 4}).low == 4
+
+
+def test_an_empty_set_that_is_the_default_is_not_stored(world: World) -> None:
+    notes = world.notes
+    created = notes.create(Note(tenant="abc", id="1"))
+    assert (created.labels, "labels" in world.only()) == (set(), False)
+
+    assert notes.update(key(), set={"labels": {"a", "b"}}).labels == {"a", "b"}
+    emptied = notes.update(key(), set={"labels": set()})
+
+    assert (emptied.labels, "labels" in world.only()) == (set(), False)
+    assert notes.replace(Note(tenant="abc", id="1")).labels == set()

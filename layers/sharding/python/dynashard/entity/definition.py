@@ -10,6 +10,7 @@ from math import floor
 from typing import Any, Final, Generic, Self, TypeVar
 
 from pydantic import ValidationError
+from pydantic.fields import FieldInfo
 
 from dynashard.codec import decode_item, decode_value, encode_value
 from dynashard.entity.assignment import Assignment
@@ -96,7 +97,7 @@ class EntityDefinition(Generic[T]):
         partition, sort: the templates of its key.
         indexes: its indexes by name.
         expires: the field that holds the time of expiry, if any.
-        optional: fields whose default is None, and which are not stored while they are None.
+        optional: fields whose default is None.
         created_fields, updated_fields: what the repository stamps.
         generated_fields: those that `new_id` fills in.
     """
@@ -116,6 +117,7 @@ class EntityDefinition(Generic[T]):
         self.updated_fields = frozenset(n for n, f in fields.items() if f.default_factory is stamp_updated)
         self.generated_fields = frozenset(n for n, f in fields.items() if f.default_factory is fresh_id)
         self.optional = frozenset(n for n, f in fields.items() if f.default is None)
+        self._empty_sets = frozenset(n for n, f in fields.items() if _is_empty_set(f))
         self._stored = frozenset(fields) - {expires}
         self._durations = frozenset(n for n, f in fields.items() if timedelta in plain_types(f.annotation))
         self._validate = model.__pydantic_validator__.validate_python
@@ -237,17 +239,23 @@ class EntityDefinition(Generic[T]):
     def encode(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The stored attributes of an item's fields, system attributes but `ExpiresAt` left out.
 
-        A field that is None is left out if None is its default.
+        A field that is None, or an empty set, is left out if that is its default.
 
         Raises:
             InvalidValueError: a value that DynamoDB cannot store exactly.
         """
         wire: dict[str, Any] = {}
         for name, value in values.items():
-            if value is None and name in self.optional:
+            if self.left_out(name, value):
                 continue
             wire[EXPIRES_AT if name == self.expires else name] = self.encode_field(name, value)
         return wire
+
+    def left_out(self, name: str, value: Any) -> bool:
+        """Whether a value is not stored, because it is the field's default and there is nothing in it."""
+        if value is None:
+            return name in self.optional
+        return not value and name in self._empty_sets and isinstance(value, set | frozenset)
 
     def encode_field(self, name: str, value: Any) -> dict[str, Any]:
         """A value as one field stores it.
@@ -348,6 +356,13 @@ def _expiry(entity: str, wire: Mapping[str, Any]) -> datetime:
         raise UndecodableItemError(
             f"{entity} at {wire.get(PK)} {wire.get(SK)}: {EXPIRES_AT} {stored} is no time in epoch seconds"
         ) from None
+
+
+def _is_empty_set(field: FieldInfo) -> bool:
+    """Whether a field is an empty set unless it is given, which DynamoDB cannot store."""
+    if field.default_factory in (set, frozenset):
+        return True
+    return isinstance(field.default, set | frozenset) and not field.default
 
 
 def _duration(seconds: Any) -> Any:

@@ -123,7 +123,7 @@ def update_expression(
         gone: system attributes to remove: keys of indexes that the item leaves.
         now: the time for stamps.
     """
-    emptied = [name for name, value in changes.set.items() if value is None and name in entity.optional]
+    emptied = [name for name, value in changes.set.items() if entity.left_out(name, value)]
     values = {name: value for name, value in changes.set.items() if name not in emptied}
     values.update(dict.fromkeys(entity.updated_fields, now))
     attributes = {**entity.encode(values), **system}

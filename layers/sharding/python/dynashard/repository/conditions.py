@@ -34,10 +34,8 @@ class Condition:
         return request
 
 
-def absent(*, expires: bool, now: int) -> Condition:
+def absent(now: int) -> Condition:
     """No live item, and no mark, stands at the key. `now` is in epoch seconds."""
-    if not expires:
-        return Condition(f"attribute_not_exists({PK})")
     return Condition(f"{_UNMARKED} AND (attribute_not_exists({PK}) OR {EXPIRES_AT} <= :now)", {":now": {"N": str(now)}})
 
 
@@ -46,20 +44,16 @@ def unmarked() -> Condition:
     return Condition(_UNMARKED)
 
 
-def live(*, expires: bool, now: int, if_match: str | None = None, not_by: str | None = None) -> Condition:
+def live(now: int, *, if_match: str | None = None, not_by: str | None = None) -> Condition:
     """A live item stands at the key.
 
     Args:
-        expires: whether items of this entity can expire.
         now: in epoch seconds.
         if_match: the revision it must be at; `UNREVISED` for an adopted item that has none yet.
         not_by: a write id that must not have written it: keeps a retried update from being applied twice.
     """
-    terms = [f"attribute_exists({PK})", _UNMARKED]
-    values = {}
-    if expires:
-        terms.append(_LIVE)
-        values[":now"] = {"N": str(now)}
+    terms = [f"attribute_exists({PK})", _UNMARKED, _LIVE]
+    values = {":now": {"N": str(now)}}
     if if_match == UNREVISED:
         terms.append(f"attribute_not_exists({REV})")
     elif if_match is not None:

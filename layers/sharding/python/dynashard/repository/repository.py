@@ -62,7 +62,7 @@ class Repository(Batches[E]):
         """
         entity, now = self._entity, self._store.now()
         wire = self._prepare(item, created=None)
-        condition = absent(expires=entity.expires is not None, now=now)
+        condition = absent(now)
         try:
             self._put(wire, condition)
         except ConditionFailedError as failed:
@@ -253,7 +253,7 @@ class Repository(Batches[E]):
                     f"{self._name(item)} {state}; read it again before changing it", current=revision or None
                 )
             if current is None:
-                condition = absent(expires=self._entity.expires is not None, now=self._store.now())
+                condition = absent(self._store.now())
                 created = None
             else:
                 condition = self._live(if_match=revision)
@@ -295,7 +295,7 @@ class Repository(Batches[E]):
         return entity.decode(answer["Attributes"])
 
     def _live(self, *, if_match: str | None = None, not_by: str | None = None) -> Condition:
-        return live(expires=self._entity.expires is not None, now=self._store.now(), if_match=if_match, not_by=not_by)
+        return live(self._store.now(), if_match=if_match, not_by=not_by)
 
     def _known_suffices(self, changes: Changes, known: Mapping[str, Any]) -> bool:
         """Whether every index key that changes can be told from the fields at hand."""
