@@ -13,11 +13,12 @@ from bench.world import World
 RUNS: Final = 9
 BARE: Final = "pass"
 CONNECT: Final = "from dynashard.transport import connect; connect(region='eu-west-1').warm()"
+LAYER: Final = "from dynashard import Dynashard, Entity"
 PROGRAMS: Final[Mapping[str, str]] = {
     "import dynashard.schema, as stacks do": "import dynashard.schema",
-    "import dynashard": "import dynashard",
+    "import the layer": LAYER,
     "build the transport's client": CONNECT,
-    "import dynashard and build the client": f"import dynashard; {CONNECT}",
+    "import the layer and build the client": f"{LAYER}; {CONNECT}",
     "botocore: import and create_client": (
         "from botocore.session import Session; Session().create_client('dynamodb', region_name='eu-west-1')"
     ),
