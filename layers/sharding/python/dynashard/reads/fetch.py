@@ -46,7 +46,7 @@ class Fetch:
     def wave(self, wants: Sequence[Want]) -> list[Chunk]:
         """Read these sources at the same time.
 
-        Cost: 1 round trip; a Query each, billed for what it reads in blocks of 4 KB (0.5 units, 1 if consistent).
+        Cost: 1 round trip for as many as the transport has connections; a Query each, billed for what it reads in blocks of 4 KB (0.5 units, 1 if consistent).
         """
         self.rounds += 1
         chunks = [Chunk([], None)] * len(wants)
@@ -58,7 +58,7 @@ class Fetch:
         if len(calls) == 1:
             answers = [self.transport.call(calls[0].operation, calls[0].request)]
         else:
-            answers = self.transport.call_all(calls)
+            answers = self.transport.call_all(calls, concurrency=len(calls))
         for i, answer in zip(sent, answers, strict=True):
             self.consumed.add(consumed_of("Query", answer))
             chunks[i] = self.reading.chunk(answer)
