@@ -46,7 +46,8 @@ class Fetch:
     def wave(self, wants: Sequence[Want]) -> list[Chunk]:
         """Read these sources at the same time.
 
-        Cost: 1 round trip for as many as the transport has connections; a Query each, billed for what it reads in blocks of 4 KB (0.5 units, 1 if consistent).
+        Cost: 1 round trip for as many as the transport has connections; a Query each, billed for what it reads in
+        blocks of 4 KB (0.5 units, 1 if consistent).
         """
         self.rounds += 1
         chunks = [Chunk([], None)] * len(wants)
