@@ -81,7 +81,6 @@ def test_the_function_may_do_exactly_what_the_layer_calls(dev: Templates) -> Non
         TABLE: [
             "dynamodb:BatchGetItem",
             "dynamodb:BatchWriteItem",
-            "dynamodb:ConditionCheckItem",
             "dynamodb:DeleteItem",
             "dynamodb:GetItem",
             "dynamodb:PutItem",
