@@ -79,6 +79,9 @@ class Counts:
         del entity
         return View(self.index_count if index.shards else UNSHARDED)
 
+    def refresh(self, entity: EntityDefinition[Any], partition: str) -> None:
+        """Nothing is kept."""
+
 
 @dataclass
 class World:

@@ -29,6 +29,9 @@ class Counted:
         self.asked.append(f"{entity.name}|{index.name}")
         return View(4)
 
+    def refresh(self, entity: EntityDefinition[Any], partition: str) -> None:
+        """Nothing is kept."""
+
 
 class Thing(
     Entity,

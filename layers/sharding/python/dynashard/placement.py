@@ -13,7 +13,7 @@ from xxhash import xxh64_intdigest
 
 UNSHARDED: Final = 0
 
-PlacementName = Literal["calculated", "modulo"]
+PlacementName = Literal["calculated", "modulo", "random"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,7 @@ class Placement:
         powers_of_two: whether counts must be powers of two, which is what lets a count change move only the
             keys that must move.
         hash: from the hashed text to an integer. A shard's number depends on it and the count alone.
+        fixed: whether a key has one home. If not, writers choose a shard and readers look in all of them.
     """
 
     name: PlacementName
@@ -34,6 +35,7 @@ class Placement:
     first: int
     powers_of_two: bool
     hash: Callable[[str], int]
+    fixed: bool = True
 
     def shard(self, hashed: int, count: int) -> int:
         """The shard for a hash under a count of at least 1, counted from 0."""
@@ -57,7 +59,13 @@ MODULO: Final = Placement("modulo", joiner="", first=1, powers_of_two=False, has
 Its counts cannot change while traffic flows: nearly every key would move.
 """
 
-PLACEMENTS: Final[dict[str, Placement]] = {p.name: p for p in (CALCULATED, MODULO)}
+RANDOM: Final = Placement("random", joiner=":", first=0, powers_of_two=True, hash=_xxh64, fixed=False)
+"""A shard drawn at random for every new item. Source: AWS, 'Choosing the right number of shards'.
+
+Nothing moves when the count changes, so it can grow within seconds; a read by key looks into every shard.
+"""
+
+PLACEMENTS: Final[dict[str, Placement]] = {p.name: p for p in (CALCULATED, MODULO, RANDOM)}
 
 
 def is_power_of_two(count: int) -> bool:

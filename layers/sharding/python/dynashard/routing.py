@@ -1,12 +1,35 @@
 """Where a key's item lives under a view: from logical keys to stored ones."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from dynashard.entity import EntityDefinition, IndexDefinition, ItemKey
+from dynashard.entity.declaration import DEFAULT_SEPARATOR
 from dynashard.placement import CALCULATED, UNSHARDED, Placement
 from dynashard.schema import PK, SK, index_pk, index_sk
-from dynashard.topology import Topology, View
+from dynashard.topology import Phase, Topology, View
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the item of a key may stand under a view.
+
+    Attributes:
+        view: the view.
+        old: the stored partition key under the present count.
+        new: the one under the count that a change leads to; equal to `old` if there is no change, or none that
+            concerns this key.
+    """
+
+    view: View
+    old: str
+    new: str
+
+    @property
+    def moving(self) -> bool:
+        """Whether the key's item has another home after the change that is under way."""
+        return self.old != self.new
 
 
 class Router:
@@ -22,6 +45,16 @@ class Router:
     def index_view(self, entity: EntityDefinition[Any], index: IndexDefinition) -> View:
         """The view under which one listing of an index runs."""
         return self._topology.index_view(entity, index)
+
+    def refresh(self, entity: EntityDefinition[Any], partition: str) -> None:
+        """Forget the view of a logical partition: what was found stored says that it is out of date."""
+        self._topology.refresh(entity, partition)
+
+    def places(self, entity: EntityDefinition[Any], key: ItemKey) -> Places:
+        """Where an item may stand now, of an entity whose placement gives each key one home."""
+        view = self._topology.view(entity, key.partition)
+        old = home(entity, key, view.count)
+        return Places(view, old, old if view.target is None else home(entity, key, view.target))
 
     def stored_key(self, entity: EntityDefinition[Any], key: ItemKey) -> dict[str, dict[str, str]]:
         """The stored key of an item at its home, in DynamoDB JSON."""
@@ -39,7 +72,8 @@ class Router:
         entry = index.entry(values)
         if entry is None:
             return {}
-        count = self._topology.index_view(entity, index).count
+        view = self._topology.index_view(entity, index)
+        count = view.count if view.phase in (Phase.STABLE, Phase.PREPARE) else view.new_count
         return {
             index_pk(index.slot): {"S": index_home(index, entry, key, count)},
             index_sk(index.slot): {"S": entry.sort},
@@ -80,8 +114,15 @@ def index_home(index: IndexDefinition, entry: ItemKey, key: ItemKey, count: int)
 
 
 def logical_partition_of(entity: EntityDefinition[Any], stored: str) -> str:
-    """The logical partition that a stored partition key belongs to."""
-    return stored.rpartition(entity.separator)[0] if entity.shards else stored
+    """The logical partition that a stored partition key belongs to, be it a shard's or the bare one."""
+    if not entity.shards:
+        return stored
+    if entity.separator == DEFAULT_SEPARATOR:
+        # No value in a partition holds the separator, so that a shard's key has exactly one more of it.
+        divisions = (entity.prefix + entity.separator + entity.partition.literals()).count(entity.separator)
+        if stored.count(entity.separator) == divisions:
+            return stored
+    return stored.rpartition(entity.separator)[0]
 
 
 def shard_keys(rule: Placement, partition: str, separator: str, count: int) -> list[str]:

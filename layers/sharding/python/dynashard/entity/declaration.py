@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 from ksuid import Ksuid
 from pydantic import Field
 
-from dynashard.placement import CALCULATED, PLACEMENTS, Placement, is_power_of_two
+from dynashard.placement import CALCULATED, PLACEMENTS, UNSHARDED, Placement, is_power_of_two
 from dynashard.schema import INDEX_SLOTS, MAX_SHARDS
 
 DEFAULT_SEPARATOR: Final = ":"
@@ -44,11 +44,16 @@ class Shards:
 
     Attributes:
         count: a power of two from 1 to 1024; any count up to 1024 with the modulo placement.
-        placement: `calculated` (xxh64, counts can change) or `modulo` (md5, as AWS published it).
+        placement: `calculated` (xxh64, counts can change), `modulo` (md5, as AWS published it) or `random` (for
+            items that are only ever added).
+        max: the ceiling of growth.
+        adopt: `unsharded` if the items of the table stand under the bare partition key until they are resharded.
     """
 
     count: int
     placement: str = CALCULATED.name
+    max: int = MAX_SHARDS
+    adopt: Literal["unsharded"] | None = None
 
     def check(self) -> None:
         """Refuse what cannot be.
@@ -62,6 +67,11 @@ class Shards:
             raise WrongDeclarationError(f"{self.count!r} shards: the count is a number from 1 to {MAX_SHARDS}")
         if self.rule.powers_of_two and not is_power_of_two(self.count):
             raise WrongDeclarationError(f"{self.count} shards: the count must be a power of two, such as 16")
+
+    @property
+    def initial(self) -> int:
+        """The count of logical partitions whose count was never changed; `UNSHARDED` for data to be adopted."""
+        return UNSHARDED if self.adopt else self.count
 
     @property
     def rule(self) -> Placement:
