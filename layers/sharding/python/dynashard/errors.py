@@ -13,6 +13,8 @@
     ├── AlreadyExistsError               already_exists          409     no
     ├── RevisionMismatchError            revision_mismatch       412     no
     ├── UndecodableItemError             undecodable_item        500     no
+    ├── ReshardRefusedError              reshard_refused         409     no
+    ├── TopologyChangedError             topology_changed        409     yes
     └── EngineError                      engine_error            502     no
         ├── ConditionFailedError         condition_failed        409     no
         ├── TransactionCanceledError     transaction_canceled    409     no
@@ -156,6 +158,30 @@ class UndecodableItemError(DynashardError):
     """A stored item does not fit its entity's declaration: the declaration has changed incompatibly."""
 
     code = "undecodable_item"
+
+
+class ReshardRefusedError(DynashardError):
+    """A change of a shard count that cannot be, or not now. `reason` is a stable word for why."""
+
+    code = "reshard_refused"
+    status = 409
+
+    def __init__(self, message: str, *, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """The reason."""
+        return {"reason": self.reason}
+
+
+class TopologyChangedError(DynashardError):
+    """A record of the topology was changed by somebody else since it was read."""
+
+    code = "topology_changed"
+    status = 409
+    retryable = True
 
 
 class EngineError(DynashardError):

@@ -45,10 +45,27 @@ MAX_ITEM_BYTES: Final = 400 * 1024 - MARK_BYTES
 MAX_SHARDS: Final = 1024
 
 TOPOLOGY_KEY: Final = "partition"
-"""Partition key of the topology table: a logical partition, or an entity's name for its defaults."""
+"""Partition key of the topology table: `<family>` for what holds for all logical partitions of a family of entities,
+`<family>:<fields>` for a single one, `<family>|<slot>` for an index."""
 TOPOLOGY_COUNT: Final = "number_of_shards"
 TOPOLOGY_UPDATED: Final = "last_updated"
+"""Epoch seconds of the last change of the record, never twice the same: what conditional updates compare."""
 TOPOLOGY_HISTORY: Final = "shard_history"
+"""String set of `epoch:count`, the newest ones."""
+TOPOLOGY_PHASE: Final = "phase"
+TOPOLOGY_SINCE: Final = "phase_since"
+"""Epoch seconds when the phase was published."""
+TOPOLOGY_TARGET: Final = "target"
+TOPOLOGY_LEASE: Final = "lease"
+"""The longest time, in seconds, that anybody may use what the record says."""
+TOPOLOGY_SWEPT: Final = "swept"
+TOPOLOGY_CHANGE: Final = "change"
+"""Map of what the controller keeps about the change that is under way."""
+TOPOLOGY_DIFFER: Final = "partitions_differ_since"
+"""Epoch seconds since when single logical partitions may have records of their own."""
+TOPOLOGY_ACTIVE: Final = "changing"
+"""String set of the records of the family that are changing or not swept yet."""
+TOPOLOGY_HISTORY_LENGTH: Final = 20
 
 IDEMPOTENCY_KEY: Final = "id"
 """Partition key of the idempotency table."""

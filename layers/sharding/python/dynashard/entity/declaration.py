@@ -1,7 +1,7 @@
 """What an entity's declaration is made of: `Key`, `Shards`, `Index`, and the fields the layer fills in."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
@@ -12,6 +12,8 @@ from dynashard.placement import CALCULATED, PLACEMENTS, UNSHARDED, Placement, is
 from dynashard.schema import INDEX_SLOTS, MAX_SHARDS
 
 DEFAULT_SEPARATOR: Final = ":"
+
+_ABSENT: Final[Any] = None
 
 
 class WrongDeclarationError(ValueError):
@@ -42,18 +44,35 @@ class Key:
 class Shards:
     """How many stored partition keys a logical partition is spread over.
 
+        Shards(16)                                          # 16 from the start
+        Shards(start=1, max=256, placement="random")        # grows by itself; for items that are only ever added
+        Shards(16, adopt="unsharded")                       # for a table that was written without shards
+
+    Two declarations are equal if they say the same, by whichever name they give the count.
+
     Attributes:
         count: a power of two from 1 to 1024; any count up to 1024 with the modulo placement.
-        placement: `calculated` (xxh64, counts can change), `modulo` (md5, as AWS published it) or `random` (for
-            items that are only ever added).
-        max: the ceiling of growth.
-        adopt: `unsharded` if the items of the table stand under the bare partition key until they are resharded.
+        placement: `calculated` (xxh64: a key has one home, and counts can change), `modulo` (md5, as AWS published
+            it; counts never change) or `random`: for items that are only ever added, such as events. Their shards
+            can be doubled within seconds, since nothing moves, but no key has a home: a read by key, and with it
+            every change of a single item, looks into all shards.
+        max: the ceiling of automatic growth: a power of two from `count` to 1024.
+        adopt: `unsharded` if the items of the table stand under the bare partition key, and do so until they are
+            resharded to `count`; for the calculated placement.
+        start: another name of `count`, for counts that are expected to grow. One of both is given.
     """
 
-    count: int
+    count: int = _ABSENT
     placement: str = CALCULATED.name
     max: int = MAX_SHARDS
     adopt: Literal["unsharded"] | None = None
+    start: InitVar[int | None] = None
+    _twice: bool = field(default=False, init=False, repr=False, compare=False)
+
+    def __post_init__(self, start: int | None) -> None:
+        if start is not None:
+            object.__setattr__(self, "_twice", self.count is not _ABSENT)
+            object.__setattr__(self, "count", start)
 
     def check(self) -> None:
         """Refuse what cannot be.
@@ -61,12 +80,37 @@ class Shards:
         Raises:
             WrongDeclarationError: with the reason.
         """
+        if self._twice:
+            raise WrongDeclarationError("shards with both a count and a start: they are one number, give one of them")
+        if self.count is _ABSENT:
+            raise WrongDeclarationError("shards without a count: write Shards(16), or Shards(start=16)")
         if self.placement not in PLACEMENTS:
             raise WrongDeclarationError(f"placement {self.placement!r}: use one of {', '.join(sorted(PLACEMENTS))}")
-        if not isinstance(self.count, int) or isinstance(self.count, bool) or not 1 <= self.count <= MAX_SHARDS:
+        if not _is_count(self.count):
             raise WrongDeclarationError(f"{self.count!r} shards: the count is a number from 1 to {MAX_SHARDS}")
         if self.rule.powers_of_two and not is_power_of_two(self.count):
             raise WrongDeclarationError(f"{self.count} shards: the count must be a power of two, such as 16")
+        self._check_max()
+        if self.adopt is None:
+            return
+        if self.adopt != "unsharded":
+            raise WrongDeclarationError(f"adopt={self.adopt!r}: only 'unsharded' items can be adopted")
+        if self.rule is not CALCULATED:
+            raise WrongDeclarationError(f"adopts items by {self.placement} placement: only the calculated one can")
+
+    def _check_max(self) -> None:
+        if not self.rule.powers_of_two:
+            if self.max != MAX_SHARDS:
+                raise WrongDeclarationError(
+                    f"a max of {self.max!r} shards by {self.placement} placement, whose counts never change"
+                )
+            return
+        if not _is_count(self.max) or not is_power_of_two(self.max):
+            raise WrongDeclarationError(
+                f"a max of {self.max!r} shards: it is a power of two up to {MAX_SHARDS}, such as 256"
+            )
+        if self.max < self.count:
+            raise WrongDeclarationError(f"a max of {self.max} shards, but {self.count} to begin with")
 
     @property
     def initial(self) -> int:
@@ -77,6 +121,10 @@ class Shards:
     def rule(self) -> Placement:
         """The placement itself."""
         return PLACEMENTS[self.placement]
+
+
+def _is_count(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= MAX_SHARDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +138,8 @@ class Index:
         name: what callers ask for, such as `by_email`.
         partition: template of the index's logical partition.
         sort: template of its sort key. Entries may have equal keys.
-        shards: the index's own count; None for an unsharded index.
+        shards: the index's own count, which grows by itself up to its `max`; None for an unsharded index. Entities
+            that share logical partitions declare the same shards for a slot that they share.
         shard_by: `item_key` spreads entries by the hash of the item's key, so that entries with equal index keys
             still spread; `index_key` hashes the index's own keys (the published generator's rule).
         prefix: first part of the index partition key; the table key's prefix if None.
@@ -119,8 +168,13 @@ class Index:
         if self.shards is None:
             return
         self.shards.check()
-        if not self.shards.rule.powers_of_two:
+        if self.shards.rule is not CALCULATED:
             raise WrongDeclarationError(f"index {self.name}: indexes use the calculated placement")
+        if self.shards.adopt:
+            raise WrongDeclarationError(
+                f"index {self.name}: indexes are not adopted. Declare its shards without adopt; the items get their "
+                "index keys as they are written"
+            )
 
 
 def fresh_id() -> str:

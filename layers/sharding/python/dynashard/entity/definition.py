@@ -385,6 +385,11 @@ def _check_names(name: str, key: Key, shards: Shards | None) -> None:
             raise WrongDeclarationError(f"separator {key.separator!r}: use one character of {_OWN_SEPARATORS}")
         if key.prefix != "" or shards is None:
             raise WrongDeclarationError("a separator of its own needs an empty prefix and shards")
+        if shards.adopt:
+            raise WrongDeclarationError(
+                f"adopts unsharded items with the separator {key.separator!r}: only keys joined by "
+                f"{DEFAULT_SEPARATOR!r} tell a shard from the bare partition"
+            )
         if DEFAULT_SEPARATOR in key.partition:
             raise WrongDeclarationError(
                 f"partition {key.partition!r} has a separator of its own and may not contain {DEFAULT_SEPARATOR!r}, "

@@ -39,6 +39,7 @@ class Registry(Mapping[str, EntityDefinition[Any]]):
             raise WrongDeclarationError(f"the keys of {family[0].name} use the separator {entity.separator!r} already")
         for member in family:
             _check_partitions(entity, member)
+            _check_indexes(entity, member)
         divided_by = separators([member.sort for member in (*family, entity)])
         for member in family:
             if may_collide(entity.sort, member.sort, divided_by):
@@ -62,8 +63,22 @@ def _check_partitions(entity: EntityDefinition[Any], member: EntityDefinition[An
     if entity.shards != member.shards:
         raise WrongDeclarationError(
             f"shares the prefix {entity.prefix!r} with {member.name}, which is declared with {member.shards}: "
-            "entities in one logical partition have one shard count"
+            "entities in one logical partition have the same shards"
         )
+
+
+def _check_indexes(entity: EntityDefinition[Any], member: EntityDefinition[Any]) -> None:
+    """An index slot of a family has one count, kept once; only unsharded entries of another prefix stand apart."""
+    theirs = {index.slot: index for index in member.indexes.values()}
+    for index in entity.indexes.values():
+        other = theirs.get(index.slot)
+        if other is None or index.shards == other.shards:
+            continue
+        if index.prefix == other.prefix or (index.shards and other.shards):
+            raise WrongDeclarationError(
+                f"index {index.name} is declared with {index.shards}, but {other.name} of {member.name}, which shares "
+                f"its partitions and {index.slot}, with {other.shards}: give both the same shards, or use another slot"
+            )
 
 
 REGISTRY: Final = Registry()

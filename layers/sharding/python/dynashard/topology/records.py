@@ -1,0 +1,147 @@
+"""What the topology table says of a logical partition, an index, or all partitions of a family of entities."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any, Final
+
+from dynashard.codec import decode_value, encode_value
+from dynashard.entity import EntityDefinition, IndexDefinition
+from dynashard.schema import (
+    TOPOLOGY_ACTIVE,
+    TOPOLOGY_CHANGE,
+    TOPOLOGY_COUNT,
+    TOPOLOGY_DIFFER,
+    TOPOLOGY_HISTORY,
+    TOPOLOGY_HISTORY_LENGTH,
+    TOPOLOGY_KEY,
+    TOPOLOGY_LEASE,
+    TOPOLOGY_PHASE,
+    TOPOLOGY_SINCE,
+    TOPOLOGY_SWEPT,
+    TOPOLOGY_TARGET,
+    TOPOLOGY_UPDATED,
+)
+from dynashard.topology.views import Phase, View
+from dynashard.transport.interface import Wire
+
+_TICK: Final = Decimal("0.000001")
+
+
+def family_of(entity: EntityDefinition[Any]) -> str:
+    """The family that an entity shares its logical partitions with: its prefix, or else its name."""
+    return entity.prefix or entity.name
+
+
+def partition_key(entity: EntityDefinition[Any], partition: str) -> str:
+    """The key of the record of a single logical partition. Never that of a family: it holds a colon."""
+    return partition if entity.prefix else f"{entity.name}:{partition}"
+
+
+def index_key(entity: EntityDefinition[Any], index: IndexDefinition) -> str:
+    """The key of the record of an index. Never that of a partition or family, whose names hold no bar."""
+    return f"{family_of(entity)}|{index.slot}"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record of the topology table.
+
+    Attributes:
+        key: its key.
+        count: the shard count, until a change has settled the one before it.
+        updated: when it was last changed, in epoch seconds: what a conditional update compares.
+        lease: the longest time anybody may use it, in seconds.
+        history: the newest counts as `epoch:count`.
+        phase: where a change stands.
+        since: when the phase was published, in epoch seconds.
+        target: the count that a change leads to; None without one. With a stable phase, the change waits to begin.
+        swept: whether the marks of the last change are gone.
+        change: what the controller keeps about the change.
+        differ_since: of a family: since when single partitions may have records of their own; None if none has.
+        active: of a family: keys of its records that are changing or not swept.
+    """
+
+    key: str
+    count: int
+    updated: Decimal
+    lease: float
+    history: frozenset[str] = frozenset()
+    phase: Phase = Phase.STABLE
+    since: float = 0.0
+    target: int | None = None
+    swept: bool = True
+    change: Mapping[str, Any] = field(default_factory=dict)
+    differ_since: float | None = None
+    active: frozenset[str] = frozenset()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a change is wanted, under way or not swept."""
+        return self.target is not None or not self.swept
+
+    def view(self, expires: float, *, marks: bool) -> View:
+        """What it says to those who route."""
+        return View(self.count, self.phase, None if self.phase is Phase.STABLE else self.target, expires, marks)
+
+    def changed(self, now: float, **fields: Any) -> "Record":
+        """The record after a change of its fields, with a new `updated`; a new count goes into the history."""
+        updated = max(Decimal(str(now)).quantize(_TICK), self.updated + _TICK)
+        history = self.history
+        if fields.get("count", self.count) != self.count:
+            history = _recent({*history, f"{int(now)}:{fields['count']}"})
+        return replace(self, updated=updated, **{"history": history, **fields})
+
+
+def founded(key: str, count: int, *, now: float, lease: float) -> Record:
+    """The first record of a key."""
+    return Record(key, count, Decimal(str(now)).quantize(_TICK), lease, frozenset({f"{int(now)}:{count}"}), since=now)
+
+
+def _recent(history: set[str]) -> frozenset[str]:
+    newest = sorted(history, key=lambda entry: int(entry.partition(":")[0]), reverse=True)
+    return frozenset(newest[:TOPOLOGY_HISTORY_LENGTH])
+
+
+def encode(record: Record) -> Wire:
+    """The record as it is stored."""
+    wire: Wire = {
+        TOPOLOGY_KEY: {"S": record.key},
+        TOPOLOGY_COUNT: {"N": str(record.count)},
+        TOPOLOGY_UPDATED: {"N": str(record.updated)},
+        TOPOLOGY_LEASE: {"N": repr(record.lease)},
+        TOPOLOGY_PHASE: {"S": record.phase.value},
+        TOPOLOGY_SINCE: {"N": repr(record.since)},
+        TOPOLOGY_SWEPT: {"BOOL": record.swept},
+    }
+    if record.history:
+        wire[TOPOLOGY_HISTORY] = {"SS": sorted(record.history)}
+    if record.target is not None:
+        wire[TOPOLOGY_TARGET] = {"N": str(record.target)}
+    if record.change:
+        wire[TOPOLOGY_CHANGE] = encode_value(dict(record.change), path=TOPOLOGY_CHANGE)
+    if record.differ_since is not None:
+        wire[TOPOLOGY_DIFFER] = {"N": repr(record.differ_since)}
+    if record.active:
+        wire[TOPOLOGY_ACTIVE] = {"SS": sorted(record.active)}
+    return wire
+
+
+def decode(wire: Mapping[str, Any]) -> Record:
+    """The record that is stored. One that only has a key and a count is whole: the rest is as in a quiet time."""
+    differ = wire.get(TOPOLOGY_DIFFER)
+    target = wire.get(TOPOLOGY_TARGET)
+    return Record(
+        key=wire[TOPOLOGY_KEY]["S"],
+        count=int(wire[TOPOLOGY_COUNT]["N"]),
+        updated=Decimal(wire.get(TOPOLOGY_UPDATED, {"N": "0"})["N"]),
+        lease=float(wire.get(TOPOLOGY_LEASE, {"N": "0"})["N"]),
+        history=frozenset(wire.get(TOPOLOGY_HISTORY, {"SS": ()})["SS"]),
+        phase=Phase(wire.get(TOPOLOGY_PHASE, {"S": Phase.STABLE})["S"]),
+        since=float(wire.get(TOPOLOGY_SINCE, {"N": "0"})["N"]),
+        target=None if target is None else int(target["N"]),
+        swept=wire.get(TOPOLOGY_SWEPT, {"BOOL": True})["BOOL"],
+        change=decode_value(wire.get(TOPOLOGY_CHANGE, {"M": {}})),
+        differ_since=None if differ is None else float(differ["N"]),
+        active=frozenset(wire.get(TOPOLOGY_ACTIVE, {"SS": ()})["SS"]),
+    )
