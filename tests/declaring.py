@@ -45,7 +45,8 @@ def declare_two(one: dict[str, Any], other: dict[str, Any]) -> Registry:
     """Two entities, named so, with one prefix."""
     registry = Registry()
     for name, declared in (("one", one), ("other", other)):
-        shards = declared.get("shards")
+        shards, indexes = declared.get("shards"), declared.get("indexes", ())
         key = Key(declared.get("partition", "{tenant}"), declared.get("sort", "a#{id}"), prefix="team")
-        declare({"n": int, "at": datetime}, name=name, key=key, shards=shards, registry=registry)
+        fields = {"n": int, "at": datetime}
+        declare(fields, name=name, key=key, shards=shards, indexes=indexes, registry=registry)
     return registry

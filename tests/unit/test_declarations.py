@@ -1,5 +1,6 @@
 """What may be declared, and what a definition tells about it."""
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
 from enum import IntEnum, StrEnum
 from typing import Annotated, Any, Literal, NewType
@@ -11,6 +12,7 @@ from pydantic import ConfigDict, Field
 from dynashard import Entity, Index, Key, Registry, Shards, created_at, definition, new_id, updated_at
 from dynashard.entity import ItemKey
 from dynashard.errors import InvalidKeyError
+from dynashard.placement import RANDOM, UNSHARDED
 from tests.declaring import KEY, NAME, declare, declare_two, sorted_by
 
 pytestmark = pytest.mark.unit
@@ -134,6 +136,63 @@ def test_any_count_up_to_1024_is_declared_by_modulo() -> None:
         Shards(1000, "modulo"),
         Shards(1024, "modulo"),
     ]
+
+
+def test_start_is_another_name_of_the_count() -> None:
+    grown = definition(declare(shards=Shards(start=1, max=256, placement="random"))).shards
+
+    assert grown == Shards(1, "random", 256)
+    assert repr(grown) == "Shards(count=1, placement='random', max=256, adopt=None)"
+    assert grown is not None
+    assert (grown.rule, grown.initial) == (RANDOM, 1)
+
+
+def test_declared_shards_grow_to_1024_unless_told_otherwise() -> None:
+    assert (Shards(16).max, Shards(16, max=16).max, Shards(1024).max) == (1024, 16, 1024)
+
+
+def test_shards_are_copied_with_changes() -> None:
+    assert replace(Shards(start=16, max=64), count=32) == Shards(32, max=64)
+
+
+def test_items_to_be_adopted_stand_under_the_bare_partition_at_first() -> None:
+    adopted = definition(declare(shards=Shards(16, adopt="unsharded"))).shards
+
+    assert adopted is not None
+    assert (adopted.count, adopted.initial) == (16, UNSHARDED)
+    assert Shards(16).initial == 16
+
+
+def test_any_entity_can_have_an_index_that_grows_to_a_ceiling() -> None:
+    shards = Shards(4, max=64)
+    for declared in (None, Shards(16), Shards(1, "random"), Shards(10, "modulo"), Shards(16, adopt="unsharded")):
+        index = Index("GSI1", "by_id", "{tenant}", "{id}", shards=shards)
+        entity = definition(declare(shards=declared, indexes=[index]))
+
+        assert entity.indexes["by_id"].shards == shards
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (Index("GSI1", "x", "{tenant}", "{id}", shards=Shards(4)), Index("GSI1", "y", "{tenant}", "{n}", Shards(4))),
+        (Index("GSI1", "x", "{tenant}", "{id}"), Index("GSI1", "y", "{tenant}", "{n}")),
+        (Index("GSI1", "x", "{tenant}", "{id}", Shards(4)), Index("GSI2", "x", "{tenant}", "{id}", Shards(8))),
+        (Index("GSI1", "x", "{tenant}", "{id}", Shards(4)), Index("GSI1", "x", "{tenant}", "{id}", prefix="else")),
+    ],
+    ids=["equal shards", "both unsharded", "other slots", "unsharded under another prefix"],
+)
+def test_entities_that_share_partitions_share_index_slots(one: Index, other: Index) -> None:
+    registry = declare_two({"sort": "a#{id}", "indexes": [one]}, {"sort": "b#{id}", "indexes": [other]})
+
+    assert set(registry) == {"one", "other"}
+
+
+@pytest.mark.parametrize("shards", [Shards(1, "random"), Shards(start=16, max=64), Shards(16, adopt="unsharded")])
+def test_entities_that_share_partitions_have_any_shards_they_agree_on(shards: Shards) -> None:
+    registry = declare_two({"sort": "a#{id}", "shards": shards}, {"sort": "b#{id}", "shards": shards})
+
+    assert registry["one"].shards == registry["other"].shards == shards
 
 
 def test_new_ids_have_27_characters_and_differ() -> None:

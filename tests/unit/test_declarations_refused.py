@@ -47,7 +47,56 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     "0 by modulo": (lambda: declare(shards=Shards(0, "modulo")), "0 shards: the count is a number"),
     "unknown placement": (
         lambda: declare(shards=Shards(16, "dice")),
-        "placement 'dice': use one of calculated, modulo",
+        "placement 'dice': use one of calculated, modulo, random",
+    ),
+    "no count": (lambda: declare(shards=Shards()), "shards without a count: write Shards(16), or Shards(start=16)"),
+    "count and start": (
+        lambda: declare(shards=Shards(16, start=16)),
+        "shards with both a count and a start: they are one number",
+    ),
+    "three to start with": (lambda: declare(shards=Shards(start=3)), "3 shards: the count must be a power of two"),
+    "three at random": (
+        lambda: declare(shards=Shards(3, placement="random")),
+        "3 shards: the count must be a power of two",
+    ),
+    # Growth.
+    "max of 100": (lambda: declare(shards=Shards(16, max=100)), "a max of 100 shards: it is a power of two up to 1024"),
+    "max of 2048": (lambda: declare(shards=Shards(16, max=2048)), "a max of 2048 shards: it is a power of two up to"),
+    "max of nothing": (lambda: declare(shards=Shards(1, max=0)), "a max of 0 shards: it is a power of two"),
+    "true max": (lambda: declare(shards=Shards(1, max=True)), "a max of True shards: it is a power of two"),
+    "text max": (lambda: declare(shards=Shards(1, max="256")), "a max of '256' shards: it is"),  # type: ignore[arg-type]
+    "max below the count": (
+        lambda: declare(shards=Shards(16, max=8)),
+        "a max of 8 shards, but 16 to begin with",
+    ),
+    "max by modulo": (
+        lambda: declare(shards=Shards(10, "modulo", max=16)),
+        "a max of 16 shards by modulo placement, whose counts never change",
+    ),
+    # Adoption.
+    "adopts what it cannot": (
+        lambda: declare(shards=Shards(16, adopt="modulo")),  # type: ignore[arg-type]
+        "adopt='modulo': only 'unsharded' items can be adopted",
+    ),
+    "adopts nothing": (
+        lambda: declare(shards=Shards(16, adopt="")),  # type: ignore[arg-type]
+        "adopt='': only 'unsharded' items can be adopted",
+    ),
+    "adopts by modulo": (
+        lambda: declare(shards=Shards(10, "modulo", adopt="unsharded")),
+        "adopts items by modulo placement: only the calculated one can",
+    ),
+    "adopts at random": (
+        lambda: declare(shards=Shards(16, "random", adopt="unsharded")),
+        "adopts items by random placement: only the calculated one can",
+    ),
+    "adopts with a separator": (
+        lambda: declare(key=Key("{tenant}", "{id}", "", "_"), shards=Shards(16, adopt="unsharded")),
+        "adopts unsharded items with the separator '_'",
+    ),
+    "adopts without sort": (
+        lambda: declare(key=Key(partition="{tenant}"), shards=Shards(16, adopt="unsharded")),
+        "its key has no sort part",
     ),
     "sharded without sort": (
         lambda: declare(key=Key(partition="{tenant}"), shards=Shards(16)),
@@ -174,6 +223,18 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
         lambda: declare(indexes=[an_index(shards=Shards(10, "modulo"))]),
         "index by_id: indexes use the calculated placement",
     ),
+    "index at random": (
+        lambda: declare(indexes=[an_index(shards=Shards(4, "random"))]),
+        "index by_id: indexes use the calculated placement",
+    ),
+    "index that adopts": (
+        lambda: declare(indexes=[an_index(shards=Shards(4, adopt="unsharded"))]),
+        "index by_id: indexes are not adopted",
+    ),
+    "index with max below its count": (
+        lambda: declare(indexes=[an_index(shards=Shards(4, max=2))]),
+        "a max of 2 shards, but 4 to begin with",
+    ),
     "index sharded by a guess": (
         lambda: declare(indexes=[an_index(shard_by="dice")]),
         "index by_id: shard_by is 'item_key' or 'index_key'",
@@ -296,17 +357,52 @@ FAMILY: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "other shards": (
         {"shards": Shards(16)},
         {"shards": Shards(8), "sort": "b#{id}"},
-        "entities in one logical partition have one shard count",
+        "entities in one logical partition have the same shards",
     ),
     "sharded and not": (
         {"shards": Shards(16)},
         {"sort": "b#{id}"},
-        "entities in one logical partition have one shard count",
+        "entities in one logical partition have the same shards",
     ),
     "other placement": (
         {"shards": Shards(16)},
         {"shards": Shards(16, "modulo"), "sort": "b#{id}"},
-        "entities in one logical partition have one shard count",
+        "entities in one logical partition have the same shards",
+    ),
+    "other ceiling": (
+        {"shards": Shards(16)},
+        {"shards": Shards(16, max=64), "sort": "b#{id}"},
+        "entities in one logical partition have the same shards",
+    ),
+    "adopted and not": (
+        {"shards": Shards(16, adopt="unsharded")},
+        {"shards": Shards(16), "sort": "b#{id}"},
+        "entities in one logical partition have the same shards",
+    ),
+    "one home and any": (
+        {"shards": Shards(16)},
+        {"shards": Shards(16, "random"), "sort": "b#{id}"},
+        "entities in one logical partition have the same shards",
+    ),
+    "other index shards": (
+        {"indexes": [an_index(shards=Shards(4))]},
+        {"indexes": [an_index(shards=Shards(8))], "sort": "b#{id}"},
+        "index by_id is declared with Shards(count=8, placement='calculated', max=1024, adopt=None), but by_id of one",
+    ),
+    "other index ceiling": (
+        {"indexes": [an_index(shards=Shards(4))]},
+        {"indexes": [an_index(shards=Shards(4, max=64))], "sort": "b#{id}"},
+        "give both the same shards, or use another slot",
+    ),
+    "index sharded and not": (
+        {"indexes": [an_index(shards=Shards(4))]},
+        {"indexes": [an_index()], "sort": "b#{id}"},
+        "index by_id is declared with None, but by_id of one",
+    ),
+    "other shards under another index prefix": (
+        {"indexes": [an_index(shards=Shards(4))]},
+        {"indexes": [an_index(shards=Shards(8), prefix="else")], "sort": "b#{id}"},
+        "give both the same shards, or use another slot",
     ),
     "other partitions": (
         {},

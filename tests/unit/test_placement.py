@@ -12,7 +12,7 @@ from ksuid import Ksuid
 
 from dynashard import Entity, EntityDefinition, Index, Key, Registry, Shards, definition
 from dynashard.entity import ItemKey
-from dynashard.placement import CALCULATED, MODULO, Placement, is_power_of_two
+from dynashard.placement import CALCULATED, MODULO, PLACEMENTS, RANDOM, Placement, is_power_of_two
 from dynashard.routing import Router, home, index_home, logical_partition_of, shard_keys
 from dynashard.schema import PK, SK
 from dynashard.topology import DeclaredTopology
@@ -104,6 +104,19 @@ def test_published_paths_can_be_declared_and_adopted(path: str, number: str, sto
     assert stored_key(entity, path=path, number=number) == (stored, number)
     assert logical_partition_of(entity, stored) == path
     assert stored in shard_keys(MODULO, path, "_", 10)
+
+
+def test_only_random_placement_gives_keys_no_home() -> None:
+    assert {name: placement.fixed for name, placement in PLACEMENTS.items()} == {
+        "calculated": True,
+        "modulo": True,
+        "random": False,
+    }
+
+
+def test_random_shards_are_numbered_like_calculated_ones() -> None:
+    assert shard_keys(RANDOM, "log:abc", ":", 4) == shard_keys(CALCULATED, "log:abc", ":", 4)
+    assert shard_keys(RANDOM, "log:abc", ":", 2) == ["log:abc:0", "log:abc:1"]
 
 
 def test_unsharded_layout_has_the_bare_partition_and_a_single_shard_the_suffix_0() -> None:

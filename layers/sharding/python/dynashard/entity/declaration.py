@@ -172,8 +172,8 @@ class Index:
             raise WrongDeclarationError(f"index {self.name}: indexes use the calculated placement")
         if self.shards.adopt:
             raise WrongDeclarationError(
-                f"index {self.name}: indexes are not adopted. Declare its shards without adopt; the items get their "
-                "index keys as they are written"
+                f"index {self.name}: indexes are not adopted. Leave its shards out to list entries that stand under "
+                "the bare index key"
             )
 
 
