@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from dynashard import Dynashard
 from dynashard.errors import EngineError, EngineUnavailableError
+from dynashard.topology import DEFAULT_LEASE, LeasedTopology
 from dynashard.transport import Transport, connect
 from local.errors import LocalStackError
 from local.functions import api_environment
@@ -17,6 +18,8 @@ _NO_LISTING_KEY: Final = "commands continue no listing of others"
 """Signs cursors that never leave the process."""
 _TABLE_OUTPUT: Final = "TableName"
 """The data stack's output that names the table."""
+_TOPOLOGY_OUTPUT: Final = "TopologyName"
+"""The one that names the topology table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +28,18 @@ class Backend:
 
     Attributes:
         target: which one it is, in words that stay the same from one command to the next.
+        transport: the wire to it.
+        table: the name of the table of items.
+        topology_table: the name of the table of shard counts.
+        lease: how long its clients use a view of the shard counts at most, in seconds, as far as is known here.
         entities: its items.
     """
 
     target: str
+    transport: Transport
+    table: str
+    topology_table: str
+    lease: float
     entities: Dynashard
 
 
@@ -65,7 +76,8 @@ def _local(*, reach: bool) -> Backend:
     if reach:
         _require_table(transport, endpoint, table)
     data = settings.dynamodb_endpoint or settings.data_dir
-    return Backend(f"the local stack on {data}", _entities(transport, table))
+    topology, lease = variables["TOPOLOGY_TABLE"], float(variables["TOPOLOGY_LEASE_SECONDS"])
+    return _backend(f"the local stack on {data}", transport, table, topology, lease)
 
 
 def _require_table(transport: Transport, endpoint: str, table: str) -> None:
@@ -84,14 +96,21 @@ def _require_table(transport: Transport, endpoint: str, table: str) -> None:
 
 def _deployed(environment: str) -> Backend:
     stack = f"Dynashard-{environment}-Data"
-    table = _outputs(stack).get(_TABLE_OUTPUT)
-    if table is None:
-        raise CommandError(f"the stack {stack} has no output {_TABLE_OUTPUT}: deploy it again from this version")
-    return Backend(f"the environment {environment} with table {table}", _entities(connect(), table))
+    outputs = _outputs(stack)
+    for name in (_TABLE_OUTPUT, _TOPOLOGY_OUTPUT):
+        if name not in outputs:
+            raise CommandError(f"the stack {stack} has no output {name}: deploy it again from this version")
+    table = outputs[_TABLE_OUTPUT]
+    # A shorter lease than the deployed one only shortens theirs: clients keep to the record's where that is less.
+    return _backend(
+        f"the environment {environment} with table {table}", connect(), table, outputs[_TOPOLOGY_OUTPUT], DEFAULT_LEASE
+    )
 
 
-def _entities(transport: Transport, table: str) -> Dynashard:
-    return Dynashard(transport, table=table, cursor_keys=[_NO_LISTING_KEY])
+def _backend(target: str, transport: Transport, table: str, topology_table: str, lease: float) -> Backend:
+    topology = LeasedTopology(transport, topology_table, lease=lease)
+    entities = Dynashard(transport, table=table, cursor_keys=[_NO_LISTING_KEY], topology=topology)
+    return Backend(target, transport, table, topology_table, lease, entities)
 
 
 def _outputs(stack: str) -> Mapping[str, str]:

@@ -97,6 +97,15 @@ def local_table(engine_url: str) -> str:
     return name
 
 
+@pytest.fixture(scope="session")
+def topology_table(local_table: str) -> str:
+    """The topology table of `make run`, in the engine of these tests."""
+    assert local_table
+    wanted = [{"AttributeName": schema.TOPOLOGY_KEY, "KeyType": "HASH"}]
+    [name] = [plan.name for plan in table_plans(synthesised()) if plan.create["KeySchema"] == wanted]
+    return name
+
+
 @pytest.fixture
 def command_line(
     engine_url: str,

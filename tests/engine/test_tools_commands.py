@@ -197,9 +197,9 @@ def account(command_line: CommandLine, engine_url: str) -> Iterator[CommandLine]
 
 
 def test_a_deployed_environment_is_found_by_the_outputs_of_its_stack(
-    account: CommandLine, local_table: str, users: Users, tenant: str
+    account: CommandLine, local_table: str, topology_table: str, users: Users, tenant: str
 ) -> None:
-    deploy("staging", {"TableName": local_table})
+    deploy("staging", {"TableName": local_table, "TopologyName": topology_table})
     file = account.file("users.jsonl", user(0), user(1))
 
     loaded = account.run("load", "users", file, "--tenant", tenant, "--env", "staging")
@@ -211,10 +211,10 @@ def test_a_deployed_environment_is_found_by_the_outputs_of_its_stack(
 
 
 def test_a_load_into_one_environment_is_not_resumed_into_another(
-    account: CommandLine, local_table: str, tenant: str
+    account: CommandLine, local_table: str, topology_table: str, tenant: str
 ) -> None:
-    deploy("staging", {"TableName": local_table})
-    deploy("prod", {"TableName": local_table})
+    deploy("staging", {"TableName": local_table, "TopologyName": topology_table})
+    deploy("prod", {"TableName": local_table, "TopologyName": topology_table})
     file = account.file("users.jsonl", user(0), "{}")
     account.run("load", "users", file, "--tenant", tenant, "--env", "staging")
 
