@@ -7,7 +7,10 @@ from typing import Any, Final
 
 from dynashard.codec import decode_value, encode_value
 from dynashard.entity import EntityDefinition, IndexDefinition
+from dynashard.errors import UndecodableItemError
+from dynashard.placement import UNSHARDED
 from dynashard.schema import (
+    MAX_SHARDS,
     TOPOLOGY_ACTIVE,
     TOPOLOGY_CHANGE,
     TOPOLOGY_COUNT,
@@ -29,13 +32,16 @@ _TICK: Final = Decimal("0.000001")
 
 
 def family_of(entity: EntityDefinition[Any]) -> str:
-    """The family that an entity shares its logical partitions with: its prefix, or else its name."""
-    return entity.prefix or entity.name
+    """The family that an entity shares its logical partitions with: its prefix.
+
+    One without a prefix is a family by itself, named `=` and its name: no prefix begins so.
+    """
+    return entity.prefix or f"={entity.name}"
 
 
 def partition_key(entity: EntityDefinition[Any], partition: str) -> str:
     """The key of the record of a single logical partition. Never that of a family: it holds a colon."""
-    return partition if entity.prefix else f"{entity.name}:{partition}"
+    return partition if entity.prefix else f"{family_of(entity)}:{partition}"
 
 
 def index_key(entity: EntityDefinition[Any], index: IndexDefinition) -> str:
@@ -85,22 +91,29 @@ class Record:
         return View(self.count, self.phase, None if self.phase is Phase.STABLE else self.target, expires, marks)
 
     def changed(self, now: float, **fields: Any) -> "Record":
-        """The record after a change of its fields, with a new `updated`; a new count goes into the history."""
-        updated = max(Decimal(str(now)).quantize(_TICK), self.updated + _TICK)
+        """The record after a change of its fields, with a later `updated`; a new count goes into the history."""
+        updated = max(_stamp(now), self.updated + _TICK)
         history = self.history
         if fields.get("count", self.count) != self.count:
-            history = _recent({*history, f"{int(now)}:{fields['count']}"})
+            history = _entered(history, int(updated), fields["count"])
         return replace(self, updated=updated, **{"history": history, **fields})
 
 
 def founded(key: str, count: int, *, now: float, lease: float) -> Record:
     """The first record of a key."""
-    return Record(key, count, Decimal(str(now)).quantize(_TICK), lease, frozenset({f"{int(now)}:{count}"}), since=now)
+    return Record(key, count, _stamp(now), lease, frozenset({f"{int(now)}:{count}"}), since=now)
 
 
-def _recent(history: set[str]) -> frozenset[str]:
-    newest = sorted(history, key=lambda entry: int(entry.partition(":")[0]), reverse=True)
-    return frozenset(newest[:TOPOLOGY_HISTORY_LENGTH])
+def _stamp(now: float) -> Decimal:
+    return Decimal(str(now)).quantize(_TICK)
+
+
+def _entered(history: frozenset[str], epoch: int, count: int) -> frozenset[str]:
+    """The history with a new count. Every entry is later than those before it, however quickly they follow."""
+    dated = sorted((int(entry.partition(":")[0]), entry) for entry in history)
+    epoch = max(epoch, dated[-1][0] + 1) if dated else epoch
+    kept = [entry for _, entry in dated][-(TOPOLOGY_HISTORY_LENGTH - 1) :]
+    return frozenset({*kept, f"{epoch}:{count}"})
 
 
 def encode(record: Record) -> Wire:
@@ -128,7 +141,23 @@ def encode(record: Record) -> Wire:
 
 
 def decode(wire: Mapping[str, Any]) -> Record:
-    """The record that is stored. One that only has a key and a count is whole: the rest is as in a quiet time."""
+    """The record that is stored. One that only has a key and a count is whole: the rest is as in a quiet time.
+
+    Raises:
+        UndecodableItemError: it was changed by something else than the layer, and nobody can tell where items are.
+    """
+    try:
+        record = _decoded(wire)
+    except (ArithmeticError, KeyError, TypeError, ValueError) as error:
+        raise _unusable(wire, f"{type(error).__name__} {error}") from error
+    if not UNSHARDED <= record.count <= MAX_SHARDS:
+        raise _unusable(wire, f"{record.count} shards")
+    if record.phase is not Phase.STABLE and record.target is None:
+        raise _unusable(wire, f"{record.phase} without a target")
+    return record
+
+
+def _decoded(wire: Mapping[str, Any]) -> Record:
     differ = wire.get(TOPOLOGY_DIFFER)
     target = wire.get(TOPOLOGY_TARGET)
     return Record(
@@ -145,3 +174,8 @@ def decode(wire: Mapping[str, Any]) -> Record:
         differ_since=None if differ is None else float(differ["N"]),
         active=frozenset(wire.get(TOPOLOGY_ACTIVE, {"SS": ()})["SS"]),
     )
+
+
+def _unusable(wire: Mapping[str, Any], reason: str) -> UndecodableItemError:
+    key = wire.get(TOPOLOGY_KEY, {}).get("S")
+    return UndecodableItemError(f"the topology record {key} cannot be used ({reason}): put back what it was before")

@@ -5,7 +5,6 @@ from typing import Final
 
 from dynashard.errors import (
     ConditionFailedError,
-    EngineUnavailableError,
     TopologyChangedError,
     TransactionCanceledError,
     TransactionConflictError,
@@ -14,8 +13,10 @@ from dynashard.schema import TOPOLOGY_COUNT, TOPOLOGY_KEY, TOPOLOGY_UPDATED
 from dynashard.topology.records import Record, decode, encode
 from dynashard.transport.interface import Transport, Wire
 
-_ROUNDS: Final = 5
 _BATCH: Final = 100
+_TRIES: Final = 5
+_LOST: Final = {"None", "ConditionalCheckFailed", "TransactionConflict"}
+"""Codes of a transaction's actions that say that somebody else was first."""
 
 
 class TopologyTable:
@@ -31,28 +32,26 @@ class TopologyTable:
         self._table = table
 
     def read(self, keys: Sequence[str]) -> dict[str, Record]:
-        """The records with these keys that exist, read consistently.
-
-        Raises:
-            EngineUnavailableError: DynamoDB left some unread time and again.
+        """The records with these keys that exist, each read consistently.
 
         Cost: 1 round trip for 100 keys, 1 read unit a key.
         """
-        found: dict[str, Record] = {}
-        waiting = [{TOPOLOGY_KEY: {"S": key}} for key in dict.fromkeys(keys)]
-        for _ in range(_ROUNDS + len(waiting) // _BATCH):
-            if not waiting:
-                return found
-            asked, waiting = waiting[:_BATCH], waiting[_BATCH:]
-            request = {"RequestItems": {self._table: {"Keys": asked, "ConsistentRead": True}}}
+        wires: list[Wire] = []
+        wanted = [{TOPOLOGY_KEY: {"S": key}} for key in dict.fromkeys(keys)]
+        for at in range(0, len(wanted), _BATCH):
+            request = {"RequestItems": {self._table: {"Keys": wanted[at : at + _BATCH], "ConsistentRead": True}}}
             answer = self._transport.call("BatchGetItem", request)
-            for wire in answer.get("Responses", {}).get(self._table, ()):
-                record = decode(wire)
-                found[record.key] = record
-            waiting += answer.get("UnprocessedKeys", {}).get(self._table, {}).get("Keys", ())
-        if waiting:
-            raise EngineUnavailableError("DynamoDB leaves the topology unread. Try again.", operation="BatchGetItem")
-        return found
+            wires += answer.get("Responses", {}).get(self._table, ())
+            unread = answer.get("UnprocessedKeys", {}).get(self._table, {}).get("Keys", ())
+            wires += [wire for wire in map(self._item, unread) if wire]
+        records = map(decode, wires)
+        return {record.key: record for record in records}
+
+    def _item(self, key: Wire) -> Wire | None:
+        """One record by itself, where DynamoDB left it out of a batch: the transport repeats it with pauses."""
+        request = {"TableName": self._table, "Key": key, "ConsistentRead": True}
+        wire: Wire | None = self._transport.call("GetItem", request).get("Item")
+        return wire
 
     def find(self, key: str) -> Record | None:
         """The record with this key. Cost: 1 round trip, 1 read unit."""
@@ -60,6 +59,9 @@ class TopologyTable:
 
     def found(self, record: Record) -> Record:
         """Put the first record of a key; the one that stands there if somebody else was first.
+
+        Raises:
+            TransactionConflictError: others keep changing it.
 
         Cost: 1 round trip, 1 write unit.
         """
@@ -70,12 +72,18 @@ class TopologyTable:
             "ExpressionAttributeNames": {"#key": TOPOLOGY_KEY},
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         }
-        try:
-            self._transport.call("PutItem", request)
-        except ConditionFailedError as failed:
-            if failed.item is None:
-                raise
-            return decode(failed.item)
+        for left in reversed(range(_TRIES)):
+            try:
+                self._transport.call("PutItem", request)
+            except ConditionFailedError as failed:
+                if failed.item is None:
+                    raise
+                return decode(failed.item)
+            except TransactionConflictError:
+                if not left:
+                    raise
+                continue
+            break
         return record
 
     def save(self, *changes: tuple[Record | None, Record]) -> None:
@@ -94,9 +102,11 @@ class TopologyTable:
             else:
                 self._transport.call("TransactWriteItems", {"TransactItems": [{"Put": put} for put in puts]})
         except (ConditionFailedError, TransactionCanceledError) as error:
+            if isinstance(error, TransactionCanceledError) and any(each.code not in _LOST for each in error.reasons):
+                raise
             # A write whose answer was lost is sent again, and then stands in its own way.
             now = self.read([new.key for _, new in changes])
-            if all(now.get(new.key) == new for _, new in changes):
+            if all(now.get(new.key) == decode(encode(new)) for _, new in changes):
                 return
             keys = ", ".join(new.key for _, new in changes)
             raise TopologyChangedError(f"the topology of {keys} was changed meanwhile; look again") from error
@@ -135,6 +145,10 @@ class TopologyTable:
             put["ExpressionAttributeNames"] = {"#updated": TOPOLOGY_UPDATED}
             put["ExpressionAttributeValues"] = {":was": {"N": str(was.updated)}}
         else:
-            put["ConditionExpression"] = "attribute_exists(#key) AND attribute_not_exists(#updated)"
+            # As good as never: a record that was put by hand.
+            put["ConditionExpression"] = (
+                "attribute_exists(#key) AND (attribute_not_exists(#updated) OR #updated = :was)"
+            )
             put["ExpressionAttributeNames"] = {"#key": TOPOLOGY_KEY, "#updated": TOPOLOGY_UPDATED}
+            put["ExpressionAttributeValues"] = {":was": {"N": "0"}}
         return put
