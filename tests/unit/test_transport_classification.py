@@ -31,19 +31,25 @@ TABLE_ARN = "arn:aws:dynamodb:eu-west-1:123456789012:table/users"
 KINDS: dict[str, type[DynashardError]] = {
     "access_denied": EngineError,
     "account_limit": TableThrottledError,
+    "account_limit_without_reasons": TableThrottledError,
     "collection_full": EngineError,
     "condition_failed": ConditionFailedError,
     "condition_failed_on_nothing": ConditionFailedError,
     "index_and_key_range_throttled": KeyRangeThrottledError,
     "index_key_range_throttled_on_demand": KeyRangeThrottledError,
+    "index_provisioned_throttled": TableThrottledError,
+    "index_read_key_range_throttled": KeyRangeThrottledError,
     "internal_error": EngineUnavailableError,
     "invalid_request": EngineError,
     "item_too_large": ItemTooLargeError,
     "key_range_throttled": KeyRangeThrottledError,
     "missing_table": EngineError,
+    "provisioned_throttled_without_reasons": ThrottledError,
     "table_maximum_throttled": TableThrottledError,
     "table_provisioned_throttled": TableThrottledError,
+    "throttled_for_a_new_reason": ThrottledError,
     "throttled_without_reasons": ThrottledError,
+    "transaction_beyond_account_limit": TableThrottledError,
     "transaction_condition_failed": TransactionCanceledError,
     "transaction_condition_failed_and_conflict": TransactionCanceledError,
     "transaction_conflict": TransactionConflictError,
@@ -132,6 +138,89 @@ def test_reason_and_resource_are_read_in_both_spellings(name: str, reason: str, 
 
     assert error.reasons == (ThrottleReason(reason, resource),)
     assert reason in str(error)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("key_range_throttled", [("key_range", None, "write")]),
+        ("index_key_range_throttled_on_demand", [("key_range", "GSI1", "write")]),
+        ("index_read_key_range_throttled", [("key_range", "GSI2", "read")]),
+        ("index_and_key_range_throttled", [("on_demand_maximum", "GSI1", "write"), ("key_range", None, "write")]),
+        ("index_provisioned_throttled", [("provisioned", "GSI3", "write")]),
+        ("table_provisioned_throttled", [("provisioned", None, "read")]),
+        ("table_maximum_throttled", [("on_demand_maximum", None, "write")]),
+        ("account_limit", [("account", None, "read")]),
+        ("throttled_for_a_new_reason", [("unknown", None, "write")]),
+        ("throttled_without_reasons", []),
+        ("transaction_throttled", []),
+    ],
+)
+def test_a_throttle_tells_which_limit_of_what_was_met(name: str, expected: list[tuple[str, str | None, str]]) -> None:
+    found = classified(name).reasons
+
+    assert [(each.kind, each.index, "read" if each.reading else "write") for each in found] == expected
+    assert all(each.reading is not each.writing for each in found)
+    assert [each.on_index for each in found] == [index is not None for _, index, _ in expected]
+
+
+def every_reason() -> list[tuple[str, str, str]]:
+    limits = ["ProvisionedThroughput", "AccountLimit", "KeyRangeThroughput", "MaxOnDemandThroughput"]
+    return [(on, does, limit) for on in ("Table", "Index") for does in ("Read", "Write") for limit in limits]
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        ("ProvisionedThroughputExceededException", "ThrottlingReasons", "reason"),
+        ("RequestLimitExceeded", "ThrottlingReasons", "reason"),
+        ("ThrottlingException", "throttlingReasons", "reason"),
+        ("ThrottlingException", "ThrottlingReasons", "Reason"),
+        ("ProvisionedThroughputExceededException", "throttlingReasons", "Reason"),
+    ],
+    ids="-".join,
+)
+@pytest.mark.parametrize(("on", "does", "limit"), every_reason())
+def test_every_reason_is_read_on_every_exception(on: str, does: str, limit: str, spelled: tuple[str, str, str]) -> None:
+    code, field, spelling = spelled
+    where = "resource" if spelling == "reason" else "Resource"
+    arn = TABLE_ARN if on == "Table" else f"{TABLE_ARN}/index/GSI2"
+    body = {field: [{spelling: f"{on}{does}{limit}Exceeded", where: arn}]}
+
+    error: Any = classify(Refusal("PutItem", 400, code, "", body))
+    [reason] = error.reasons
+
+    assert type(error) is (KeyRangeThrottledError if limit == "KeyRangeThroughput" else TableThrottledError)
+    assert (reason.index, reason.on_index) == ((None, False) if on == "Table" else ("GSI2", True))
+    assert (reason.reading, reason.writing) == (does == "Read", does == "Write")
+    assert reason.remedy in str(error)
+    assert ("index GSI2" if on == "Index" else "the table") in reason.remedy
+
+
+def test_an_index_without_an_arn_is_not_taken_for_the_table() -> None:
+    reason = ThrottleReason("IndexWriteKeyRangeThroughputExceeded", "")
+
+    assert (reason.kind, reason.index, reason.on_index) == ("key_range", None, True)
+
+
+def test_reasons_without_a_text_count_as_none() -> None:
+    error: Any = classify(Refusal("PutItem", 400, "ThrottlingException", "", {"throttlingReasons": [{}]}))
+
+    assert (type(error), error.reasons) == (ThrottledError, ())
+
+
+@pytest.mark.parametrize(
+    ("name", "blamed"),
+    [
+        ("transaction_throttled", True),
+        ("throttled_without_reasons", False),
+        ("provisioned_throttled_without_reasons", False),
+        ("index_provisioned_throttled", False),
+        ("transaction_beyond_account_limit", False),
+    ],
+)
+def test_a_message_that_blames_the_indexes_is_told_where_reasons_are_missing(name: str, blamed: bool) -> None:  # noqa: FBT001
+    assert classified(name).index_blamed is blamed
 
 
 def test_the_answers_own_waiting_time_is_rounded_up_to_whole_seconds() -> None:

@@ -19,6 +19,7 @@ from dynashard.errors import (
     KeyRangeThrottledError,
     TableThrottledError,
     ThrottledError,
+    ThrottleKind,
     ThrottleReason,
     TransactionCanceledError,
     TransactionConflictError,
@@ -39,6 +40,15 @@ _THROTTLES: Final = frozenset(
     }
 )
 _CANCELLED_BY_THROTTLE: Final = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError", "RequestLimitExceeded"})
+_ACCOUNT: Final = "RequestLimitExceeded"
+"""The one throttle that says by its name whose limit was met: the account's."""
+_INDEX_BLAMED: Final = "secondary index"
+"""In messages about the limits of an index. The one about "your table or index" leaves it open."""
+_ADVICE: Final = {
+    ThrottledError: "Try again later.",
+    TableThrottledError: "The account's quota is used up: ask for a higher one.",
+}
+"""Where DynamoDB gives no reasons."""
 _CONFLICTS: Final = frozenset(
     {"TransactionConflictException", "TransactionInProgressException", "ReplicatedWriteConflictException"}
 )
@@ -129,13 +139,14 @@ def throttle_names(refusal: Refusal) -> tuple[str, ...]:
 
 def _throttle_reasons(body: Mapping[str, Any]) -> tuple[ThrottleReason, ...]:
     found = body.get("ThrottlingReasons") or body.get("throttlingReasons") or ()
-    return tuple(
+    reasons = (
         ThrottleReason(
             reason=entry.get("reason") or entry.get("Reason") or "",
             resource=entry.get("resource") or entry.get("Resource") or "",
         )
         for entry in found
     )
+    return tuple(each for each in reasons if each.reason)
 
 
 def _cancellation_reasons(body: Mapping[str, Any]) -> tuple[CancellationReason, ...]:
@@ -148,22 +159,20 @@ def _cancellation_reasons(body: Mapping[str, Any]) -> tuple[CancellationReason, 
 def _throttled(refusal: Refusal) -> ThrottledError:
     """By reason. A key range among several reasons decides: it is the one that more shards can cure."""
     reasons = _throttle_reasons(refusal.body)
-    kind: type[ThrottledError]
-    if any("KeyRangeThroughput" in reason.reason for reason in reasons):
-        kind, advice = KeyRangeThrottledError, "One key range is hot: raise the shard count."
-    elif reasons:
-        kind, advice = (
-            TableThrottledError,
-            "A limit of the table, index or account is reached: raise that limit.",
-        )
-    else:
-        kind, advice = ThrottledError, "Try again later."
+    kinds = {reason.kind for reason in reasons} - {ThrottleKind.UNKNOWN}
+    kind: type[ThrottledError] = ThrottledError
+    if ThrottleKind.KEY_RANGE in kinds:
+        kind = KeyRangeThrottledError
+    elif kinds or (not reasons and refusal.code == _ACCOUNT):
+        kind = TableThrottledError
+    advice = " ".join(sorted({r.remedy for r in reasons if r.kind in kinds})) or _ADVICE[kind]
     why = ", ".join(sorted({reason.reason for reason in reasons})) or refusal.message or refusal.code
     return kind(
-        f"{refusal.operation} was throttled ({refusal.sent}): {why}. {advice}",
+        f"{refusal.operation} was throttled ({refusal.sent}): {why.rstrip('.')}. {advice}",
         operation=refusal.operation,
         aws_code=refusal.code,
         reasons=reasons,
+        index_blamed=not reasons and _INDEX_BLAMED in refusal.message,
         retry_after=refusal.retry_after,
     )
 
@@ -190,10 +199,14 @@ def _cancelled(refusal: Refusal) -> EngineError:
     reasons = _cancellation_reasons(refusal.body)
     codes = {reason.code for reason in reasons} - {"None"}
     if codes and codes <= _CANCELLED_BY_THROTTLE:
-        return ThrottledError(
-            f"{refusal.operation} was throttled ({refusal.sent}): {', '.join(sorted(codes))}. Try again later.",
+        kind = TableThrottledError if codes == {_ACCOUNT} else ThrottledError
+        return kind(
+            f"{refusal.operation} was throttled ({refusal.sent}): {', '.join(sorted(codes))}. {_ADVICE[kind]}",
             operation=refusal.operation,
             aws_code=refusal.code,
+            index_blamed=any(
+                _INDEX_BLAMED in entry.get("Message", "") for entry in refusal.body.get("CancellationReasons") or ()
+            ),
             retry_after=refusal.retry_after,
         )
     if "TransactionConflict" in codes and "ConditionalCheckFailed" not in codes:
