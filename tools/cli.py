@@ -7,7 +7,7 @@ import typer
 from dynashard.errors import DynashardError
 from tools.failure import FAILED, CommandError
 from tools.load.command import HELP, load
-from tools.topology import topology
+from tools.topology.command import topology
 
 app = typer.Typer(
     name="dynashard",

@@ -207,7 +207,7 @@ def test_a_deployed_environment_is_found_by_the_outputs_of_its_stack(
 
     assert (loaded.status, shown.status) == (0, 0)
     assert emails_of(users, tenant) == expected(2)
-    assert sum(shard["items"] for shard in orjson.loads(shown.out)) == 2
+    assert sum(shard["items"] for shard in shown.summary["shards"]) == 2
 
 
 def test_a_load_into_one_environment_is_not_resumed_into_another(
@@ -232,13 +232,14 @@ def test_an_environment_that_is_not_deployed_is_told(account: CommandLine, tenan
     assert "does not exist" in ended.err
 
 
-def test_a_stack_without_the_tables_name_is_told(account: CommandLine, tenant: str) -> None:
-    deploy("old", {"Other": "x"})
+@pytest.mark.parametrize("missing", ["TableName", "TopologyName"])
+def test_a_stack_without_a_tables_name_is_told(account: CommandLine, tenant: str, missing: str) -> None:
+    deploy("old", {name: "x" for name in ("TableName", "TopologyName", "Other") if name != missing})
 
     ended = account.run("topology", "user.v1.User", tenant, "--env", "old")
 
     assert ended.status == 1
-    assert "has no output TableName" in ended.err
+    assert f"has no output {missing}" in ended.err
 
 
 def test_an_account_without_a_region_is_told(command_line: CommandLine, tenant: str) -> None:
@@ -269,50 +270,6 @@ def test_an_account_without_credentials_is_told(command_line: CommandLine, tenan
 
     assert (ended.status, len(ended.err.splitlines())) == (1, 1)
     assert "Unable to locate credentials" in ended.err
-
-
-def test_topology_shows_declared_counts(command_line: CommandLine) -> None:
-    shown = command_line.run("topology", "--json")
-
-    assert shown.status == 0
-    assert orjson.loads(shown.out) == [
-        {
-            "entity": "user.v1.User",
-            "placement": "calculated",
-            "shards": 16,
-            "indexes": {"by_email": None, "by_department": 4, "by_manager": 4},
-        }
-    ]
-
-
-def test_topology_for_people_is_a_table(command_line: CommandLine) -> None:
-    shown = command_line.run("topology", "user.v1.User")
-
-    assert shown.status == 0
-    assert all(each in shown.out for each in ("user.v1.User", "calculated", "16"))
-
-
-def test_topology_counts_what_each_shard_holds(command_line: CommandLine, users: Users, tenant: str) -> None:
-    people = [User(tenant_id=tenant, id=str(n), email=f"u{n}@b", display_name="U") for n in range(200)]
-    users.batch_write(put=people)
-
-    shown = command_line.run("topology", "user.v1.User", tenant, "--json")
-    table = command_line.run("topology", "user.v1.User", tenant)
-
-    shards = orjson.loads(shown.out)
-    assert [shard["partition_key"] for shard in shards] == [f"user.v1.User:{tenant}:{n}" for n in range(16)]
-    assert sum(shard["items"] for shard in shards) == 200
-    assert all(shard["bytes"] > 100 * shard["items"] > 0 for shard in shards)
-    assert table.status == 0
-    assert table.out.count(f"user.v1.User:{tenant[:8]}") == 16
-
-
-def test_topology_of_an_empty_partition_is_its_empty_shards(command_line: CommandLine, tenant: str) -> None:
-    shown = command_line.run("topology", "user.v1.User", tenant, "--json")
-    table = command_line.run("topology", "user.v1.User", tenant)
-
-    assert {shard["items"] for shard in orjson.loads(shown.out)} == {0}
-    assert (shown.status, table.status) == (0, 0)
 
 
 @pytest.mark.parametrize(("partition", "parts"), [("abc:d", 2), (":", 2), ("user.v1.User:abc:11", 3)])

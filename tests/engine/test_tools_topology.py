@@ -1,0 +1,188 @@
+"""`dynashard topology`: what it says of counts, changes, single partitions and shards."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import orjson
+import pytest
+
+from domain import User
+from dynashard import definition
+from dynashard.schema import TOPOLOGY_KEY
+from dynashard.service import Collection
+from dynashard.topology import Phase, Record, TopologyTable, partition_key
+from dynashard.topology.records import founded
+from dynashard.transport import Transport
+from tests.engine.command_line import CommandLine
+
+pytestmark = pytest.mark.engine
+
+Users = Collection[User]
+FAMILY = "user.v1.User"
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.fixture
+def topology(wire: Transport, topology_table: str) -> Iterator[TopologyTable]:
+    """The topology table of `make run` with no records of users; as it was afterwards."""
+
+    def forget() -> None:
+        for key in keys:
+            wire.call("DeleteItem", {"TableName": topology_table, "Key": {TOPOLOGY_KEY: {"S": key}}})
+
+    keys = [FAMILY, f"{FAMILY}|GSI2", f"{FAMILY}|GSI3"]
+    table = TopologyTable(wire, topology_table)
+    before = table.read(keys)
+    forget()
+    yield table
+    forget()
+    for record in before.values():
+        table.found(record)
+
+
+def put(table: TopologyTable, record: Record) -> None:
+    table.save((table.find(record.key), record))
+
+
+def fill(users: Users, tenant: str, count: int) -> None:
+    users.batch_write(put=[User(tenant_id=tenant, id=str(n), email=f"u{n}@b", display_name="U") for n in range(count)])
+
+
+@pytest.mark.usefixtures("topology")
+def test_counts_that_nobody_has_asked_for_yet_are_those_declared(command_line: CommandLine) -> None:
+    shown = command_line.run("topology", "--json")
+
+    assert shown.status == 0
+    [user] = orjson.loads(shown.out)
+    assert (user["entity"], user["placement"], user["declared"], user["count"]) == (FAMILY, "calculated", 16, 16)
+    assert (user["phase"], user["target"], user["history"], user["partitions"]) == ("stable", None, [], {})
+    assert {name: (index["declared"], index["count"]) for name, index in user["indexes"].items()} == {
+        "by_email": (None, 0), "by_department": (4, 4), "by_manager": (4, 4)
+    }  # fmt: skip
+
+
+def test_counts_are_those_of_the_table_with_their_history_and_change(
+    command_line: CommandLine, topology: TopologyTable
+) -> None:
+    first = founded(FAMILY, 16, now=1_000_000.0, lease=30.0)
+    changed = first.changed(2_000_000.0, count=32)
+    put(topology, changed.changed(3_000_000.0, phase=Phase.MOVE, target=64, active=frozenset({FAMILY})))
+    put(topology, founded(f"{FAMILY}|GSI2", 8, now=1.0, lease=30.0))
+
+    shown = command_line.run("topology", FAMILY, "--json")
+    table = command_line.run("topology", FAMILY)
+
+    [user] = orjson.loads(shown.out)
+    assert (user["declared"], user["count"], user["phase"], user["target"], user["marks"]) == (16, 32, "move", 64, True)
+    assert user["history"] == [{"at": 1_000_000, "count": 16}, {"at": 2_000_000, "count": 32}]
+    assert user["indexes"]["by_department"]["count"] == 8
+    assert table.status == 0
+    assert "move: to 64" in table.out
+    assert "history: 16 since 1970-01-12 13:46:40Z, 32 since 1970-01-24 03:33:20Z" in table.out
+    assert "marks may stand" in table.out
+
+
+def test_partitions_with_a_count_of_their_own_are_listed(
+    command_line: CommandLine, topology: TopologyTable, tenant: str
+) -> None:
+    put(topology, replace(founded(FAMILY, 16, now=5.0, lease=30.0), differ_since=6.0))
+    put(topology, founded(f"{FAMILY}:{tenant}", 128, now=7.0, lease=30.0))
+
+    shown = command_line.run("topology", FAMILY, "--json")
+    table = command_line.run("topology", FAMILY)
+
+    [user] = orjson.loads(shown.out)
+    assert user["partitions"][tenant]["count"] == 128
+    assert "GSI2" not in user["partitions"]
+    assert [line for line in table.out.splitlines() if tenant in line and "128" in line]
+
+
+def test_a_partition_counts_what_each_shard_holds(command_line: CommandLine, users: Users, tenant: str) -> None:
+    fill(users, tenant, 200)
+
+    shown = command_line.run("topology", FAMILY, tenant, "--json").summary
+    table = command_line.run("topology", FAMILY, tenant)
+
+    shards = shown["shards"]
+    assert (shown["partition"], shown["key"], shown["count"]) == (tenant, f"{FAMILY}:{tenant}", 16)
+    assert (shown["own"], shown["phase"], shown["marks"]) == (False, "stable", False)
+    assert [shard["partition_key"] for shard in shards] == [f"{FAMILY}:{tenant}:{n}" for n in range(16)]
+    assert sum(shard["items"] for shard in shards) == 200
+    assert all(shard["bytes"] > 100 * shard["items"] > 0 for shard in shards)
+    assert table.status == 0
+    assert table.out.count(f"{FAMILY}:{tenant[:8]}") == 16
+    assert "200 items" in table.out
+
+
+def test_an_empty_partition_is_its_empty_shards(command_line: CommandLine, tenant: str) -> None:
+    shown = command_line.run("topology", FAMILY, tenant, "--json")
+    table = command_line.run("topology", FAMILY, tenant)
+
+    assert {shard["items"] for shard in shown.summary["shards"]} == {0}
+    assert (shown.status, table.status) == (0, 0)
+
+
+def test_a_partition_with_a_count_of_its_own_is_listed_under_that(
+    command_line: CommandLine, topology: TopologyTable, users: Users, tenant: str
+) -> None:
+    assert partition_key(definition(User), f"{FAMILY}:{tenant}") == f"{FAMILY}:{tenant}"
+    put(topology, replace(founded(FAMILY, 16, now=5.0, lease=30.0), differ_since=6.0))
+    put(topology, founded(f"{FAMILY}:{tenant}", 2, now=7.0, lease=30.0))
+
+    shown = command_line.run("topology", FAMILY, tenant, "--json").summary
+
+    assert (shown["own"], shown["count"], len(shown["shards"])) == (True, 2, 2)
+    assert users.count({"tenant_id": tenant}) == 0
+
+
+@pytest.mark.parametrize("suffix", ["png", "SVG"])
+def test_a_picture_is_drawn_into_the_named_file(
+    command_line: CommandLine, users: Users, tenant: str, suffix: str
+) -> None:
+    fill(users, tenant, 40)
+    path = command_line.folder / f"shards.{suffix}"
+
+    ended = command_line.run("topology", FAMILY, tenant, "--plot", path)
+
+    assert ended.status == 0
+    drawn = path.read_bytes()
+    if suffix == "png":
+        assert drawn.startswith(PNG)
+    else:
+        assert ET.fromstring(drawn).tag.endswith("svg")  # noqa: S314 - our own file
+        command_line.run("topology", FAMILY, tenant, "--plot", path)
+        assert path.read_bytes() == drawn
+
+
+@pytest.mark.parametrize(
+    ("file", "told"),
+    [("shards.pdf", "ends in .png or .svg"), ("none/shards.png", "there is no folder")],
+)
+def test_a_picture_that_cannot_be_is_refused_before_anything_is_read(
+    command_line: CommandLine, tenant: str, file: str, told: str
+) -> None:
+    nowhere = replace(command_line, environment={**command_line.environment, "DYNAMODB_ENDPOINT": "http://127.0.0.1:9"})
+
+    ended = nowhere.run("topology", FAMILY, tenant, "--plot", command_line.folder / file)
+
+    assert (ended.status, len(ended.err.splitlines())) == (1, 1)
+    assert told in ended.err
+
+
+def test_a_picture_is_one_of_a_partition(command_line: CommandLine) -> None:
+    ended = command_line.run("topology", FAMILY, "--plot", command_line.folder / "a.png")
+
+    assert (ended.status, ended.out) == (1, "")
+    assert "give ENTITY and PARTITION" in ended.err
+
+
+def test_a_picture_that_cannot_be_written_is_told(command_line: CommandLine, tenant: str) -> None:
+    taken = command_line.folder / "taken.png"
+    Path(taken).mkdir()
+
+    ended = command_line.run("topology", FAMILY, tenant, "--plot", taken)
+
+    assert (ended.status, len(ended.err.splitlines())) == (1, 1)
+    assert "cannot be written: Is a directory" in ended.err

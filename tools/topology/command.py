@@ -1,0 +1,143 @@
+"""`dynashard topology`."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from domain import ENTITIES
+from dynashard import Entity, definition
+from dynashard.reads import ShardLoad
+from dynashard.topology import TopologyTable, partition_key
+from tools.connection import open_backend
+from tools.entities import exposed, logical_partition, partition_fields
+from tools.failure import CommandError
+from tools.topology.facts import Count, EntityFacts, facts, partition_count, shown
+from tools.topology.picture import draw, picture_format
+
+_BAR: Final = 30
+_LISTED: Final = 50
+"""Partitions with a count of their own that are shown to people; JSON has all."""
+
+
+def topology(
+    entity: Annotated[
+        str | None, typer.Argument(help="An entity, such as users or user.v1.User; all if left out.")
+    ] = None,
+    partition: Annotated[
+        str | None, typer.Argument(help="A logical partition, such as abc: count the items of its shards.")
+    ] = None,
+    environment: Annotated[
+        str | None, typer.Option("--env", help="A deployed environment; the local stack if left out.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Draw the shards of PARTITION into this file, .png or .svg.")
+    ] = None,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show shard counts, their phases and history; with a partition, how many items and bytes each of its shards holds.
+
+    Counting reads the whole partition: half a read unit for every 4 KB.
+    """
+    models = [each.entity for each in ENTITIES] if entity is None else [exposed(entity).entity]
+    if partition is not None:
+        _partition(models[0], partition, environment, plot, as_json=as_json)
+        return
+    if plot is not None:
+        raise CommandError("--plot draws the shards of one logical partition: give ENTITY and PARTITION")
+    backend = open_backend(environment)
+    found = facts(TopologyTable(backend.transport, backend.topology_table), [definition(model) for model in models])
+    if as_json:
+        typer.echo(json.dumps([each.as_dict() for each in found]))
+        return
+    _show_counts(found)
+    for each in found:
+        _show_more(each, named=entity is not None)
+
+
+def _partition(model: type[Entity], text: str, environment: str | None, plot: Path | None, *, as_json: bool) -> None:
+    values, partition, entity = partition_fields(model, text), logical_partition(model, text), definition(model)
+    if plot is not None:
+        picture_format(plot)
+    backend = open_backend(environment)
+    count, own, marks = partition_count(TopologyTable(backend.transport, backend.topology_table), entity, partition)
+    with Console(stderr=True).status(f"reading {text}"):
+        shards = backend.entities.collection(model).shards(values)
+    if plot is not None:
+        draw(plot, f"{partition}: {_total(shards)} in {shown(count.count)} shards", shards)
+    if as_json:
+        loads = [{"partition_key": s.partition_key, "items": s.items, "bytes": s.bytes} for s in shards]
+        told = {"entity": entity.name, "partition": text, "key": partition_key(entity, partition), "own": own}
+        typer.echo(json.dumps({**told, **count.as_dict(), "marks": marks, "shards": loads}))
+        return
+    _show_shards(shards)
+    whose = "a count of its own" if own else "the count of all partitions without their own"
+    line = f"{_total(shards)}; {shown(count.count)} shards, {whose}"
+    typer.echo(f"{line}; {count.change}" if count.change else line)
+    _show_history(count)
+
+
+def _print(table: Table) -> None:
+    # Keys are shown as they are: rich would take `:abc:` for an emoji.
+    Console(emoji=False, markup=False).print(table)
+
+
+def _show_counts(found: list[EntityFacts]) -> None:
+    table = Table("entity", "placement", "shards", "declared", "change", "shards of indexes")
+    for each in found:
+        shards = each.entity.shards
+        indexes = ", ".join(f"{name} {_with_change(count)}" for name, count in each.indexes.items())
+        declared = str(each.common.declared or "unsharded")
+        placement = shards.placement if shards else ""
+        table.add_row(
+            each.entity.name, placement, shown(each.common.count), declared, each.common.change or "none", indexes
+        )
+    _print(table)
+
+
+def _with_change(count: Count) -> str:
+    return f"{shown(count.count)} ({count.change})" if count.change else shown(count.count)
+
+
+def _show_more(found: EntityFacts, *, named: bool) -> None:
+    if named:
+        _show_history(found.common)
+    if found.marks:
+        typer.echo(f"marks may stand among the items of {found.entity.name}: a change is under way or not swept")
+    if not found.partitions:
+        return
+    table = Table(f"partition of {found.entity.name}", "shards", "change", "since")
+    for name, count in list(found.partitions.items())[:_LISTED]:
+        at = count.history[-1][0] if count.history else None
+        table.add_row(name, shown(count.count), count.change or "none", "" if at is None else _time(at))
+    _print(table)
+    if len(found.partitions) > _LISTED:
+        typer.echo(f"and {len(found.partitions) - _LISTED:,} more: --json has all")
+
+
+def _show_history(count: Count) -> None:
+    if count.history:
+        typer.echo("history: " + ", ".join(f"{shown(number)} since {_time(at)}" for at, number in count.history))
+
+
+def _time(epoch: float) -> str:
+    return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def _total(shards: Sequence[ShardLoad]) -> str:
+    return f"{sum(s.items for s in shards):,} items, {sum(s.bytes for s in shards):,} bytes"
+
+
+def _show_shards(shards: Sequence[ShardLoad]) -> None:
+    most = max((shard.items for shard in shards), default=0) or 1
+    table = Table("partition key", "items", "bytes", "")
+    for shard in shards:
+        bar = "█" * round(shard.items / most * _BAR)
+        table.add_row(shard.partition_key, f"{shard.items:,}", f"{shard.bytes:,}", bar)
+    _print(table)

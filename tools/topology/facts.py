@@ -1,0 +1,151 @@
+"""What is known of an entity's shard counts: declared, in force, and on their way."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dynashard.entity import EntityDefinition
+from dynashard.placement import UNSHARDED
+from dynashard.topology import Phase, Record, TopologyTable, family_of, index_key, partition_key
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A shard count: of an entity's logical partitions, of a single one, or of an index.
+
+    Attributes:
+        declared: the count that the entity declares; None for no shards at all.
+        record: what the topology table says; None if nobody has asked for it yet, or if it never changes.
+        initial: the count without a record.
+    """
+
+    declared: int | None
+    initial: int
+    record: Record | None
+
+    @property
+    def count(self) -> int:
+        """The count in force; 0 for the bare partition key."""
+        return self.initial if self.record is None else self.record.count
+
+    @property
+    def history(self) -> list[tuple[int, int]]:
+        """When which count came into force, the oldest one first, in epoch seconds."""
+        if self.record is None:
+            return []
+        pairs = (entry.partition(":") for entry in self.record.history)
+        return sorted((int(at), int(count)) for at, _, count in pairs)
+
+    @property
+    def change(self) -> str:
+        """The change that is under way, in words; empty without one."""
+        record = self.record
+        if record is None or not record.busy:
+            return ""
+        if record.target is None:
+            return "sweep"
+        phase = "wanted" if record.phase is Phase.STABLE else record.phase.value
+        return f"{phase}: to {shown(record.target)}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        record = self.record
+        return {
+            "declared": self.declared,
+            "count": self.count,
+            "phase": Phase.STABLE.value if record is None else record.phase.value,
+            "target": None if record is None else record.target,
+            "swept": record is None or record.swept,
+            "since": None if record is None else record.since,
+            "history": [{"at": at, "count": count} for at, count in self.history],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class EntityFacts:
+    """What is known of an entity.
+
+    Attributes:
+        entity: the entity.
+        common: the count of its logical partitions without one of their own.
+        indexes: the counts of its indexes, by name.
+        marks: whether marks may stand among its items.
+        partitions: logical partitions with a count of their own, by name (`abc`).
+    """
+
+    entity: EntityDefinition[Any]
+    common: Count
+    indexes: Mapping[str, Count]
+    marks: bool
+    partitions: Mapping[str, Count]
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        shards = self.entity.shards
+        return {
+            "entity": self.entity.name,
+            "placement": shards.placement if shards else None,
+            **self.common.as_dict(),
+            "marks": self.marks,
+            "indexes": {name: count.as_dict() for name, count in self.indexes.items()},
+            "partitions": {name: count.as_dict() for name, count in self.partitions.items()},
+        }
+
+
+def facts(table: TopologyTable, entities: Sequence[EntityDefinition[Any]]) -> list[EntityFacts]:
+    """What is known of these entities.
+
+    Cost: 1 read unit a record; where single partitions differ, a Scan of the topology table for each family.
+    """
+    keys = [family_of(entity) for entity in entities]
+    keys += [index_key(entity, index) for entity in entities for index in entity.indexes.values()]
+    records = table.read(keys)
+    return [_facts(table, entity, records) for entity in entities]
+
+
+def partition_count(table: TopologyTable, entity: EntityDefinition[Any], partition: str) -> tuple[Count, bool, bool]:
+    """The count of one logical partition, whether that is its own, and whether marks may stand in it.
+
+    Args:
+        table: the topology table.
+        entity: the entity.
+        partition: its logical partition, such as `user.v1.User:abc`.
+
+    Cost: 2 read units.
+    """
+    key = partition_key(entity, partition)
+    records = table.read([family_of(entity), key])
+    family, own = records.get(family_of(entity)), records.get(key)
+    return _count(entity, own or family), own is not None, bool(family and family.active)
+
+
+def shown(count: int) -> str:
+    """A count for people."""
+    return "unsharded" if count == UNSHARDED else str(count)
+
+
+def _facts(table: TopologyTable, entity: EntityDefinition[Any], records: Mapping[str, Record]) -> EntityFacts:
+    family = records.get(family_of(entity))
+    indexes = {}
+    for index in entity.indexes.values():
+        declared = index.shards.count if index.shards else None
+        record = records.get(index_key(entity, index)) if index.shards else None
+        indexes[index.name] = Count(declared, index.shards.initial if index.shards else UNSHARDED, record)
+    return EntityFacts(
+        entity=entity,
+        common=_count(entity, family if entity.shards else None),
+        indexes=indexes,
+        marks=bool(family and family.active),
+        partitions=_partitions(table, entity) if family and family.differ_since is not None else {},
+    )
+
+
+def _partitions(table: TopologyTable, entity: EntityDefinition[Any]) -> dict[str, Count]:
+    prefix = f"{family_of(entity)}:"
+    own = (record for record in table.own(family_of(entity)) if record.key.startswith(prefix))
+    return {record.key.removeprefix(prefix): _count(entity, record) for record in sorted(own, key=lambda r: r.key)}
+
+
+def _count(entity: EntityDefinition[Any], record: Record | None) -> Count:
+    shards = entity.shards
+    return Count(shards.count if shards else None, shards.initial if shards else UNSHARDED, record)
