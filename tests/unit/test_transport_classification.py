@@ -219,7 +219,7 @@ def test_reasons_without_a_text_count_as_none() -> None:
         ("transaction_beyond_account_limit", False),
     ],
 )
-def test_a_message_that_blames_the_indexes_is_told_where_reasons_are_missing(name: str, blamed: bool) -> None:  # noqa: FBT001
+def test_a_message_that_blames_the_indexes_is_told_where_reasons_are_missing(name: str, *, blamed: bool) -> None:
     assert classified(name).index_blamed is blamed
 
 

@@ -1,0 +1,211 @@
+"""Whether a table as a whole is below its limits: that tells a hot key range where a throttle gives no reason.
+
+CloudWatch counts throttles by cause, and knows what was consumed and provisioned. If the table was throttled while
+it consumed less than it may, one of its partitions was too hot. Source of the comparison: AWS, 'Choosing the right
+number of shards'.
+
+Nothing of the AWS SDK is imported until the first question.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from threading import Lock
+from typing import Any, Final
+
+from dynashard.errors import DynashardError
+from dynashard.transport.interface import Transport
+
+ON_DEMAND_LIMIT: Final = 40_000
+"""Units per second of an on-demand table or index, unless the account's quota or a maximum says otherwise."""
+
+_MINUTES: Final = 10
+"""How far back to look: CloudWatch is late by a minute or two, and tells what is provisioned every five."""
+_CLEARLY_BELOW: Final = 0.8
+"""A minute's average hides its busiest seconds."""
+_LIMITS: Final = ("ProvisionedThroughput", "MaxOnDemandThroughput", "AccountLimit")
+
+_Series = Mapping[str, Mapping[datetime, float]]
+"""Values by minute, by the id of their metric."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How busy a table or index is, compared with what it may consume.
+
+    Attributes:
+        below: whether it was throttled although it was below its limit as a whole, so that a key range is hot; False
+            if it is at its limit; None if nobody knows.
+        told: why, as a sentence.
+    """
+
+    below: bool | None
+    told: str
+
+
+class TableLoad:
+    """Asks CloudWatch about one table. Safe to share between threads.
+
+    Args:
+        transport: the wire to the table, for its settings.
+        table: its name.
+        metrics: builds botocore's CloudWatch client; called once, when first needed.
+        clock: wall clock, in epoch seconds.
+    """
+
+    def __init__(
+        self, transport: Transport, table: str, *, metrics: Callable[[], Any], clock: Callable[[], float] = time.time
+    ) -> None:
+        self._transport = transport
+        self._table = table
+        self._build = metrics
+        self._clock = clock
+        self._client: Any = None
+        self._lock = Lock()
+
+    def __call__(self, *, index: str | None = None, writing: bool = True) -> Load:
+        """How busy the table, or one of its indexes, was in the last minutes in which it was throttled.
+
+        Args:
+            index: the slot of the index, such as `GSI1`; None for the table.
+            writing: about write units; about read units if False.
+
+        Returns:
+            The load. Whatever goes wrong, it is an unknown one.
+
+        Cost: 1 round trip to CloudWatch for 7 metrics, which AWS bills, and 1 DescribeTable unless CloudWatch knows
+            what is provisioned.
+        """
+        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - only who asks pays for it
+
+        does = "Write" if writing else "Read"
+        try:
+            series = self._metrics(index, does)
+            return _by_cause(series) or self._by_consumption(series, index, does)
+        except (BotoCoreError, ClientError, DynashardError, ValueError) as error:
+            return Load(
+                None,
+                f"the load of {self._table} is not known ({error}): allow cloudwatch:GetMetricData and "
+                "dynamodb:DescribeTable",
+            )
+
+    def _metrics(self, index: str | None, does: str) -> _Series:
+        names = {
+            "consumed": f"Consumed{does}CapacityUnits",
+            "provisioned": f"Provisioned{does}CapacityUnits",
+            "throttled": f"{does}ThrottleEvents",
+            "KeyRangeThroughput": f"{does}KeyRangeThroughputThrottleEvents",
+            **{limit: f"{does}{limit}ThrottleEvents" for limit in _LIMITS},
+        }
+        dimensions = [{"Name": "TableName", "Value": self._table}]
+        if index is not None:
+            dimensions.append({"Name": "GlobalSecondaryIndexName", "Value": index})
+        ids = {f"m{at}": key for at, key in enumerate(names)}
+        now = int(self._clock())
+        answer = self._cloudwatch().get_metric_data(
+            StartTime=datetime.fromtimestamp(now - now % 60 - _MINUTES * 60, UTC),
+            EndTime=datetime.fromtimestamp(now, UTC),
+            MetricDataQueries=[
+                {
+                    "Id": name,
+                    "MetricStat": {
+                        "Metric": {"Namespace": "AWS/DynamoDB", "MetricName": names[key], "Dimensions": dimensions},
+                        "Period": 60,
+                        "Stat": "Minimum" if key == "provisioned" else "Sum",
+                    },
+                }
+                for name, key in ids.items()
+            ],
+        )
+        return {
+            ids[each["Id"]]: dict(zip(each["Timestamps"], each["Values"], strict=True))
+            for each in answer["MetricDataResults"]
+        }
+
+    def _by_consumption(self, series: _Series, index: str | None, does: str) -> Load:
+        consumed = series.get("consumed", {})
+        throttled = [minute for minute, count in series.get("throttled", {}).items() if count > 0]
+        rates = [consumed[minute] / 60 for minute in throttled if minute in consumed]
+        if not rates:
+            return Load(None, "CloudWatch has not counted the throttle yet")
+        provisioned = series.get("provisioned", {})
+        limit = min(provisioned.values()) if provisioned else self._described(index, does)
+        if limit is None:
+            return Load(None, f"{self._table} has no index {index}")
+        told = f"{max(rates):,.0f} of {limit:,.0f} {does.lower()} units a second in the busiest throttled minute"
+        return Load(max(rates) < limit * _CLEARLY_BELOW, told)
+
+    def _described(self, index: str | None, does: str) -> float | None:
+        """The limit by the table's settings, in units a second; None if there is no such index."""
+        described = self._transport.call("DescribeTable", {"TableName": self._table})["Table"]
+        if index is not None:
+            indexes = {each["IndexName"]: each for each in described.get("GlobalSecondaryIndexes") or ()}
+            if index not in indexes:
+                return None
+            described = indexes[index]
+        provisioned = (described.get("ProvisionedThroughput") or {}).get(f"{does}CapacityUnits", 0)
+        if provisioned > 0:
+            return float(provisioned)
+        # A maximum of -1 is none. Beyond its warm throughput an on-demand table may have to grow first.
+        maximum = (described.get("OnDemandThroughput") or {}).get(f"Max{does}RequestUnits", -1)
+        warm = (described.get("WarmThroughput") or {}).get(f"{does}UnitsPerSecond", 0)
+        return float(min(limit for limit in (maximum, warm, ON_DEMAND_LIMIT) if limit > 0))
+
+    def _cloudwatch(self) -> Any:
+        with self._lock:
+            if self._client is None:
+                self._client = self._build()
+            return self._client
+
+
+def table_load(
+    transport: Transport,
+    table: str,
+    *,
+    region: str | None = None,
+    endpoint_url: str | None = None,
+    access_key: str | None = None,
+    secret_key: str | None = None,
+    token: str | None = None,
+    clock: Callable[[], float] = time.time,
+) -> TableLoad:
+    """What asks CloudWatch about the load of a table; see `TableLoad`.
+
+    Args:
+        transport: the wire to the table.
+        table: its name.
+        region: None takes the SDK's: environment or profile.
+        endpoint_url: of CloudWatch; None is AWS's own. Engines without metrics have no use for this.
+        access_key: None takes the SDK's own credentials: role, profile, environment.
+        secret_key: goes with `access_key`.
+        token: of temporary credentials.
+        clock: wall clock, in epoch seconds.
+
+    Cost: nothing until it is asked.
+    """
+
+    def open_metrics() -> Any:
+        from botocore.config import Config  # noqa: PLC0415 - only who asks pays for it
+        from botocore.session import Session  # noqa: PLC0415
+
+        return Session().create_client(
+            "cloudwatch",
+            region_name=region,
+            endpoint_url=endpoint_url,
+            aws_access_key_id=access_key,
+            aws_secret_access_key=secret_key,
+            aws_session_token=token,
+            config=Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 2}),
+        )
+
+    return TableLoad(transport, table, metrics=open_metrics, clock=clock)
+
+
+def _by_cause(series: _Series) -> Load | None:
+    """What CloudWatch's counts by cause say; None if there are none."""
+    counts = {cause: sum(series.get(cause, {}).values()) for cause in ("KeyRangeThroughput", *_LIMITS)}
+    for cause, count in counts.items():
+        if count > 0:
+            return Load(cause == "KeyRangeThroughput", f"CloudWatch counts {count:.0f} throttles by {cause}")
+    return None
