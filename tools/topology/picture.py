@@ -63,12 +63,14 @@ def draw(path: Path, title: str, shards: Sequence[ShardLoad]) -> None:
 
 
 def _bars(axes: Any, what: str, values: Sequence[int], color: str) -> None:
-    axes.bar(range(len(values)), values, width=0.9, color=color)
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter  # noqa: PLC0415
+
     mean = sum(values) / len(values) if values else 0.0
-    axes.axhline(mean, color="#555555", linewidth=0.8, linestyle="--", label=f"mean {mean:,.0f}")
+    axes.bar(range(len(values)), values, width=0.9, color=color)
+    axes.axhline(mean, color="#555555", linewidth=0.8, linestyle="--")
+    axes.set_title(f"dashed: mean of {mean:,.0f} {what}", loc="right", fontsize=8)
     axes.set_ylabel(what)
-    axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.yaxis.get_major_formatter().set_useOffset(False)
-    axes.ticklabel_format(axis="y", style="plain")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.margins(x=0.01)
-    axes.legend(loc="upper right", frameon=False)
