@@ -12,13 +12,14 @@ from typing import Any, Final
 from botocore.session import Session
 
 from bench.canned import PAGE
-from dynashard import Dynashard, schema
+from dynashard import Dynashard, LeasedTopology, schema
 from dynashard.transport import Transport, connect
 from dynashard.transport.sdk import SdkTransport
 from local.engine import running_engine
 from local.settings import Settings
 
 TABLE: Final = "bench-table"
+TOPOLOGY: Final = "bench-topology"
 REGION: Final = "eu-west-1"
 KEYS: Final = ("local", "local")
 CANNED_DELAY_MS: Final = 5.0
@@ -42,8 +43,12 @@ class World:
         )
 
     def db(self, transport: Transport) -> Dynashard:
-        """The layer on the table, through `transport`."""
-        return Dynashard(transport, table=TABLE, cursor_keys=["a secret of the benchmark"])
+        """The layer on the table, through `transport`, with counts under a lease as deployed.
+
+        The canned server has no topology: it says that no count is known, and takes those that are declared.
+        """
+        topology = LeasedTopology(transport, TOPOLOGY)
+        return Dynashard(transport, table=TABLE, cursor_keys=["a secret of the benchmark"], topology=topology)
 
     def transport(self, url: str | None = None) -> SdkTransport:
         """The layer's transport, on the engine unless `url` says otherwise."""
@@ -59,7 +64,7 @@ def world() -> Iterator[World]:
         canned_process() as canned_url,
     ):
         made = World(engine.endpoint, canned_url)
-        _create_table(made)
+        _create_tables(made)
         yield made
 
 
@@ -78,8 +83,8 @@ def canned_process(*, per_shard: int = PAGE, delay_ms: float = CANNED_DELAY_MS) 
             process.stdin.close()
 
 
-def _create_table(made: World) -> None:
-    """The deployed table's keys and indexes; see `dynashard.schema`."""
+def _create_tables(made: World) -> None:
+    """The deployed tables' keys and indexes; see `dynashard.schema`."""
     keys = [(schema.PK, schema.SK)]
     keys += [(schema.index_pk(slot), schema.index_sk(slot)) for slot in schema.INDEX_SLOTS]
     schemas = [[{"AttributeName": pk, "KeyType": "HASH"}, {"AttributeName": sk, "KeyType": "RANGE"}] for pk, sk in keys]
@@ -95,6 +100,15 @@ def _create_table(made: World) -> None:
                 {"IndexName": slot, "KeySchema": keys_of, "Projection": {"ProjectionType": "ALL"}}
                 for slot, keys_of in zip(schema.INDEX_SLOTS, schemas[1:], strict=True)
             ],
+        },
+    )
+    transport.call(
+        "CreateTable",
+        {
+            "TableName": TOPOLOGY,
+            "BillingMode": "PAY_PER_REQUEST",
+            "KeySchema": [{"AttributeName": schema.TOPOLOGY_KEY, "KeyType": "HASH"}],
+            "AttributeDefinitions": [{"AttributeName": schema.TOPOLOGY_KEY, "AttributeType": "S"}],
         },
     )
     transport.close()

@@ -83,7 +83,7 @@ def api_environment(settings: Settings) -> dict[str, str]:
 
 
 def local_variables(settings: Settings, *, endpoint: str, cursor_key: str) -> dict[str, str]:
-    """The environment variables that differ from a deployment: credentials, endpoint, cursor keys, lease.
+    """The environment variables that differ from a deployment: credentials, endpoint, cursor keys, times.
 
     The user's own environment is not passed on, so that no profile, proxy or region of theirs has a say.
     """
@@ -98,6 +98,8 @@ def local_variables(settings: Settings, *, endpoint: str, cursor_key: str) -> di
         "DYNAMODB_ENDPOINT": endpoint,
         "CURSOR_KEYS": json.dumps([cursor_key]),
         "TOPOLOGY_LEASE_SECONDS": str(settings.topology_lease_seconds),
+        "TOPOLOGY_OPERATION_SECONDS": str(settings.topology_operation_seconds),
+        "TOPOLOGY_SKEW_SECONDS": str(settings.topology_skew_seconds),
         "NO_PROXY": "127.0.0.1,localhost",
         "PATH": os.environ.get("PATH", os.defpath),
         "TZ": "UTC",

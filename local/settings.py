@@ -29,6 +29,10 @@ class Settings(BaseModel):
     """URL of a DynamoDB engine that already runs; no engine is started then."""
     topology_lease_seconds: int = Field(default=30, ge=1, le=3600)
     """How long a function may keep a view of the topology."""
+    topology_operation_seconds: int = Field(default=4, ge=1, le=900)
+    """Longest operation on the table, retries included: a change of a shard count waits for it between its phases."""
+    topology_skew_seconds: int = Field(default=0, ge=0, le=60)
+    """Most that two clocks may differ; all processes here share one."""
     local_workers: int = Field(default=4, ge=1, le=64)
     """How many execution environments a function may have: as on Lambda, each takes one event at a time."""
 

@@ -20,15 +20,17 @@ from stacks.settings import Purpose, Settings
 ITEM_ACTIONS = (
     "dynamodb:BatchGetItem",
     "dynamodb:BatchWriteItem",
+    "dynamodb:ConditionCheckItem",
     "dynamodb:DeleteItem",
     "dynamodb:GetItem",
     "dynamodb:PutItem",
     "dynamodb:Query",
     "dynamodb:UpdateItem",
 )
-"""What the layer calls on the table. No Scan: everything it lists is a Query."""
+"""What the layer calls on the table, transactions included. No Scan: everything it lists is a Query."""
 IDEMPOTENCY_ACTIONS = ("dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem")
-TOPOLOGY_ACTIONS = ("dynamodb:BatchGetItem", "dynamodb:GetItem")
+TOPOLOGY_ACTIONS = ("dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:PutItem")
+"""Read views; put the first record of an entity. Changing one is the controller's."""
 
 METHODS = (
     gateway.HttpMethod.GET,

@@ -166,6 +166,9 @@ class Settings(_Part):
         api: Size and limits of the API.
         prewarm: How to warm the table before the first traffic; None leaves it as it is.
         topology_lease_seconds: How long a reader may trust its view of the shard counts.
+        topology_operation_seconds: Longest operation on the table, retries included; None means the API function's
+            timeout, which ends them all. A change of a shard count waits for it between its phases.
+        topology_skew_seconds: Most that two clocks may differ.
         log_level: Of the functions.
         log_retention_days: Of every log group.
     """
@@ -179,6 +182,8 @@ class Settings(_Part):
     api: ApiSettings = ApiSettings()
     prewarm: Prewarm | None = None
     topology_lease_seconds: int = Field(default=30, ge=1, le=900)
+    topology_operation_seconds: int | None = Field(default=None, ge=1, le=900)
+    topology_skew_seconds: int = Field(default=1, ge=0, le=60)
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     log_retention_days: Days = 30
 
@@ -191,6 +196,20 @@ class Settings(_Part):
     def local(self) -> bool:
         """Whether the template is for this machine only."""
         return self.purpose == "local"
+
+    @property
+    def longest_operation_seconds(self) -> int:
+        """Longest operation on the table, retries included."""
+        return self.topology_operation_seconds or self.api.timeout_seconds
+
+    @model_validator(mode="after")
+    def _no_request_outlasts_an_operation(self) -> Self:
+        if self.longest_operation_seconds < self.api.timeout_seconds:
+            raise ValueError(
+                f"topology_operation_seconds {self.topology_operation_seconds} is below api.timeout_seconds "
+                f"{self.api.timeout_seconds}: a request could outlast the wait between two phases"
+            )
+        return self
 
     @field_validator("auth")
     @classmethod

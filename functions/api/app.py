@@ -9,7 +9,7 @@ from typing import Any
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
-from dynashard import Dynashard
+from dynashard import Dynashard, LeasedTopology
 from dynashard.transport.interface import Transport, metered
 from functions.api import problems
 from functions.api.backend import Backend
@@ -142,9 +142,10 @@ def build_app(settings: Settings, transport: Transport, clock: Clock = time.time
     Raises:
         ConfigurationError: the domain exposes an entity that cannot be exposed.
     """
+    topology = LeasedTopology(transport, settings.topology_table, lease=settings.topology_lease_seconds, clock=clock)
 
     def open_with(keys: Keys) -> Dynashard:
-        return Dynashard(transport, table=settings.table, cursor_keys=list(keys), clock=clock)
+        return Dynashard(transport, table=settings.table, cursor_keys=list(keys), topology=topology, clock=clock)
 
     backend = Backend(open_with, CursorKeys(reader(settings), clock))
     idempotent = IdempotentCreates(settings.idempotency_table, transport)

@@ -11,7 +11,7 @@ from dynashard.repository import Repository
 from functions.api.cursor_keys import CursorKeys, Keys
 
 Open = Callable[[Keys], Dynashard]
-"""Opens the layer with these cursor keys."""
+"""Opens the layer with these cursor keys. What it opens shares one topology, so that a lease costs one read."""
 
 
 class Backend:

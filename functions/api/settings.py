@@ -43,7 +43,7 @@ class Settings:
             raise ConfigurationError("TENANT_CLAIM is empty: name the claim that carries the tenant")
         if bool(self.cursor_keys) == bool(self.cursor_secret_arn):
             raise ConfigurationError("Set either CURSOR_KEYS or CURSOR_SECRET_ARN: cursors must be signed")
-        if self.topology_lease_seconds <= 0:
+        if not self.topology_lease_seconds > 0:
             raise ConfigurationError("TOPOLOGY_LEASE_SECONDS must be above 0")
 
     @property

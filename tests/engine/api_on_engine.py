@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from uuid import uuid4
 
-from dynashard import schema
+from domain import ENTITIES
+from dynashard import LeasedTopology, definition, schema
+from dynashard.errors import EngineError
 from dynashard.transport import Transport, connect
 from functions.api.app import build_app
 from functions.api.settings import Settings
@@ -12,6 +14,7 @@ from tests.api_caller import Caller
 from tests.engine.raw_dynamodb import RawDynamoDB
 
 KEYS = ("the-newest-cursor-key", "an-older-cursor-key")
+TOPOLOGY = "dynashard-topology-of-the-api"
 
 
 @contextmanager
@@ -31,15 +34,36 @@ def idempotency_table(dynamodb: RawDynamoDB) -> Iterator[str]:
 
 @contextmanager
 def engine_transport(engine_url: str) -> Iterator[Transport]:
-    """The way to the engine."""
+    """The way to the engine, where the topology of the API's entities is founded."""
     transport = connect(engine_url, "us-east-1", access_key="local", secret_key="local")  # noqa: S106
+    create_topology_table(transport, TOPOLOGY)
+    for exposed in ENTITIES:
+        # Before any test scripts a fault: what is founded once is nobody's second PutItem.
+        LeasedTopology(transport, TOPOLOGY).view(definition(exposed.entity), "")
     yield transport
     transport.close()
 
 
+def create_topology_table(transport: Transport, name: str) -> None:
+    """A topology table, if there is none of this name."""
+    try:
+        transport.call(
+            "CreateTable",
+            {
+                "TableName": name,
+                "BillingMode": "PAY_PER_REQUEST",
+                "AttributeDefinitions": [{"AttributeName": schema.TOPOLOGY_KEY, "AttributeType": "S"}],
+                "KeySchema": [{"AttributeName": schema.TOPOLOGY_KEY, "KeyType": "HASH"}],
+            },
+        )
+    except EngineError as error:
+        if error.aws_code != "ResourceInUseException":
+            raise
+
+
 def settings_of(table: str, idempotency: str = "unused", **more: object) -> Settings:
-    values = {"environment": "local", "cursor_keys": KEYS, **more}
-    return Settings(table=table, topology_table="unused", idempotency_table=idempotency, **values)  # type: ignore[arg-type]
+    values = {"environment": "local", "cursor_keys": KEYS, "topology_table": TOPOLOGY, **more}
+    return Settings(table=table, idempotency_table=idempotency, **values)  # type: ignore[arg-type]
 
 
 def caller_on(transport: Transport, table: str, idempotency: str = "unused", **more: object) -> Caller:

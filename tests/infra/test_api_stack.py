@@ -81,6 +81,7 @@ def test_the_function_may_do_exactly_what_the_layer_calls(dev: Templates) -> Non
         TABLE: [
             "dynamodb:BatchGetItem",
             "dynamodb:BatchWriteItem",
+            "dynamodb:ConditionCheckItem",
             "dynamodb:DeleteItem",
             "dynamodb:GetItem",
             "dynamodb:PutItem",
@@ -90,7 +91,11 @@ def test_the_function_may_do_exactly_what_the_layer_calls(dev: Templates) -> Non
         f"{TABLE}/index/GSI1": ["dynamodb:Query"],
         f"{TABLE}/index/GSI2": ["dynamodb:Query"],
         f"{TABLE}/index/GSI3": ["dynamodb:Query"],
-        "<ExportsOutputFnGetAttTopologyArn844F100E>": ["dynamodb:BatchGetItem", "dynamodb:GetItem"],
+        "<ExportsOutputFnGetAttTopologyArn844F100E>": [
+            "dynamodb:BatchGetItem",
+            "dynamodb:GetItem",
+            "dynamodb:PutItem",
+        ],
         "<ExportsOutputFnGetAttIdempotencyArnA57181EA>": [
             "dynamodb:DeleteItem",
             "dynamodb:GetItem",

@@ -24,6 +24,14 @@ def test_an_environment_with_a_sign_in_needs_nothing_else() -> None:
     assert settings.api.cors.origins == ()
 
 
+def test_the_longest_operation_is_as_long_as_a_request_unless_something_takes_longer() -> None:
+    short = load({"dev": {**GOOD, "api": {"timeout_seconds": 10}}}, "dev")
+    longer = load({"dev": {**GOOD, "topology_operation_seconds": 60}}, "dev")
+
+    assert (short.longest_operation_seconds, short.topology_skew_seconds) == (10, 1)
+    assert longer.longest_operation_seconds == 60
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -43,6 +51,11 @@ def test_an_environment_with_a_sign_in_needs_nothing_else() -> None:
         ({"purpose": "fun"}, "environments.dev.purpose:"),
         ({"account": "12"}, "environments.dev.account:"),
         ({"topology_lease_seconds": 0}, "environments.dev.topology_lease_seconds:"),
+        ({"topology_skew_seconds": -1}, "environments.dev.topology_skew_seconds:"),
+        (
+            {"topology_operation_seconds": 28},
+            "environments.dev: topology_operation_seconds 28 is below api.timeout_seconds 29",
+        ),
         ({"prewarm": {**NATIVE, "way": "magic"}}, "environments.dev.prewarm:"),
         ({"prewarm": {**NATIVE, "write_units": 20_000}}, "write_units 20000 is above ceiling_write_units 10000"),
         (

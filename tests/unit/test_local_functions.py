@@ -50,6 +50,7 @@ def test_a_function_runs_as_the_template_says_with_what_is_not_here_replaced(mon
     assert spec.environment["TABLE_NAME"] == "items"
     assert spec.environment["TENANT_CLAIM"] == "tid"
     assert spec.environment["TOPOLOGY_LEASE_SECONDS"] == "5"
+    assert (spec.environment["TOPOLOGY_OPERATION_SECONDS"], spec.environment["TOPOLOGY_SKEW_SECONDS"]) == ("4", "0")
     assert spec.environment["DYNAMODB_ENDPOINT"] == "http://127.0.0.1:8001"
     assert spec.environment["AWS_LAMBDA_FUNCTION_NAME"] == "S-F"
     assert json.loads(spec.environment["CURSOR_KEYS"]) == ["secret"]

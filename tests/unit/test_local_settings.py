@@ -16,6 +16,7 @@ def test_an_empty_environment_gives_the_documented_defaults() -> None:
 
     assert (settings.port, settings.dynamodb_port, settings.data_dir) == (8000, 8001, ROOT / ".data")
     assert (settings.dynamodb_endpoint, settings.dynoxide_bin, settings.topology_lease_seconds) == (None, None, 30)
+    assert (settings.topology_operation_seconds, settings.topology_skew_seconds) == (4, 0)
 
 
 def test_each_variable_is_read(tmp_path: Path) -> None:
@@ -26,10 +27,13 @@ def test_each_variable_is_read(tmp_path: Path) -> None:
             "DATA_DIR": str(tmp_path / "a" / ".." / "b"),
             "DYNAMODB_ENDPOINT": "http://127.0.0.1:4566",
             "TOPOLOGY_LEASE_SECONDS": "5",
+            "TOPOLOGY_OPERATION_SECONDS": "6",
+            "TOPOLOGY_SKEW_SECONDS": "7",
         }
     )
 
     assert (settings.port, settings.dynamodb_port, settings.topology_lease_seconds) == (0, 9001, 5)
+    assert (settings.topology_operation_seconds, settings.topology_skew_seconds) == (6, 7)
     assert settings.data_dir == tmp_path / "b"
     assert settings.dynamodb_endpoint == "http://127.0.0.1:4566"
 
@@ -41,6 +45,8 @@ def test_each_variable_is_read(tmp_path: Path) -> None:
         ("PORT", "65536"),
         ("DYNAMODB_PORT", "-1"),
         ("TOPOLOGY_LEASE_SECONDS", "0"),
+        ("TOPOLOGY_OPERATION_SECONDS", "0"),
+        ("TOPOLOGY_SKEW_SECONDS", "-1"),
         ("DYNAMODB_ENDPOINT", "localhost:8000"),
         ("LOCAL_WORKERS", "0"),
     ],

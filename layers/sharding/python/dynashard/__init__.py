@@ -22,8 +22,15 @@ if TYPE_CHECKING:
     from dynashard.reads import Budget, Filter, Order, Page
     from dynashard.repository import Patience, Written
     from dynashard.service import Collection, Dynashard
+    from dynashard.topology import LeasedTopology
 
-_ROOMS: Final = ("dynashard.entity", "dynashard.reads", "dynashard.repository", "dynashard.service")
+_ROOMS: Final = (
+    "dynashard.entity",
+    "dynashard.reads",
+    "dynashard.repository",
+    "dynashard.service",
+    "dynashard.topology",
+)
 
 __all__ = [
     "Budget",
@@ -34,6 +41,7 @@ __all__ = [
     "Filter",
     "Index",
     "Key",
+    "LeasedTopology",
     "Order",
     "Page",
     "Patience",
