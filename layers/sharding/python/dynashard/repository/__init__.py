@@ -1,7 +1,7 @@
 """Create, get, replace, update, delete and batches of one entity's items."""
 
-from dynashard.repository.batch import Patience
 from dynashard.repository.items import KeyLike
+from dynashard.repository.patience import Patience
 from dynashard.repository.repository import Repository, Written
 from dynashard.repository.store import Store
 

@@ -1,19 +1,54 @@
-"""Batches: as many requests as it takes, sent again until DynamoDB has processed all or the time is up."""
+"""One round of a batch: as many requests at once as it takes, and what DynamoDB leaves of it."""
 
-import random
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from dynashard.errors import ThrottledError, UnprocessedError
-from dynashard.schema import PK, SK
-from dynashard.transport.interface import Call, Transport, Wire
+from dynashard.errors import ThrottledError, TransactionConflictError
+from dynashard.repository.patience import Left
+from dynashard.repository.store import Store
+from dynashard.repository.writes import Write
+from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK
+from dynashard.transport.interface import Call, Wire
 
 GET_LIMIT: Final = 100
 WRITE_LIMIT: Final = 25
+_AT_A_TIME: Final = 16
+GET_WAVE: Final = GET_LIMIT * _AT_A_TIME
+WRITE_WAVE: Final = WRITE_LIMIT * _AT_A_TIME
 
 StoredKey = tuple[str, str]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How items are read.
+
+    Attributes:
+        consistent: see every write that was acknowledged before.
+        fields: a projection, which includes those of `STANDING`; None for whole items.
+    """
+
+    consistent: bool
+    fields: str | None = None
+
+    def on(self, request: Wire) -> Wire:
+        """The request with these options; without any it is as it was."""
+        if self.consistent:
+            request["ConsistentRead"] = True
+        if self.fields is not None:
+            request["ProjectionExpression"] = self.fields
+        return request
+
+
+STANDING: Final = f"{PK}, {SK}, {EXPIRES_AT}, {MOVED_TO}"
+"""The projection that tells whether an item is live, and which it is."""
+
+
+def wire_key(key: StoredKey) -> Wire:
+    """A stored key in DynamoDB JSON."""
+    return {PK: {"S": key[0]}, SK: {"S": key[1]}}
 
 
 def stored_key(item: Mapping[str, Any]) -> StoredKey:
@@ -21,110 +56,55 @@ def stored_key(item: Mapping[str, Any]) -> StoredKey:
     return item[PK]["S"], item[SK]["S"]
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long to go on with what DynamoDB leaves unprocessed.
+def get_once(
+    store: Store, keys: Sequence[StoredKey], reading: Reading, found: dict[StoredKey, Wire]
+) -> Left[StoredKey]:
+    """Read stored items into `found`, by keys that differ; those that are not stored are left out.
 
-    Attributes:
-        seconds: how long after the first request to give up.
-        first_pause, longest_pause: bounds of the exponential backoff, in seconds; pauses are drawn evenly from
-            zero to the bound (full jitter).
-        clock, sleep, random: injected in tests.
+    Cost: one BatchGetItem for 100 keys, 16 at a time, and what one GetItem for each key would cost.
     """
-
-    seconds: float = 20.0
-    first_pause: float = 0.05
-    longest_pause: float = 5.0
-    clock: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
-    random: Callable[[], float] = random.random
-
-    def pauses(self) -> Iterator[float]:
-        """Pause before each next attempt, in seconds, ending when the time is up."""
-        deadline = self.clock() + self.seconds
-        bound = self.first_pause
-        while True:
-            pause = self.random() * bound
-            if self.clock() + pause > deadline:
-                return
-            self.sleep(pause)
-            yield pause
-            bound = min(bound * 2, self.longest_pause)
+    options = reading.on({"ConsistentRead": False})
+    calls = [
+        Call("BatchGetItem", {"RequestItems": {store.table: {"Keys": [wire_key(key) for key in chunk], **options}}})
+        for chunk in chunks(keys, GET_LIMIT)
+    ]
+    try:
+        answers = store.transport.call_all(calls)
+    except (ThrottledError, TransactionConflictError) as error:
+        return Left(keys, error)
+    left: list[StoredKey] = []
+    for answer in answers:
+        found.update((stored_key(item), item) for item in answer.get("Responses", {}).get(store.table, []))
+        left += [stored_key(key) for key in answer.get("UnprocessedKeys", {}).get(store.table, {}).get("Keys", [])]
+    return Left(left)
 
 
-def get_all(
-    transport: Transport, table: str, keys: Sequence[Wire], *, consistent: bool, patience: Patience
-) -> dict[StoredKey, Wire]:
-    """Stored items by key, for keys that differ; those that are not stored are left out.
+def write_once(store: Store, writes: Mapping[StoredKey, Write]) -> Left[StoredKey]:
+    """Put and delete items, each at its stored key and without its conditions.
 
-    Raises:
-        UnprocessedError: with the stored keys that were not read in time.
-
-    Cost: one BatchGetItem for 100 keys, and what one GetItem for each key would cost.
+    Cost: one BatchWriteItem for 25 writes, 16 at a time, and what one write for each would cost.
     """
-    found: dict[StoredKey, Wire] = {}
-    left = list(keys)
-    pauses = patience.pauses()
-    while left:
-        calls = [
-            Call("BatchGetItem", {"RequestItems": {table: {"Keys": list(chunk), "ConsistentRead": consistent}}})
-            for chunk in _chunks(left, GET_LIMIT)
-        ]
-        throttled = None
-        try:
-            answers = transport.call_all(calls)
-        except ThrottledError as error:
-            throttled = error
-        else:
-            left = []
-            for answer in answers:
-                found.update((stored_key(item), item) for item in answer.get("Responses", {}).get(table, []))
-                left += answer.get("UnprocessedKeys", {}).get(table, {}).get("Keys", [])
-        if left and next(pauses, None) is None:
-            raise _unprocessed("BatchGetItem", left) from throttled
-    return found
+    actions = [_action(key, write) for key, write in writes.items()]
+    calls = [Call("BatchWriteItem", {"RequestItems": {store.table: chunk}}) for chunk in chunks(actions, WRITE_LIMIT)]
+    try:
+        answers = store.transport.call_all(calls)
+    except (ThrottledError, TransactionConflictError) as error:
+        # Some of the batches may have been written; writing them again changes nothing.
+        return Left(list(writes), error)
+    return Left([_key_of(a) for answer in answers for a in answer.get("UnprocessedItems", {}).get(store.table, [])])
 
 
-def write_all(transport: Transport, table: str, actions: Sequence[Wire], *, patience: Patience) -> None:
-    """Do all actions (`PutRequest`, `DeleteRequest`), no two of them on one key.
-
-    Raises:
-        UnprocessedError: with the stored keys that were not written in time.
-
-    Cost: one BatchWriteItem for 25 actions, and what one write for each would cost.
-    """
-    left = list(actions)
-    pauses = patience.pauses()
-    while left:
-        calls = [Call("BatchWriteItem", {"RequestItems": {table: chunk}}) for chunk in _chunks(left, WRITE_LIMIT)]
-        throttled = None
-        try:
-            answers = transport.call_all(calls)
-        except ThrottledError as error:
-            # Some of the batches may have been written; writing them again changes nothing.
-            throttled = error
-        else:
-            left = [action for answer in answers for action in answer.get("UnprocessedItems", {}).get(table, [])]
-        if left and next(pauses, None) is None:
-            raise _unprocessed("BatchWriteItem", [action_key(action) for action in left]) from throttled
+def chunks(members: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """The members, `size` at a time."""
+    return (members[at : at + size] for at in range(0, len(members), size))
 
 
-def action_key(action: Wire) -> Wire:
-    """The stored key that an action of a batch writes."""
-    if "PutRequest" in action:
-        item = action["PutRequest"]["Item"]
-        return {PK: item[PK], SK: item[SK]}
-    key: Wire = action["DeleteRequest"]["Key"]
-    return key
+def _action(key: StoredKey, write: Write) -> Wire:
+    if write.item is None:
+        return {"DeleteRequest": {"Key": wire_key(key)}}
+    return {"PutRequest": {"Item": {**wire_key(key), **write.item}}}
 
 
-def _chunks(members: list[Wire], size: int) -> Iterable[list[Wire]]:
-    return (members[i : i + size] for i in range(0, len(members), size))
-
-
-def _unprocessed(operation: str, keys: list[Wire]) -> UnprocessedError:
-    return UnprocessedError(
-        f"DynamoDB left {len(keys)} keys of a batch unprocessed; send these again later",
-        operation=operation,
-        keys=[{PK: key[PK]["S"], SK: key[SK]["S"]} for key in keys],
-    )
+def _key_of(action: Wire) -> StoredKey:
+    [(_, request)] = action.items()
+    return stored_key(request.get("Item") or request["Key"])

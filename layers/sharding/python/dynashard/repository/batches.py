@@ -1,16 +1,14 @@
 """Many items at a time, without conditions."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Sequence
 
+from dynashard.entity import ItemKey
 from dynashard.errors import InvalidKeyError, UnprocessedError
-from dynashard.keys import key_text
-from dynashard.repository.batch import StoredKey, get_all, stored_key, write_all
-from dynashard.repository.conditions import is_live
+from dynashard.repository.batch import Reading
 from dynashard.repository.items import E, Items, KeyLike
-from dynashard.schema import PK, SK
-from dynashard.transport.interface import Wire
+from dynashard.repository.writes import Kind, Write
+from dynashard.routing import rule_of
+from dynashard.schema import REV
 
 
 class Batches(Items[E]):
@@ -22,61 +20,51 @@ class Batches(Items[E]):
         Raises:
             UnprocessedError: with the keys that could not be read in time.
 
-        Cost: what `find` costs for each, 1 round trip for 100 keys, up to 16 at a time.
+        Cost: what `find` costs for each, 1 round trip for 100 keys, up to 16 at a time; 1 more for those that have
+        moved while their shard count changes. With random placement, that for every shard.
         """
-        entity, store = self._entity, self._store
-        places = [store.router.stored_key(entity, entity.key_of(key)) for key in keys]
-        wanted = {stored_key(place): place for place in places}
-        with self._named({stored_key(place): key for place, key in zip(places, keys, strict=True)}):
-            found = get_all(
-                store.transport, store.table, list(wanted.values()), consistent=consistent, patience=store.patience
-            )
-        now = store.now()
-        items = (found.get(stored_key(place)) for place in places)
-        return [entity.decode(item) if item is not None and is_live(item, now) else None for item in items]
+        wanted = [self._entity.key_of(key) for key in keys]
+        names = dict(zip(wanted, keys, strict=True))
+        try:
+            found = self._reader.read_all(list(names), Reading(consistent))
+        except UnprocessedError as error:
+            raise self._told(error, names) from error.__cause__
+        items = (found.get(key) for key in wanted)
+        return [None if item is None else self._entity.decode(item) for item in items]
 
     def batch_write(self, *, put: Sequence[E] = (), delete: Sequence[KeyLike] = ()) -> None:
         """Store and delete many items, each whether or not its key had one.
 
         There is no condition and no order between them. An item that was read from the store keeps its creation
-        stamp; others are stamped as created now.
+        stamp; others are stamped as created now. With random placement, items that were never stored get a shard
+        drawn, whatever other shards hold.
 
         Raises:
             InvalidKeyError: two of them have one key.
             InvalidValueError, ItemTooLargeError: before anything is sent.
             UnprocessedError: with the keys that could not be written in time; the others are written.
 
-        Cost: 1 write unit each, 1 round trip for 25, up to 16 at a time.
+        Cost: 1 write unit each, 1 round trip for 25, up to 16 at a time. While a shard count changes, its items are
+        written one by one, up to 16 at a time: 4 write units for those that are new at their new home. With random
+        placement, what was stored before or is deleted is looked for first, for 1 read unit a shard.
         """
-        entity, store = self._entity, self._store
-        actions: list[Wire] = []
-        names: dict[StoredKey, KeyLike] = {}
+        now, homes = self._store.now(), rule_of(self._entity).fixed
+        writes: list[Write] = []
+        names: dict[ItemKey, KeyLike] = {}
         for item in put:
-            wire = self._prepare(item, created=self._created(item))
-            actions.append({"PutRequest": {"Item": wire}})
-            self._take(names, wire, item)
-        for key in delete:
-            place = store.router.stored_key(entity, entity.key_of(key))
-            actions.append({"DeleteRequest": {"Key": place}})
-            self._take(names, place, key)
-        with self._named(names):
-            write_all(store.transport, store.table, actions, patience=store.patience)
-
-    def _take(self, names: dict[StoredKey, KeyLike], place: Wire, key: KeyLike) -> None:
-        if stored_key(place) in names:
-            raise InvalidKeyError(f"{self._name(key)} is written twice in one batch; which one should win?")
-        names[stored_key(place)] = key
-
-    @contextmanager
-    def _named(self, names: Mapping[StoredKey, KeyLike]) -> Iterator[None]:
-        """Has keys that were left over named as the caller names them."""
+            key = self._take(names, item)
+            wire = self._prepare(item, key, created=self._created(item))
+            kind = Kind.UPSERT if homes or item.revision is not None else Kind.CREATE
+            writes.append(Write(kind, key, "PutItem", now, wire, revision=wire[REV]["S"]))
+        writes += [Write(Kind.CHANGE, self._take(names, key), "DeleteItem", now) for key in delete]
         try:
-            yield
+            self._writer.write_all(writes)
         except UnprocessedError as error:
-            left = [self._key_fields(names[key[PK], key[SK]]) for key in error.keys]
-            keys = [{name: _plain(name, fields[name]) for name in self._entity.key_fields} for fields in left]
-            raise UnprocessedError(str(error), operation=error.operation, keys=keys) from error.__cause__
+            raise self._told(error, names) from error.__cause__
 
-
-def _plain(name: str, value: Any) -> str | int:
-    return value if type(value) in (str, int) else key_text(name, value)
+    def _take(self, names: dict[ItemKey, KeyLike], key: KeyLike) -> ItemKey:
+        item_key = self._entity.key_of(key)
+        if item_key in names:
+            raise InvalidKeyError(f"{self._name(key)} is written twice in one batch; which one should win?")
+        names[item_key] = key
+        return item_key

@@ -10,7 +10,7 @@ from typing import Any, Final
 from dynashard.codec import encode_value
 from dynashard.entity import Entity, EntityDefinition, IndexDefinition, plain_types
 from dynashard.errors import InvalidKeyError, InvalidValueError
-from dynashard.schema import REV
+from dynashard.schema import MOVED_FROM, REV
 
 _NUMBERS: Final = frozenset({int, float, Decimal})
 
@@ -127,15 +127,15 @@ def update_expression(
     values = {name: value for name, value in changes.set.items() if name not in emptied}
     values.update(dict.fromkeys(entity.updated_fields, now))
     attributes = {**entity.encode(values), **system}
-    removed = [*gone, *entity.attributes_of(emptied)]
+    # A moved copy tells where it came from until its next real write, which this is.
+    removed = [MOVED_FROM, *gone, *entity.attributes_of(emptied)]
     added = {name: encode_value(value, path=name) for name, value in changes.add.items()}
     names = {f"#{i}": name for i, name in enumerate([*attributes, *removed, *added])}
     place = {name: alias for alias, name in names.items()}
     # The revision shares its value with the condition that keeps a retry from applying twice.
     slots = {name: ":rev" if name == REV else f":{place[name][1:]}" for name in [*attributes, *added]}
     clauses = ["SET " + ", ".join(f"{place[name]} = {slots[name]}" for name in attributes)]
-    if removed:
-        clauses.append("REMOVE " + ", ".join(place[name] for name in removed))
+    clauses.append("REMOVE " + ", ".join(place[name] for name in removed))
     if added:
         clauses.append("ADD " + ", ".join(f"{place[name]} {slots[name]}" for name in added))
     return {

@@ -25,13 +25,16 @@ class Condition:
     expression: str
     values: dict[str, dict[str, str]] = field(default_factory=dict)
 
-    def on(self, request: dict[str, Any]) -> dict[str, Any]:
+    def on(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """The request with this condition, asking for the stored item should it fail."""
-        request["ConditionExpression"] = self.expression
+        conditional = {
+            **request,
+            "ConditionExpression": self.expression,
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
         if self.values:
-            request.setdefault("ExpressionAttributeValues", {}).update(self.values)
-        request["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
-        return request
+            conditional["ExpressionAttributeValues"] = {**request.get("ExpressionAttributeValues", {}), **self.values}
+        return conditional
 
 
 def absent(now: int) -> Condition:
@@ -42,6 +45,12 @@ def absent(now: int) -> Condition:
 def unmarked() -> Condition:
     """Anything but a mark stands at the key."""
     return Condition(_UNMARKED)
+
+
+def markable(now: int) -> Condition:
+    """No live item stands at the key, unless it is a mark. `now` is in epoch seconds."""
+    expression = f"attribute_exists({MOVED_TO}) OR attribute_not_exists({PK}) OR {EXPIRES_AT} <= :now"
+    return Condition(expression, {":now": {"N": str(now)}})
 
 
 def live(now: int, *, if_match: str | None = None, not_by: str | None = None) -> Condition:
@@ -70,6 +79,16 @@ def is_live(item: Mapping[str, Any] | None, now: int) -> bool:
     if not item or MOVED_TO in item:
         return False
     return EXPIRES_AT not in item or float(item[EXPIRES_AT]["N"]) > now
+
+
+def is_mark(item: Mapping[str, Any] | None) -> bool:
+    """Whether what is stored only says that the item has another home now."""
+    return item is not None and MOVED_TO in item
+
+
+def moved_to(mark: Mapping[str, Any]) -> int:
+    """The shard count under which a mark's item has its home."""
+    return int(mark[MOVED_TO]["N"])
 
 
 def revision_of(item: Mapping[str, Any]) -> str:

@@ -1,13 +1,18 @@
-"""What single items and batches have in common: from an entity to what is stored."""
+"""What single items and batches have in common: from an entity to what is stored, and from errors to what is told."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
 from dynashard.codec import require_fits
-from dynashard.entity import Entity, EntityDefinition, definition
+from dynashard.entity import Entity, EntityDefinition, ItemKey, definition
+from dynashard.errors import EngineError, ThrottledError, UnprocessedError
+from dynashard.keys import key_text
+from dynashard.repository.batch import Reading
+from dynashard.repository.placing import placed
 from dynashard.repository.store import Store
-from dynashard.schema import REV, TYPE
+from dynashard.repository.writes import Done, Write
+from dynashard.schema import PK, REV, SK, TYPE
 from dynashard.transport.interface import Wire
 
 E = TypeVar("E", bound=Entity)
@@ -22,6 +27,7 @@ class Items(Generic[E]):
     def __init__(self, store: Store, model: type[E]) -> None:
         self._store = store
         self._entity: EntityDefinition[E] = definition(model)
+        self._reader, self._writer = placed(store, self._entity)
 
     @property
     def entity(self) -> EntityDefinition[E]:
@@ -34,22 +40,58 @@ class Items(Generic[E]):
         Raises:
             InvalidKeyError, InvalidValueError, ItemTooLargeError: with the field at fault.
         """
-        self._prepare(item, created=None)
+        self._prepare(item, self._entity.key_of(item), created=None)
 
-    def _prepare(self, item: E, *, created: datetime | None) -> Wire:
-        """The item as it will be stored, stamped and with a new revision."""
+    def _prepare(self, item: E, key: ItemKey, *, created: datetime | None) -> Wire:
+        """The item as it will be stored, stamped and with a new revision, but for its stored key."""
         entity, store = self._entity, self._store
         now = datetime.fromtimestamp(store.clock(), UTC)
         stamps = dict.fromkeys(entity.updated_fields, now)
         stamps |= dict.fromkeys(entity.created_fields, created or now)
         values = {**item.__dict__, **stamps}
-        key = entity.key_of(item)
-        wire = {**store.router.stored_key(entity, key), TYPE: {"S": entity.name}, REV: {"S": store.new_revision()}}
+        wire: Wire = {TYPE: {"S": entity.name}, REV: {"S": store.new_revision()}}
         for index in entity.indexes.values():
             wire.update(store.router.index_attributes(entity, index, key, values))
         wire.update(entity.encode(values))
-        require_fits(wire)
+        # Another home's key may be a little longer: the room that is left for marks holds that too.
+        require_fits({**store.router.stored_key(entity, key), **wire})
         return wire
+
+    def _read(self, key: KeyLike, reading: Reading) -> Wire | None:
+        """The live item with this key, as it is stored."""
+        item_key = self._entity.key_of(key)
+        try:
+            return self._reader.read(item_key, reading)
+        except UnprocessedError as error:
+            # It took several requests, but one item was asked for: what hindered them says more.
+            told = self._told(error, {item_key: key})
+            raise (error.__cause__ if isinstance(error.__cause__, EngineError) else told) from None
+        except ThrottledError as error:
+            self._throttled(error, [item_key])
+            raise
+
+    def _write(self, write: Write) -> Done:
+        try:
+            return self._writer.write(write)
+        except ThrottledError as error:
+            self._throttled(error, [write.key])
+            raise
+
+    def _told(self, error: UnprocessedError, names: Mapping[ItemKey, KeyLike]) -> UnprocessedError:
+        """What the caller is told of keys that were left over, named as the caller names them."""
+        left = [ItemKey(str(key[PK]), str(key[SK])) for key in error.keys]
+        cause = error.__cause__
+        if cause is None:
+            cause = ThrottledError(str(error), operation=error.operation, aws_code=error.aws_code)
+        if isinstance(cause, ThrottledError):
+            self._throttled(cause, left)
+        fields = [self._key_fields(names[key]) for key in left]
+        keys = [{name: _plain(name, each[name]) for name in self._entity.key_fields} for each in fields]
+        return UnprocessedError(str(error), operation=error.operation, keys=keys)
+
+    def _throttled(self, error: ThrottledError, keys: Iterable[ItemKey]) -> None:
+        for partition in dict.fromkeys(key.partition for key in keys):
+            self._store.throttled(self._entity, partition, error)
 
     def _stored_stamp(self, wire: Wire) -> datetime | None:
         """The creation stamp of a stored item; adopted ones may have none."""
@@ -68,3 +110,7 @@ class Items(Generic[E]):
     def _name(self, key: KeyLike) -> str:
         fields = self._key_fields(key)
         return f"{self._entity.name} " + ", ".join(f"{n}={fields[n]!r}" for n in self._entity.key_fields if n in fields)
+
+
+def _plain(name: str, value: Any) -> str | int:
+    return value if type(value) in (str, int) else key_text(name, value)

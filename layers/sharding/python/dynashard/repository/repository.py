@@ -6,27 +6,14 @@ from datetime import UTC, datetime
 from typing import Any, Final, Generic
 
 from dynashard.entity import ItemKey
-from dynashard.errors import (
-    ConditionFailedError,
-    NotFoundError,
-    RevisionMismatchError,
-)
+from dynashard.errors import ConditionFailedError, DynashardError, NotFoundError, RevisionMismatchError
+from dynashard.repository.batch import STANDING, Reading
 from dynashard.repository.batches import Batches
 from dynashard.repository.changes import Changes, check_changes, fields_after, touched_indexes, update_expression
-from dynashard.repository.conditions import (
-    UNREVISED,
-    Condition,
-    absent,
-    is_live,
-    live,
-    refusal,
-    revision_of,
-    unmarked,
-    written_by,
-)
+from dynashard.repository.conditions import UNREVISED, is_live, refusal, revision_of
 from dynashard.repository.items import E, KeyLike
-from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV, index_pk, index_sk
-from dynashard.transport.interface import Wire
+from dynashard.repository.writes import Kind, Write
+from dynashard.schema import REV, index_pk, index_sk
 
 _RACES: Final = 8
 """How often a read-then-write starts again because another writer came between."""
@@ -60,15 +47,12 @@ class Repository(Batches[E]):
 
         Cost: 1 write unit, 1 round trip.
         """
-        entity, now = self._entity, self._store.now()
-        wire = self._prepare(item, created=None)
-        condition = absent(now)
+        write = self._put_write(Kind.CREATE, item, created=None)
         try:
-            self._put(wire, condition)
+            self._write(write)
         except ConditionFailedError as failed:
-            if not written_by(failed.item, wire[REV]["S"]):
-                raise refusal(failed, name=self._name(item), now=now, if_match=None) from None
-        return entity.decode(wire)
+            raise self._refusal(failed, item, write) from None
+        return self._stored(write)
 
     def find(self, key: KeyLike, *, consistent: bool = False) -> E | None:
         """The live item with this key, or None.
@@ -79,7 +63,7 @@ class Repository(Batches[E]):
 
         Cost: 0.5 read units, 1 if consistent; 1 round trip.
         """
-        item = self._read(self._entity.key_of(key), consistent=consistent)
+        item = self._read(key, Reading(consistent))
         return None if item is None else self._entity.decode(item)
 
     def get(self, key: KeyLike, *, consistent: bool = False) -> E:
@@ -100,8 +84,7 @@ class Repository(Batches[E]):
 
         Cost: as `find`: DynamoDB bills the whole item.
         """
-        fields = f"{PK}, {EXPIRES_AT}, {MOVED_TO}"
-        return self._read(self._entity.key_of(key), consistent=consistent, fields=fields) is not None
+        return self._read(key, Reading(consistent, STANDING)) is not None
 
     def replace(self, item: E, *, if_match: str | None = None) -> E:
         """Store an item, whether or not its key had one.
@@ -129,10 +112,14 @@ class Repository(Batches[E]):
         """
         if self._entity.created_fields and item.revision is None:
             return self._put_keeping_stamp(item, if_match)
-        wire = self._prepare(item, created=self._created(item))
-        condition = unmarked() if if_match is None else self._live(if_match=if_match)
-        created = self._put_over(item, wire, condition, if_match)
-        return Written(self._entity.decode(wire), created)
+        kind = Kind.UPSERT if if_match is None else Kind.CHANGE
+        write = self._put_write(kind, item, created=self._created(item), if_match=if_match)
+        try:
+            done = self._write(write)
+        except ConditionFailedError as failed:
+            raise self._refusal(failed, item, write) from None
+        free = kind is Kind.UPSERT and not done.again and not is_live(done.attributes, write.now)
+        return Written(self._stored(write), free)
 
     def update(
         self,
@@ -205,47 +192,30 @@ class Repository(Batches[E]):
 
         Cost: 1 write unit, 1 round trip.
         """
-        entity, store = self._entity, self._store
-        request: Wire = {"TableName": store.table, "Key": store.router.stored_key(entity, entity.key_of(key))}
-        condition = self._live(if_match=if_match)
+        write = Write(Kind.CHANGE, self._entity.key_of(key), "DeleteItem", self._store.now(), if_match=if_match)
         try:
-            store.transport.call("DeleteItem", condition.on(request))
+            self._write(write)
         except ConditionFailedError as failed:
             if failed.item is None and failed.attempts > 1:
                 return
-            raise refusal(failed, name=self._name(key), now=store.now(), if_match=if_match) from None
+            raise self._refusal(failed, key, write) from None
 
-    def _read(self, key: ItemKey, *, consistent: bool, fields: str | None = None) -> Wire | None:
-        store = self._store
-        request: Wire = {"TableName": store.table, "Key": store.router.stored_key(self._entity, key)}
-        if consistent:
-            request["ConsistentRead"] = True
-        if fields is not None:
-            request["ProjectionExpression"] = fields
-        item: Wire | None = store.transport.call("GetItem", request).get("Item")
-        return item if is_live(item, store.now()) else None
+    def _put_write(self, kind: Kind, item: E, *, created: datetime | None, if_match: str | None = None) -> Write:
+        key = self._entity.key_of(item)
+        wire = self._prepare(item, key, created=created)
+        options = {"ReturnValues": "ALL_OLD"} if kind is Kind.UPSERT else {}
+        return Write(kind, key, "PutItem", self._store.now(), wire, options, if_match, wire[REV]["S"])
 
-    def _put(self, wire: Wire, condition: Condition, *, old: bool = False) -> Wire:
-        request: Wire = {"TableName": self._store.table, "Item": wire}
-        if old:
-            request["ReturnValues"] = "ALL_OLD"
-        return self._store.transport.call("PutItem", condition.on(request))
+    def _stored(self, write: Write) -> E:
+        """The item that a put has stored."""
+        return self._entity.decode(write.item or {})
 
-    def _put_over(self, item: E, wire: Wire, condition: Condition, if_match: str | None) -> bool:
-        """Put over whatever the condition allows; whether the key was free."""
-        now = self._store.now()
-        try:
-            answer = self._put(wire, condition, old=if_match is None)
-        except ConditionFailedError as failed:
-            if not written_by(failed.item, wire[REV]["S"]):
-                raise refusal(failed, name=self._name(item), now=now, if_match=if_match) from None
-            return False
-        return if_match is None and not is_live(answer.get("Attributes"), now)
+    def _refusal(self, failed: ConditionFailedError, key: KeyLike, write: Write) -> DynashardError:
+        return refusal(failed, name=self._name(key), now=write.now, if_match=write.if_match)
 
     def _put_keeping_stamp(self, item: E, if_match: str | None) -> Written[E]:
-        key = self._entity.key_of(item)
         for _ in range(_RACES):
-            current = self._read(key, consistent=True)
+            current = self._read(item, Reading(consistent=True))
             revision = revision_of(current) if current else None
             if if_match is not None and revision != if_match:
                 state = f"is at revision {revision}" if current else "does not exist"
@@ -253,26 +223,22 @@ class Repository(Batches[E]):
                     f"{self._name(item)} {state}; read it again before changing it", current=revision or None
                 )
             if current is None:
-                condition = absent(self._store.now())
-                created = None
+                write = self._put_write(Kind.CREATE, item, created=None)
             else:
-                condition = self._live(if_match=revision)
-                created = self._stored_stamp(current)
-            wire = self._prepare(item, created=created)
+                write = self._put_write(Kind.CHANGE, item, created=self._stored_stamp(current), if_match=revision)
             try:
-                self._put(wire, condition)
-            except ConditionFailedError as failed:
-                if not written_by(failed.item, wire[REV]["S"]):
-                    continue
-            return Written(self._entity.decode(wire), created=current is None)
+                self._write(write)
+            except ConditionFailedError:
+                continue
+            return Written(self._stored(write), created=current is None)
         raise RevisionMismatchError(f"{self._name(item)} changes too often to be replaced; try again later")
 
     def _apply(
         self, item_key: ItemKey, key: KeyLike, changes: Changes, after: Mapping[str, Any], if_match: str | None
     ) -> E:
         entity, store = self._entity, self._store
-        revision, now = store.new_revision(), store.now()
-        system: Wire = {REV: {"S": revision}}
+        revision = store.new_revision()
+        system = {REV: {"S": revision}}
         gone: list[str] = []
         stamp = datetime.fromtimestamp(store.clock(), UTC)
         after = {**after, **dict.fromkeys(entity.updated_fields, stamp)}
@@ -280,22 +246,18 @@ class Repository(Batches[E]):
             attributes = store.router.index_attributes(entity, index, item_key, after)
             system.update(attributes)
             gone += () if attributes else (index_pk(index.slot), index_sk(index.slot))
-        request: Wire = {
-            "TableName": store.table,
-            "Key": store.router.stored_key(entity, item_key),
+        options = {
             "ReturnValues": "ALL_NEW",
             **update_expression(entity, changes, system=system, gone=gone, now=stamp),
         }
+        write = Write(
+            Kind.CHANGE, item_key, "UpdateItem", store.now(), options=options, if_match=if_match, revision=revision
+        )
         try:
-            answer = store.transport.call("UpdateItem", self._live(if_match=if_match, not_by=revision).on(request))
+            done = self._write(write)
         except ConditionFailedError as failed:
-            if failed.item is not None and written_by(failed.item, revision):
-                return entity.decode(failed.item)
-            raise refusal(failed, name=self._name(key), now=now, if_match=if_match) from None
-        return entity.decode(answer["Attributes"])
-
-    def _live(self, *, if_match: str | None = None, not_by: str | None = None) -> Condition:
-        return live(self._store.now(), if_match=if_match, not_by=not_by)
+            raise self._refusal(failed, key, write) from None
+        return entity.decode(done.attributes or {})
 
     def _known_suffices(self, changes: Changes, known: Mapping[str, Any]) -> bool:
         """Whether every index key that changes can be told from the fields at hand."""

@@ -1,17 +1,28 @@
 """What every operation on stored items needs, in one frozen object."""
 
+import random
 import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
-from dynashard.repository.batch import Patience
+from dynashard.entity import EntityDefinition
+from dynashard.errors import ThrottledError
+from dynashard.repository.patience import Patience
 from dynashard.routing import Router
 from dynashard.transport.interface import Transport
+
+Throttled = Callable[[EntityDefinition[Any], str | None, ThrottledError], None]
+"""Told of a throttle that outlasted retries: the entity, the logical partition where it is known, and the error."""
 
 
 def _new_revision() -> str:
     return secrets.token_urlsafe(12)
+
+
+def _ignore(_entity: EntityDefinition[Any], _partition: str | None, _error: ThrottledError) -> None:
+    """Nobody wants to know of throttles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +35,11 @@ class Store:
         router: where items live.
         clock: wall clock, in epoch seconds.
         new_revision: makes write ids; they must differ between writes.
-        patience: how long batches go on with what DynamoDB leaves unprocessed.
+        patience: how long to go on with what DynamoDB leaves unprocessed, or what meets a move.
+        random: draws shards for placements that are random: evenly from zero to below one.
+        throttled: told of a throttle before the caller is.
+        lanes: how many single writes of a batch may be under way at a time. With 1 they go one after the other in the
+            calling thread.
     """
 
     transport: Transport
@@ -33,6 +48,9 @@ class Store:
     clock: Callable[[], float] = time.time
     new_revision: Callable[[], str] = _new_revision
     patience: Patience = field(default_factory=Patience)
+    random: Callable[[], float] = random.random
+    throttled: Throttled = _ignore
+    lanes: int = 16
 
     def now(self) -> int:
         """The time by which items expire, in epoch seconds."""

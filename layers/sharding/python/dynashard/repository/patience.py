@@ -1,0 +1,100 @@
+"""How long to go on, and how to send what is left again and again."""
+
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from dynashard.entity import ItemKey
+from dynashard.errors import EngineError, UnprocessedError
+from dynashard.schema import PK, SK
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long to go on with what DynamoDB leaves unprocessed, or with what meets a move.
+
+    Attributes:
+        seconds: how long after the first request to give up.
+        first_pause, longest_pause: bounds of the exponential backoff, in seconds; pauses are drawn evenly from
+            zero to the bound (full jitter).
+        clock, sleep, random: injected in tests.
+    """
+
+    seconds: float = 20.0
+    first_pause: float = 0.05
+    longest_pause: float = 5.0
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    random: Callable[[], float] = random.random
+
+    def pauses(self) -> Iterator[float]:
+        """Pause before each next attempt, in seconds, ending when the time is up."""
+        deadline = self.clock() + self.seconds
+        bound = self.first_pause
+        while True:
+            pause = self.random() * bound
+            if self.clock() + pause > deadline:
+                return
+            self.sleep(pause)
+            yield pause
+            bound = min(bound * 2, self.longest_pause)
+
+
+@dataclass(frozen=True, slots=True)
+class Left(Generic[T]):
+    """What one round of requests did not get done, and the error that kept it from that, if there was one."""
+
+    members: Sequence[T]
+    cause: EngineError | None = None
+
+
+def go_on(
+    members: Iterable[T],
+    once: Callable[[Sequence[T]], Left[T]],
+    pauses: Iterator[float],
+    *,
+    wave: int,
+    operation: str,
+    key_of: Callable[[T], ItemKey],
+) -> None:
+    """Do all of the work, sending what is left of it again after a pause.
+
+    Args:
+        members: the work.
+        once: does some of it, at most `wave` members, and tells what is left.
+        pauses: pauses before each next round, ending when it is time to give up.
+        wave: how many members one call of `once` takes: all of them are sent under one look at the topology.
+        operation: DynamoDB's name of the operation, for the error.
+        key_of: a member's key, for the error.
+
+    Raises:
+        UnprocessedError: the time is up; with the logical partitions and sort keys that are left.
+    """
+    left = list(members)
+    while left:
+        rounds = [once(left[at : at + wave]) for at in range(0, len(left), wave)]
+        left = [member for each in rounds for member in each.members]
+        if left and next(pauses, None) is None:
+            keys = [key_of(member) for member in left]
+            raise UnprocessedError(
+                f"DynamoDB left {len(keys)} keys of a batch unprocessed; send these again later",
+                operation=operation,
+                keys=[{PK: key.partition, SK: key.sort} for key in keys],
+            ) from next((each.cause for each in rounds if each.cause is not None), None)
+
+
+def at_once(work: Callable[[T], R], members: Sequence[T], lanes: int) -> list[R]:
+    """What the work came to for each member, several at a time; raises the first error in their order."""
+    lanes = min(lanes, len(members))
+    if lanes <= 1:
+        return [work(member) for member in members]
+    with ThreadPoolExecutor(lanes, thread_name_prefix="dynashard-batch") as pool:
+        under_way = [pool.submit(copy_context().run, work, member) for member in members]
+    return [future.result() for future in under_way]

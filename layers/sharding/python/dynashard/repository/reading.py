@@ -1,0 +1,199 @@
+"""Reads of items that have one home, while their shard counts change.
+
+A mark says where to look instead. Plain reads may see the mark of an unfinished transaction and not yet the item at
+its new home: before an item that has a mark is called absent, one transactional read looks at both places.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dynashard.entity import EntityDefinition, ItemKey
+from dynashard.errors import ThrottledError, TransactionConflictError
+from dynashard.repository.batch import GET_WAVE, Reading, StoredKey, chunks, get_once, wire_key
+from dynashard.repository.conditions import is_live, is_mark, moved_to
+from dynashard.repository.patience import Left, go_on
+from dynashard.repository.standing import Stand, stand, unsettled
+from dynashard.repository.store import Store
+from dynashard.routing import Places, home
+from dynashard.topology import Phase
+from dynashard.transport.interface import Call, Wire
+
+_PAIRS: Final = 5
+"""Pairs of items in one transactional read: however large they are, they stay below DynamoDB's 4 MB for one."""
+_PAIR_WAVE: Final = _PAIRS * 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """A mark that was read.
+
+    Attributes:
+        place: the stored partition key where it stands.
+        target: the one it points to.
+        under: under what it was looked for.
+    """
+
+    place: str
+    target: str
+    under: Stand
+
+
+class HomeReader:
+    """A `Reader` for placements that give every key one home. Safe to share between threads."""
+
+    def __init__(self, store: Store, entity: EntityDefinition[Any]) -> None:
+        self._store = store
+        self._entity = entity
+
+    def read(self, key: ItemKey, reading: Reading) -> Wire | None:
+        """The live item with this key; see `Reader.read`.
+
+        Cost: one request; one more for an item that has moved, and a transactional read of two if it is gone.
+        """
+        store = self._store
+        places = store.router.places(self._entity, key)
+        place = _first(places)
+        request = reading.on({"TableName": store.table, "Key": wire_key((place, key.sort))})
+        item: Wire | None = store.transport.call("GetItem", request).get("Item")
+        if item is None or not is_mark(item):
+            return item if is_live(item, store.now()) else None
+        found: dict[ItemKey, Wire] = {}
+        self._follow({key: self._mark(key, item, place, places)}, reading, found, store.patience.pauses())
+        return found.get(key)
+
+    def read_all(self, keys: Sequence[ItemKey], reading: Reading) -> Mapping[ItemKey, Wire]:
+        """The live items with these keys; see `Reader.read_all`.
+
+        Cost: one BatchGetItem for 100 keys, 16 at a time; as many more for those that have moved.
+        """
+        found: dict[ItemKey, Wire] = {}
+        pauses = self._store.patience.pauses()
+        self._follow(self._look(keys, reading, found, pauses), reading, found, pauses)
+        return found
+
+    def _mark(self, key: ItemKey, mark: Wire, place: str, places: Places) -> _Mark:
+        return _Mark(place, home(self._entity, key, moved_to(mark)), stand(places))
+
+    def _look(
+        self, keys: Sequence[ItemKey], reading: Reading, found: dict[ItemKey, Wire], pauses: Iterator[float]
+    ) -> dict[ItemKey, _Mark]:
+        """Read items where they should be into `found`; the marks that stand there instead."""
+        asked: dict[ItemKey, Places] = {}
+
+        def place(key: ItemKey) -> str:
+            asked[key] = self._store.router.places(self._entity, key)
+            return _first(asked[key])
+
+        marks: dict[ItemKey, _Mark] = {}
+        now = self._store.now()
+        for key, item in self._get(keys, place, reading, pauses).items():
+            if is_mark(item):
+                marks[key] = self._mark(key, item, _first(asked[key]), asked[key])
+            elif is_live(item, now):
+                found[key] = item
+        return marks
+
+    def _get(
+        self, keys: Sequence[ItemKey], place: Any, reading: Reading, pauses: Iterator[float]
+    ) -> dict[ItemKey, Wire]:
+        """What is stored at the places of these keys, which are asked for anew before each request."""
+        stored: dict[ItemKey, Wire] = {}
+
+        def once(left: Sequence[ItemKey]) -> Left[ItemKey]:
+            spots: dict[StoredKey, ItemKey] = {(place(key), key.sort): key for key in left}
+            answered: dict[StoredKey, Wire] = {}
+            unread = get_once(self._store, list(spots), reading, answered)
+            stored.update((spots[spot], item) for spot, item in answered.items())
+            return Left([spots[spot] for spot in unread.members], unread.cause)
+
+        go_on(keys, once, pauses, wave=GET_WAVE, operation="BatchGetItem", key_of=lambda key: key)
+        return stored
+
+    def _follow(
+        self,
+        marks: Mapping[ItemKey, _Mark],
+        reading: Reading,
+        found: dict[ItemKey, Wire],
+        pauses: Iterator[float],
+    ) -> None:
+        """Read the items of marks into `found`; look again for those that did not keep still."""
+        while marks:
+            again = self._moved(marks, reading, found, pauses)
+            if not again:
+                return
+            for partition in {key.partition for key in again}:
+                self._store.router.refresh(self._entity, partition)
+            if next(pauses, None) is None:
+                raise unsettled(self._entity, "GetItem")
+            marks = self._look(again, reading, found, pauses)
+
+    def _moved(
+        self,
+        marks: Mapping[ItemKey, _Mark],
+        reading: Reading,
+        found: dict[ItemKey, Wire],
+        pauses: Iterator[float],
+    ) -> list[ItemKey]:
+        """Look behind marks once; the keys that must be looked for again from the start."""
+        again = [key for key, mark in marks.items() if not self._holds(key, mark)]
+        behind = [key for key in marks if key not in again]
+        stored = self._get(behind, lambda key: marks[key].target, reading, pauses)
+        now = self._store.now()
+        live = {key: item for key, item in stored.items() if is_live(item, now)}
+        found.update(live)
+        return again + self._confirm({key: marks[key] for key in behind if key not in live}, reading, found, pauses)
+
+    def _holds(self, key: ItemKey, mark: _Mark) -> bool:
+        """Whether a mark may be followed: it points elsewhere, and the view under which it was read is in force."""
+        places = self._store.router.places(self._entity, key)
+        return mark.under == stand(places) and mark.target != mark.place
+
+    def _confirm(
+        self,
+        marks: Mapping[ItemKey, _Mark],
+        reading: Reading,
+        found: dict[ItemKey, Wire],
+        pauses: Iterator[float],
+    ) -> list[ItemKey]:
+        """Read both places of each key at one moment; the keys of which even this tells nothing."""
+        again: list[ItemKey] = []
+
+        def once(left: Sequence[ItemKey]) -> Left[ItemKey]:
+            spots = [(place, key.sort) for key in left for place in (marks[key].place, marks[key].target)]
+            try:
+                items = self._get_at_one_moment(spots, reading)
+            except (ThrottledError, TransactionConflictError) as error:
+                return Left(left, error)
+            now = self._store.now()
+            for key, old, new in zip(left, items[::2], items[1::2], strict=True):
+                item = new if old is not None and self._points(old, key, marks[key].target) else old
+                if item is not None and is_mark(item):
+                    again.append(key)
+                elif item is not None and is_live(item, now):
+                    found[key] = item
+            return Left([])
+
+        go_on(list(marks), once, pauses, wave=_PAIR_WAVE, operation="TransactGetItems", key_of=lambda key: key)
+        return again
+
+    def _points(self, item: Wire, key: ItemKey, target: str) -> bool:
+        return is_mark(item) and home(self._entity, key, moved_to(item)) == target
+
+    def _get_at_one_moment(self, spots: Sequence[StoredKey], reading: Reading) -> list[Wire | None]:
+        gets = [
+            {
+                "Get": Reading(consistent=False, fields=reading.fields).on(
+                    {"TableName": self._store.table, "Key": wire_key(spot)}
+                )
+            }
+            for spot in spots
+        ]
+        calls = [Call("TransactGetItems", {"TransactItems": list(chunk)}) for chunk in chunks(gets, 2 * _PAIRS)]
+        answers = self._store.transport.call_all(calls)
+        return [response.get("Item") for answer in answers for response in answer["Responses"]]
+
+
+def _first(places: Places) -> str:
+    """Where to look first."""
+    return places.new if places.view.phase is Phase.SETTLE else places.old

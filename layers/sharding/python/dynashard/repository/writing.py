@@ -1,0 +1,206 @@
+"""Writes of items that have one home, while their shard counts change.
+
+In each phase a write goes where the protocol sends it:
+
+    phase            create                      upsert                       change
+    stable, prepare  at old                      at old                       at old
+    move             mark at old, put at new     at old, if it lives there;   at old
+                                                 else as create
+    settle           mark at old, put at new     at new, if it lives there;   at new
+                                                 else as create
+
+"At old" demands that no mark stands there. In the move phase a mark sends the write to new; in all others it says that
+the view is out of date. "Mark at old, put at new" is one transaction. Keys that do not move are written as if stable.
+"""
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum, auto
+from typing import Any, Final
+
+from dynashard.entity import EntityDefinition
+from dynashard.errors import (
+    ConditionFailedError,
+    EngineError,
+    ThrottledError,
+    TransactionCanceledError,
+    TransactionConflictError,
+)
+from dynashard.repository.batch import WRITE_WAVE, StoredKey, wire_key, write_once
+from dynashard.repository.conditions import Condition, is_live, is_mark, markable, moved_to
+from dynashard.repository.patience import Left, at_once, go_on
+from dynashard.repository.standing import Stand, stand, unsettled
+from dynashard.repository.store import Store
+from dynashard.repository.writes import Done, Kind, Write, send
+from dynashard.routing import Places, home
+from dynashard.schema import EXPIRES_AT, MOVED_TO
+from dynashard.topology import Phase
+from dynashard.transport.interface import Wire
+
+_AT_OLD: Final = (Phase.STABLE, Phase.PREPARE)
+_FAILED: Final = "ConditionalCheckFailed"
+
+
+class _Obstacle(Enum):
+    """What a step met instead of being done."""
+
+    MARK = auto()
+    """The item has moved: its home is the new one."""
+    NOTHING = auto()
+    """No live item is where an upsert would have written over one."""
+    CHANGE = auto()
+    """Things are not what they were, or not what the view says: start again."""
+
+
+class HomeWriter:
+    """A `Writer` for placements that give every key one home. Safe to share between threads."""
+
+    def __init__(self, store: Store, entity: EntityDefinition[Any]) -> None:
+        self._store = store
+        self._entity = entity
+
+    def write(self, write: Write, pauses: Iterator[float] | None = None) -> Done:
+        """Do one write; see `Writer.write`.
+
+        Cost: one request when stable; at most two more, a transaction among them, while its key moves.
+        """
+        met: _Obstacle | None = None
+        under: Stand | None = None
+        while True:
+            places = self._store.router.places(self._entity, write.key)
+            if met is not None and under != stand(places):
+                met = None
+            conflict = None
+            try:
+                outcome = self._step(write, places, met)
+            except TransactionConflictError as error:
+                outcome, conflict = _Obstacle.CHANGE, error
+            if isinstance(outcome, Done):
+                return outcome
+            met, under = (None if outcome is _Obstacle.CHANGE else outcome), stand(places)
+            if met is None:
+                pauses = self._store.patience.pauses() if pauses is None else pauses
+                if next(pauses, None) is None:
+                    raise conflict or unsettled(self._entity, write.operation)
+
+    def write_all(self, writes: Sequence[Write]) -> None:
+        """Do many writes; see `Writer.write_all`.
+
+        Cost: one BatchWriteItem for 25 of those whose logical partitions are stable, 16 at a time; what `write` costs
+        for each of the others, as many at a time as the store has lanes.
+        """
+        go_on(
+            writes,
+            self._round,
+            self._store.patience.pauses(),
+            wave=WRITE_WAVE,
+            operation="BatchWriteItem",
+            key_of=lambda write: write.key,
+        )
+
+    def _round(self, writes: Sequence[Write]) -> Left[Write]:
+        together: dict[StoredKey, Write] = {}
+        single: list[Write] = []
+        for write in writes:
+            places = self._store.router.places(self._entity, write.key)
+            if places.view.stable:
+                together[places.old, write.key.sort] = write
+            else:
+                single.append(write)
+        unprocessed = write_once(self._store, together)
+        refusals = at_once(self._refusal, single, self._store.lanes)
+        left = [together[key] for key in unprocessed.members]
+        left += [write for write, refusal in zip(single, refusals, strict=True) if refusal]
+        return Left(left, next((error for error in (unprocessed.cause, *refusals) if error), None))
+
+    def _refusal(self, write: Write) -> EngineError | None:
+        """Do a write of a batch; what must be waited for, if anything."""
+        try:
+            self.write(write, iter(()))
+        except (ThrottledError, TransactionConflictError) as error:
+            return error
+        except ConditionFailedError:
+            # Only deletes ask for a live item here, and theirs is gone.
+            return None
+        return None
+
+    def _step(self, write: Write, places: Places, met: _Obstacle | None) -> Done | _Obstacle:
+        """One request, chosen by the phase and by what the request before it met."""
+        phase = places.view.phase
+        if not places.moving or phase in _AT_OLD:
+            return self._at(places.old, write, places, write.alone())
+        if met is _Obstacle.MARK:
+            return self._at(places.new, write, places, write.alone())
+        if write.kind is Kind.CREATE or met is _Obstacle.NOTHING:
+            return self._create(write, places)
+        return self._at(places.old if phase is Phase.MOVE else places.new, write, places, write.changing())
+
+    def _at(self, place: str, write: Write, places: Places, condition: Condition) -> Done | _Obstacle:
+        try:
+            return send(self._store, write, place, condition)
+        except ConditionFailedError as failed:
+            if failed.item is not None and is_mark(failed.item):
+                return self._marked(failed.item, place, write, places)
+            if write.kind is Kind.UPSERT:
+                return _Obstacle.NOTHING
+            raise
+
+    def _marked(self, mark: Mapping[str, Any], place: str, write: Write, places: Places) -> _Obstacle:
+        followed = places.view.phase is Phase.MOVE and place == places.old
+        if followed and home(self._entity, write.key, moved_to(mark)) == places.new:
+            return _Obstacle.MARK
+        return self._outdated(write)
+
+    def _outdated(self, write: Write) -> _Obstacle:
+        self._store.router.refresh(self._entity, write.key.partition)
+        return _Obstacle.CHANGE
+
+    def _create(self, write: Write, places: Places) -> Done | _Obstacle:
+        """Bring an item to life at its new home, leaving a mark at the old one."""
+        request = {
+            "TransactItems": [self._mark(write, places), self._put(write, places)],
+            # By this DynamoDB recognises a request that is sent again; another attempt is another request.
+            "ClientRequestToken": secrets.token_urlsafe(24),
+        }
+        try:
+            self._store.transport.call("TransactWriteItems", request)
+        except TransactionCanceledError as cancelled:
+            return self._not_created(write, places, cancelled)
+        return Done()
+
+    def _mark(self, write: Write, places: Places) -> Wire:
+        key, target = wire_key((places.old, write.key.sort)), {"N": str(places.view.target)}
+        if places.view.phase is Phase.MOVE:
+            put = {"TableName": self._store.table, "Item": {**key, MOVED_TO: target}}
+            return {"Put": write.creating().on(put)}
+        update = {
+            "TableName": self._store.table,
+            "Key": key,
+            "UpdateExpression": f"SET {MOVED_TO} = :target REMOVE {EXPIRES_AT}",
+            "ExpressionAttributeValues": {":target": target},
+        }
+        return {"Update": markable(write.now).on(update)}
+
+    def _put(self, write: Write, places: Places) -> Wire:
+        put = {"TableName": self._store.table, "Item": {**wire_key((places.new, write.key.sort)), **(write.item or {})}}
+        return {"Put": write.creating().on(put)}
+
+    def _not_created(self, write: Write, places: Places, cancelled: TransactionCanceledError) -> Done | _Obstacle:
+        reasons = cancelled.reasons
+        if not any(reason.code == _FAILED for reason in reasons):
+            raise cancelled
+        old, new = (reason.item if reason.code == _FAILED else None for reason in reasons)
+        for stored in (old, new):
+            if write.did(stored):
+                return Done(stored, again=True)
+        moving = places.view.phase is Phase.MOVE
+        if old is not None and moving and is_mark(old):
+            return self._marked(old, places.old, write, places)
+        rival = old if moving else new
+        if not is_live(rival, write.now):
+            return self._outdated(write)
+        if write.kind is Kind.UPSERT:
+            return _Obstacle.CHANGE
+        raise ConditionFailedError(
+            str(cancelled), operation=cancelled.operation, item=rival, attempts=cancelled.attempts
+        ) from cancelled
