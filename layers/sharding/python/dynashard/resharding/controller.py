@@ -1,0 +1,191 @@
+"""The controller: publishes one phase after the other, each when the one before has reached everybody.
+
+It keeps nothing in memory. Every step is derived from the records and written with a conditional update, so that
+it can be killed at any moment, and two of them do no harm.
+"""
+
+from typing import Any, Final
+
+from dynashard.errors import TopologyChangedError
+from dynashard.resharding.change import Change
+from dynashard.resharding.job import kind_of, tasks_of
+from dynashard.resharding.means import Means
+from dynashard.resharding.progress import Pass, Progress, add, open_tasks
+from dynashard.resharding.scope import Scope
+from dynashard.resharding.status import Step, surveyed
+from dynashard.resharding.vacancy import Vacancy
+from dynashard.resharding.wishes import pending_again
+from dynashard.routing import rule_of
+from dynashard.topology import Phase, Record
+
+_ROUNDS: Final = 5
+_CONTENDED: Final = 1.0
+"""Seconds to leave the records to others who are changing them."""
+_DONE: Final = Step("done")
+
+
+class Controller:
+    """Takes one step at a time about a record.
+
+    Args:
+        means: tables, time and randomness.
+    """
+
+    def __init__(self, means: Means) -> None:
+        self._means = means
+
+    def advance(self, scope: Scope) -> Step:
+        """Publish what it is time for, and say what to do next. See `Resharder.advance`."""
+        for _ in range(_ROUNDS):
+            record, family = self._means.read(scope)
+            if record is None or family is None:
+                return _DONE
+            try:
+                return _Look(self._means, scope, record, family).step()
+            except TopologyChangedError:
+                continue
+        return Step("wait", _CONTENDED)
+
+
+class _Look:
+    """One look at the records of a change."""
+
+    def __init__(self, means: Means, scope: Scope, record: Record, family: Record) -> None:
+        self._means = means
+        self._scope = scope
+        self._record = record
+        self._family = family
+        self._now = means.clock()
+
+    def step(self) -> Step:
+        record, change = self._record, Change.of(self._record)
+        if change is None:
+            return _DONE
+        if change.paused:
+            return _DONE
+        if not record.busy:
+            return self._leave(change)
+        if record.phase is Phase.STABLE:
+            return self._pending(change) if record.target is not None else self._sweep(change)
+        if record.phase is Phase.PREPARE:
+            return self._prepared(change)
+        return self._move(change) if record.phase is Phase.MOVE else self._settled()
+
+    def _pending(self, change: Change) -> Step:
+        record = self._record
+        lease = max(change.lease, record.lease)
+        since = max(record.since, self._family.differ_since or 0.0) if self._scope.partition else record.since
+        left = since + self._means.timing.wait(lease) - self._now
+        if left > 0:
+            return Step("wait", left)
+        tasks = tasks_of(self._scope, change.origin, change.target)
+        wait = self._publish(phase=Phase.PREPARE, change=change.but(tasks=tasks).stored())
+        return self._work(tuple(range(tasks))) if change.survey and tasks else wait
+
+    def _prepared(self, change: Change) -> Step:
+        record = self._record
+        # Where the wish did not wait, somebody may still hold what was known under a longer lease.
+        wait = self._means.timing.wait(max(change.lease, record.lease))
+        left = record.since + wait - self._now
+        if not self._moves:
+            return Step("wait", left) if left > 0 else self._widened(change)
+        progress = self._progress(change) if change.survey else []
+        if left > 0:
+            todo = open_tasks(progress, Pass.SURVEY, change.tasks) if change.survey else ()
+            return self._work(todo) if todo else Step("wait", left)
+        return self._publish(phase=Phase.MOVE, change=change.but(total=surveyed(change, progress)).stored())
+
+    def _widened(self, change: Change) -> Step:
+        """Of a placement that moves nothing: growing, readers look everywhere; shrinking, writers have left."""
+        if change.target < change.origin:
+            left = Vacancy(self._means, self._scope, change).wait()
+            if left:
+                return Step("wait", left)
+        return self._stable(change, swept=True)
+
+    def _move(self, change: Change) -> Step:
+        step, progress = self._worked(change)
+        if step is not None:
+            return step
+        if self._scope.index is not None:
+            sums = _summed(change, progress)
+            answer = self._stable(sums, swept=True)
+            self._means.progress.clear(self._scope.key, change.id, change.tasks)
+            return answer
+        return self._publish(phase=Phase.SETTLE)
+
+    def _settled(self) -> Step:
+        record = self._record
+        left = record.since + self._means.wait(record) - self._now
+        if left > 0:
+            return Step("wait", left)
+        change = Change.of(record)
+        assert change is not None  # noqa: S101 - a phase is published with its change
+        return self._stable(change, swept=False)
+
+    def _sweep(self, change: Change) -> Step:
+        step, progress = self._worked(change)
+        if step is not None:
+            return step
+        answer = self._finish(_summed(change, progress))
+        self._means.progress.clear(self._scope.key, change.id, change.tasks)
+        return answer
+
+    def _worked(self, change: Change) -> tuple[Step | None, list[Progress]]:
+        """What to do until all tasks of this phase are complete."""
+        record = self._record
+        left = record.since + self._means.wait(record) - self._now
+        if left > 0:
+            return Step("wait", left), []
+        kind = kind_of(record, self._scope)
+        progress = self._progress(change)
+        todo = open_tasks(progress, kind, change.tasks) if kind else ()
+        return (self._work(todo) if todo else None), progress
+
+    def _leave(self, change: Change) -> Step:
+        """After a change without marks: the record is quiet when everybody knows."""
+        if self._scope.key not in self._family.active:
+            return _DONE
+        left = self._record.since + self._means.wait(self._record) - self._now
+        return Step("wait", left) if left > 0 else self._finish(change)
+
+    def _finish(self, change: Change) -> Step:
+        """No marks are left, and everybody knows the count: quiet, or the way back."""
+        record, family, now = self._record, self._family, self._now
+        if change.back_to is not None:
+            self._means.topology.save((record, pending_again(record, change, self._means.new_id(), now)))
+            return Step("wait", self._means.timing.wait(record.lease))
+        quiet = record.changed(now, swept=True, change=change.stored())
+        active = family.active - {self._scope.key}
+        if self._scope.whole_family:
+            self._means.topology.save((record, quiet.changed(now, active=active)))
+        else:
+            self._means.topology.save((record, quiet), (family, family.changed(now, active=active)))
+        return _DONE
+
+    def _stable(self, change: Change, *, swept: bool) -> Step:
+        return self._publish(phase=Phase.STABLE, count=change.target, target=None, swept=swept, change=change.stored())
+
+    def _publish(self, **fields: Any) -> Step:
+        record = self._record.changed(self._now, since=self._now, **fields)
+        self._means.topology.save((self._record, record))
+        return Step("wait", self._means.wait(record))
+
+    def _work(self, tasks: tuple[int, ...]) -> Step:
+        return Step("work", 0.0, tasks, self._means.concurrency)
+
+    def _progress(self, change: Change) -> list[Progress]:
+        return self._means.progress.of(self._scope.key, change.id, change.tasks)
+
+    @property
+    def _moves(self) -> bool:
+        return self._scope.index is not None or rule_of(self._scope.entity).fixed
+
+
+def _summed(change: Change, progress: list[Progress]) -> Change:
+    return change.but(
+        moved=add(progress, "moved"),
+        swept=add(progress, "swept"),
+        write_units=float(add(progress, "write_units")),
+        read_units=float(add(progress, "read_units")),
+    )

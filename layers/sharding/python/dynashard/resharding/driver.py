@@ -1,0 +1,128 @@
+"""The loop of a local worker: every change that is wanted is brought to its end, several side by side."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Final
+
+from dynashard.errors import DynashardError
+from dynashard.resharding.resharder import Resharder
+
+_LOOK: Final = 1.0
+"""Seconds between looks for new changes."""
+_SLICE: Final = 2.0
+"""Seconds that a task is worked on at a time."""
+_LONGEST_BACKOFF: Final = 60.0
+
+
+@dataclass
+class _Driven:
+    """A record that something is done about."""
+
+    key: str
+    tasks: deque[int] = field(default_factory=deque)
+    running: dict[Future[bool], int] = field(default_factory=dict)
+    concurrency: int = 1
+    ask_at: float = 0.0
+    failures: int = 0
+
+
+def drive(
+    resharder: Resharder,
+    *,
+    stop: Callable[[], bool],
+    sleep: Callable[[float], None],
+    workers: int = 4,
+    log: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Do what there is to do about all changes, until told to stop.
+
+    It may be killed at any moment; another one goes on where it was. Errors are logged and tried again, each time
+    after a longer pause, up to a minute.
+
+    Args:
+        resharder: does it.
+        stop: whether to stop; asked about once a second.
+        sleep: waits so many seconds.
+        workers: tasks that are worked on at a time, over all changes.
+        log: takes a line about what went wrong.
+
+    Cost: 1 round trip and 1 read unit a family every second while nothing changes.
+    """
+    driven: dict[str, _Driven] = {}
+    looked = float("-inf")
+    with ThreadPoolExecutor(workers, thread_name_prefix="resharding") as pool:
+        while not stop():
+            now = resharder.clock()
+            if not looked <= now < looked + _LOOK:
+                looked = now
+                _look(resharder, driven, log)
+            for record in list(driven.values()):
+                _collect(record, now, log)
+                _go_on(resharder, pool, record, now, log)
+            running = [future for record in driven.values() for future in record.running]
+            if running:
+                wait(running, timeout=_LOOK, return_when=FIRST_COMPLETED)
+            else:
+                sleep(_pause(driven, now))
+
+
+def _look(resharder: Resharder, driven: dict[str, _Driven], log: Callable[[str], None]) -> None:
+    try:
+        keys = set(resharder.keys())
+    except DynashardError as error:
+        log(f"the topology cannot be read: {error}")
+        return
+    for key in keys - driven.keys():
+        driven[key] = _Driven(key)
+    for key in driven.keys() - keys:
+        if not driven[key].running:
+            del driven[key]
+
+
+def _collect(record: _Driven, now: float, log: Callable[[str], None]) -> None:
+    """Take in what has ended."""
+    for future in [future for future in record.running if future.done()]:
+        task = record.running.pop(future)
+        try:
+            if not future.result():
+                record.tasks.append(task)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the other changes go on
+            _failed(record, now, f"task {task} of {record.key}: {error!r}", log)
+        else:
+            record.failures = 0
+
+
+def _go_on(
+    resharder: Resharder, pool: ThreadPoolExecutor, record: _Driven, now: float, log: Callable[[str], None]
+) -> None:
+    if now < record.ask_at:
+        return
+    if not record.running and not record.tasks:
+        try:
+            step = resharder.advance(record.key)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the other changes go on
+            _failed(record, now, f"{record.key}: {error!r}", log)
+            return
+        record.concurrency = step.concurrency
+        record.tasks.extend(step.tasks)
+        # A change that was paused is asked about as often as one that waits.
+        record.ask_at = now if step.kind == "work" else now + min(max(step.seconds, 0.0), _LOOK)
+        if step.kind == "done":
+            record.ask_at = now + _LOOK
+    while record.tasks and len(record.running) < record.concurrency:
+        task = record.tasks.popleft()
+        record.running[pool.submit(resharder.work, record.key, task, seconds=_SLICE)] = task
+
+
+def _failed(record: _Driven, now: float, message: str, log: Callable[[str], None]) -> None:
+    record.failures += 1
+    record.tasks.clear()
+    record.ask_at = now + min(_LONGEST_BACKOFF, 2.0 ** min(record.failures, 10) / 2)
+    log(message)
+
+
+def _pause(driven: dict[str, _Driven], now: float) -> float:
+    due: Iterator[float] = (record.ask_at - now for record in driven.values())
+    return max(0.01, min([_LOOK, *due]))

@@ -1,0 +1,79 @@
+"""Which items of a change have another home after it, and what a pass does about them."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from dynashard.entity import ItemKey
+from dynashard.errors import DynashardError
+from dynashard.resharding.job import Job
+from dynashard.resharding.means import Means
+from dynashard.routing import home, logical_partition_of
+from dynashard.schema import PK, SK
+from dynashard.topology import partition_key
+from dynashard.transport.interface import Call, Wire
+
+
+class Work(Protocol):
+    """What a pass does with items.
+
+    Attributes:
+        reading: how it reads them.
+        counter: what it counts.
+    """
+
+    reading: Wire
+    counter: str
+
+    def concerns(self, item: Wire) -> bool:
+        """Whether there is anything to do about a stored item."""
+        ...
+
+    def write(self, item: Wire) -> Call:
+        """What to send for it."""
+        ...
+
+    def failed(self, error: DynashardError, items: Sequence[Wire]) -> None:
+        """Look at why a write was refused; raise if trying again cannot help."""
+        ...
+
+
+class Homes:
+    """Which items of a change have another home after it.
+
+    Attributes:
+        change: the id of the change.
+    """
+
+    def __init__(self, means: Means, job: Job) -> None:
+        self.change = job.change.id
+        self._job = job
+        self._own: frozenset[str] = frozenset()
+        if job.scope.whole_family:
+            self._own = frozenset(record.key for record in means.topology.own(job.scope.family))
+
+    def partition(self, stored: str) -> str | None:
+        """The logical partition of a stored partition key, if the change concerns it."""
+        entity = self._job.scope.entity
+        logical = logical_partition_of(entity, stored)
+        if self._job.scope.partition is not None:
+            return logical if logical == self._job.scope.partition else None
+        return None if partition_key(entity, logical) in self._own else logical
+
+    def new_home(self, item: Wire) -> str | None:
+        """The stored partition key where an item belongs after the change.
+
+        None if it stays, or does not belong where it stands: a copy that was moved already.
+        """
+        job = self._job
+        if not job.family.has(item):
+            return None
+        stored = item[PK]["S"]
+        partition = self.partition(stored)
+        if partition is None:
+            return None
+        key = ItemKey(partition, item[SK]["S"])
+        entity = job.scope.entity
+        if home(entity, key, job.change.origin) != stored:
+            return None
+        new = home(entity, key, job.change.target)
+        return None if new == stored else new

@@ -1,0 +1,197 @@
+"""What a task has to do now, and whether it still has to: derived from the record, never handed over."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dynashard.placement import UNSHARDED
+from dynashard.resharding.change import Change
+from dynashard.resharding.means import Means
+from dynashard.resharding.progress import Pass, Position
+from dynashard.resharding.scope import Family, Scope
+from dynashard.routing import rule_of, shard_keys
+from dynashard.schema import PK, SK
+from dynashard.topology import Phase, Record
+from dynashard.transport.interface import Wire
+
+SEGMENTS: Final = 16
+"""Tasks of a change that concerns the whole table."""
+_MOST_TASKS: Final = 64
+_CHUNK: Final = 200
+"""Items read at a time."""
+_RECHECK: Final = 5.0
+"""Seconds after which a record is looked at again, however long its lease: a pause should be felt soon."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What there is to do about a change.
+
+    Attributes:
+        scope: what the change concerns.
+        family: the entities whose items stand there.
+        change: the change.
+        kind: what is done with the items.
+    """
+
+    scope: Scope
+    family: Family
+    change: Change
+    kind: Pass
+
+    @property
+    def key(self) -> str:
+        """Of the record."""
+        return self.scope.key
+
+
+def moving_shards(scope: Scope, origin: int, target: int) -> list[str]:
+    """The stored partition keys of a logical partition that hold items whose home changes, under the old count.
+
+    Going down to fewer shards, items leave those shards only that are no more; going back to the bare key, all.
+    """
+    if scope.partition is None:
+        return []
+    keys = shard_keys(rule_of(scope.entity), scope.partition, scope.entity.separator, origin)
+    return keys[target:] if UNSHARDED < target < origin else keys
+
+
+def tasks_of(scope: Scope, origin: int, target: int) -> int:
+    """Into how many tasks the work of a change is divided."""
+    if scope.index is None and not rule_of(scope.entity).fixed:
+        return 0
+    if scope.partition is None:
+        return SEGMENTS
+    return min(_MOST_TASKS, len(moving_shards(scope, origin, target)))
+
+
+def kind_of(record: Record, scope: Scope) -> Pass | None:
+    """What the work of a record is in its phase; None if there is none."""
+    change = Change.of(record)
+    if change is None or change.tasks == 0 or not record.busy:
+        return None
+    if record.phase is Phase.PREPARE:
+        return Pass.SURVEY if change.survey else None
+    if record.phase is Phase.MOVE:
+        return Pass.MOVE
+    if record.phase is Phase.STABLE and record.target is None and scope.index is None:
+        return Pass.SWEEP
+    return None
+
+
+class Guard:
+    """Whether a job is still to be done: its record is looked at before every chunk, within its lease.
+
+    So a worker that was left over from an earlier change, or from before a pause, does nothing more.
+    """
+
+    def __init__(self, means: Means, scope: Scope) -> None:
+        self._means = means
+        self._scope = scope
+        self._read = 0.0
+        self._until = 0.0
+        self._job: Job | None = None
+
+    def job(self) -> Job | None:
+        """The job, if it is time for one and nobody has paused it.
+
+        Cost: 1 round trip and 1 read unit every few seconds.
+        """
+        now = self._means.clock()
+        if not self._read <= now < self._until:
+            self._look(now)
+        return self._job
+
+    def holds(self, job: Job) -> bool:
+        """Whether the very same job is to be done."""
+        now = self.job()
+        return now is not None and now.change.id == job.change.id and now.kind is job.kind
+
+    def _look(self, now: float) -> None:
+        record = self._means.topology.find(self._scope.key)
+        self._read = now
+        self._until = now
+        self._job = None
+        if record is None:
+            return
+        self._until = now + min(_RECHECK, record.lease or self._means.timing.lease)
+        change, kind = Change.of(record), kind_of(record, self._scope)
+        if change is None or kind is None or change.paused:
+            return
+        if kind is not Pass.SURVEY and now < record.since + self._means.wait(record):
+            self._until = now
+            return
+        self._job = Job(self._scope, self._means.families[self._scope.family], change, kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Items read at once, and where to go on; None at the end of the task."""
+
+    items: list[Wire]
+    following: Position | None
+
+
+class Sources:
+    """The places that a task reads, one after the other: shards of a partition, or a segment of the table.
+
+    Args:
+        means: the way there.
+        job: what is to be done.
+        task: the task's number.
+        reading: what else the requests say: filter, projection.
+    """
+
+    def __init__(self, means: Means, job: Job, task: int, reading: Wire) -> None:
+        self._means = means
+        self._requests = [
+            (operation, {**reading, **request, **_merged(reading, request)})
+            for operation, request in _requests(means.table, job, task)
+        ]
+
+    def read(self, position: Position) -> Chunk:
+        """The items after a position. Cost: 1 round trip; 1 read unit for 4 KB if consistent, else half of that."""
+        if position.source >= len(self._requests):
+            return Chunk([], None)
+        operation, request = self._requests[position.source]
+        if position.key is not None:
+            request = {**request, "ExclusiveStartKey": position.key}
+        answer = self._means.transport.call(operation, request)
+        last = answer.get("LastEvaluatedKey")
+        if last is not None:
+            return Chunk(answer["Items"], Position(position.source, last))
+        following = position.source + 1
+        return Chunk(answer["Items"], Position(following) if following < len(self._requests) else None)
+
+
+def after(position: Position, item: Wire) -> Position:
+    """The position behind an item of the chunk that was read from a position."""
+    return Position(position.source, {PK: item[PK], SK: item[SK]})
+
+
+def _requests(table: str, job: Job, task: int) -> Iterator[tuple[str, Wire]]:
+    change = job.change
+    if job.scope.partition is None:
+        segment = {"TableName": table, "Segment": task, "TotalSegments": change.tasks, "Limit": _CHUNK}
+        yield "Scan", segment
+        return
+    for stored in moving_shards(job.scope, change.origin, change.target)[task :: change.tasks]:
+        yield (
+            "Query",
+            {
+                "TableName": table,
+                "KeyConditionExpression": "#pk = :pk",
+                "ExpressionAttributeNames": {"#pk": PK},
+                "ExpressionAttributeValues": {":pk": {"S": stored}},
+                "Limit": _CHUNK,
+            },
+        )
+
+
+def _merged(one: Wire, other: Wire) -> dict[str, Any]:
+    """Names and values that both requests bring."""
+    return {
+        part: {**one.get(part, {}), **other.get(part, {})}
+        for part in ("ExpressionAttributeNames", "ExpressionAttributeValues")
+        if part in one or part in other
+    }

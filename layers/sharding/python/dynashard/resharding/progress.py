@@ -1,0 +1,261 @@
+"""How far each task has come: items of their own in the topology table, so that a killed worker loses little.
+
+Their keys begin with `@`, which no record's does, and they have no `number_of_shards`. They are hints: a task that
+is worked on twice, or again from an earlier place, does no harm.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Final
+
+from dynashard.codec import decode_item
+from dynashard.errors import ConditionFailedError, DynashardError, EngineUnavailableError
+from dynashard.schema import TOPOLOGY_KEY
+from dynashard.transport.interface import Call, Transport, Wire
+
+_ROUNDS: Final = 5
+
+
+class Pass(StrEnum):
+    """What is done with all items of a task."""
+
+    SURVEY = "survey"
+    """Count those that will move."""
+    MOVE = "move"
+    """Move them, or rewrite their index keys."""
+    SWEEP = "sweep"
+    """Delete the marks they have left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far a task has been read.
+
+    Attributes:
+        source: the number of the source within the task.
+        key: the last stored key read in it; None for its beginning.
+    """
+
+    source: int = 0
+    key: Wire | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a task has come.
+
+    Attributes:
+        key: of the record.
+        task: its number.
+        change: the id of the change.
+        kind: what is being done.
+        position: how far it has been read.
+        done: whether it is complete.
+        counted: whether its items were counted beforehand.
+        total, moved, swept: items to move, items moved, marks deleted.
+        write_units, read_units: what it has taken.
+        after: when the budget allows the next write, in epoch seconds.
+    """
+
+    key: str
+    task: int
+    change: str
+    kind: Pass
+    position: Position = Position()
+    done: bool = False
+    counted: bool = False
+    total: int = 0
+    moved: int = 0
+    swept: int = 0
+    write_units: float = 0.0
+    read_units: float = 0.0
+    after: float = 0.0
+
+
+class ProgressTable:
+    """Progress by record and task. Safe to share between threads.
+
+    Args:
+        transport: the wire.
+        table: the topology table's name.
+    """
+
+    def __init__(self, transport: Transport, table: str) -> None:
+        self._transport = transport
+        self._table = table
+
+    def of(self, key: str, change: str, tasks: int) -> list[Progress]:
+        """What is known of the tasks of a change; those that have not begun are left out.
+
+        Cost: 1 round trip, 1 read unit a task.
+        """
+        waiting = [self._key(key, task) for task in range(tasks)]
+        found: list[Progress] = []
+        for _ in range(_ROUNDS):
+            if not waiting:
+                return [each for each in found if each.change == change]
+            request = {"RequestItems": {self._table: {"Keys": waiting, "ConsistentRead": True}}}
+            answer = self._transport.call("BatchGetItem", request)
+            found += [_decode(key, item) for item in answer.get("Responses", {}).get(self._table, ())]
+            waiting = answer.get("UnprocessedKeys", {}).get(self._table, {}).get("Keys", [])
+        raise EngineUnavailableError("DynamoDB leaves the progress unread. Try again.", operation="BatchGetItem")
+
+    def begin(self, key: str, task: int, change: str, kind: Pass) -> Progress:
+        """Where a task stands, from its beginning if it has not begun.
+
+        Cost: 1 round trip and 1 read unit; 1 more and 1 write unit if it begins.
+        """
+        request = {"TableName": self._table, "Key": self._key(key, task), "ConsistentRead": True}
+        item = self._transport.call("GetItem", request).get("Item")
+        known = _decode(key, item) if item else None
+        if known is None or known.change != change:
+            return self._put(Progress(key, task, change, kind), "attribute_not_exists(#key) OR #change <> :change")
+        if known.kind is kind:
+            return known
+        following = replace(known, kind=kind, position=Position(), done=False, after=0.0)
+        return self._put(following, "#change = :change AND #kind <> :kind")
+
+    def save(self, was: Progress, now: Progress) -> Progress:
+        """Write down how far a task has come, adding what was done since to what others may have done.
+
+        Returns:
+            What stands there: that, or something further on.
+
+        Cost: 1 round trip, 1 write unit.
+        """
+        names = {"#change": "change", "#kind": "kind", "#done": "done", "#at": "source", "#after": "after"}
+        sets = ["#done = :done", "#at = :at", "#after = :after", "#counted = :counted"]
+        names["#counted"] = "counted"
+        values: Wire = {
+            ":change": {"S": now.change},
+            ":kind": {"S": now.kind.value},
+            ":open": {"BOOL": False},
+            ":done": {"BOOL": now.done},
+            ":counted": {"BOOL": now.counted},
+            ":at": {"N": str(now.position.source)},
+            ":after": {"N": repr(now.after)},
+        }
+        for at, counter in enumerate(_COUNTERS):
+            names[f"#{at}"] = counter
+            values[f":{at}"] = {"N": _number(getattr(now, counter) - getattr(was, counter))}
+        expression = "SET " + ", ".join(sets)
+        names["#cursor"] = "cursor"
+        if now.position.key is not None:
+            expression += ", #cursor = :cursor"
+            values[":cursor"] = {"M": now.position.key}
+        else:
+            expression += " REMOVE #cursor"
+        expression += " ADD " + ", ".join(f"#{at} :{at}" for at in range(len(_COUNTERS)))
+        request: Wire = {
+            "TableName": self._table,
+            "Key": self._key(now.key, now.task),
+            "UpdateExpression": expression,
+            "ConditionExpression": "#change = :change AND #kind = :kind AND #done = :open",
+            "ExpressionAttributeNames": names,
+            "ExpressionAttributeValues": values,
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+        try:
+            self._transport.call("UpdateItem", request)
+        except ConditionFailedError as failed:
+            return now if failed.item is None else _decode(now.key, failed.item)
+        return now
+
+    def clear(self, key: str, change: str, tasks: int) -> None:
+        """Delete what is known of the tasks of a change. What cannot be deleted now is overwritten by the next one.
+
+        Cost: 1 write unit a task.
+        """
+        calls = [
+            Call(
+                "DeleteItem",
+                {
+                    "TableName": self._table,
+                    "Key": self._key(key, task),
+                    "ConditionExpression": "#change = :change",
+                    "ExpressionAttributeNames": {"#change": "change"},
+                    "ExpressionAttributeValues": {":change": {"S": change}},
+                },
+            )
+            for task in range(tasks)
+        ]
+        try:
+            self._transport.call_all(calls)
+        except DynashardError:
+            return
+
+    def _put(self, progress: Progress, condition: str) -> Progress:
+        names = {"#key": TOPOLOGY_KEY, "#change": "change", "#kind": "kind"}
+        values = {":change": {"S": progress.change}, ":kind": {"S": progress.kind.value}}
+        request: Wire = {
+            "TableName": self._table,
+            "Item": {**self._key(progress.key, progress.task), **_encode(progress)},
+            "ConditionExpression": condition,
+            "ExpressionAttributeNames": {alias: name for alias, name in names.items() if alias in condition},
+            "ExpressionAttributeValues": {slot: value for slot, value in values.items() if slot in condition},
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+        try:
+            self._transport.call("PutItem", request)
+        except ConditionFailedError as failed:
+            # Another worker was first, or this write was sent twice.
+            return progress if failed.item is None else _decode(progress.key, failed.item)
+        return progress
+
+    @staticmethod
+    def _key(key: str, task: int) -> Wire:
+        return {TOPOLOGY_KEY: {"S": f"@{task}@{key}"}}
+
+
+_COUNTERS: Final = ("total", "moved", "swept", "write_units", "read_units")
+
+
+def add(progress: Iterable[Progress], counter: str) -> Any:
+    """The sum of a counter."""
+    return sum(getattr(each, counter) for each in progress)
+
+
+def open_tasks(done: Sequence[Progress], kind: Pass, tasks: int) -> tuple[int, ...]:
+    """The tasks that are not complete."""
+    complete = {each.task for each in done if each.kind is kind and each.done}
+    return tuple(task for task in range(tasks) if task not in complete)
+
+
+def _number(value: float) -> str:
+    return str(value) if isinstance(value, int) else repr(round(value, 6))
+
+
+def _encode(progress: Progress) -> Wire:
+    wire: Wire = {
+        "task": {"N": str(progress.task)},
+        "change": {"S": progress.change},
+        "kind": {"S": progress.kind.value},
+        "source": {"N": str(progress.position.source)},
+        "done": {"BOOL": progress.done},
+        "counted": {"BOOL": progress.counted},
+        "after": {"N": repr(progress.after)},
+    }
+    if progress.position.key is not None:
+        wire["cursor"] = {"M": progress.position.key}
+    return wire | {name: {"N": _number(getattr(progress, name))} for name in _COUNTERS}
+
+
+def _decode(key: str, wire: Mapping[str, Any]) -> Progress:
+    plain = decode_item({name: value for name, value in wire.items() if name != "cursor"})
+    cursor = wire.get("cursor")
+    return Progress(
+        key=key,
+        task=plain["task"],
+        change=plain["change"],
+        kind=Pass(plain["kind"]),
+        position=Position(plain["source"], cursor["M"] if cursor else None),
+        done=plain["done"],
+        counted=plain["counted"],
+        total=int(plain["total"]),
+        moved=int(plain["moved"]),
+        swept=int(plain["swept"]),
+        write_units=float(plain["write_units"]),
+        read_units=float(plain["read_units"]),
+        after=float(plain["after"]),
+    )

@@ -1,0 +1,276 @@
+"""The face of the room: what operators, drivers and policies call."""
+
+import random as random_numbers
+import time
+from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import Any
+
+from dynashard.entity import Entity, EntityDefinition, definition
+from dynashard.errors import ReshardRefusedError
+from dynashard.resharding.change import Change
+from dynashard.resharding.checks import under_way
+from dynashard.resharding.controller import Controller
+from dynashard.resharding.homes import Homes
+from dynashard.resharding.job import Guard, Job
+from dynashard.resharding.means import WIDTH, Means, fresh_change_id
+from dynashard.resharding.mover import TakenError
+from dynashard.resharding.pace import Pace, Speed
+from dynashard.resharding.progress import ProgressTable
+from dynashard.resharding.scope import Family, Scope
+from dynashard.resharding.status import Status, Step, status_of
+from dynashard.resharding.timing import Timing
+from dynashard.resharding.wishes import Wishes
+from dynashard.resharding.worker import Slice
+from dynashard.topology import Record, TopologyTable, family_of
+from dynashard.transport.interface import Transport
+
+_TIMING = Timing()
+
+
+class Resharder:
+    """Changes shard counts while traffic flows. Keeps nothing that must survive; safe to share between threads.
+
+    Args:
+        transport: the wire.
+        table: the items' table.
+        topology_table: the topology table.
+        entities: the entities whose counts may change; all that share logical partitions with one of them.
+        timing: how long a published phase takes to reach everybody; not less than what clients are given.
+        clock: the wall clock, in epoch seconds.
+        sleep: waits so many seconds.
+        random: from 0 to 1.
+        new_id: makes ids of changes.
+        concurrency: tasks that drivers work on at a time; a budget is divided among them.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        table: str,
+        topology_table: str,
+        entities: Sequence[type[Entity]],
+        timing: Timing = _TIMING,
+        clock: Callable[[], float] = time.time,
+        sleep: Callable[[float], None] = time.sleep,
+        random: Callable[[], float] = random_numbers.random,
+        new_id: Callable[[], str] = fresh_change_id,
+        concurrency: int = 4,
+    ) -> None:
+        self._means = Means(
+            transport=transport,
+            table=table,
+            topology=TopologyTable(transport, topology_table),
+            progress=ProgressTable(transport, topology_table),
+            families=_families([definition(entity) for entity in entities]),
+            timing=timing,
+            clock=clock,
+            sleep=sleep,
+            random=random,
+            new_id=new_id,
+            concurrency=concurrency,
+        )
+        self._wishes = Wishes(self._means)
+        self._controller = Controller(self._means)
+        self._table_speed = Speed()
+        self._paces: dict[tuple[str, int], Pace] = {}
+        self._homes: dict[str, Homes] = {}
+        self._lock = Lock()
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        """The wall clock."""
+        return self._means.clock
+
+    def scope(self, key: str) -> Scope:
+        """What a record's key stands for; raises `ConfigurationError` for one of an unknown entity."""
+        return self._means.scope(key)
+
+    def start(
+        self,
+        scope: Scope,
+        to: int,
+        *,
+        budget: float | None = None,
+        cause: str = "operator",
+        survey: bool = True,
+    ) -> Status:
+        """Ask for another shard count. Writes the wish down and returns; a driver does the rest.
+
+        Args:
+            scope: what to change.
+            to: the new count, a power of two up to 1024.
+            budget: write units a second that moving and sweeping may take; None for no bound.
+            cause: why, for the status.
+            survey: count beforehand how many items will move, for the progress bar. Costs half a read unit for every
+                4 KB of what is to be read, in the time that is waited anyway.
+
+        Raises:
+            ReshardRefusedError: it cannot be, or not now; `reason` is one of not_power_of_two, same_count, running,
+                not_swept, unknown_partition, fixed_placement, too_many, unsharded, index_busy, table_busy,
+                family_busy.
+            InvalidValueError: a budget that is not above 0.
+
+        Cost: 3 round trips, 3 read units, 4 write units.
+        """
+        self._wishes.start(scope, to, budget=budget, cause=cause, survey=survey)
+        return self.status(scope)
+
+    def abort(self, scope: Scope) -> Status:
+        """Take a change back.
+
+        Before its MOVE phase it ends at once, and nothing was moved. From then on it is brought to its end, swept,
+        and then changed back to the old count: `Status.back_to` says so.
+
+        Raises:
+            ReshardRefusedError: not_running.
+
+        Cost: 3 round trips, 3 read units, 1 write unit.
+        """
+        self._wishes.abort(scope)
+        return self.status(scope)
+
+    def pause(self, scope: Scope, *, error: str | None = None) -> Status:
+        """Let a change stand still, with a reason if it is because of an error. Workers stop within seconds.
+
+        Raises:
+            ReshardRefusedError: not_running.
+
+        Cost: as `abort`.
+        """
+        self._wishes.pause(scope, paused=True, error=error)
+        return self.status(scope)
+
+    def resume(self, scope: Scope) -> Status:
+        """Let a paused change go on.
+
+        Raises:
+            ReshardRefusedError: not_running.
+
+        Cost: as `abort`.
+        """
+        self._wishes.pause(scope, paused=False)
+        return self.status(scope)
+
+    def status(self, scope: Scope) -> Status:
+        """How far a change has come, or how the last one ended.
+
+        A partition without a record of its own has the count of its family.
+
+        Cost: 1 round trip, 2 read units; while a change is under way 1 more, with up to 64 read units.
+        """
+        record, family = self._wishes.known(scope)
+        return self._status(scope, record or family)
+
+    def busy(self) -> list[Status]:
+        """All changes that are wanted, under way or not swept, in the order of their keys.
+
+        Cost: 1 round trip and 1 read unit a family, and 1 a change, and what `status` costs for each.
+        """
+        return [self._status(self.scope(key), record) for key, record in sorted(self._active().items())]
+
+    def keys(self) -> list[str]:
+        """The keys of all records with something left to do, in order; drivers ask `advance` about each.
+
+        Cost: 1 round trip, 1 read unit a family.
+        """
+        families = self._means.topology.read(list(self._means.families))
+        return sorted({key for record in families.values() for key in record.active})
+
+    def advance(self, key: str) -> Step:
+        """Take one step about a record: publish the next phase if its time has come, and say what to do next.
+
+        Anybody may call this at any time, several at once too.
+
+        Raises:
+            ConfigurationError: no entity is known to which the record belongs.
+
+        Cost: 1 round trip, 2 read units; 1 more and 1 write unit to publish; 1 more and a read unit a task to look
+        how far these have come.
+        """
+        return self._controller.advance(self.scope(key))
+
+    def work(self, key: str, task: int, *, seconds: float) -> bool:
+        """Work on a task for about so many seconds.
+
+        Anybody may call this at any time, several at once too: it looks for itself what there is to do.
+
+        Returns:
+            Whether there is no more to do for the task now: it is complete, or it is not its time, or the change is
+            paused or over. `advance` tells which.
+
+        Raises:
+            EngineError: what trying again later may or may not help; nothing is lost.
+
+        Cost: reading, 1 read unit for every 4 KB; a moved item, 4 write units for every 1 KB, and 4 for each of its
+        index entries; a deleted mark, 1 for every 1 KB, and for each index entry; and 1 write unit for every 200
+        items read.
+        """
+        scope = self.scope(key)
+        guard = Guard(self._means, scope)
+        job = guard.job()
+        if job is None or not 0 <= task < job.change.tasks:
+            return True
+        try:
+            homes, pace = self._homes_of(job), self._pace(job, task)
+            complete = Slice(self._means, guard, job, task, homes=homes, pace=pace).run(seconds)
+        except TakenError as taken:
+            self._fail(job, str(taken))
+            return True
+        if complete:
+            with self._lock:
+                self._paces.pop((job.change.id, task), None)
+        return complete
+
+    def _fail(self, job: Job, reason: str) -> None:
+        try:
+            self._wishes.pause(job.scope, paused=True, error=reason, change_id=job.change.id)
+        except ReshardRefusedError:
+            return
+
+    def _pace(self, job: Job, task: int) -> Pace:
+        means, change = self._means, job.change
+        rate = None if change.budget is None else change.budget / min(means.concurrency, change.tasks)
+        with self._lock:
+            pace = self._paces.get((change.id, task))
+            if pace is None:
+                pace = Pace(
+                    rate,
+                    width=WIDTH,
+                    table=self._table_speed,
+                    clock=means.clock,
+                    sleep=means.sleep,
+                    random=means.random,
+                )
+                self._paces[change.id, task] = pace
+            return pace
+
+    def _homes_of(self, job: Job) -> Homes:
+        """Kept for the last change of each record: which partitions have records of their own is read once."""
+        with self._lock:
+            kept = self._homes.get(job.key)
+        if kept is not None and kept.change == job.change.id:
+            return kept
+        homes = Homes(self._means, job)
+        with self._lock:
+            self._homes[job.key] = homes
+        return homes
+
+    def _status(self, scope: Scope, record: Record) -> Status:
+        means, change = self._means, Change.of(record)
+        progress = []
+        if change is not None and record.busy and change.tasks and scope.key == record.key:
+            progress = means.progress.of(record.key, change.id, change.tasks)
+        return status_of(scope, record, progress, means.timing, means.clock())
+
+    def _active(self) -> dict[str, Record]:
+        records = self._means.topology.read(self.keys())
+        return {key: record for key, record in records.items() if under_way(record)}
+
+
+def _families(entities: Sequence[EntityDefinition[Any]]) -> dict[str, Family]:
+    families: dict[str, list[EntityDefinition[Any]]] = {}
+    for entity in entities:
+        families.setdefault(family_of(entity), []).append(entity)
+    return {name: Family(members) for name, members in families.items()}

@@ -1,0 +1,128 @@
+"""What a change of a shard count concerns: a logical partition, all of a family, or an index."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from dynashard.entity import EntityDefinition, IndexDefinition
+from dynashard.errors import ConfigurationError
+from dynashard.keys import KeyTemplate
+from dynashard.schema import PK, SK, TYPE
+from dynashard.topology import family_of, index_key, partition_key
+from dynashard.transport.interface import Wire
+
+_KEY: Final = re.compile(r"(?P<family>[^:|]+)(?P<kind>[:|])?(?P<rest>.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a change concerns.
+
+    Attributes:
+        entity: the entity; any of those that share its logical partitions says the same.
+        partition: the logical partition, prefix included: `user.v1.User:abc`. None, with no index: every logical
+            partition of the family that has no record of its own.
+        index: an index of the entity, whose count is one for all logical partitions.
+    """
+
+    entity: EntityDefinition[Any]
+    partition: str | None = None
+    index: IndexDefinition | None = None
+
+    @property
+    def family(self) -> str:
+        """The key of the family's record."""
+        return family_of(self.entity)
+
+    @property
+    def key(self) -> str:
+        """The key of the record that says where the change stands."""
+        if self.index is not None:
+            return index_key(self.entity, self.index)
+        return self.family if self.partition is None else partition_key(self.entity, self.partition)
+
+    @property
+    def whole_family(self) -> bool:
+        """Whether it concerns all logical partitions without a record of their own."""
+        return self.partition is None and self.index is None
+
+    @classmethod
+    def of_key(cls, key: str, entities: Iterable[EntityDefinition[Any]]) -> "Scope":
+        """The scope that a record's key stands for.
+
+        Raises:
+            ConfigurationError: none of the entities is of its family, or none has the index.
+        """
+        found = _KEY.fullmatch(key)
+        family = [entity for entity in entities if found and family_of(entity) == found["family"]]
+        if not found or not family:
+            raise ConfigurationError(f"no entity is known to which the topology record {key!r} belongs")
+        first = family[0]
+        if found["kind"] is None:
+            return cls(first)
+        if found["kind"] == "|":
+            for entity in family:
+                for index in entity.indexes.values():
+                    if index.slot == found["rest"] and index.shards:
+                        return cls(entity, index=index)
+            raise ConfigurationError(f"no entity of {found['family']} has a sharded index in the slot of {key!r}")
+        return cls(first, partition=key if first.prefix else found["rest"])
+
+
+class Family:
+    """The entities that share their logical partitions, and with them stored items.
+
+    Args:
+        members: they, in the order of their declaration.
+    """
+
+    def __init__(self, members: Iterable[EntityDefinition[Any]]) -> None:
+        self.members = tuple(members)
+        self._by_name = {member.name: member for member in self.members}
+
+    def member_of(self, item: Wire) -> EntityDefinition[Any] | None:
+        """The entity of a stored item of the family. Adopted items may have no `Type`: their sort key tells."""
+        if TYPE in item:
+            return self._by_name.get(item[TYPE]["S"])
+        if len(self.members) == 1 and self.members[0].prefix:
+            return self.members[0]
+        for member in self.members:
+            if shape(member.sort).fullmatch(item[SK]["S"]):
+                return member
+        return None
+
+    def has(self, item: Wire) -> bool:
+        """Whether a stored item, or the mark of one, stands in a logical partition of the family."""
+        first = self.members[0]
+        if first.prefix:
+            stored: str = item[PK]["S"]
+            return stored.startswith(f"{first.prefix}{first.separator}")
+        # Without a prefix nothing but the item itself tells one family from another.
+        return self.member_of(item) is not None
+
+
+def fits(entity: EntityDefinition[Any], partition: str) -> bool:
+    """Whether a text can be a logical partition of an entity."""
+    prefix = f"{entity.prefix}{entity.separator}" if entity.prefix else ""
+    return partition.startswith(prefix) and bool(_partition_shape(entity.partition).fullmatch(partition[len(prefix) :]))
+
+
+@lru_cache(maxsize=256)
+def shape(template: KeyTemplate) -> re.Pattern[str]:
+    """What texts that a sort template renders look like."""
+    return _pattern(template, ".")
+
+
+@lru_cache(maxsize=256)
+def _partition_shape(template: KeyTemplate) -> re.Pattern[str]:
+    return _pattern(template, "[^:]")
+
+
+def _pattern(template: KeyTemplate, character: str) -> re.Pattern[str]:
+    parts = [
+        re.escape(part) if isinstance(part, str) else f"{character}{{{part.width}}}" if part.width else f"{character}+"
+        for part in template.parts
+    ]
+    return re.compile("".join(parts), re.DOTALL)

@@ -1,0 +1,177 @@
+"""What the controller answers: the next step, and how far a change has come."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from math import ceil
+from typing import Any, Final, Literal
+
+from dynashard.resharding.change import Change
+from dynashard.resharding.progress import Pass, Progress
+from dynashard.resharding.scope import Scope
+from dynashard.resharding.timing import Timing
+from dynashard.topology import Phase, Record
+
+_SWEEP_SHARE: Final = 0.25
+"""Sweeping an item takes about this part of the time that moving it took."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a driver does next about a record.
+
+    Attributes:
+        kind: `wait`: ask again after `seconds`. `work`: work on the tasks, then ask again. `done`: there is nothing
+            to do, or nothing until somebody resumes it.
+        seconds: until it is worth asking again.
+        tasks: those that are not complete.
+        concurrency: how many of them to work on at a time.
+    """
+
+    kind: Literal["wait", "work", "done"]
+    seconds: float = 0.0
+    tasks: tuple[int, ...] = ()
+    concurrency: int = 1
+
+    def as_dict(self) -> dict[str, Any]:
+        """In JSON values; whole seconds, as a state machine waits."""
+        return {
+            "kind": self.kind,
+            "seconds": ceil(self.seconds),
+            "tasks": list(self.tasks),
+            "concurrency": self.concurrency,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How far the change of a record has come, or how the last one ended.
+
+    Attributes:
+        key: of the record.
+        entity, partition, index: what it concerns; partition and index slot None where it is not one of these.
+        phase: `stable`, `prepare`, `move` or `settle`.
+        stage: the phase, in which `pending` (stable, the change waits to begin) and `sweep` (stable, marks are being
+            deleted) are told apart.
+        count: the shard count until the change has settled.
+        target: the count it leads to; None when it has settled.
+        swept: whether no marks are left.
+        paused: whether it stands still until somebody resumes it.
+        back_to: the count it will change back to, if it was aborted too late to stop.
+        cause: why it was asked for.
+        started: when, in epoch seconds.
+        since: when the phase was published, in epoch seconds.
+        moved: items moved, or index entries rewritten.
+        total: how many there are to move, as counted beforehand; None if not known.
+        swept_marks: marks deleted.
+        write_units, read_units: what the work has taken.
+        seconds_left: an estimate; None if nothing tells.
+        error: why it stands still, if not by an operator's wish.
+    """
+
+    key: str
+    entity: str
+    partition: str | None
+    index: str | None
+    phase: str
+    stage: str
+    count: int
+    target: int | None
+    swept: bool
+    paused: bool = False
+    back_to: int | None = None
+    cause: str | None = None
+    started: float | None = None
+    since: float = 0.0
+    moved: int = 0
+    total: int | None = None
+    swept_marks: int = 0
+    write_units: float = 0.0
+    read_units: float = 0.0
+    seconds_left: float | None = None
+    error: str | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a change is wanted, under way, or not swept."""
+        return self.target is not None or not self.swept
+
+    def as_dict(self) -> dict[str, Any]:
+        """In JSON values."""
+        return asdict(self)
+
+
+def stage_of(record: Record) -> str:
+    """Where a record's change stands, in one word."""
+    if record.phase is not Phase.STABLE:
+        return record.phase.value
+    if record.target is not None:
+        return "pending"
+    return Phase.STABLE.value if record.swept else "sweep"
+
+
+def status_of(scope: Scope, record: Record, done: Sequence[Progress], timing: Timing, now: float) -> Status:
+    """The status of a record.
+
+    Args:
+        scope: what it concerns.
+        record: it.
+        done: what is known of its tasks, as far as they have begun; none when it is over.
+        timing: for the estimate.
+        now: in epoch seconds.
+    """
+    change = Change.of(record)
+    basic = Status(
+        key=scope.key,
+        entity=scope.entity.name,
+        partition=scope.partition,
+        index=scope.index.slot if scope.index else None,
+        phase=record.phase.value,
+        stage=stage_of(record),
+        count=record.count,
+        target=record.target,
+        swept=record.swept,
+        since=record.since,
+    )
+    if change is None:
+        return basic
+    moved = change.moved + sum(task.moved for task in done)
+    total = change.total if change.total is not None else surveyed(change, done)
+    swept = change.swept + sum(task.swept for task in done)
+    values: dict[str, Any] = {
+        "paused": change.paused,
+        "back_to": change.back_to,
+        "cause": change.cause,
+        "started": change.started,
+        "moved": moved,
+        "total": total if total is None else max(total, moved),
+        "swept_marks": swept,
+        "write_units": change.write_units + sum(task.write_units for task in done),
+        "read_units": change.read_units + sum(task.read_units for task in done),
+        "error": change.error,
+    }
+    known = replace(basic, **values)
+    return replace(known, seconds_left=None if change.paused else _seconds_left(known, timing.wait(record.lease), now))
+
+
+def surveyed(change: Change, done: Sequence[Progress]) -> int | None:
+    """How many items there are to move; None until every task has counted them."""
+    complete = [task for task in done if task.kind is not Pass.SURVEY or task.done]
+    if not change.survey or not change.tasks or len(complete) < change.tasks or not all(t.counted for t in complete):
+        return None
+    return sum(task.total for task in complete)
+
+
+def _seconds_left(status: Status, wait: float, now: float) -> float | None:
+    """Waits of `wait` seconds that are still to come, and work at the speed it has had."""
+    here = max(0.0, status.since + wait - now)
+    took = now - (status.since + wait)
+    if status.stage == "settle":
+        return here + wait
+    if status.total is None or took <= 0:
+        return None
+    if status.stage == "move" and status.moved:
+        left = max(0, status.total - status.moved) + status.total * _SWEEP_SHARE
+        return left * took / status.moved + 2 * wait
+    if status.stage == "sweep" and status.swept_marks:
+        return max(0, status.total - status.swept_marks) * took / status.swept_marks
+    return None

@@ -1,0 +1,109 @@
+"""Whether shards that random placement has left are empty, so that readers need not look there any more."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+from dynashard.resharding.change import Change
+from dynashard.resharding.job import SEGMENTS
+from dynashard.resharding.means import Means
+from dynashard.resharding.progress import Pass, Position
+from dynashard.resharding.scope import Scope
+from dynashard.routing import logical_partition_of, rule_of, shard_keys
+from dynashard.schema import EXPIRES_AT, PK, SK, TYPE
+from dynashard.topology import partition_key
+from dynashard.transport.interface import Wire
+
+_CHUNK: Final = 100
+_PATIENCE: Final = 60.0
+"""Seconds between looks: items leave such shards by expiring or by being deleted."""
+_ROUNDS: Final = 20
+"""Requests in one look."""
+
+
+class Vacancy:
+    """Looks for the first item that still stands in a shard beyond the new count.
+
+    Where none was found before, none will be: nobody writes there any more. So each look goes on from the last.
+    """
+
+    def __init__(self, means: Means, scope: Scope, change: Change) -> None:
+        self._means = means
+        self._scope = scope
+        self._change = change
+
+    def wait(self) -> float:
+        """Seconds until it is worth looking again; 0 if those shards are empty.
+
+        Cost: 1 round trip and mostly half a read unit for each shard; of a whole family, a Scan of the table, once.
+        """
+        means, change = self._means, self._change
+        stored = means.progress.begin(self._scope.key, 0, change.id, Pass.SURVEY)
+        now = stored
+        for _ in range(_ROUNDS):
+            if now.done:
+                break
+            items, following = self._read(now.position)
+            if any(self._stands(item) for item in items):
+                means.progress.save(stored, now)
+                return _PATIENCE
+            now = replace(now, done=True) if following is None else replace(now, position=following)
+        if not stored.done:
+            means.progress.save(stored, now)
+        return 0.0 if now.done else 1.0
+
+    def _read(self, position: Position) -> tuple[list[Wire], Position | None]:
+        requests = list(self._requests())
+        operation, request = requests[position.source]
+        if position.key is not None:
+            request = {**request, "ExclusiveStartKey": position.key}
+        answer = self._means.transport.call(operation, request)
+        last = answer.get("LastEvaluatedKey")
+        if last is not None:
+            return answer["Items"], Position(position.source, last)
+        following = position.source + 1
+        return answer["Items"], Position(following) if following < len(requests) else None
+
+    def _requests(self) -> Iterator[tuple[str, Wire]]:
+        reading: dict[str, Any] = {
+            "TableName": self._means.table,
+            "ConsistentRead": True,
+            "Limit": _CHUNK,
+            "ProjectionExpression": f"{PK}, {SK}, {EXPIRES_AT}, #type",
+        }
+        names = {"#type": TYPE}
+        if self._scope.partition is None:
+            for segment in range(SEGMENTS):
+                yield (
+                    "Scan",
+                    {**reading, "Segment": segment, "TotalSegments": SEGMENTS, "ExpressionAttributeNames": names},
+                )
+            return
+        for stored in self._leaving(self._scope.partition):
+            yield (
+                "Query",
+                {
+                    **reading,
+                    "KeyConditionExpression": "#pk = :pk",
+                    "ExpressionAttributeNames": {**names, "#pk": PK},
+                    "ExpressionAttributeValues": {":pk": {"S": stored}},
+                },
+            )
+
+    def _stands(self, item: Wire) -> bool:
+        expires = item.get(EXPIRES_AT, {}).get("N")
+        if expires is not None and float(expires) <= self._means.clock() - self._means.timing.skew:
+            return False
+        if not self._means.families[self._scope.family].has(item):
+            return False
+        stored = item[PK]["S"]
+        logical = logical_partition_of(self._scope.entity, stored)
+        if stored not in self._leaving(logical):
+            return False
+        if self._scope.partition is not None:
+            return True
+        return self._means.topology.find(partition_key(self._scope.entity, logical)) is None
+
+    def _leaving(self, partition: str) -> list[str]:
+        entity = self._scope.entity
+        return shard_keys(rule_of(entity), partition, entity.separator, self._change.origin)[self._change.target :]

@@ -1,0 +1,178 @@
+"""What operators, and the growth policy, may ask for: start, abort, pause, resume."""
+
+from collections.abc import Callable
+from typing import Final
+
+from dynashard.errors import ReshardRefusedError, TopologyChangedError
+from dynashard.placement import UNSHARDED
+from dynashard.resharding.change import Change
+from dynashard.resharding.checks import check_now, check_possible, under_way
+from dynashard.resharding.job import tasks_of
+from dynashard.resharding.means import Means
+from dynashard.resharding.scope import Scope
+from dynashard.routing import rule_of
+from dynashard.topology import Phase, Record, family_of
+from dynashard.topology.records import founded
+
+_ROUNDS: Final = 8
+
+Put = tuple[Record | None, Record]
+"""A record as it was read, and as it is to be."""
+
+
+class Wishes:
+    """Writes down what is wanted; the controller makes it so, step by step.
+
+    Args:
+        means: tables, time and randomness.
+    """
+
+    def __init__(self, means: Means) -> None:
+        self._means = means
+
+    def start(self, scope: Scope, to: int, *, budget: float | None, cause: str, survey: bool) -> None:
+        """Ask for a change. See `Resharder.start`."""
+        check_possible(scope, to, budget)
+        fresh = self._means.new_id()
+
+        def asked(record: Record | None, family: Record) -> list[Put]:
+            if record is not None and record.change.get("id") == fresh:
+                # The answer to this very request was lost.
+                return []
+            check_now(scope, to, record, family)
+            return self._begin(scope, record, family, to, fresh, budget=budget, cause=cause, survey=survey)
+
+        self.change(scope, asked)
+
+    def abort(self, scope: Scope) -> None:
+        """Take a change back, at once or when it is over. See `Resharder.abort`."""
+
+        def asked(record: Record | None, family: Record) -> list[Put]:
+            del family
+            record, change = _running(scope, record)
+            if change.back_to is not None:
+                return []
+            now = self._means.clock()
+            if record.target is not None and record.phase in (Phase.STABLE, Phase.PREPARE):
+                stopped = change.but(paused=False, error=None).stored()
+                quiet = record.changed(now, phase=Phase.STABLE, target=None, since=now, change=stopped)
+                return [(record, quiet)]
+            planned = change.but(back_to=change.origin, paused=False, error=None)
+            return [(record, record.changed(now, change=planned.stored()))]
+
+        self.change(scope, asked)
+
+    def pause(self, scope: Scope, *, paused: bool, error: str | None = None, change_id: str | None = None) -> None:
+        """Let a change stand still, or go on. See `Resharder.pause`."""
+
+        def asked(record: Record | None, family: Record) -> list[Put]:
+            del family
+            record, change = _running(scope, record)
+            if change_id is not None and change.id != change_id:
+                return []
+            if (change.paused, change.error) == (paused, error):
+                return []
+            stored = change.but(paused=paused, error=error).stored()
+            return [(record, record.changed(self._means.clock(), change=stored))]
+
+        self.change(scope, asked)
+
+    def change(self, scope: Scope, asked: Callable[[Record | None, Record], list[Put]]) -> None:
+        """Change the records of a scope and its family as `asked` says, from what they are at that moment.
+
+        Raises:
+            TopologyChangedError: others were faster, time and again.
+        """
+        for round_ in range(_ROUNDS):
+            record, family = self.known(scope)
+            puts = asked(record, family)
+            if not puts:
+                return
+            try:
+                self._means.topology.save(*puts)
+            except TopologyChangedError:
+                if round_ + 1 == _ROUNDS:
+                    raise
+                self._means.sleep(0.05 * self._means.random())
+            else:
+                return
+
+    def known(self, scope: Scope) -> tuple[Record | None, Record]:
+        """The record of a scope and that of its family. Those that every entity has are founded if need be.
+
+        Cost: 1 round trip, 2 read units; to found one, 1 round trip and 1 write unit.
+        """
+        record, family = self._means.read(scope)
+        entity = scope.entity
+        if family is None:
+            family = self._found(family_of(entity), entity.shards.initial if entity.shards else UNSHARDED)
+        if scope.whole_family:
+            return family, family
+        if record is None and scope.index is not None:
+            record = self._found(scope.key, scope.index.shards.initial if scope.index.shards else UNSHARDED)
+        return record, family
+
+    def _found(self, key: str, count: int) -> Record:
+        means = self._means
+        return means.topology.found(founded(key, count, now=means.clock(), lease=means.timing.lease))
+
+    def _begin(
+        self,
+        scope: Scope,
+        record: Record | None,
+        family: Record,
+        to: int,
+        fresh: str,
+        *,
+        budget: float | None,
+        cause: str,
+        survey: bool,
+    ) -> list[Put]:
+        means = self._means
+        now, lease = means.clock(), means.timing.lease
+        here = record or founded(scope.key, family.count, now=now, lease=family.lease)
+        moves = scope.index is not None or rule_of(scope.entity).fixed
+        change = Change(
+            id=fresh,
+            origin=here.count,
+            target=to,
+            cause=cause,
+            started=now,
+            lease=max(here.lease, family.lease, lease),
+            tasks=tasks_of(scope, here.count, to),
+            budget=budget,
+            survey=survey and moves,
+        )
+        # Where nothing moves, writers may be waiting for new shards: only what was published before must be known.
+        since = now if moves else family.since if record is None else record.since
+        wish = here.changed(now, target=to, since=since, lease=lease, change=change.stored())
+        active = family.active | {scope.key}
+        if scope.whole_family:
+            return [(record, wish.changed(now, active=active))]
+        differ = family.differ_since
+        if scope.partition is not None and differ is None:
+            differ = now
+        return [(record, wish), (family, family.changed(now, active=active, differ_since=differ))]
+
+
+def pending_again(record: Record, change: Change, fresh: str, now: float) -> Record:
+    """The record of a change that is over and is to be taken back: the wish for the way back."""
+    back = Change(
+        id=fresh,
+        origin=record.count,
+        target=change.origin,
+        cause="abort",
+        started=now,
+        lease=max(change.lease, record.lease),
+        tasks=0,
+        budget=change.budget,
+        survey=change.survey,
+    )
+    return record.changed(now, target=change.origin, swept=True, since=now, change=back.stored())
+
+
+def _running(scope: Scope, record: Record | None) -> tuple[Record, Change]:
+    change = Change.of(record) if record else None
+    if record is None or change is None or not under_way(record):
+        raise ReshardRefusedError(f"no change of {scope.key} is under way", reason="not_running")
+    return record, change

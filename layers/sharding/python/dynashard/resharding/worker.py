@@ -1,0 +1,196 @@
+"""One slice of one task: read a chunk, write for its items in waves, write down how far it has come."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from dynashard.errors import (
+    ConditionFailedError,
+    EngineUnavailableError,
+    ThrottledError,
+    TransactionCanceledError,
+    TransactionConflictError,
+)
+from dynashard.resharding.homes import Homes, Work
+from dynashard.resharding.job import Chunk, Guard, Job, Sources, after
+from dynashard.resharding.means import Means
+from dynashard.resharding.mover import Mover
+from dynashard.resharding.pace import Pace
+from dynashard.resharding.progress import Pass, Progress
+from dynashard.resharding.rewriter import Rewriter
+from dynashard.resharding.sweeper import Sweeper
+from dynashard.schema import MOVED_TO, PK, SK, TYPE, index_pk, index_sk
+from dynashard.transport.interface import Wire, metered
+
+_AGAIN: Final = frozenset(
+    {
+        "None",
+        "ConditionalCheckFailed",
+        "TransactionConflict",
+        "ThrottlingError",
+        "ProvisionedThroughputExceeded",
+        "RequestLimitExceeded",
+    }
+)
+"""Reasons of a cancelled transaction that may be gone the next time."""
+
+
+def work_of(means: Means, job: Job, homes: Homes) -> Work:
+    """What a job does with items."""
+    if job.kind is Pass.SWEEP:
+        return Sweeper(means, job, homes)
+    if job.scope.index is not None:
+        return Rewriter(means, job)
+    return Mover(means, job, homes)
+
+
+class Slice:
+    """Works on one task for a while.
+
+    Args:
+        means: tables, time and randomness.
+        guard: tells whether the job is still to be done.
+        job: the job.
+        task: the task's number.
+        homes: which items have another home.
+        pace: how fast to write.
+    """
+
+    def __init__(self, means: Means, guard: Guard, job: Job, task: int, *, homes: Homes, pace: Pace) -> None:
+        self._means = means
+        self._guard = guard
+        self._job = job
+        self._task = task
+        self._work = work_of(means, job, homes)
+        self._pace = pace
+        reading = _survey_of(self._work, job) if job.kind is Pass.SURVEY else self._work.reading
+        self._sources = Sources(means, job, task, reading)
+
+    def run(self, seconds: float) -> bool:
+        """Work for about so many seconds; whether there is no more to do.
+
+        Raises:
+            TakenError: an item cannot move.
+            EngineError: what trying again does not help.
+        """
+        means, job = self._means, self._job
+        deadline = means.clock() + seconds
+        stored = means.progress.begin(job.key, self._task, job.change.id, job.kind)
+        self._pace.not_before(stored.after)
+        while not stored.done and stored.change == job.change.id and stored.kind is job.kind:
+            if not self._guard.holds(job):
+                return True
+            with metered() as meter:
+                now = self._advance(stored, deadline)
+            used = meter.consumed
+            now = replace(
+                now,
+                write_units=stored.write_units + used.write_units,
+                read_units=stored.read_units + used.read_units,
+                after=max(0.0, self._pace.after),
+            )
+            stored = means.progress.save(stored, now)
+            if means.clock() >= deadline:
+                return stored.done
+        return True
+
+    def _advance(self, now: Progress, deadline: float) -> Progress:
+        """Read one chunk and do what there is to do about it, or as much as there is time for."""
+        try:
+            chunk = self._sources.read(now.position)
+        except ThrottledError as error:
+            self._pace.throttled(error)
+            self._pace.ready(deadline)
+            return now
+        items = [item for item in chunk.items if self._work.concerns(item)]
+        if self._job.kind is Pass.SURVEY:
+            done = chunk.following is None
+            return _at(replace(now, total=now.total + len(items), counted=now.counted or done), chunk)
+        while items:
+            wave, items = items[: self._pace.width], items[self._pace.width :]
+            if not self._send(wave, deadline):
+                return now
+            counter = self._work.counter
+            counts = {counter: getattr(now, counter) + len(wave)}
+            now = replace(now, position=after(now.position, wave[-1]), **counts)
+        return _at(now, chunk)
+
+    def _send(self, wave: Sequence[Wire], deadline: float) -> bool:
+        """Write for some items, again and again where others come in between; False if the time is up."""
+        left = list(wave)
+        while left:
+            if not self._pace.ready(deadline) or not self._guard.holds(self._job):
+                return False
+            with metered() as meter:
+                failed = self._try(left)
+            self._pace.spent(meter.consumed.write_units)
+            if not failed:
+                self._pace.went_well()
+                return True
+            left = self._still(left)
+            if left and self._means.clock() >= deadline:
+                return False
+        return True
+
+    def _try(self, items: Sequence[Wire]) -> bool:
+        """Send for each item; whether any was refused."""
+        calls = [self._work.write(item) for item in items]
+        try:
+            self._means.transport.call_all(calls, concurrency=self._pace.width)
+        except ThrottledError as error:
+            self._pace.throttled(error)
+        except (TransactionConflictError, EngineUnavailableError):
+            self._pace.conflicted()
+        except TransactionCanceledError as error:
+            if not {reason.code for reason in error.reasons} <= _AGAIN:
+                raise
+            self._work.failed(error, items)
+            self._pace.conflicted()
+        except ConditionFailedError:
+            self._pace.conflicted()
+        else:
+            return False
+        return True
+
+    def _still(self, items: Sequence[Wire]) -> list[Wire]:
+        """Those of some items about which there still is something to do, as they are now."""
+        waiting = {_key(item): item for item in items}
+        keys = [{PK: item[PK], SK: item[SK]} for item in items]
+        table = self._means.table
+        request = {"RequestItems": {table: {"Keys": keys, "ConsistentRead": True}}}
+        try:
+            answer = self._means.transport.call("BatchGetItem", request)
+        except ThrottledError as error:
+            self._pace.throttled(error)
+            return list(items)
+        except EngineUnavailableError:
+            self._pace.conflicted()
+            return list(items)
+        # What was left unread is tried again as it was: if it has changed, its condition fails.
+        unread = {_key(key) for key in answer.get("UnprocessedKeys", {}).get(table, {}).get("Keys", ())}
+        now = {_key(item): item for item in answer.get("Responses", {}).get(table, ())}
+        current = [item if key in unread else now.get(key) for key, item in waiting.items()]
+        return [item for item in current if item is not None and self._work.concerns(item)]
+
+
+def _key(item: Wire) -> tuple[str, str]:
+    return item[PK]["S"], item[SK]["S"]
+
+
+def _at(now: Progress, chunk: Chunk) -> Progress:
+    """The progress after a whole chunk."""
+    if chunk.following is None:
+        return replace(now, done=True)
+    return replace(now, position=chunk.following)
+
+
+def _survey_of(work: Work, job: Job) -> Wire:
+    """To count what a pass would concern, keys are enough, and eventually consistent reads cost half."""
+    names = [PK, SK, MOVED_TO]
+    if job.scope.index is not None:
+        names += [index_pk(job.scope.index.slot), index_sk(job.scope.index.slot)]
+    return {
+        "FilterExpression": work.reading["FilterExpression"],
+        "ProjectionExpression": ", ".join([*names, "#type"]),
+        "ExpressionAttributeNames": {"#type": TYPE},
+    }
