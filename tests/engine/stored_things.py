@@ -9,11 +9,12 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
-from dynashard import Entity, Index, Key, Patience, Registry, Shards, created_at, new_id, updated_at
+from dynashard import Entity, EntityDefinition, Index, Key, Patience, Registry, Shards, created_at, new_id, updated_at
+from dynashard.errors import ThrottledError
 from dynashard.repository import Repository, Store
 from dynashard.routing import Router
 from dynashard.schema import PK, SK
-from dynashard.topology import DeclaredTopology
+from dynashard.topology import DeclaredTopology, View
 from dynashard.transport import Transport
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.faults import Fault, FaultyTransport
@@ -88,6 +89,46 @@ class Clock:
         return datetime.fromtimestamp(self.at, UTC)
 
 
+class Event(
+    Entity,
+    name="test.v1.Event",
+    key=Key(partition="{tenant}", sort="{id}"),
+    shards=Shards(4, placement="random"),
+    indexes=[Index("GSI1", "by_kind", partition="{tenant}", sort="{kind}")],
+    registry=REGISTRY,
+):
+    """Placed at random."""
+
+    tenant: str
+    id: str
+    kind: str = "any"
+    seen: int = 0
+
+
+class Views(DeclaredTopology):
+    """Tells the view that the test has set, for every logical partition; without one, what is declared.
+
+    Attributes:
+        now: the view in force.
+        fresh: the view that comes into force when somebody asks for a fresh one.
+        refreshed: the logical partitions for which somebody has.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now: View | None = None
+        self.fresh: View | None = None
+        self.refreshed: list[str] = []
+
+    def view(self, entity: EntityDefinition[Any], partition: str) -> View:
+        return self.now or super().view(entity, partition)
+
+    def refresh(self, entity: EntityDefinition[Any], partition: str) -> None:
+        super().refresh(entity, partition)
+        self.refreshed.append(partition)
+        self.now = self.fresh or self.now
+
+
 @dataclass
 class World:
     """A table, the way to it, a clock, and the raw items behind everything."""
@@ -98,6 +139,9 @@ class World:
     clock: Clock = field(default_factory=Clock)
     pauses: list[float] = field(default_factory=list)
     patience: float = 20.0
+    views: Views = field(default_factory=Views)
+    drawn: Callable[[], float] = lambda: 0.0
+    throttles: list[tuple[str, str | None, ThrottledError]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         numbers = count(1)
@@ -118,11 +162,18 @@ class World:
             waited.at += seconds
 
         patience = Patience(seconds=self.patience, clock=waited, sleep=sleep, random=lambda: 0.5)
-        router = Router(DeclaredTopology())
-        return Repository(
-            Store(self.transport, self.table, router, self.clock, self.new_revision, patience),
-            model,
+        store = Store(
+            self.transport,
+            self.table,
+            Router(self.views),
+            self.clock,
+            self.new_revision,
+            patience,
+            random=self.drawn,
+            throttled=lambda entity, partition, error: self.throttles.append((entity.name, partition, error)),
+            lanes=1,
         )
+        return Repository(store, model)
 
     @property
     def people(self) -> Repository[Person]:
@@ -131,6 +182,10 @@ class World:
     @property
     def notes(self) -> Repository[Note]:
         return self.of(Note)
+
+    @property
+    def events(self) -> Repository[Event]:
+        return self.of(Event)
 
     @property
     def accounts(self) -> Repository[Account]:
