@@ -11,9 +11,11 @@ from hashlib import md5
 from random import Random
 from typing import Any
 
+from dynashard.placement import CALCULATED
 from dynashard.reads.bounds import Bounds
 from dynashard.reads.filters import FilterExpression
-from dynashard.reads.sources import Reading
+from dynashard.reads.layout import Layout
+from dynashard.reads.sources import Reading, Source
 from dynashard.schema import PK, SK, index_pk, index_sk
 from dynashard.transport.interface import Call, Wire
 
@@ -42,6 +44,17 @@ def reading(slot: str | None, *, forward: bool, filtered: bool = False, bounds: 
         visible=lambda row: not row["hidden"]["BOOL"],
         filters=KEPT if filtered else NO_FILTER,
     )
+
+
+def hash_of(row: Wire) -> int:
+    """The hash by which the rows above are spread."""
+    return CALCULATED.hash(row[SK]["S"])
+
+
+def layout(how: Reading, sources: Sequence[Source]) -> Layout:
+    """These sources, with nothing moving."""
+    identity = None if how.slot is None else (lambda _, sort: sort)
+    return Layout(tuple(sources), how, len(sources), hash_of, identity=identity)
 
 
 @dataclass

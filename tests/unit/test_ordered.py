@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from dynashard.reads.bounds import Bounds
 from dynashard.reads.fetch import Fetch
-from dynashard.reads.ordered import Mark, first_limit, list_ordered
+from dynashard.reads.ordered import Mark, first_limit, list_ordered, mark_of, state_of_mark
 from dynashard.reads.query import Budget
 from dynashard.reads.sources import Reading, Source
 from dynashard.transport.interface import Wire
-from tests.query_source import SLOT, MemoryTransport, index_row, reading, table_row
+from tests.query_source import SLOT, MemoryTransport, index_row, layout, reading, table_row
 
 pytestmark = pytest.mark.unit
 
@@ -37,8 +37,9 @@ def pages_of(
 ) -> Iterator[Paged]:
     mark: Mark | None = None
     for _ in range(2000):
-        fetch = Fetch(transport, how, budget)
-        items, mark = list_ordered(fetch, sources, mark, limit=next(limits), item_bytes=1024)
+        fetch = Fetch(transport, budget, lambda: layout(how, sources))
+        items, mark = list_ordered(fetch, mark, limit=next(limits), item_bytes=1024)
+        mark = mark and mark_of(state_of_mark(mark, "p"), "p")
         yield Paged(items, fetch)
         if mark is None:
             return

@@ -1,6 +1,7 @@
 """Positions of round-robin and shard-ordered listings, through any history of splits and merges."""
 
 from collections.abc import Iterator
+from functools import partial
 from random import Random
 
 import pytest
@@ -13,16 +14,11 @@ from dynashard.reads.fetch import Fetch
 from dynashard.reads.positions import DONE, Positions
 from dynashard.reads.query import Budget
 from dynashard.reads.sources import Position, Source
-from dynashard.transport.interface import Wire
-from tests.query_source import SLOT, MemoryTransport, index_row, reading, table_row
+from tests.query_source import SLOT, MemoryTransport, index_row, layout, reading, table_row
 
 pytestmark = pytest.mark.unit
 
 COUNTS = [1, 2, 4, 8, 16, 32, 64]
-
-
-def hash_of(row: Wire) -> int:
-    return CALCULATED.hash(row["SK"]["S"])
 
 
 class ResizedTable:
@@ -56,9 +52,10 @@ def pages(
     """The pages of a listing, each begun from the state that a cursor would carry."""
     positions: Positions | None = None
     for _ in range(5000):
-        fetch = Fetch(table.transport, reading(None, forward=forward, filtered=filtered), Budget(requests=budget))
+        how = reading(None, forward=forward, filtered=filtered)
+        fetch = Fetch(table.transport, Budget(requests=budget), partial(layout, how, table.sources))
         limit = table.random.choice(limits)
-        rows, positions = list_by_shard(fetch, table.sources, positions, limit=limit, in_turn=in_turn, hash_of=hash_of)
+        rows, positions = list_by_shard(fetch, positions, limit=limit, in_turn=in_turn)
         assert len(rows) <= limit
         yield [row["SK"]["S"] for row in rows]
         if positions is None:
@@ -136,34 +133,34 @@ def test_shard_order_reads_each_shard_to_its_end() -> None:
 
 
 def test_children_of_a_split_inherit_the_position_of_their_parent() -> None:
-    before = Positions((("a",), None), turn=1)
+    before = Positions((Position("a"), None), turn=1)
 
     after = before.under(4)
 
-    assert after == Positions((("a",), None, ("a",), None), turn=1)
+    assert after == Positions((Position("a"), None, Position("a"), None), turn=1)
 
 
 def test_a_merged_shard_is_read_from_the_earliest_position_of_its_parts() -> None:
-    parted = Positions((("c",), DONE, ("a",), DONE), turn=3)
+    parted = Positions((Position("c"), DONE, Position("a"), DONE), turn=3)
 
     merged = parted.under(2)
 
     assert merged.turn == 1
-    assert merged.start(0, 2, forward=True) == ("a",)
-    assert merged.start(0, 2, forward=False) == ("c",)
+    assert merged.start(0, 2, forward=True) == Position("a")
+    assert merged.start(0, 2, forward=False) == Position("c")
     assert merged.finished(1, 2)
     assert not merged.finished(0, 2)
-    assert merged.read(0, 2, ("b",), forward=True).at == (("c",), DONE, ("b",), DONE)
+    assert merged.read(0, 2, Position("b"), forward=True).at == (Position("c"), DONE, Position("b"), DONE)
     assert merged.read(0, 2, None, forward=True).done
 
 
 @pytest.mark.parametrize("forward", [True, False])
 def test_a_position_follows_the_shard_though_equal_index_keys_stand_in_no_order(*, forward: bool) -> None:
     # DynamoDB says nothing of the order of index entries with equal sort keys.
-    positions = Positions((("same", "items", "m"),))
+    positions = Positions((Position("same", ("items", "m"), "p:0"),))
 
     for item in ("z", "a"):
-        last: Position = ("same", "items", item)
+        last = Position("same", ("items", item), "p:0")
         assert positions.read(0, 1, last, forward=forward).start(0, 1, forward=forward) == last
 
 
@@ -180,19 +177,31 @@ def test_index_entries_with_equal_sort_keys_are_listed_once_in_whatever_order_th
 
     positions: Positions | None = Positions.beginning(4)
     while positions is not None:
-        fetch = Fetch(transport, reading(SLOT, forward=forward), Budget())
-        rows, positions = list_by_shard(fetch, sources, positions, limit=7, in_turn=in_turn, hash_of=hash_of)
+        fetch = Fetch(transport, Budget(), lambda: layout(reading(SLOT, forward=forward), sources))
+        rows, positions = list_by_shard(fetch, positions, limit=7, in_turn=in_turn)
         listed += [row["SK"]["S"] for row in rows]
         assert len(listed) <= 300
 
     assert sorted(listed) == sorted(f"item-{n}" for n in range(300))
 
 
+texts = st.text(min_size=1, max_size=40)
+of_table = st.builds(Position, texts)
+of_index = st.builds(
+    Position,
+    texts,
+    st.none() | st.tuples(texts, texts),
+    st.sampled_from(["p:0", "p:1", "p:3", "p"]),
+    st.sampled_from(["", "1>2", "16>4"]),
+    st.lists(texts, max_size=3).map(tuple),
+)
+
+
 @given(
-    st.lists(st.one_of(st.none(), st.just(DONE), st.tuples(st.text(min_size=1, max_size=40))), min_size=1),
+    st.sampled_from([of_table, of_index]).flatmap(lambda one: st.lists(st.none() | st.just(DONE) | one, min_size=1)),
     st.integers(0, 63),
 )
 def test_what_a_cursor_carries_comes_back(at: list[Position | None], turn: int) -> None:
     positions = Positions(tuple(at), turn)
 
-    assert positions_of(state_of(positions)) == positions
+    assert positions_of(state_of(positions, "p"), "p") == positions

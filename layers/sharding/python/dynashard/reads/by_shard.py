@@ -5,14 +5,17 @@ that reads nothing twice, and the shards that must make up the rest of a page ar
 part, instead of one after the other.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from math import ceil
 from typing import Any, Final
 
 from dynashard.reads.cursor import pack_texts, unpack_texts
-from dynashard.reads.fetch import Fetch, Want
+from dynashard.reads.fetch import Fetch, OvertakenError
+from dynashard.reads.layout import Layout
 from dynashard.reads.positions import DONE, Positions
-from dynashard.reads.sources import Chunk, Position, Source
+from dynashard.reads.progress import advanced, unseen
+from dynashard.reads.sources import Chunk, Position, Want
 from dynashard.transport.interface import Wire
 
 WAVE: Final = 16
@@ -20,70 +23,68 @@ WAVE: Final = 16
 FILTERED_READ: Final = 500
 """How many items a Query with a filter looks at, since most may not pass."""
 
-_NOTHING: Final[Position] = ()
-"""Nothing of a chunk was taken, so its shard stays where it was."""
-
-HashOf = Callable[[Wire], int]
-"""The hash that decides a stored item's shard."""
+FOLLOWED_READ: Final = 100
+"""The same while marks are followed, each of which takes a read of its own."""
 
 
 def list_by_shard(
-    fetch: Fetch,
-    sources: Sequence[Source],
-    positions: Positions | None,
-    *,
-    limit: int,
-    in_turn: bool,
-    hash_of: HashOf,
+    fetch: Fetch, positions: Positions | None, *, limit: int, in_turn: bool
 ) -> tuple[list[Wire], Positions | None]:
     """One page, and where the next one starts, None after the last.
 
     Args:
         fetch: sends the Queries.
-        sources: all shards, in order.
         positions: where the last page ended; None for the first.
         limit: items wanted.
         in_turn: read from each shard in turn; otherwise each shard to its end.
-        hash_of: decides an item's virtual shard where shards have merged since the listing began.
 
     Cost: 1 Query and 1 round trip if the shard whose turn it is fills the page; else also one Query for each further
     shard that is needed, up to `WAVE` of them a round trip.
     """
-    count = len(sources)
-    state = (positions or Positions.beginning(count)).under(count)
+    state = positions
     items: list[Wire] = []
     width = 1
     while len(items) < limit and fetch.allowed:
+        layout = fetch.layout()
+        count, forward = len(layout.streams), layout.reading.forward
+        state = layout.rebase(state)
         shards = _due(state, count, width)
         if not shards:
             break
-        share = (limit - len(items)) // len(shards)
-        wanted = max(share, FILTERED_READ) if fetch.reading.filters.text else share
-        forward = fetch.reading.forward
         starts = [state.start(shard, count, forward=forward) for shard in shards]
-        chunks = fetch.wave([Want(sources[shard], wanted, start) for shard, start in zip(shards, starts, strict=True)])
+        wanted = _wanted(layout, (limit - len(items)) // len(shards))
+        wants = [Want(layout.streams[s], wanted, start) for s, start in zip(shards, starts, strict=True)]
+        try:
+            chunks = fetch.wave(layout, wants)
+        except OvertakenError:
+            continue
         for shard, chunk in zip(shards, chunks, strict=True):
-            taken, last = _take(fetch, chunk, limit - len(items), _is_new(fetch, state, count, hash_of))
+            taken, after = _take(layout, state, shard, chunk, limit - len(items))
             items += taken
-            if last is not _NOTHING:
-                state = state.read(shard, count, last, forward=forward)
+            state = after
         if in_turn:
             width = _width(limit - len(items), sum(len(chunk.rows) for chunk in chunks), starts)
-        turn = shards[-1] + 1 if in_turn else shards[-1]
-        state = Positions(state.at, turn % count)
-    return items, None if state.done else state
+        state = replace(state, turn=(shards[-1] + in_turn) % count)
+    return items, None if state is None or state.done else state
 
 
-def _take(
-    fetch: Fetch, chunk: Chunk, room: int, new: Callable[[Wire], bool] | None
-) -> tuple[list[Wire], Position | None]:
-    """The items of a chunk that are new and fit, and how far the shard counts as read."""
+def _wanted(layout: Layout, share: int) -> int:
+    if not layout.reading.filters.text:
+        return share
+    return max(share, FOLLOWED_READ if layout.follows and layout.moving else FILTERED_READ)
+
+
+def _take(layout: Layout, state: Positions, shard: int, chunk: Chunk, room: int) -> tuple[list[Wire], Positions]:
+    """The items of a chunk that are new and fit, and the positions after them."""
+    new = unseen(layout, state, shard)
     rows = chunk.rows if new is None else [row for row in chunk.rows if new(row)]
     if len(rows) <= room:
-        return rows, chunk.last
+        return rows, advanced(layout, state, shard, rows, chunk.last)
     if room == 0:
-        return [], _NOTHING
-    return rows[:room], fetch.reading.position(rows[room - 1])
+        # Nothing of the chunk is taken, so its shard stays where it was.
+        return [], state
+    taken = rows[:room]
+    return taken, advanced(layout, state, shard, taken, layout.reading.position(taken[-1]))
 
 
 def _width(room: int, brought: int, starts: Sequence[Position | None]) -> int:
@@ -98,15 +99,6 @@ def _width(room: int, brought: int, starts: Sequence[Position | None]) -> int:
     return min(WAVE, room) if None in starts else 1
 
 
-def _is_new(fetch: Fetch, state: Positions, count: int, hash_of: HashOf) -> Callable[[Wire], bool] | None:
-    """Tells the items that were not returned before; None where all are, since no shards have merged."""
-    virtual = len(state.at)
-    if virtual == count:
-        return None
-    position, forward = fetch.reading.position, fetch.reading.forward
-    return lambda row: state.counts(position(row), hash_of(row) & (virtual - 1), forward=forward)
-
-
 def _due(state: Positions, count: int, most: int) -> list[int]:
     """The next shards that have something left, at most this many, beginning with the one whose turn it is."""
     shards = []
@@ -119,16 +111,47 @@ def _due(state: Positions, count: int, most: int) -> list[int]:
     return shards
 
 
-def state_of(positions: Positions) -> list[Any]:
-    """The JSON state of a cursor: whose turn it is, what became of each virtual shard, and the open positions."""
+def state_of(positions: Positions, partition: str = "") -> list[Any]:
+    """The JSON state of a cursor: whose turn it is, what became of each virtual shard, and the open positions.
+
+    Of a position in an index, what is as usual is left out: that it was taken in the shard of its own number.
+    `partition` is what all stored partition keys begin with.
+    """
     marks = "".join("n" if at is None else "d" if at == DONE else "p" for at in positions.at)
-    columns = zip(*(at for at in positions.at if at is not None and at != DONE), strict=True)
-    return [positions.turn, marks, *(pack_texts(column) for column in columns)]
+    known = [(v, at) for v, at in enumerate(positions.at) if at is not None and at != DONE]
+    state: list[Any] = [positions.turn, marks]
+    if known:
+        state.append(pack_texts([at.sort for _, at in known]))
+    if any(at.shard or at.item or at.seen for _, at in known):
+        items = [at.item or ("", "") for _, at in known]
+        state += [pack_texts([pk for pk, _ in items]), pack_texts([sk for _, sk in items])]
+        state += [rest for place, (v, at) in enumerate(known) if (rest := _rest(place, v, at, partition))]
+    return state
 
 
-def positions_of(state: Sequence[Any]) -> Positions:
+def positions_of(state: Sequence[Any], partition: str = "") -> Positions:
     """The positions that `state_of` wrote."""
     turn, marks, *columns = state
-    known = iter(list(zip(*(unpack_texts(column) for column in columns), strict=True)))
-    at = tuple(None if mark == "n" else DONE if mark == "d" else next(known) for mark in marks)
-    return Positions(at, turn)
+    known = [Position(sort) for sort in unpack_texts(columns[0])] if columns else []
+    if len(columns) > 1:
+        places = [v for v, mark in enumerate(marks) if mark == "p"]
+        items = zip(unpack_texts(columns[1]), unpack_texts(columns[2]), strict=True)
+        known = [
+            Position(at.sort, item if any(item) else None, _usual(v, partition))
+            for at, v, item in zip(known, places, items, strict=True)
+        ]
+        for place, shard, change, *seen in columns[3:]:
+            known[place] = replace(known[place], shard=partition + shard, change=change, seen=tuple(seen))
+    left = iter(known)
+    return Positions(tuple(None if mark == "n" else DONE if mark == "d" else next(left) for mark in marks), turn)
+
+
+def _usual(virtual: int, partition: str) -> str:
+    return f"{partition}:{virtual}"
+
+
+def _rest(place: int, virtual: int, at: Position, partition: str) -> list[Any]:
+    """What of a position is not as usual; empty if nothing is."""
+    if at.shard == _usual(virtual, partition) and not at.change and not at.seen:
+        return []
+    return [place, at.shard.removeprefix(partition), at.change, *at.seen]

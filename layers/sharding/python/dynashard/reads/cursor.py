@@ -17,7 +17,7 @@ from itsdangerous import BadSignature, Signer
 
 from dynashard.errors import ConfigurationError, InvalidCursorError
 
-VERSION: Final = b"1"
+VERSION: Final = b"2"
 MIN_KEY_BYTES: Final = 16
 FINGERPRINT_BYTES: Final = 8
 _RAW: Final = b"\0"

@@ -1,23 +1,22 @@
-"""Sending the Queries of one call, in waves, while counting what they consume."""
+"""Sending the requests of one call, in waves, while counting what they consume."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import cast
 
-from dynashard.reads.bounds import Bounds
+from dynashard.reads.layout import Layout
+from dynashard.reads.merged import read_groups
+from dynashard.reads.moved import Moves, StoredKey, distinct, marks_of, stored_key
 from dynashard.reads.query import Budget
-from dynashard.reads.sources import Chunk, Position, Reading, Source
+from dynashard.reads.sources import Chunk, Group, Source, Want
+from dynashard.schema import MOVED_TO
 from dynashard.transport.capacity import consumed_of
-from dynashard.transport.interface import Consumed, Transport
+from dynashard.transport.interface import Call, Consumed, Transport, Wire
 
 
-@dataclass(frozen=True, slots=True)
-class Want:
-    """One source to read on: at most `limit` items after `start`, within `bounds` or the listing's own."""
-
-    source: Source
-    limit: int
-    start: Position | None = None
-    bounds: Bounds | None = None
+class OvertakenError(Exception):
+    """The layout has changed: what was to be read for the last one is to be read for the next."""
 
 
 @dataclass(slots=True)
@@ -26,41 +25,91 @@ class Fetch:
 
     Attributes:
         transport: the wire.
-        reading: how every source is read.
         budget: how much work the call may do.
+        layout: tells the layout now.
+        moves: finds the items that marks lead to; None where there are no marks.
         consumed: capacity used so far.
-        rounds: waves sent so far.
+        rounds: round trips so far.
     """
 
     transport: Transport
-    reading: Reading
     budget: Budget
+    layout: Callable[[], Layout]
+    moves: Moves | None = None
     consumed: Consumed = field(default_factory=Consumed)
     rounds: int = 0
+    _followed: dict[StoredKey, Wire] = field(default_factory=dict)
 
     @property
     def allowed(self) -> bool:
         """Whether the budget has room. The first wave is always sent, so that every call gets on."""
         return self.rounds == 0 or self.budget.left(self.consumed)
 
-    def wave(self, wants: Sequence[Want]) -> list[Chunk]:
-        """Read these sources at the same time.
+    def wave(self, layout: Layout, wants: Sequence[Want]) -> list[Chunk]:
+        """Read these streams at the same time.
+
+        Raises:
+            OvertakenError: the layout changed before all was read that belongs to what was.
 
         Cost: 1 round trip for as many as the transport has connections; a Query each, billed for what it reads in
-        blocks of 4 KB (0.5 units, 1 if consistent).
+        blocks of 4 KB (0.5 units, 1 if consistent). A group takes a Query for each of its shards, in 2 round trips;
+        marks that are followed take 1 round trip more, or 2.
         """
+        if isinstance(wants[0].source, Group):
+            chunks = read_groups(partial(self._query, layout), layout.reading, wants)
+        else:
+            chunks = self._query(layout, wants)
+        return self._settled(layout, wants, chunks)
+
+    def send(self, layout: Layout, calls: Sequence[Call]) -> list[Wire]:
+        """Send calls at the same time.
+
+        Raises:
+            OvertakenError: the layout has changed.
+        """
+        if self.rounds and self.layout().signature != layout.signature:
+            raise OvertakenError
         self.rounds += 1
-        chunks = [Chunk([], None)] * len(wants)
-        sent = [i for i, want in enumerate(wants) if not (want.bounds or self.reading.bounds).empty]
-        calls = [
-            self.reading.call(wants[i].source, limit=wants[i].limit, start=wants[i].start, bounds=wants[i].bounds)
-            for i in sent
-        ]
         if len(calls) == 1:
             answers = [self.transport.call(calls[0].operation, calls[0].request)]
         else:
             answers = self.transport.call_all(calls, concurrency=len(calls))
-        for i, answer in zip(sent, answers, strict=True):
-            self.consumed.add(consumed_of("Query", answer))
-            chunks[i] = self.reading.chunk(answer)
+        for call, answer in zip(calls, answers, strict=True):
+            self.consumed.add(consumed_of(call.operation, answer))
+        return answers
+
+    def item(self, row: Wire) -> Wire:
+        """The item that a row stands for: itself, or the one that it leads to as a mark."""
+        return self._followed[stored_key(row)] if self._followed and MOVED_TO in row else row
+
+    def _query(self, layout: Layout, wants: Sequence[Want]) -> list[Chunk]:
+        reading = layout.reading
+        chunks = [Chunk([], None)] * len(wants)
+        sent: list[tuple[int, Call, Want]] = []
+        for i, want in enumerate(wants):
+            source = cast("Source", want.source)
+            start, bounds = source.begin(want.start, want.bounds or reading.bounds, forward=reading.forward)
+            if not bounds.empty:
+                sent.append((i, reading.call(source, limit=want.limit, start=start, bounds=bounds), want))
+        answers = self.send(layout, [call for _, call, _ in sent]) if sent else []
+        for (i, _, want), answer in zip(sent, answers, strict=True):
+            chunks[i] = reading.chunk(answer, want.bounds)
         return chunks
+
+    def _settled(self, layout: Layout, wants: Sequence[Want], chunks: list[Chunk]) -> list[Chunk]:
+        """The chunks without items that are none of their stream's own, and with no mark that leads nowhere."""
+        if layout.foreign:
+            chunks = [
+                Chunk([row for row in chunk.rows if layout.at_home(row, want.source.number)], chunk.last)
+                for chunk, want in zip(chunks, wants, strict=True)
+            ]
+        marks = marks_of(row for chunk in chunks for row in chunk.rows) if layout.follows else []
+        if marks and self.moves:
+            self._followed |= self.moves.follow(self, layout, marks)
+            chunks = [Chunk([row for row in chunk.rows if self._stands(row)], chunk.last) for chunk in chunks]
+        if layout.moving and layout.identity is not None:
+            chunks = [Chunk(distinct(layout, chunk.rows), chunk.last) for chunk in chunks]
+        return chunks
+
+    def _stands(self, row: Wire) -> bool:
+        return MOVED_TO not in row or stored_key(row) in self._followed

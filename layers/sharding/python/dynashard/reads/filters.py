@@ -1,12 +1,13 @@
 """Conditions on fields that DynamoDB applies after reading: they save answers, not read units."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from dynashard.entity import EntityDefinition
 from dynashard.errors import InvalidQueryError
-from dynashard.schema import EXPIRES_AT
+from dynashard.reads.matching import Term
+from dynashard.schema import EXPIRES_AT, MOVED_TO
 
 Operator = Literal["=", "<>", "<", "<=", ">", ">=", "begins_with", "contains", "exists"]
 
@@ -34,16 +35,28 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class FilterExpression:
-    """Filters as DynamoDB takes them."""
+    """Filters as DynamoDB takes them; `terms` are the same ones for the layer itself."""
 
     text: str
     names: dict[str, str]
     values: dict[str, dict[str, Any]]
+    terms: tuple[Term, ...] = ()
 
     def __and__(self, other: "FilterExpression") -> "FilterExpression":
         """Both; their placeholders must differ."""
         text = " AND ".join(term for term in (self.text, other.text) if term)
-        return FilterExpression(text, self.names | other.names, self.values | other.values)
+        return FilterExpression(text, self.names | other.names, self.values | other.values, self.terms + other.terms)
+
+    @property
+    def passing_marks(self) -> "FilterExpression":
+        """The same, but marks pass: what they lead to is what has to answer."""
+        if not self.text:
+            return self
+        return replace(self, text=f"({self.text}) OR attribute_exists({MOVED_TO})")
+
+    def matches(self, item: Mapping[str, Any]) -> bool:
+        """Whether a stored item passes, as DynamoDB would say."""
+        return all(term.holds(item) for term in self.terms)
 
 
 def filter_expression(entity: EntityDefinition[Any], filters: Sequence[Filter]) -> FilterExpression:
@@ -53,7 +66,8 @@ def filter_expression(entity: EntityDefinition[Any], filters: Sequence[Filter]) 
         InvalidQueryError: a field the entity does not have, or an operator that is none.
         InvalidValueError: a value the field does not take.
     """
-    terms: list[str] = []
+    texts: list[str] = []
+    terms: list[Term] = []
     names: dict[str, str] = {}
     values: dict[str, dict[str, Any]] = {}
     for i, condition in enumerate(filters):
@@ -63,17 +77,19 @@ def filter_expression(entity: EntityDefinition[Any], filters: Sequence[Filter]) 
         name, value = f"#f{i}", f":f{i}"
         names[name] = EXPIRES_AT if field == entity.expires else field
         if operator == "exists":
-            terms.append(f"attribute_{'exists' if condition.value else 'not_exists'}({name})")
+            texts.append(f"attribute_{'exists' if condition.value else 'not_exists'}({name})")
+            terms.append(Term(names[name], "exists" if condition.value else "not_exists"))
             continue
         if operator in _COMPARISONS:
             values[value] = _compared(entity, condition)
-            terms.append(f"{name} {operator} {value}")
+            texts.append(f"{name} {operator} {value}")
         elif operator in _FUNCTIONS:
             values[value] = _sought(entity, condition)
-            terms.append(f"{operator}({name}, {value})")
+            texts.append(f"{operator}({name}, {value})")
         else:
             raise InvalidQueryError(f"{operator!r} is no filter operator", field=field)
-    return FilterExpression(" AND ".join(terms), names, values)
+        terms.append(Term(names[name], operator, values[value]))
+    return FilterExpression(" AND ".join(texts), names, values, tuple(terms))
 
 
 def _compared(entity: EntityDefinition[Any], condition: Filter) -> dict[str, Any]:

@@ -4,6 +4,8 @@ A virtual shard is `hash & (V-1)` for the count V under which the listing began 
 position outlives a change of the shard count: when shards split, each child inherits its parent's position; when
 they merge, the shard is read from the earliest position of those it took in, and an item counts only if it lies
 beyond the position of its own virtual shard.
+
+Items that are placed at random have no virtual shard: positions are then those of the shards themselves.
 """
 
 from dataclasses import dataclass, replace
@@ -11,7 +13,7 @@ from typing import Final
 
 from dynashard.reads.sources import Position
 
-DONE: Final = ("",)
+DONE: Final = Position("")
 """The position of a virtual shard that has been read to its end; no stored sort key is empty."""
 
 
@@ -38,12 +40,17 @@ class Positions:
         return all(position == DONE for position in self.at)
 
     def under(self, count: int) -> "Positions":
-        """The same positions for a listing that now meets `count` shards."""
+        """The same positions for a listing that now meets `count` shards, to which hashes lead."""
         virtual = len(self.at)
         turn = self.turn % count
         if count > virtual:
             return Positions(tuple(self.at[v & (virtual - 1)] for v in range(count)), turn)
         return self if turn == self.turn else replace(self, turn=turn)
+
+    def among(self, count: int) -> "Positions":
+        """The same positions for a listing that now meets `count` shards, among which items lie at random."""
+        new = (None,) * (count - len(self.at))
+        return Positions(self.at[:count] + new, self.turn % count)
 
     def served(self, shard: int, count: int) -> range:
         """The virtual shards whose items a shard holds under a count of at most their number."""
@@ -59,26 +66,43 @@ class Positions:
         known = [position for position in left if position is not None]
         if len(known) < len(left):
             return None
-        return min(known) if forward else max(known)
+        first = min(known, key=_sort_key) if forward else max(known, key=_sort_key)
+        tied = {(p.item, p.shard, p.change) for p in known if p.sort == first.sort}
+        # Each has its own place among the entries that tie: all of them are read again.
+        return first if len(tied) == 1 else Position(first.sort)
 
-    def counts(self, position: Position, virtual: int, *, forward: bool) -> bool:
-        """Whether an item at a position has not been returned before."""
+    def last(self, shard: int, count: int, sort: str) -> list[Position]:
+        """The positions in a shard that stand at this sort key."""
+        return [p for v in self.served(shard, count) if (p := self.at[v]) is not None and p.sort == sort]
+
+    def counts(self, sort: str, virtual: int, *, forward: bool, again: bool = False) -> bool:
+        """Whether an item with this sort key may not have been returned before.
+
+        Args:
+            sort: the sort key.
+            virtual: its virtual shard.
+            forward: direction.
+            again: the answer where the position has this very sort key.
+        """
         at = self.at[virtual]
         if at is None:
             return True
         if at == DONE:
             return False
-        return position > at if forward else position < at
+        if sort == at.sort:
+            return again
+        return (sort > at.sort) is forward
 
     def read(self, shard: int, count: int, last: Position | None, *, forward: bool) -> "Positions":
         """The positions after a shard was read up to `last`, or to its end if that is None."""
         at = list(self.at)
-        served = self.served(shard, count)
-        for v in served:
+        for v in self.served(shard, count):
             if last is None:
                 at[v] = DONE
-            elif len(served) == 1 or self.counts(last, v, forward=forward):
-                # Alone, a position goes where the shard was read to, unquestioned: nothing says in what order
-                # DynamoDB keeps the entries of an index that have equal sort keys.
+            elif self.counts(last.sort, v, forward=forward, again=True):
                 at[v] = last
         return replace(self, at=tuple(at))
+
+
+def _sort_key(position: Position) -> str:
+    return position.sort

@@ -1,21 +1,25 @@
-"""Reading everything: a bounded pool of workers over the shards, streaming; and counting.
+"""Reading everything: a bounded pool of workers over the shards, streaming.
 
-Source of the pool over shards: ConductorOne's 'parallel shard reads'.
+Source of the pool over shards: ConductorOne's 'parallel shard reads'. Here the workers share one set of positions, kept
+for each virtual shard: a scan may outlast many changes of the shard count. When the layout changes, the chunks under
+way are waited for, the positions are rebased, and the work goes on.
 """
 
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextvars import copy_context
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from queue import Empty, Full, Queue
-from threading import Event, Thread
+from threading import Condition, Event, Thread
 from typing import Final
 
 from dynashard.errors import InvalidQueryError, ThrottledError
-from dynashard.reads.bounds import Bounds
-from dynashard.reads.sources import Position, Reading, Source
+from dynashard.reads.fetch import Fetch, OvertakenError
+from dynashard.reads.layout import Layout
+from dynashard.reads.positions import Positions
+from dynashard.reads.progress import advanced, unseen
+from dynashard.reads.sources import Chunk, Want
 from dynashard.repository import Patience
-from dynashard.transport.interface import Call, Transport, Wire
+from dynashard.transport.interface import Wire
 
 MAX_WORKERS: Final = 64
 _PAGE: Final = 1000
@@ -28,24 +32,20 @@ class Scan:
     """Everything a parallel scan needs.
 
     Attributes:
-        transport: the wire.
-        reading: how every source is read.
-        sources: what is read.
+        fetch: a new sender of requests.
         patience: how long a worker goes on against throttling.
     """
 
-    transport: Transport
-    reading: Reading
-    sources: Sequence[Source]
+    fetch: Callable[[], Fetch]
     patience: Patience
 
     def rows(self, workers: int) -> Iterator[list[Wire]]:
-        """The stored items of all sources, a Query's worth at a time, in no order between sources.
+        """The items of all shards, a Query's worth at a time, in no order between shards.
 
         At most two answers a worker are held in memory. Closing the iterator stops the workers.
 
         Args:
-            workers: how many Queries are under way at a time, 1 to 64.
+            workers: how many shards are read at a time, 1 to 64.
 
         Raises:
             InvalidQueryError: a number of workers out of range.
@@ -53,54 +53,80 @@ class Scan:
         """
         if not 1 <= workers <= MAX_WORKERS:
             raise InvalidQueryError(f"workers is a number from 1 to {MAX_WORKERS}", field="workers")
-        crew = _Crew(self, min(workers, len(self.sources)))
+        crew = _Crew(self, workers)
         try:
             yield from crew.work()
         finally:
             crew.stop()
 
-    def read(self, call: Call) -> Wire:
-        """Send a call, backing off while it is throttled beyond the transport's own retries."""
-        pauses = self.patience.pauses()
-        while True:
-            try:
-                return self.transport.call(call.operation, call.request)
-            except ThrottledError:
-                if next(pauses, None) is None:
-                    raise
 
-    def count(self) -> int:
-        """How many items there are, counted by DynamoDB.
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A shard that a worker reads on."""
 
-        Cost: what reading them costs; the answers are small.
-        """
-        bounds = self.reading.bounds
-        total = 0 if bounds.empty else self._counted(bounds)
-        if None not in (bounds.low, bounds.high) and bounds.high_open and not bounds.empty:
-            # A two-sided condition includes both ends.
-            total -= self._counted(Bounds(low=bounds.high, high=bounds.high))
-        return total
+    layout: Layout
+    state: Positions
+    stream: int
 
-    def _counted(self, bounds: Bounds) -> int:
-        # Forward, whatever the listing's direction: then DynamoDB takes both bounds.
-        reading = replace(self.reading, forward=True, fields=None)
-        left: list[tuple[Source, Position | None]] = [(source, None) for source in self.sources]
-        total = 0
-        while left:
-            calls = []
-            for source, start in left:
-                call = reading.call(source, limit=_PAGE, start=start, bounds=bounds)
-                request = {**call.request, "Select": "COUNT"}
-                del request["Limit"]
-                calls.append(Call(call.operation, request))
-            answers = self.transport.call_all(calls)
-            total += sum(answer["Count"] for answer in answers)
-            left = [
-                (source, reading.position(answer["LastEvaluatedKey"]))
-                for (source, _), answer in zip(left, answers, strict=True)
-                if "LastEvaluatedKey" in answer
-            ]
-        return total
+    @property
+    def want(self) -> Want:
+        start = self.state.start(self.stream, len(self.layout.streams), forward=self.layout.reading.forward)
+        return Want(self.layout.streams[self.stream], _PAGE, start)
+
+
+class _Tasks:
+    """The shards that are left to read, and how far each has been read. Safe to share between threads."""
+
+    def __init__(self, now: Callable[[], Layout]) -> None:
+        self._now = now
+        self._layout = now()
+        self._state = self._layout.rebase(None)
+        self._taken: set[int] = set()
+        self._changed = Condition()
+        self._stopped = False
+
+    @property
+    def shards(self) -> int:
+        return len(self._layout.streams)
+
+    def take(self) -> _Task | None:
+        """A shard that nobody else reads, as long as there are any; None once all have been read."""
+        with self._changed:
+            while not self._stopped:
+                layout = self._now()
+                if layout.signature != self._layout.signature:
+                    if not self._taken:
+                        self._layout, self._state = layout, layout.rebase(self._state)
+                        continue
+                else:
+                    left = [s for s in range(self.shards) if not self._state.finished(s, self.shards)]
+                    free = next((stream for stream in left if stream not in self._taken), None)
+                    if free is not None:
+                        self._taken.add(free)
+                        return _Task(self._layout, self._state, free)
+                    if not left:
+                        break
+                # Others are at the last shards; or all are to come in, since the layout has changed.
+                self._changed.wait()
+            return None
+
+    def give_back(self, task: _Task, chunk: Chunk | None) -> list[Wire]:
+        """End a task with what was read, None for nothing; gives the rows that are new."""
+        with self._changed:
+            rows: list[Wire] = []
+            if chunk is not None:
+                new = unseen(task.layout, self._state, task.stream)
+                rows = chunk.rows if new is None else [row for row in chunk.rows if new(row)]
+                self._state = advanced(task.layout, self._state, task.stream, rows, chunk.last)
+            self._taken.discard(task.stream)
+            self._changed.notify_all()
+            return rows
+
+    def stop(self) -> None:
+        """Give out no more."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
 
 
 class _Crew:
@@ -108,7 +134,8 @@ class _Crew:
 
     def __init__(self, scan: Scan, workers: int) -> None:
         self._scan = scan
-        self._sources = deque(scan.sources)
+        self._tasks = _Tasks(scan.fetch().layout)
+        workers = min(workers, self._tasks.shards)
         self._answers: Queue[list[Wire] | BaseException | None] = Queue(maxsize=workers)
         self._stopped = Event()
         self._threads = [
@@ -131,6 +158,7 @@ class _Crew:
 
     def stop(self) -> None:
         self._stopped.set()
+        self._tasks.stop()
         for thread in self._threads:
             while thread.ident is not None and thread.is_alive():
                 self._drain()
@@ -145,26 +173,36 @@ class _Crew:
 
     def _run(self) -> None:
         try:
-            while not self._stopped.is_set():
-                try:
-                    source = self._sources.popleft()
-                except IndexError:
-                    break
-                self._read(source)
+            while (task := self._tasks.take()) is not None:
+                rows = self._read(task)
+                if rows:
+                    self._put(rows)
         except BaseException as error:  # noqa: BLE001 - it is raised again where the items are consumed
             self._put(error)
         else:
             self._put(None)
 
-    def _read(self, source: Source) -> None:
-        scan, start = self._scan, None
-        while not self._stopped.is_set():
-            chunk = scan.reading.chunk(scan.read(scan.reading.call(source, limit=_PAGE, start=start)))
-            if chunk.rows:
-                self._put(chunk.rows)
-            start = chunk.last
-            if start is None:
-                return
+    def _read(self, task: _Task) -> list[Wire]:
+        chunk, fetch = None, self._scan.fetch()
+        try:
+            chunk = self._chunk(fetch, task)
+        except OvertakenError:
+            pass
+        finally:
+            rows = self._tasks.give_back(task, chunk)
+        return [fetch.item(row) for row in rows]
+
+    def _chunk(self, fetch: Fetch, task: _Task) -> Chunk:
+        """Read on, backing off while that is throttled beyond the transport's own retries."""
+        pauses = self._scan.patience.pauses()
+        while True:
+            try:
+                [chunk] = fetch.wave(task.layout, [task.want])
+            except ThrottledError:
+                if next(pauses, None) is None:
+                    raise
+            else:
+                return chunk
 
     def _put(self, answer: list[Wire] | BaseException | None) -> None:
         while not self._stopped.is_set():

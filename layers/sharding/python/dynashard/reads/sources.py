@@ -10,11 +10,29 @@ from dynashard.reads.filters import FilterExpression
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV, SK, TYPE, index_pk, index_sk
 from dynashard.transport.interface import Call, Wire
 
-Position = tuple[str, ...]
-"""Where reading stopped in a source: its sort key; in an index, the index sort key and the item's two keys."""
-
 ALWAYS_READ: Final = (PK, SK, TYPE, REV, EXPIRES_AT, MOVED_TO)
 """What a listing must see of each item, whatever fields the caller asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far a source has been read.
+
+    Attributes:
+        sort: the last sort key.
+        item: in an index, the item's two keys, `PK` and `SK`. None in a table; in an index it says that nothing at
+            `sort` has been read yet.
+        shard: in an index, the stored partition key that the entry was read from.
+        change: in an index whose count was changing, from which count to which: `16>32`.
+        seen: in an index, the items returned already whose entries have this very sort key, but for `item`; short
+            hashes, as `Layout.identity` makes them.
+    """
+
+    sort: str
+    item: tuple[str, str] | None = None
+    shard: str = ""
+    change: str = ""
+    seen: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,25 +49,74 @@ class Source:
     partition: str
     slot: str | None
 
+    def begin(self, after: Position | None, bounds: Bounds, *, forward: bool) -> tuple[Position | None, Bounds]:
+        """Where a Query goes on after a position: DynamoDB's exclusive start, and the bounds.
+
+        In an index, the exact place counts only in the shard it was taken in: DynamoDB says nothing of the order of
+        entries with equal sort keys. Elsewhere all entries with that sort key are read again.
+        """
+        if after is None or self.slot is None or self.exact(after):
+            return after, bounds
+        return None, bounds.at(after.sort, forward=forward)
+
+    def exact(self, after: Position) -> bool:
+        """Whether reading can go on just after a position, so that nothing is read twice."""
+        return self.slot is None or (after.item is not None and after.shard == self.partition)
+
     def start_key(self, position: Position) -> Wire:
         """DynamoDB's exclusive start key for going on after a position."""
-        if self.slot is None:
-            return {PK: {"S": self.partition}, SK: {"S": position[0]}}
+        if self.slot is None or position.item is None:
+            return {PK: {"S": self.partition}, SK: {"S": position.sort}}
         return {
             index_pk(self.slot): {"S": self.partition},
-            index_sk(self.slot): {"S": position[0]},
-            PK: {"S": position[1]},
-            SK: {"S": position[2]},
+            index_sk(self.slot): {"S": position.sort},
+            PK: {"S": position.item[0]},
+            SK: {"S": position.item[1]},
         }
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
-    """What one Query brought.
+class Group:
+    """Shards of an index whose count is changing, among which entries move: read as one source.
 
     Attributes:
-        rows: the stored items that readers may see, in reading order.
-        last: how far the source has been read; None if nothing is left in it.
+        number: its place among the sources of the listing.
+        lanes: the shards that entries leave, then those that they come to. Equal sort keys are read in this order.
+        leaving: how many of them entries leave.
+        change: from which count to which: `16>32`.
+    """
+
+    number: int
+    lanes: tuple[Source, ...]
+    leaving: int
+    change: str
+
+    def exact(self, after: Position) -> bool:  # noqa: ARG002 - entries may have come to any lane since
+        """Whether reading can go on just after a position, so that nothing is read twice: never."""
+        return False
+
+
+Stream = Source | Group
+"""What a listing reads as one list, in order of sort keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """One stream to read on: at most `limit` items after `start`, within `bounds` or the listing's own."""
+
+    source: Stream
+    limit: int
+    start: Position | None = None
+    bounds: Bounds | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """What was read of a stream.
+
+    Attributes:
+        rows: the stored items that readers may see, and marks that lead to such, in reading order.
+        last: how far the stream has been read; None if nothing is left in it.
     """
 
     rows: list[Wire]
@@ -69,6 +136,7 @@ class Reading:
         filters: applied by DynamoDB.
         fields: what to project; None for whole items.
         consistent: strongly consistent reads.
+        change: goes into positions; see `Position`.
     """
 
     table: str
@@ -79,6 +147,7 @@ class Reading:
     filters: FilterExpression
     fields: tuple[str, ...] | None = None
     consistent: bool = False
+    change: str = ""
 
     @property
     def sort_attribute(self) -> str:
@@ -88,8 +157,9 @@ class Reading:
     def position(self, row: Mapping[str, Any]) -> Position:
         """The position of a stored item, or of a key that DynamoDB stopped at."""
         if self.slot is None:
-            return (row[SK]["S"],)
-        return row[index_sk(self.slot)]["S"], row[PK]["S"], row[SK]["S"]
+            return Position(row[SK]["S"])
+        item = (row[PK]["S"], row[SK]["S"])
+        return Position(row[index_sk(self.slot)]["S"], item, row[index_pk(self.slot)]["S"], self.change)
 
     def call(self, source: Source, *, limit: int, start: Position | None = None, bounds: Bounds | None = None) -> Call:
         """The Query for at most `limit` items of a source, after `start`, within `bounds` or else its own."""
@@ -119,9 +189,9 @@ class Reading:
             request["ExpressionAttributeNames"] = names
         return Call("Query", request)
 
-    def chunk(self, answer: Wire) -> Chunk:
-        """What an answer to `call` brought."""
-        bounds = self.bounds
+    def chunk(self, answer: Wire, bounds: Bounds | None = None) -> Chunk:
+        """What an answer to `call` brought within `bounds`, or else its own."""
+        bounds = bounds or self.bounds
         attribute = self.sort_attribute
         items: list[Wire] = answer["Items"]
         last = answer.get("LastEvaluatedKey")

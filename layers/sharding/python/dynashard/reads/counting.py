@@ -1,0 +1,93 @@
+"""Counting items: by DynamoDB where a count of its own is exact, otherwise by their keys."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final, cast
+
+from dynashard.reads.bounds import Bounds
+from dynashard.reads.fetch import Fetch, OvertakenError
+from dynashard.reads.filters import FilterExpression
+from dynashard.reads.layout import Layout
+from dynashard.reads.positions import Positions
+from dynashard.reads.progress import advanced, unseen
+from dynashard.reads.sources import Source, Want
+from dynashard.transport.interface import Call
+
+_PAGE: Final = 1000
+"""Items a Query that brings keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """Counts the items of a listing.
+
+    Attributes:
+        fetch: sends the requests.
+        hidden: what readers must not see, where DynamoDB counts and they do not see the items.
+    """
+
+    fetch: Fetch
+    hidden: FilterExpression
+
+    def count(self, bounds: Bounds) -> int:
+        """How many items there are within bounds.
+
+        Cost: what reading them costs. The answers are small while nothing moves; else they bring the items' keys,
+        and each mark is followed.
+        """
+        total = 0 if bounds.empty else self._counted(bounds)
+        if None not in (bounds.low, bounds.high) and bounds.high_open and not bounds.empty:
+            # A two-sided condition includes both ends.
+            total -= self._counted(Bounds(low=bounds.high, high=bounds.high))
+        return total
+
+    def _counted(self, bounds: Bounds) -> int:
+        bounds = replace(bounds, high_open=bounds.high_open and bounds.low is None)
+        total, state = 0, None
+        while state is None or not state.done:
+            layout = _forward(self.fetch.layout(), bounds)
+            count = len(layout.streams)
+            state = layout.rebase(state)
+            left = [stream for stream in range(count) if not state.finished(stream, count)]
+            # DynamoDB can leave out neither what it meets twice nor what was counted before.
+            alone = not layout.moving and all(unseen(layout, state, stream) is None for stream in left)
+            try:
+                if alone:
+                    more, state = self._by_dynamodb(layout, state, left)
+                else:
+                    more, state = self._by_keys(layout, state, left)
+            except OvertakenError:
+                continue
+            total += more
+        return total
+
+    def _by_dynamodb(self, layout: Layout, state: Positions, left: Sequence[int]) -> tuple[int, Positions]:
+        reading = replace(layout.reading, fields=None, filters=layout.reading.filters & self.hidden)
+        calls, total = [], 0
+        for stream in left:
+            source = cast("Source", layout.streams[stream])
+            call = reading.call(source, limit=_PAGE, start=state.at[stream])
+            request = {**call.request, "Select": "COUNT"}
+            del request["Limit"]
+            calls.append(Call(call.operation, request))
+        for stream, answer in zip(left, self.fetch.send(layout, calls), strict=True):
+            total += answer["Count"]
+            key = answer.get("LastEvaluatedKey")
+            last = None if key is None else reading.position(key)
+            state = state.read(stream, len(layout.streams), last, forward=True)
+        return total, state
+
+    def _by_keys(self, layout: Layout, state: Positions, left: Sequence[int]) -> tuple[int, Positions]:
+        count, total = len(layout.streams), 0
+        wants = [Want(layout.streams[s], _PAGE, state.start(s, count, forward=True)) for s in left]
+        for stream, chunk in zip(left, self.fetch.wave(layout, wants), strict=True):
+            new = unseen(layout, state, stream)
+            rows = chunk.rows if new is None else [row for row in chunk.rows if new(row)]
+            total += len(rows)
+            state = advanced(layout, state, stream, rows, chunk.last)
+        return total, state
+
+
+def _forward(layout: Layout, bounds: Bounds) -> Layout:
+    # Forward, whatever the listing's direction: then DynamoDB takes both bounds.
+    return replace(layout, reading=replace(layout.reading, forward=True, fields=(), bounds=bounds))

@@ -1,0 +1,181 @@
+"""What one listing reads: its layouts, its filters, and what of the stored items readers may see."""
+
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from xxhash import xxh64_digest
+
+from dynashard.entity import EntityDefinition, IndexDefinition, ItemKey
+from dynashard.placement import CALCULATED
+from dynashard.reads.fetch import Fetch
+from dynashard.reads.filters import FilterExpression, filter_expression
+from dynashard.reads.layout import (
+    Layout,
+    Layouts,
+    index_signature,
+    index_streams,
+    stored_streams,
+    table_count,
+    table_streams,
+)
+from dynashard.reads.moved import Moves
+from dynashard.reads.query import Budget, Query
+from dynashard.reads.sources import Reading, Source, slot_of
+from dynashard.repository import Store
+from dynashard.repository.conditions import is_live, is_mark
+from dynashard.routing import hash_of, logical_partition_of, rule_of
+from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK, TYPE, index_pk, index_sk
+from dynashard.topology import Phase, View
+from dynashard.transport.interface import Wire
+
+_IDENTITY_BYTES: Final = 6
+
+
+class Enumeration:
+    """The stored items that answer a query.
+
+    Args:
+        store: where they are.
+        decoders: the entities that are listed, by name; all of one family.
+        query: the query, of the first of them.
+        ample: positions are not carried by cursors.
+    """
+
+    def __init__(
+        self, store: Store, decoders: Mapping[str, EntityDefinition[Any]], query: Query, *, ample: bool = False
+    ) -> None:
+        self._store = store
+        self._decoders = decoders
+        self._query = query
+        self._ample = ample
+        self._now = store.now()
+        self.filters = filter_expression(query.entity, query.filters)
+        self.layout = self._table() if query.index is None else self._of(query.index)
+
+    def fetch(self, budget: Budget) -> Fetch:
+        """A sender of this listing's requests."""
+        return Fetch(self._store.transport, budget, self.layout, self._moves())
+
+    def stored(self) -> tuple[Source, ...]:
+        """All shards in which items of the partition may lie."""
+        return stored_streams(self._store.router, self._query.entity, self._query.partition)
+
+    def as_stored(self, shards: tuple[Source, ...]) -> Layout:
+        """A layout of shards with the live items that lie in them, moved or not."""
+        return Layout(shards, self._reading(self._live))
+
+    @property
+    def hidden(self) -> FilterExpression:
+        """What readers must not see, where DynamoDB counts and they do not see the items."""
+        types = {f":type{i}": {"S": name} for i, name in enumerate(self._decoders)}
+        return FilterExpression(
+            f"attribute_not_exists({MOVED_TO}) AND "
+            f"(attribute_not_exists({EXPIRES_AT}) OR {EXPIRES_AT} > :now) AND "
+            f"(attribute_not_exists(#type) OR #type IN ({', '.join(types)}))",
+            {"#type": TYPE},
+            {":now": {"N": str(self._now)}, **types},
+        )
+
+    def _table(self) -> Layouts:
+        entity, partition = self._query.entity, self._query.partition
+        rule = rule_of(entity)
+
+        def hashed(row: Wire) -> int:
+            return hash_of(rule, ItemKey(partition, row[SK]["S"]))
+
+        def make(view: View) -> Layout:
+            count = table_count(entity, view)
+            foreign = rule.fixed and not view.stable
+            follows = foreign and view.phase is not Phase.SETTLE
+            return Layout(
+                streams=table_streams(entity, partition, count),
+                reading=self._passing(self._listed) if follows else self._reading(self._live),
+                signature=(count, follows, foreign),
+                hash_of=hashed if rule.fixed else None,
+                follows=follows,
+                foreign=foreign,
+                moving=foreign,
+                ample=self._ample,
+            )
+
+        return Layouts(lambda: self._store.router.view(entity, partition), make)
+
+    def _of(self, index: IndexDefinition) -> Layouts:
+        entity, partition = self._query.entity, self._query.partition
+
+        def make(view: View) -> Layout:
+            # Marks are followed whatever the view says: they hide in an index for as long as it lags behind.
+            moving = view.marks or not view.stable
+            reading = self._passing(self._listed) if moving else self._reading(self._listed)
+            return Layout(
+                streams=index_streams(index, partition, view),
+                reading=reading if view.stable else replace(reading, change=f"{view.count}>{view.new_count}"),
+                signature=index_signature(view),
+                hash_of=_entry_hash(entity, index, partition),
+                follows=True,
+                moving=moving,
+                identity=lambda stored, sort: _identity(logical_partition_of(entity, stored), sort),
+                ample=self._ample,
+            )
+
+        return Layouts(lambda: self._store.router.index_view(entity, index), make)
+
+    def _live(self, row: Wire) -> bool:
+        return is_live(row, self._now) and self._ours(row)
+
+    def _listed(self, row: Wire) -> bool:
+        return (is_live(row, self._now) or is_mark(row)) and self._ours(row)
+
+    def _ours(self, row: Wire) -> bool:
+        # Adopted data has no type yet, and a mark of a key that was created elsewhere has nothing.
+        return TYPE not in row or row[TYPE]["S"] in self._decoders
+
+    def _passing(self, visible: Callable[[Wire], bool]) -> Reading:
+        return replace(self._reading(visible), filters=self.filters.passing_marks)
+
+    def _reading(self, visible: Callable[[Wire], bool]) -> Reading:
+        query = self._query
+        return Reading(
+            table=self._store.table,
+            slot=slot_of(query.index),
+            bounds=query.bounds,
+            forward=query.forward,
+            visible=visible,
+            filters=self.filters,
+            fields=None if query.fields is None else query.entity.attributes_of(query.fields),
+            consistent=query.consistent,
+        )
+
+    def _moves(self) -> Moves | None:
+        store, query = self._store, self._query
+        if not rule_of(query.entity).fixed:
+            return None
+        return Moves(store.table, query.entity, self._live, self._returned, store.patience)
+
+    def _returned(self, mark: Wire, item: Wire) -> bool:
+        return self.filters.matches(item) and (self._query.index is None or self._same_entry(mark, item))
+
+    def _same_entry(self, mark: Wire, item: Wire) -> bool:
+        """Whether an item's key in the index is still that of the entry."""
+        index, partition = self._query.index, self._query.partition
+        if index is None or index_pk(index.slot) not in item:
+            return False
+        if item[index_sk(index.slot)] != mark[index_sk(index.slot)]:
+            return False
+        stored = item[index_pk(index.slot)]["S"]
+        return partition in (stored, stored.rpartition(index.separator)[0])
+
+
+def _entry_hash(entity: EntityDefinition[Any], index: IndexDefinition, partition: str) -> Callable[[Wire], int]:
+    """The hash that leads an index entry to its shard."""
+    if index.by_item_key:
+        return lambda row: hash_of(CALCULATED, ItemKey(logical_partition_of(entity, row[PK]["S"]), row[SK]["S"]))
+    attribute = index_sk(index.slot)
+    return lambda row: hash_of(CALCULATED, ItemKey(partition, row[attribute]["S"]))
+
+
+def _identity(partition: str, sort: str) -> str:
+    digest = xxh64_digest(f"{partition}\0{sort}".encode())[:_IDENTITY_BYTES]
+    return urlsafe_b64encode(digest).decode()

@@ -1,0 +1,104 @@
+"""An index whose count is changing: the shards among which entries move, read as one.
+
+The mover rewrites index keys in place, so an entry goes from one shard to another between two Queries. The shards that
+entries leave are read first, and those they come to only as far as the first have been read by then: so an entry is
+seen twice, but never missed. Equal sort keys are read shard by shard in that order: what comes to a shard at a key
+where reading stands has been read where it came from.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dynashard.reads.bounds import Bounds
+from dynashard.reads.sources import Chunk, Group, Position, Reading, Want
+
+Send = Callable[[Sequence[Want]], list[Chunk]]
+"""Reads plain sources, at the same time."""
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """What was read of one group."""
+
+    group: Group
+    wants: list[Want]
+    chunks: list[Chunk] = field(default_factory=list)
+
+
+def read_groups(send: Send, reading: Reading, wants: Sequence[Want]) -> list[Chunk]:
+    """Read groups on, each as one stream in order of sort keys. An entry may come twice, with one sort key.
+
+    Cost: a Query for each shard of each group, in 2 round trips.
+    """
+    gathered = [_gathered(reading, want, want.source) for want in wants if isinstance(want.source, Group)]
+    leaving = [want for each in gathered for want in each.wants[: each.group.leaving]]
+    chunks = iter(send(leaving))
+    for each in gathered:
+        each.chunks = [next(chunks) for _ in range(each.group.leaving)]
+    coming = [
+        _short_of(want, _reached(reading, each), reading)
+        for each in gathered
+        for want in each.wants[each.group.leaving :]
+    ]
+    chunks = iter(send(coming))
+    for each in gathered:
+        each.chunks += [next(chunks) for _ in each.wants[each.group.leaving :]]
+    return [_merge(reading, each) for each in gathered]
+
+
+def _gathered(reading: Reading, want: Want, group: Group) -> _Gathered:
+    bounds = want.bounds or reading.bounds
+    begun = _begin(group, want.start, bounds, forward=reading.forward)
+    wants = [Want(lane, want.limit, start, within) for lane, (start, within) in zip(group.lanes, begun, strict=True)]
+    return _Gathered(group, wants)
+
+
+def _begin(
+    group: Group, after: Position | None, bounds: Bounds, *, forward: bool
+) -> list[tuple[Position | None, Bounds]]:
+    """Where reading goes on in each lane."""
+    if after is None:
+        return [(None, bounds)] * len(group.lanes)
+    at, beyond = bounds.at(after.sort, forward=forward), bounds.after(after.sort, forward=forward)
+    place = next((i for i, lane in enumerate(group.lanes) if after.item and lane.partition == after.shard), None)
+    # From before the change, only the one shard from which entries merely go away is still as it was.
+    still = after.change == group.change or (not after.change and place == 0 and group.leaving == 1)
+    if place is None or not still:
+        return [(None, at)] * len(group.lanes)
+    rest = len(group.lanes) - place - 1
+    return [*[(None, beyond)] * place, (after, bounds), *[(None, at)] * rest]
+
+
+def _reached(reading: Reading, gathered: _Gathered) -> str | None:
+    """Up to which sort key all shards that entries leave have been read, that key left out; None for all."""
+    ends = [chunk.last.sort for chunk in gathered.chunks if chunk.last is not None]
+    if not ends:
+        return None
+    return min(ends) if reading.forward else max(ends)
+
+
+def _short_of(want: Want, key: str | None, reading: Reading) -> Want:
+    if key is None:
+        return want
+    # Beyond the key in the other direction, so what lies before it in this one.
+    bounds = (want.bounds or reading.bounds).after(key, forward=not reading.forward)
+    return Want(want.source, want.limit, want.start, bounds)
+
+
+def _merge(reading: Reading, gathered: _Gathered) -> Chunk:
+    """The entries up to where every lane has been read."""
+    attribute, forward = reading.sort_attribute, reading.forward
+    ranked = [(lane, row) for lane, chunk in enumerate(gathered.chunks) for row in chunk.rows]
+    ranked.sort(key=lambda entry: entry[1][attribute]["S"], reverse=not forward)
+    open_lanes = [(chunk.last, lane) for lane, chunk in enumerate(gathered.chunks) if chunk.last is not None]
+    if not open_lanes:
+        return Chunk([row for _, row in ranked], None)
+    ends = sorted((last.sort for last, _ in open_lanes), reverse=not forward)
+    last, least = next((last, lane) for last, lane in open_lanes if last.sort == ends[0])
+
+    def known(row: dict[str, Any], lane: int) -> bool:
+        key = row[attribute]["S"]
+        return lane <= least if key == last.sort else (key < last.sort) is forward
+
+    return Chunk([row for lane, row in ranked if known(row, lane)], last)
