@@ -13,7 +13,7 @@ from types import FrameType
 import uvicorn
 
 from local.engine import Engine, running_engine
-from local.environments import Environments
+from local.environments import Environments, FunctionSpec
 from local.errors import LocalStackError
 from local.functions import cursor_key, function_specs
 from local.gateway import Gateway
@@ -23,6 +23,7 @@ from local.settings import Settings
 from local.tables import engine_client, ensure_tables, table_plans
 from local.template import Templates, synthesised
 from local.tokens import Issuer, local_key
+from local.worker import RESHARD_LOG, Worker, WorkerSpec
 
 FUNCTION_LOG = "api.log"
 BACKLOG = 2048
@@ -59,7 +60,9 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
     templates = synthesised(notice=_say)
     routes = route_table(templates)
     ensure_tables(engine_client(engine.endpoint), table_plans(templates), data=str(settings.data_dir))
-    functions = _functions(settings, templates, routes, engine, stack)
+    specs = _specs(settings, templates, routes, engine)
+    functions = _functions(specs, settings, stack)
+    worker = _worker(specs[0], settings, stack)
     audience = routes.audience
     issuer = Issuer(
         local_key(settings.data_dir), f"http://127.0.0.1:{port}/local", audience[0] if audience else "local"
@@ -69,7 +72,7 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
         gateway,
         issuer,
         tenant_claim=_tenant_claim(templates),
-        ready=lambda: _say(banner(port, engine, settings)),
+        ready=lambda: _ready(worker, banner(port, engine, settings)),
     )
     config = uvicorn.Config(
         app, log_level="info", server_header=False, date_header=True, timeout_graceful_shutdown=GRACE_SECONDS
@@ -122,17 +125,18 @@ def _listener(port: int) -> socket.socket:
     return listener
 
 
-def _functions(
-    settings: Settings, templates: Templates, routes: RouteTable, engine: Engine, stack: ExitStack
-) -> dict[str, Environments]:
-    log = settings.data_dir / FUNCTION_LOG
-    specs = function_specs(
+def _specs(settings: Settings, templates: Templates, routes: RouteTable, engine: Engine) -> list[FunctionSpec]:
+    return function_specs(
         templates,
         {route.function for route in routes.routes},
         settings=settings,
         endpoint=engine.endpoint,
         cursor_key=cursor_key(settings.data_dir),
     )
+
+
+def _functions(specs: Iterable[FunctionSpec], settings: Settings, stack: ExitStack) -> dict[str, Environments]:
+    log = settings.data_dir / FUNCTION_LOG
     functions = {}
     for spec in specs:
         environments = Environments(spec, limit=settings.local_workers, log=log)
@@ -140,6 +144,20 @@ def _functions(
         environments.warm()
         functions[spec.name] = environments
     return functions
+
+
+def _worker(api: FunctionSpec, settings: Settings, stack: ExitStack) -> Worker:
+    """The worker that carries out changes of shard counts, with the API's own tables and times."""
+    environment = {**api.environment, "DATA_DIR": str(settings.data_dir)}
+    worker = Worker(WorkerSpec("local.resharding", environment, settings.data_dir / RESHARD_LOG), report=_report)
+    stack.callback(worker.close)
+    return worker
+
+
+def _ready(worker: Worker, text: str) -> None:
+    # The worker starts beside the first requests: nobody waits for it.
+    worker.start()
+    _say(text)
 
 
 def _tenant_claim(templates: Templates) -> str:
@@ -171,7 +189,7 @@ def banner(port: int, engine: Engine, settings: Settings) -> str:
     return f"""
 Dynashard is ready on {url}    (Ctrl-C stops it)
   data      {settings.data_dir}, engine at {engine.endpoint}
-  log       {settings.data_dir / FUNCTION_LOG}
+  logs      {settings.data_dir / FUNCTION_LOG}, {RESHARD_LOG} beside it
 
 Try:
   TOKEN=$(curl -s {url}/local/tokens -d '{{"tenant_id": "abc"}}' | sed 's/.*"token":"\\([^"]*\\)".*/\\1/')

@@ -11,6 +11,8 @@ from typing import Final
 
 from local.settings import ROOT
 
+RESHARD_LOG: Final = "reshard.log"
+"""The log of the worker that carries out changes of shard counts, in `DATA_DIR`."""
 FIRST_PAUSE: Final = 0.25
 LONGEST_PAUSE: Final = 30.0
 STEADY: Final = 60.0

@@ -7,6 +7,7 @@ import typer
 from dynashard.errors import DynashardError
 from tools.failure import FAILED, CommandError
 from tools.load.command import HELP, load
+from tools.reshard.command import reshard
 from tools.topology.command import topology
 
 app = typer.Typer(
@@ -18,6 +19,7 @@ app = typer.Typer(
 )
 app.command(help=HELP)(load)
 app.command()(topology)
+app.add_typer(reshard, name="reshard")
 
 
 def main() -> None:

@@ -5,13 +5,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from domain import ENTITIES
 from dynashard import Dynashard
 from dynashard.errors import EngineError, EngineUnavailableError
-from dynashard.topology import DEFAULT_LEASE, LeasedTopology
+from dynashard.resharding import Resharder, Timing
+from dynashard.topology import LeasedTopology
 from dynashard.transport import Transport, connect
 from local.errors import LocalStackError
 from local.functions import api_environment
+from local.resharding import timing
 from local.settings import Settings
+from local.worker import RESHARD_LOG
 from tools.failure import CommandError
 
 _NO_LISTING_KEY: Final = "commands continue no listing of others"
@@ -31,7 +35,8 @@ class Backend:
         transport: the wire to it.
         table: the name of the table of items.
         topology_table: the name of the table of shard counts.
-        lease: how long its clients use a view of the shard counts at most, in seconds, as far as is known here.
+        timing: how long what is published takes to reach everybody, as far as is known here.
+        worker: where changes of shard counts are carried out, for those who miss them.
         entities: its items.
     """
 
@@ -39,8 +44,19 @@ class Backend:
     transport: Transport
     table: str
     topology_table: str
-    lease: float
+    timing: Timing
+    worker: str
     entities: Dynashard
+
+    def resharder(self) -> Resharder:
+        """What changes the shard counts of this backend. Cost: no request."""
+        return Resharder(
+            self.transport,
+            table=self.table,
+            topology_table=self.topology_table,
+            entities=[each.entity for each in ENTITIES],
+            timing=self.timing,
+        )
 
 
 def open_backend(environment: str | None, *, reach: bool = True) -> Backend:
@@ -76,8 +92,9 @@ def _local(*, reach: bool) -> Backend:
     if reach:
         _require_table(transport, endpoint, table)
     data = settings.dynamodb_endpoint or settings.data_dir
-    topology, lease = variables["TOPOLOGY_TABLE"], float(variables["TOPOLOGY_LEASE_SECONDS"])
-    return _backend(f"the local stack on {data}", transport, table, topology, lease)
+    worker = f"`make run` has one, whose log is {settings.data_dir / RESHARD_LOG}"
+    topology = variables["TOPOLOGY_TABLE"]
+    return _backend(f"the local stack on {data}", transport, table, topology, timing=timing(variables), worker=worker)
 
 
 def _require_table(transport: Transport, endpoint: str, table: str) -> None:
@@ -101,16 +118,23 @@ def _deployed(environment: str) -> Backend:
         if name not in outputs:
             raise CommandError(f"the stack {stack} has no output {name}: deploy it again from this version")
     table = outputs[_TABLE_OUTPUT]
-    # A shorter lease than the deployed one only shortens theirs: clients keep to the record's where that is less.
+    # A lease other than the deployed one does no harm: clients keep to the shorter, and changes wait for the longer.
     return _backend(
-        f"the environment {environment} with table {table}", connect(), table, outputs[_TOPOLOGY_OUTPUT], DEFAULT_LEASE
+        f"the environment {environment} with table {table}",
+        connect(),
+        table,
+        outputs[_TOPOLOGY_OUTPUT],
+        timing=Timing(),
+        worker="the executions of the environment's state machine tell why",
     )
 
 
-def _backend(target: str, transport: Transport, table: str, topology_table: str, lease: float) -> Backend:
-    topology = LeasedTopology(transport, topology_table, lease=lease)
+def _backend(
+    target: str, transport: Transport, table: str, topology_table: str, *, timing: Timing, worker: str
+) -> Backend:
+    topology = LeasedTopology(transport, topology_table, lease=timing.lease)
     entities = Dynashard(transport, table=table, cursor_keys=[_NO_LISTING_KEY], topology=topology)
-    return Backend(target, transport, table, topology_table, lease, entities)
+    return Backend(target, transport, table, topology_table, timing, worker, entities)
 
 
 def _outputs(stack: str) -> Mapping[str, str]:

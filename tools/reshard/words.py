@@ -1,0 +1,94 @@
+"""How far a change has come, in words."""
+
+from typing import Final
+
+from dynashard.placement import UNSHARDED
+from dynashard.resharding import Status, Timing
+from dynashard.routing import rule_of
+from tools.reshard.scopes import arguments, entity_of
+
+GRACE: Final = 15.0
+"""How much later than due a step may come before somebody asks for the worker, in seconds."""
+_STAGES: Final = {
+    "pending": "waits to begin",
+    "prepare": "prepares",
+    "move": "moves",
+    "settle": "settles",
+    "sweep": "sweeps marks",
+    "stable": "stable",
+}
+
+
+def shards(count: int) -> str:
+    """A count for people."""
+    return "unsharded" if count == UNSHARDED else f"{count} shards" if count != 1 else "1 shard"
+
+
+def change(status: Status) -> str:
+    """From which count to which: `16 -> 32`; the count alone without a change."""
+    if status.target is None:
+        return shards(status.count)
+    return f"{shards(status.count)} -> {status.target}"
+
+
+def stage(status: Status) -> str:
+    """Where it stands."""
+    words = _STAGES.get(status.stage, status.stage)
+    if status.paused:
+        words += ", failed" if status.error else ", paused"
+    return words
+
+
+def amounts(status: Status) -> str:
+    """What was done, and what is left."""
+    parts = []
+    if status.stage == "sweep":
+        parts.append(f"{status.swept_marks:,} of {status.moved:,} marks deleted")
+    elif status.moved or status.stage == "move":
+        of = "" if status.total is None else f" of {status.total:,}"
+        parts.append(f"{status.moved:,}{of} moved")
+    if status.write_units or status.read_units:
+        parts.append(f"{status.write_units:,.0f} write and {status.read_units:,.0f} read units")
+    return ", ".join(parts)
+
+
+def left(status: Status) -> str:
+    """The time that is left, as far as it is known."""
+    if status.seconds_left is None:
+        return ""
+    minutes, seconds = divmod(round(status.seconds_left), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"about {hours}:{minutes:02}:{seconds:02} left"
+
+
+def line(status: Status) -> str:
+    """All of it in one line."""
+    parts = [change(status), stage(status), amounts(status), left(status)]
+    if status.back_to is not None:
+        parts.append(f"will be changed back to {shards(status.back_to)}")
+    if status.error:
+        parts.append(status.error)
+    return f"{arguments(status)}: " + "; ".join(part for part in parts if part)
+
+
+def overdue(status: Status, timing: Timing, now: float) -> bool:
+    """Whether a step of the change should have been taken long ago: nobody seems to carry it out.
+
+    Args:
+        status: how far the change has come.
+        timing: how long a phase takes to reach everybody.
+        now: in epoch seconds.
+    """
+    if not status.busy or status.paused or now - status.since <= timing.wait(timing.lease) + GRACE:
+        return False
+    if status.stage in {"move", "sweep"}:
+        # Work may take any time; it has begun when it has read something.
+        done = status.swept_marks if status.stage == "sweep" else status.read_units
+        return not done
+    return status.stage != "prepare" or not _empties(status)
+
+
+def _empties(status: Status) -> bool:
+    """Whether a phase lasts until old shards have become empty by themselves: placed at random, and shrinking."""
+    growing = status.target is not None and status.target > status.count
+    return status.index is None and not growing and not rule_of(entity_of(status)).fixed
