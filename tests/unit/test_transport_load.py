@@ -165,6 +165,61 @@ def test_ten_whole_minutes_of_the_table_or_index_are_asked_for_by_the_minute(ind
     stubber.assert_no_pending_responses()
 
 
+def hours(read: list[float], write: list[float], *, status: str = "Complete") -> dict[str, Any]:
+    """CloudWatch's answer about throttles by the hour."""
+    return {
+        "MetricDataResults": [
+            {
+                "Id": f"m{at}",
+                "Label": "throttles",
+                "StatusCode": status,
+                "Timestamps": [datetime(2026, 11, 20, hour, tzinfo=UTC) for hour in range(len(counts))],
+                "Values": counts,
+            }
+            for at, counts in enumerate((read, write))
+        ]
+    }
+
+
+@pytest.mark.parametrize(
+    ("read", "write", "calm"),
+    [([], [], True), ([0.0, 0.0], [0.0], True), ([0.0, 1.0], [], False), ([], [2.0, 0.0, 0.0], False)],
+)
+def test_a_table_is_calm_if_nothing_of_it_was_throttled(read: list[float], write: list[float], *, calm: bool) -> None:
+    cloudwatch = client()
+    stubber = Stubber(cloudwatch)
+    metrics = [
+        {"Namespace": "AWS/DynamoDB", "MetricName": name, "Dimensions": [{"Name": "TableName", "Value": "users"}]}
+        for name in ("ReadThrottleEvents", "WriteThrottleEvents")
+    ]
+    expected = {
+        "StartTime": datetime(2026, 11, 19, 12, tzinfo=UTC),
+        "EndTime": datetime(2026, 11, 20, 12, 7, 30, tzinfo=UTC),
+        "MetricDataQueries": [
+            {"Id": f"m{at}", "MetricStat": {"Metric": metric, "Period": 3600, "Stat": "Sum"}}
+            for at, metric in enumerate(metrics)
+        ],
+    }
+    stubber.add_response("get_metric_data", hours(read, write), expected)
+    stubber.activate()
+
+    assert TableLoad(Described(None), "users", metrics=lambda: cloudwatch, clock=lambda: NOW).calm(86_400) is calm
+
+
+def test_part_of_an_answer_tells_nothing() -> None:
+    cloudwatch = client()
+    stubber = Stubber(cloudwatch)
+    for _ in range(2):
+        stubber.add_response("get_metric_data", hours([], [], status="PartialData"))
+    stubber.activate()
+    ask = TableLoad(Described(None), "users", metrics=lambda: cloudwatch, clock=lambda: NOW)
+
+    assert ask.calm(86_400) is None
+    answer = ask()
+    assert answer.below is None
+    assert "CloudWatch has given part of an answer" in answer.told
+
+
 def refused() -> Any:
     cloudwatch = client()
     stubber = Stubber(cloudwatch)
@@ -194,6 +249,7 @@ def test_errors_of_cloudwatch_make_the_load_unknown(metrics: Callable[[], Any]) 
     assert answer.below is None
     assert "the load of users is not known" in answer.told
     assert "allow cloudwatch:GetMetricData and dynamodb:DescribeTable" in answer.told
+    assert TableLoad(Described(None), "users", metrics=metrics, clock=lambda: NOW).calm(3600, index="GSI1") is None
 
 
 def test_errors_of_dynamodb_make_the_load_unknown() -> None:

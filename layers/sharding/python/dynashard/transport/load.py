@@ -80,8 +80,15 @@ class TableLoad:
         from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - only who asks pays for it
 
         does = "Write" if writing else "Read"
+        names = {
+            "consumed": f"Consumed{does}CapacityUnits",
+            "provisioned": f"Provisioned{does}CapacityUnits",
+            "throttled": f"{does}ThrottleEvents",
+            "KeyRangeThroughput": f"{does}KeyRangeThroughputThrottleEvents",
+            **{limit: f"{does}{limit}ThrottleEvents" for limit in _LIMITS},
+        }
         try:
-            series = self._metrics(index, does)
+            series = self._metrics(names, index, seconds=_MINUTES * 60, period=60)
             return _by_cause(series) or self._by_consumption(series, index, does)
         except (BotoCoreError, ClientError, DynashardError, ValueError) as error:
             return Load(
@@ -90,36 +97,54 @@ class TableLoad:
                 "dynamodb:DescribeTable",
             )
 
-    def _metrics(self, index: str | None, does: str) -> _Series:
-        names = {
-            "consumed": f"Consumed{does}CapacityUnits",
-            "provisioned": f"Provisioned{does}CapacityUnits",
-            "throttled": f"{does}ThrottleEvents",
-            "KeyRangeThroughput": f"{does}KeyRangeThroughputThrottleEvents",
-            **{limit: f"{does}{limit}ThrottleEvents" for limit in _LIMITS},
-        }
+    def calm(self, seconds: float, *, index: str | None = None) -> bool | None:
+        """Whether neither reads nor writes of the table, or of one of its indexes, were throttled of late.
+
+        Args:
+            seconds: for how long; whole hours are looked at.
+            index: the slot of the index; None for the table.
+
+        Returns:
+            None if CloudWatch does not answer.
+
+        Cost: 1 round trip to CloudWatch for 2 metrics, which AWS bills.
+        """
+        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - only who asks pays for it
+
+        names = {does: f"{does}ThrottleEvents" for does in ("Read", "Write")}
+        try:
+            series = self._metrics(names, index, seconds=seconds, period=3600)
+        except (BotoCoreError, ClientError, ValueError):
+            return None
+        return not any(count for counts in series.values() for count in counts.values())
+
+    def _metrics(self, names: Mapping[str, str], index: str | None, *, seconds: float, period: int) -> _Series:
+        """Metrics of the last seconds, and of the whole periods that these begin in, by their keys in `names`."""
         dimensions = [{"Name": "TableName", "Value": self._table}]
         if index is not None:
             dimensions.append({"Name": "GlobalSecondaryIndexName", "Value": index})
-        ids = {f"m{at}": key for at, key in enumerate(names)}
-        now = int(self._clock())
+        now = self._clock()
+        start = now - seconds
         answer = self._cloudwatch().get_metric_data(
-            StartTime=datetime.fromtimestamp(now - now % 60 - _MINUTES * 60, UTC),
+            StartTime=datetime.fromtimestamp(start - start % period, UTC),
             EndTime=datetime.fromtimestamp(now, UTC),
             MetricDataQueries=[
                 {
-                    "Id": name,
+                    "Id": f"m{at}",
                     "MetricStat": {
-                        "Metric": {"Namespace": "AWS/DynamoDB", "MetricName": names[key], "Dimensions": dimensions},
-                        "Period": 60,
-                        "Stat": "Minimum" if key == "provisioned" else "Sum",
+                        "Metric": {"Namespace": "AWS/DynamoDB", "MetricName": name, "Dimensions": dimensions},
+                        "Period": period,
+                        "Stat": "Minimum" if name.startswith("Provisioned") else "Sum",
                     },
                 }
-                for name, key in ids.items()
+                for at, name in enumerate(names.values())
             ],
         )
+        if any(each["StatusCode"] != "Complete" for each in answer["MetricDataResults"]):
+            raise ValueError("CloudWatch has given part of an answer")
+        keys = list(names)
         return {
-            ids[each["Id"]]: dict(zip(each["Timestamps"], each["Values"], strict=True))
+            keys[int(each["Id"][1:])]: dict(zip(each["Timestamps"], each["Values"], strict=True))
             for each in answer["MetricDataResults"]
         }
 
