@@ -14,8 +14,8 @@ from constructs import Construct
 from dynashard import schema
 from stacks.bundling import Bundle
 from stacks.data import DataStack
-from stacks.function import PythonFunction, acknowledge, allow, layer, log_group
-from stacks.settings import Purpose, Settings
+from stacks.function import ENVIRONMENT_NAMES, PythonFunction, acknowledge, allow, layer, log_group
+from stacks.settings import Settings
 
 ITEM_ACTIONS = (
     "dynamodb:BatchGetItem",
@@ -40,8 +40,6 @@ METHODS = (
     gateway.HttpMethod.PATCH,
     gateway.HttpMethod.DELETE,
 )
-
-ENVIRONMENT_NAMES: dict[Purpose, str] = {"local": "local", "development": "dev", "production": "prod"}
 
 DOCUMENTATION = ("/v1/openapi.json", "/v1/docs", "/v1/docs/{proxy+}")
 """Paths of the API's own description."""

@@ -12,6 +12,7 @@ from stacks.api import ApiStack
 from stacks.bundling import Bundle, bundle_from
 from stacks.data import DataStack
 from stacks.prewarm import PrewarmStack
+from stacks.reshard import ReshardStack
 from stacks.settings import NOWHERE, Settings, SettingsError, load
 
 
@@ -31,6 +32,7 @@ def add_backend(app: App) -> None:
     prefix = f"Dynashard-{settings.name}"
     data = DataStack(app, f"{prefix}-Data", settings=settings, env=env)
     ApiStack(app, f"{prefix}-Api", settings=settings, data=data, bundle=bundle, env=env)
+    ReshardStack(app, f"{prefix}-Reshard", settings=settings, data=data, bundle=bundle, env=env)
     if settings.prewarm is not None:
         PrewarmStack(
             app, f"{prefix}-Prewarm", settings=settings, prewarm=settings.prewarm, data=data, bundle=bundle, env=env

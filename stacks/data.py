@@ -62,6 +62,8 @@ class DataStack(Stack):
             partition_key=_string(schema.TOPOLOGY_KEY),
             billing=dynamodb.Billing.on_demand(),
             point_in_time_recovery_specification=_recovery(),
+            # A wish that is written here starts its change: there is no second write that could be missing.
+            dynamo_stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
         )
 
     def _idempotency_table(self) -> dynamodb.TableV2:

@@ -9,10 +9,16 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct, IConstruct
 
 from stacks.bundling import Bundle
-from stacks.settings import Settings
+from stacks.settings import Purpose, Settings
 
 RUNTIME = lambda_.Runtime.PYTHON_3_13
 ARCHITECTURE = lambda_.Architecture.ARM_64
+
+ENVIRONMENT_NAMES: dict[Purpose, str] = {"local": "local", "development": "dev", "production": "prod"}
+"""What functions are told of where they run."""
+
+WAITED_FOR = "Its caller waits for the answer and learns of a failure: there is no event to keep."
+"""Why a function has no queue for events that it could not handle."""
 
 _RETENTION = {
     1: logs.RetentionDays.ONE_DAY,
@@ -82,6 +88,7 @@ class PythonFunction(Construct):
         timeout_seconds: int,
         reserved_concurrency: int | None = None,
         description: str,
+        unkept: str = WAITED_FOR,
     ) -> None:
         super().__init__(scope, construct_id)
         self.log = log_group(self, "Log", settings)
@@ -121,9 +128,9 @@ class PythonFunction(Construct):
             log_group=self.log,
             description=description,
         )
-        self._acknowledge()
+        self._acknowledge(unkept)
 
-    def _acknowledge(self) -> None:
+    def _acknowledge(self, unkept: str) -> None:
         acknowledge(
             self.role,
             "AwsSolutions::AwsSolutions-IAM5[Resource::*]",
@@ -139,7 +146,7 @@ class PythonFunction(Construct):
         acknowledge(
             self.function,
             "Serverless::Serverless-LambdaDLQ",
-            "Its caller waits for the answer and learns of a failure: there is no event to keep.",
+            unkept,
         )
 
 

@@ -96,6 +96,22 @@ class ApiSettings(_Part):
     public_docs: bool = False
 
 
+class ReshardSettings(_Part):
+    """How changes of shard counts are carried through.
+
+    Attributes:
+        memory_mb: Memory of the function that moves items.
+        concurrency: Tasks of one change that are worked on at once; Step Functions runs at most 40.
+        slice_seconds: How long a function works on a task before it hands over to the next; a function ends at 900.
+        stuck_hours: After how many hours a change that is not over rings the alarm.
+    """
+
+    memory_mb: int = Field(default=1769, ge=256, le=10240)
+    concurrency: int = Field(default=8, ge=1, le=40)
+    slice_seconds: int = Field(default=240, ge=10, le=780)
+    stuck_hours: int = Field(default=24, ge=1)
+
+
 class _Prewarm(_Part):
     ceiling_write_units: int = Field(ge=1)
     dollars_per_write_unit_hour: float = Field(default=0.00065, gt=0)
@@ -165,6 +181,7 @@ class Settings(_Part):
         table: Limits of the table.
         api: Size and limits of the API.
         prewarm: How to warm the table before the first traffic; None leaves it as it is.
+        reshard: How changes of shard counts are carried through.
         topology_lease_seconds: How long a reader may trust its view of the shard counts.
         topology_operation_seconds: Longest operation on the table, retries included; None means the API function's
             timeout, which ends them all. A change of a shard count waits for it between its phases.
@@ -181,6 +198,7 @@ class Settings(_Part):
     table: TableSettings = TableSettings()
     api: ApiSettings = ApiSettings()
     prewarm: Prewarm | None = None
+    reshard: ReshardSettings = ReshardSettings()
     topology_lease_seconds: int = Field(default=30, ge=1, le=900)
     topology_operation_seconds: int | None = Field(default=None, ge=1, le=900)
     topology_skew_seconds: int = Field(default=1, ge=0, le=60)

@@ -130,7 +130,7 @@ class World:
                 acted += 1
         return acted
 
-    def _invoke(self, payload: Mapping[str, Any], seconds: float) -> Any:
+    def _invoke(self, _resource: str, payload: Mapping[str, Any], seconds: float) -> Any:
         step = payload["step"]
         self.calls.append(step)
         count = self.calls.count(step)

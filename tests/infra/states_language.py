@@ -1,21 +1,25 @@
-"""Runs a synthesised state machine in process: as much of Amazon States Language as ours uses, and no more.
+"""Runs a synthesised state machine in process: as much of Amazon States Language as ours use, and no more.
 
 Anything it does not know raises, so that a definition it would run differently from Step Functions cannot pass.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 KNOWN = {
     "Task": {
-        "Type", "Resource", "TimeoutSeconds", "Parameters", "ResultPath", "Retry", "Catch", "Next",
+        "Type", "Resource", "TimeoutSeconds", "Parameters", "ResultPath", "Retry", "Catch", "Next", "End",
     },
     "Choice": {"Type", "Choices", "Default"},
+    "Wait": {"Type", "Seconds", "SecondsPath", "Next"},
+    "Map": {"Type", "ItemsPath", "ItemSelector", "MaxConcurrency", "ItemProcessor", "ResultPath", "Catch", "Next"},
     "Succeed": {"Type"},
     "Fail": {"Type", "Error", "Cause", "CausePath"},
 }  # fmt: skip
+MOST_AT_ONCE = 40
+"""Iterations of an inline map that Step Functions runs side by side."""
 
 
 class TaskFailedError(Exception):
@@ -52,7 +56,16 @@ class Execution:
     cause: str = ""
 
 
-Invoke = Callable[[Mapping[str, Any], float], Any]
+@dataclass(frozen=True)
+class Run:
+    """What all states of an execution share: the context object, when it must end, and where it has been."""
+
+    context: Mapping[str, str]
+    deadline: float
+    path: list[str]
+
+
+Invoke = Callable[[str, Mapping[str, Any], float], Any]
 
 
 class Machine:
@@ -60,34 +73,36 @@ class Machine:
 
     Args:
         definition: Its definition.
-        invoke: Calls the function with a payload and the seconds it may take.
+        invoke: Calls a resource with a payload and the seconds it may take.
         clock: Moved on by every wait.
+        arn: Its own.
     """
 
-    def __init__(self, definition: Mapping[str, Any], invoke: Invoke, clock: Clock) -> None:
+    def __init__(self, definition: Mapping[str, Any], invoke: Invoke, clock: Clock, arn: str = "machine") -> None:
         self._states: Mapping[str, Mapping[str, Any]] = definition["States"]
         self._start: str = definition["StartAt"]
         self._seconds: float = definition["TimeoutSeconds"]
         self._invoke = invoke
         self._clock = clock
+        self._arn = arn
         assert set(definition) <= {"Comment", "StartAt", "TimeoutSeconds", "States"}
-        for name, state in self._states.items():
-            assert set(state) <= KNOWN[state["Type"]], f"{name}: {sorted(set(state) - KNOWN[state['Type']])}"
+        check_states(self._states)
 
     def run(self, data: Mapping[str, Any], name: str) -> Execution:
         """Run to an end of the machine's own, or to its time limit."""
-        deadline = self._clock.now + self._seconds
         execution = Execution("RUNNING", dict(data))
+        context = {"$$.Execution.Name": name, "$$.StateMachine.Id": self._arn}
+        run = Run(context, self._clock.now + self._seconds, execution.path)
         following: str | None = self._start
         try:
             while following is not None:
                 execution.path.append(following)
-                following = self._step(self._states[following], execution, name, deadline)
+                following = self._step(self._states[following], execution, run)
         except StoppedError as stopped:
             execution.status = str(stopped)
         return execution
 
-    def _step(self, state: Mapping[str, Any], execution: Execution, name: str, deadline: float) -> str | None:
+    def _step(self, state: Mapping[str, Any], execution: Execution, run: Run) -> str | None:
         if state["Type"] == "Succeed":
             execution.status = "SUCCEEDED"
             return None
@@ -97,35 +112,75 @@ class Machine:
             return None
         if state["Type"] == "Choice":
             return choose(state, execution.data)
-        return self._task(state, execution, name, deadline)
+        if state["Type"] == "Wait":
+            return self._wait(state, execution, run)
+        try:
+            work = self._map if state["Type"] == "Map" else self._task
+            place(execution, state["ResultPath"], work(state, execution.data, run))
+        except TaskFailedError as error:
+            return catch(state["Catch"], error, execution)
+        return str(state["Next"])
 
-    def _task(self, state: Mapping[str, Any], execution: Execution, name: str, deadline: float) -> str:
+    def _wait(self, state: Mapping[str, Any], execution: Execution, run: Run) -> str:
+        seconds = state["Seconds"] if "Seconds" in state else look_up(execution.data, state["SecondsPath"])
+        assert type(seconds) is int
+        assert seconds > 0
+        self._pass(seconds, run)
+        return str(state["Next"])
+
+    def _map(self, state: Mapping[str, Any], data: Any, run: Run) -> list[Any]:
+        """Iterations one after the other; the first that fails fails the state."""
+        assert 0 < state["MaxConcurrency"] <= MOST_AT_ONCE
+        processor = state["ItemProcessor"]
+        assert processor["ProcessorConfig"] == {"Mode": "INLINE"}
+        ((name, inner),) = processor["States"].items()
+        assert processor["StartAt"] == name
+        assert (inner["Type"], inner["End"]) == ("Task", True)
+        results = []
+        for item in look_up(data, state["ItemsPath"]):
+            run.path.append(name)
+            context = {**run.context, "$$.Map.Item.Value": item}
+            chosen = fill_in(state["ItemSelector"], data, context)
+            results.append(self._task(inner, chosen, Run(context, run.deadline, run.path)))
+        return results
+
+    def _task(self, state: Mapping[str, Any], data: Any, run: Run) -> Any:
         tried = [0] * len(state["Retry"])
         while True:
             try:
-                payload = fill_in(state["Parameters"], execution.data, name)
-                result = self._invoke(payload, state["TimeoutSeconds"])
+                payload = fill_in(state["Parameters"], data, run.context)
+                return self._invoke(state["Resource"], payload, state.get("TimeoutSeconds", 60))
             except TaskFailedError as error:
-                if self._clock.now > deadline:
+                if self._clock.now > run.deadline:
                     raise StoppedError("TIMED_OUT") from error
                 wait = waits(state["Retry"], tried, error.name)
                 if wait is None:
-                    return catch(state["Catch"], error, execution)
-                self._pass(wait, deadline)
-            else:
-                place(execution, state["ResultPath"], result)
-                return str(state["Next"])
+                    raise
+                self._pass(wait, run)
 
-    def _pass(self, seconds: float, deadline: float) -> None:
+    def _pass(self, seconds: float, run: Run) -> None:
         self._clock.now += seconds
-        if self._clock.now > deadline:
+        if self._clock.now > run.deadline:
             raise StoppedError("TIMED_OUT")
+
+
+def check_states(states: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse what is not known, and what leads nowhere."""
+    for name, state in states.items():
+        assert set(state) <= KNOWN[state["Type"]], f"{name}: {sorted(set(state) - KNOWN[state['Type']])}"
+        if state["Type"] == "Map":
+            check_states(state["ItemProcessor"]["States"])
+
+
+def matches(names: Sequence[str], error: str) -> bool:
+    """Whether a list of error names covers an error."""
+    return error in names or list(names) == ["States.ALL"]
 
 
 def waits(retriers: list[Mapping[str, Any]], tried: list[int], error: str) -> float | None:
     """Seconds until the next try, or None if there is none. Full jitter is taken at its longest."""
     for index, retrier in enumerate(retriers):
-        if error not in retrier["ErrorEquals"] and retrier["ErrorEquals"] != ["States.ALL"]:
+        if not matches(retrier["ErrorEquals"], error):
             continue
         if tried[index] >= retrier["MaxAttempts"]:
             return None
@@ -138,8 +193,8 @@ def waits(retriers: list[Mapping[str, Any]], tried: list[int], error: str) -> fl
 
 def catch(catchers: list[Mapping[str, Any]], error: TaskFailedError, execution: Execution) -> str:
     """The state that the failure leads to."""
-    (catcher,) = catchers
-    assert catcher["ErrorEquals"] == ["States.ALL"]
+    assert catchers[-1]["ErrorEquals"] == ["States.ALL"]
+    catcher = next(each for each in catchers if matches(each["ErrorEquals"], error.name))
     place(execution, catcher["ResultPath"], {"Error": error.name, "Cause": error.cause})
     return str(catcher["Next"])
 
@@ -164,14 +219,16 @@ def place(execution: Execution, path: str, result: Any) -> None:
     execution.data = {**execution.data, key: json.loads(json.dumps(result))}
 
 
-def fill_in(parameters: Mapping[str, Any], data: Any, name: str) -> dict[str, Any]:
+def fill_in(parameters: Mapping[str, Any], data: Any, context: Mapping[str, Any]) -> dict[str, Any]:
     """The payload of a task."""
     filled: dict[str, Any] = {}
     for key, value in parameters.items():
-        if not key.endswith(".$"):
+        if isinstance(value, Mapping):
+            filled[key] = fill_in(value, data, context)
+        elif not key.endswith(".$"):
             filled[key] = value
-        elif value == "$$.Execution.Name":
-            filled[key[:-2]] = name
+        elif value.startswith("$$."):
+            filled[key[:-2]] = context[value]
         else:
             filled[key[:-2]] = look_up(data, value)
     copied: dict[str, Any] = json.loads(json.dumps(filled))

@@ -79,7 +79,9 @@ def test_a_sign_in_on_the_command_line_is_enough_for_a_shipped_environment(tmp_p
     done = run_app(tmp_path, as_shipped("prod", **SIGN_IN_ARGUMENTS))
 
     assert done.returncode == 0, done.stderr
-    assert sorted(digests(tmp_path)) == ["Dynashard-prod-Api.template.json", "Dynashard-prod-Data.template.json"]
+    assert sorted(digests(tmp_path)) == [
+        f"Dynashard-prod-{stack}.template.json" for stack in ("Api", "Data", "Reshard")
+    ]
 
 
 def test_it_needs_no_network_no_git_and_no_clock(tmp_path: Path) -> None:
@@ -138,7 +140,7 @@ def test_what_is_only_for_this_machine_is_bound_to_an_account_nobody_has(
     tmp_path: Path, stored: dict[str, Any], account: str
 ) -> None:
     built = tmp_path / "build"
-    for name in ("sharding", "domain", "functions/api"):
+    for name in ("sharding", "domain", "functions/api", "functions/reshard"):
         (built / name).mkdir(parents=True)
         (built / name / "code.py").write_text("")
     assets = str(built) if stored["assets"] == "built" else "sources"

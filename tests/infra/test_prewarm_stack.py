@@ -24,6 +24,7 @@ def test_without_the_setting_there_is_no_pre_warm_and_no_role_for_it(synthesised
     assert [path.name for path in plain.files] == [
         "Dynashard-dev-Api.template.json",
         "Dynashard-dev-Data.template.json",
+        "Dynashard-dev-Reshard.template.json",
     ]
     assert of_type(plain["Data"], "AWS::IAM::Role") == {}
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.infra
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 CASES = [("dev", "native"), ("prod", "provisioned")]
-STACKS = ["Api", "Data", "Prewarm"]
+STACKS = ["Api", "Data", "Prewarm", "Reshard"]
 
 
 def normalised(template: dict[str, Any]) -> str:
@@ -88,12 +88,17 @@ def test_what_is_acknowledged_is_known_and_has_a_reason(prod: Templates) -> None
         for found in suppressed
     }
 
-    functions = ("Api/Api", "Prewarm/Entry", "Prewarm/Step")
+    resharding = ("Advance", "Dispatch", "Operator", "Stop", "Watch", "Work")
+    functions = ("Api/Api", "Prewarm/Entry", "Prewarm/Step", *(f"Reshard/{name}" for name in resharding))
     rules = ("AwsSolutions-L1", "Serverless-LambdaLatestVersion", "Serverless-LambdaDLQ")
     assert set(reasons) == {
         ("Api/CursorKeys", "AwsSolutions-SMG4"),
         ("Api/Gateway/GET--v1--health", "AwsSolutions-APIG4"),
         ("Prewarm/Machine", "AwsSolutions-IAM5[Resource::*]"),
+        ("Reshard/Machine", "AwsSolutions-IAM5[Resource::*]"),
+        ("Reshard/Lost", "AwsSolutions-SQS3"),
+        ("Reshard/Lost", "Serverless-SQSRedrivePolicy"),
+        ("Reshard/WatchRule", "Serverless-EventBusDLQ"),
         *((f"{function}/Role", "AwsSolutions-IAM5[Resource::*]") for function in functions),
         *((f"{function}/Function", rule) for function in functions for rule in rules),
     }

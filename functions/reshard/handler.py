@@ -1,0 +1,110 @@
+"""Entries of the functions: what they are told by their environment, and the clients they share."""
+
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final
+
+from dynashard.resharding import Resharder
+from dynashard.transport import connect
+from functions.reshard.backend import resharder_of
+from functions.reshard.dispatch import Dispatcher
+from functions.reshard.executions import Executions
+from functions.reshard.operations import Operator
+from functions.reshard.settings import Settings, required
+from functions.reshard.steps import Steps
+from functions.reshard.watch import Watch
+
+NAMESPACE: Final = "Dynashard"
+OLDEST: Final = "OldestReshardHours"
+"""Hours since the oldest change that is not over was asked for; 0 if there is none."""
+
+logger = logging.getLogger("reshard")
+
+
+def advance(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
+    """State machine: bring a change forward, and say what comes next."""
+    return _steps().advance(event["input"])
+
+
+def work(event: Mapping[str, Any], _context: object) -> bool:
+    """State machine: work on one task for a slice of time."""
+    return _steps().work(event["input"])
+
+
+def stop(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
+    """State machine: pause a change that has failed, and keep why."""
+    return _steps().stop(event["input"])
+
+
+def dispatch(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
+    """Stream of the topology table: start what was asked for."""
+    return Dispatcher(_executions().start, _log).dispatch(event)
+
+
+def operate(event: Any, _context: object) -> dict[str, Any]:
+    """Direct invocation: start, pause, resume, abort or look."""
+    return Operator(_resharder(), lambda error: logger.error("unexpected error", exc_info=error)).answer(event)
+
+
+def watch(_event: object, _context: object) -> list[str]:
+    """Schedule: look after changes that nobody works on, or that last."""
+    environment = _settings().environment
+    return Watch(
+        _resharder(),
+        _executions(),
+        clock=time.time,
+        measure=lambda hours: _print(metric(environment, OLDEST, hours, time.time())),
+        log=_log,
+    ).look()
+
+
+def metric(environment: str, name: str, value: float, now: float) -> str:
+    """A log line from which CloudWatch makes a metric (embedded metric format)."""
+    directive = {"Namespace": NAMESPACE, "Dimensions": [["environment"]], "Metrics": [{"Name": name, "Unit": "None"}]}
+    return json.dumps(
+        {
+            "_aws": {"Timestamp": int(now * 1000), "CloudWatchMetrics": [directive]},
+            "environment": environment,
+            name: value,
+        }
+    )
+
+
+@cache
+def _settings() -> Settings:
+    return Settings.from_env(os.environ)
+
+
+@cache
+def _resharder() -> Resharder:
+    settings = _settings()
+    return resharder_of(settings, connect(endpoint_url=settings.endpoint))
+
+
+@cache
+def _steps() -> Steps:
+    return Steps(_resharder(), slice_seconds=_settings().slice_seconds, log=_log)
+
+
+@cache
+def _executions() -> Executions:
+    from botocore.config import Config  # noqa: PLC0415 -- imported where it is needed
+    from botocore.session import get_session  # noqa: PLC0415
+
+    config = Config(connect_timeout=3, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 3})
+    client = get_session().create_client("stepfunctions", config=config)
+    return Executions(client, required(os.environ, "STATE_MACHINE_ARN"))
+
+
+def _log(line: str) -> None:
+    logger.setLevel(logging.INFO)
+    logger.info(line)
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
