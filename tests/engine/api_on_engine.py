@@ -6,12 +6,12 @@ from uuid import uuid4
 
 from domain import ENTITIES
 from dynashard import LeasedTopology, definition, schema
-from dynashard.errors import EngineError
 from dynashard.transport import Transport, connect
 from functions.api.app import build_app
 from functions.api.settings import Settings
 from tests.api_caller import Caller
 from tests.engine.raw_dynamodb import RawDynamoDB
+from tests.engine.topology_world import create_topology_table
 
 KEYS = ("the-newest-cursor-key", "an-older-cursor-key")
 TOPOLOGY = "dynashard-topology-of-the-api"
@@ -42,23 +42,6 @@ def engine_transport(engine_url: str) -> Iterator[Transport]:
         LeasedTopology(transport, TOPOLOGY).view(definition(exposed.entity), "")
     yield transport
     transport.close()
-
-
-def create_topology_table(transport: Transport, name: str) -> None:
-    """A topology table, if there is none of this name."""
-    try:
-        transport.call(
-            "CreateTable",
-            {
-                "TableName": name,
-                "BillingMode": "PAY_PER_REQUEST",
-                "AttributeDefinitions": [{"AttributeName": schema.TOPOLOGY_KEY, "AttributeType": "S"}],
-                "KeySchema": [{"AttributeName": schema.TOPOLOGY_KEY, "KeyType": "HASH"}],
-            },
-        )
-    except EngineError as error:
-        if error.aws_code != "ResourceInUseException":
-            raise
 
 
 def settings_of(table: str, idempotency: str = "unused", **more: object) -> Settings:

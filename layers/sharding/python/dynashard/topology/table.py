@@ -128,8 +128,8 @@ class TopologyTable:
         while True:
             answer = self._transport.call("Scan", request)
             for wire in answer["Items"]:
-                # The local engine's `begins_with` ignores case.
-                if wire[TOPOLOGY_KEY]["S"].startswith((f"{family}:", f"{family}|")) and TOPOLOGY_COUNT in wire:
+                # The controller keeps more than records here.
+                if TOPOLOGY_COUNT in wire:
                     yield decode(wire)
             if "LastEvaluatedKey" not in answer:
                 return

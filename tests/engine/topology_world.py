@@ -1,0 +1,95 @@
+"""Topology tables on the engine, an entity, and time in the test's hands."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from dynashard import Entity, EntityDefinition, Index, Key, Registry, Shards, definition, schema
+from dynashard.entity import IndexDefinition
+from dynashard.errors import EngineError
+from dynashard.topology import LeasedTopology, Record
+from dynashard.topology.records import encode
+from dynashard.transport import Transport
+
+FAMILY = "topology.v1.Thing"
+INDEX = f"{FAMILY}|GSI1"
+ONE, OTHER = f"{FAMILY}:one", f"{FAMILY}:other"
+"""Two logical partitions."""
+
+
+def thing(shards: Shards | None = Shards(8), index_shards: Shards | None = Shards(4)) -> EntityDefinition[Any]:  # noqa: B008 - frozen
+    """An entity with a sharded index and a bare one, as declared with these counts."""
+
+    class Thing(
+        Entity,
+        name=FAMILY,
+        key=Key("{tenant}", "{id}"),
+        shards=shards,
+        indexes=[
+            Index("GSI1", "by_rank", "{tenant}", "{rank}", shards=index_shards),
+            Index("GSI2", "by_name", "{tenant}", "{name}"),
+        ],
+        registry=Registry(),
+    ):
+        tenant: str
+        id: str
+        rank: str | None = None
+        name: str | None = None
+
+    return definition(Thing)
+
+
+THING = thing()
+
+
+def by_rank(entity: EntityDefinition[Any] = THING) -> IndexDefinition:
+    """Its sharded index."""
+    return entity.indexes["by_rank"]
+
+
+@dataclass
+class Clock:
+    """Stands where it is put."""
+
+    now: float = 1_780_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def create_topology_table(transport: Transport, name: str) -> None:
+    """A topology table, if there is none of this name."""
+    try:
+        transport.call(
+            "CreateTable",
+            {
+                "TableName": name,
+                "BillingMode": "PAY_PER_REQUEST",
+                "AttributeDefinitions": [{"AttributeName": schema.TOPOLOGY_KEY, "AttributeType": "S"}],
+                "KeySchema": [{"AttributeName": schema.TOPOLOGY_KEY, "KeyType": "HASH"}],
+            },
+        )
+    except EngineError as error:
+        if error.aws_code != "ResourceInUseException":
+            raise
+
+
+@contextmanager
+def topology_table_on(transport: Transport) -> Iterator[str]:
+    """An empty topology table."""
+    name = f"dynashard-topology-{uuid4().hex}"
+    create_topology_table(transport, name)
+    yield name
+    transport.call("DeleteTable", {"TableName": name})
+
+
+def leased(transport: Transport, table: str, clock: Clock, lease: float = 30.0) -> LeasedTopology:
+    """A client of a topology table on one clock; its steady clock goes with it."""
+    return LeasedTopology(transport, table, lease=lease, clock=clock, steady=clock)
+
+
+def put_by_hand(transport: Transport, table: str, record: Record) -> None:
+    """A record as it is, whatever stands there."""
+    transport.call("PutItem", {"TableName": table, "Item": encode(record)})

@@ -1,0 +1,214 @@
+"""Values under a lease: one reader at a time, and nothing that has expired."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from threading import Barrier, Event
+from typing import Any
+
+import pytest
+
+from dynashard.errors import EngineUnavailableError
+from dynashard.topology.leases import Leases
+
+pytestmark = pytest.mark.unit
+
+LEASE = 30.0
+
+
+@dataclass
+class Source:
+    """What is read, with clocks in the test's hands. `during` happens while it is read."""
+
+    wall: float = 1_000.0
+    steady: float = 0.0
+    reads: int = 0
+    during: Callable[[], Any] = field(default=lambda: None)
+    limit: int = 100
+
+    def __post_init__(self) -> None:
+        self.leases: Leases[str, str] = Leases(lambda: self.wall, lambda: self.steady, limit=self.limit)
+
+    def read(self, now: float) -> tuple[str, float]:
+        assert now == self.wall
+        self.reads += 1
+        number = self.reads
+        self.during()
+        return f"value {number}", LEASE
+
+    def ask(self, key: str = "key") -> str:
+        return self.leases.get(key) or self.leases.renew(key, self.read)
+
+    def pass_time(self, seconds: float) -> None:
+        self.wall += seconds
+        self.steady += seconds
+
+
+def test_a_value_is_read_once_a_lease() -> None:
+    source = Source()
+
+    seen = []
+    for _ in range(5):
+        seen.append(source.ask())
+        source.pass_time(10)
+
+    assert seen == ["value 1", "value 1", "value 1", "value 2", "value 2"]
+
+
+def test_the_lease_counts_from_before_the_value_was_read() -> None:
+    source = Source(during=lambda: source.pass_time(20))
+    source.ask()
+
+    source.pass_time(9.9)
+    assert source.ask() == "value 1"
+    source.pass_time(0.1)
+    assert source.ask() == "value 2"
+
+
+def test_a_value_that_took_longer_than_its_lease_to_read_is_read_again() -> None:
+    delays = iter([31.0, 30.0, 1.0])
+    source = Source(during=lambda: source.pass_time(next(delays)))
+
+    assert source.ask() == "value 3"
+
+
+def test_reading_that_always_takes_longer_than_the_lease_is_given_up() -> None:
+    source = Source(during=lambda: source.pass_time(LEASE))
+
+    with pytest.raises(EngineUnavailableError, match="TOPOLOGY_LEASE_SECONDS"):
+        source.ask()
+    assert source.reads == 3
+
+
+def test_time_in_which_the_process_was_frozen_counts() -> None:
+    source = Source()
+    source.ask()
+
+    source.wall += LEASE
+
+    assert source.ask() == "value 2"
+
+
+@pytest.mark.parametrize("back", [0.5, 29.0, 100_000.0])
+def test_a_clock_that_is_set_back_prolongs_nothing(back: float) -> None:
+    source = Source()
+    source.ask()
+
+    source.pass_time(29.5)
+    source.wall -= back
+    source.pass_time(0.5)
+
+    assert source.ask() == "value 2"
+
+
+def test_a_clock_that_is_set_back_in_a_frozen_process_ends_the_lease() -> None:
+    source = Source()
+    source.ask()
+
+    source.wall -= 1
+
+    assert source.ask() == "value 2"
+
+
+def test_a_value_that_is_forgotten_is_read_again() -> None:
+    source = Source()
+    source.ask()
+    source.ask("other")
+
+    source.leases.forget("key")
+
+    assert (source.ask("other"), source.ask()) == ("value 2", "value 3")
+
+
+def test_a_value_forgotten_while_it_is_read_serves_its_reader_only() -> None:
+    source = Source(during=lambda: source.leases.forget("key"))
+    assert source.ask() == "value 1"
+
+    source.during = lambda: None
+
+    assert (source.ask(), source.ask()) == ("value 2", "value 2")
+
+
+def test_an_error_is_kept_by_nobody() -> None:
+    failures = iter([EngineUnavailableError("lost", operation="BatchGetItem")])
+    source = Source()
+
+    def fail_once() -> None:
+        for error in failures:
+            raise error
+
+    source.during = fail_once
+    with pytest.raises(EngineUnavailableError, match="lost"):
+        source.ask()
+
+    assert source.ask() == "value 2"
+
+
+def test_those_read_longest_ago_are_forgotten_beyond_the_limit() -> None:
+    source = Source(limit=3)
+    for key in "abc":
+        source.ask(key)
+    source.pass_time(LEASE)
+    source.ask("a")
+
+    source.ask("d")
+
+    assert len(source.leases) == 3
+    assert source.leases.get("a") == "value 4"
+    assert source.leases.get("d") == "value 5"
+
+
+def test_many_threads_that_want_a_value_read_it_once() -> None:
+    threads = 16
+    source, together, started = Source(), Barrier(threads), Event()
+    source.during = started.set
+
+    def ask(_: int) -> list[str]:
+        together.wait()
+        return [source.ask() for _ in range(50)]
+
+    with ThreadPoolExecutor(threads) as pool:
+        seen = list(pool.map(ask, range(threads)))
+
+    assert started.is_set()
+    assert source.reads == 1
+    assert {value for each in seen for value in each} == {"value 1"}
+
+
+def test_others_wait_for_the_one_who_reads() -> None:
+    source, reading, go_on = Source(), Event(), Event()
+
+    def pause() -> None:
+        reading.set()
+        assert go_on.wait(10)
+
+    source.during = pause
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(source.ask)
+        assert reading.wait(10)
+        second = pool.submit(source.ask)
+        go_on.set()
+
+        assert (first.result(10), second.result(10)) == ("value 1", "value 1")
+
+
+def test_whoever_forgets_while_another_reads_gets_what_was_read_afterwards() -> None:
+    source, reading, go_on = Source(), Event(), Event()
+
+    def pause_first() -> None:
+        if source.reads == 1:
+            reading.set()
+            assert go_on.wait(10)
+
+    def forget_and_ask() -> str:
+        source.leases.forget("key")
+        go_on.set()
+        return source.ask()
+
+    source.during = pause_first
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(source.ask)
+        assert reading.wait(10)
+        second = pool.submit(forget_and_ask)
+
+        assert (first.result(10), second.result(10)) == ("value 1", "value 2")

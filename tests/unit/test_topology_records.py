@@ -1,0 +1,158 @@
+"""Records of the topology: what they say, how they change, and how they are stored."""
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynashard import Entity, Index, Key, Registry, Shards, definition
+from dynashard.errors import UndecodableItemError
+from dynashard.schema import TOPOLOGY_HISTORY_LENGTH
+from dynashard.topology import Phase, Record, View, family_of, index_key, partition_key
+from dynashard.topology.records import decode, encode, founded
+
+pytestmark = pytest.mark.unit
+
+EPOCH = 1_780_000_000.0
+counts = st.sampled_from([1, 2, 4, 8, 16, 1024])
+clocks = st.floats(0, 4e9, allow_nan=False)
+records = st.builds(
+    Record,
+    key=st.text(min_size=1, max_size=20),
+    count=counts | st.just(0),
+    updated=st.decimals(0, 4_000_000_000, places=6),
+    lease=st.floats(0.1, 900),
+    history=st.frozensets(st.builds("{}:{}".format, st.integers(0, 2**32), counts), max_size=20),
+    phase=st.just(Phase.STABLE),
+    since=clocks,
+    target=st.none() | counts,
+    swept=st.booleans(),
+    change=st.dictionaries(st.text(min_size=1), st.integers() | st.text() | st.none() | st.booleans(), max_size=3),
+    differ_since=st.none() | clocks,
+    active=st.frozensets(st.text(min_size=1), max_size=3),
+)
+
+
+@given(records, st.sampled_from(Phase), counts)
+def test_a_record_survives_being_stored(record: Record, phase: Phase, target: int) -> None:
+    changing = replace(record, phase=phase, target=target)
+
+    assert decode(encode(record)) == record
+    assert decode(encode(changing)) == changing
+
+
+def test_a_record_of_key_and_count_is_whole() -> None:
+    record = decode({"partition": {"S": "a"}, "number_of_shards": {"N": "8"}})
+
+    assert record == Record("a", 8, Decimal(0), 0.0)
+    assert record.view(7.0, marks=False) == View(8, Phase.STABLE, None, 7.0)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"),
+    [
+        ("number_of_shards", None),
+        ("number_of_shards", {"S": "8"}),
+        ("number_of_shards", {"N": "1.5"}),
+        ("number_of_shards", {"N": "-1"}),
+        ("number_of_shards", {"N": "2048"}),
+        ("phase", {"S": "resting"}),
+        ("phase", {"S": "move"}),
+        ("last_updated", {"S": "yesterday"}),
+        ("swept", {"N": "1"}),
+        ("shard_history", {"N": "1"}),
+    ],
+)
+def test_a_record_that_says_nothing_clear_is_refused_by_its_key(attribute: str, value: Any) -> None:
+    wire = encode(founded("thing:abc", 8, now=EPOCH, lease=30))
+    wire.pop(attribute, None)
+    if value is not None:
+        wire[attribute] = value
+
+    with pytest.raises(UndecodableItemError, match="the topology record thing:abc cannot be used"):
+        decode(wire)
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_only_a_change_that_was_published_has_a_target_for_those_who_route(phase: Phase) -> None:
+    record = replace(founded("a", 8, now=EPOCH, lease=30), phase=phase, target=16)
+
+    assert record.view(9.0, marks=True) == View(8, phase, None if phase is Phase.STABLE else 16, 9.0, marks=True)
+    assert record.busy
+
+
+def test_a_record_is_busy_until_its_marks_are_swept() -> None:
+    quiet = founded("a", 8, now=EPOCH, lease=30)
+
+    assert [quiet.busy, replace(quiet, swept=False).busy, replace(quiet, target=16).busy] == [False, True, True]
+
+
+@given(st.lists(st.tuples(clocks, counts), max_size=40))
+def test_whatever_the_clocks_say_updates_rise_and_the_history_keeps_the_newest_counts(
+    changes: list[tuple[float, int]],
+) -> None:
+    record = founded("a", 8, now=EPOCH, lease=30)
+    expected = [8]
+    for now, count in changes:
+        changed = record.changed(now, count=count)
+        if count != record.count:
+            expected.append(count)
+        assert changed.updated > record.updated
+        record = changed
+
+    dated = sorted((int(epoch), int(count)) for epoch, count in (entry.split(":") for entry in record.history))
+    assert [count for _, count in dated] == expected[-TOPOLOGY_HISTORY_LENGTH:]
+    assert len({epoch for epoch, _ in dated}) == len(dated)
+
+
+def test_the_history_is_bounded() -> None:
+    record = founded("a", 1, now=EPOCH, lease=30)
+
+    for number in range(100):
+        record = record.changed(EPOCH + 60 * number, count=2 + number % 2)
+
+    assert len(record.history) == TOPOLOGY_HISTORY_LENGTH
+    assert min(record.history) == f"{EPOCH + 60 * 80:.0f}:2"
+
+
+def test_the_history_tells_when_a_count_was_published() -> None:
+    record = founded("a", 8, now=EPOCH, lease=30)
+
+    record = record.changed(EPOCH + 60.9, count=16).changed(EPOCH + 70, phase=Phase.STABLE, count=16)
+
+    assert record.history == {"1780000000:8", "1780000060:16"}
+
+
+def test_keys_of_families_partitions_and_indexes_differ() -> None:
+    class Published(
+        Entity, name="thing", key=Key("{path}", "{id}", prefix="", separator="_"), shards=Shards(4), registry=Registry()
+    ):
+        path: str
+        id: str
+
+    class Shared(
+        Entity,
+        name="s",
+        key=Key("{path}", "{id}", prefix="thing"),
+        shards=Shards(4),
+        indexes=[Index("GSI1", "by_path", "{path}", "{id}", shards=Shards(4))],
+        registry=Registry(),
+    ):
+        path: str
+        id: str
+
+    bare, shared = definition(Published), definition(Shared)
+    keys = [
+        family_of(bare),
+        family_of(shared),
+        partition_key(bare, "a"),
+        partition_key(shared, "thing:a"),
+        partition_key(shared, "thing:a|GSI1"),
+        index_key(shared, shared.indexes["by_path"]),
+    ]
+
+    assert partition_key(shared, "thing:a") == "thing:a"
+    assert len(set(keys)) == len(keys)
