@@ -77,7 +77,7 @@ class Spot:
     def move(self) -> None:
         """Do what a mover does to this key, if a live item stands at its old place."""
         found = self.at(self.old)
-        if found is None or "MovedTo" in found or not self._lives(found):
+        if self.old == self.new or found is None or "MovedTo" in found or not self._lives(found):
             return
         copy = {**found, "PK": {"S": self.new}, "MovedFrom": {"N": str(self.count)}}
         mark = {name: value for name, value in found.items() if name != "ExpiresAt"}

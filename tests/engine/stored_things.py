@@ -141,6 +141,7 @@ class World:
     patience: float = 20.0
     views: Views = field(default_factory=Views)
     drawn: Callable[[], float] = lambda: 0.0
+    lanes: int = 1
     throttles: list[tuple[str, str | None, ThrottledError]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -171,7 +172,7 @@ class World:
             patience,
             random=self.drawn,
             throttled=lambda entity, partition, error: self.throttles.append((entity.name, partition, error)),
-            lanes=1,
+            lanes=self.lanes,
         )
         return Repository(store, model)
 

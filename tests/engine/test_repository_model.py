@@ -134,7 +134,9 @@ class Machine(RuleBasedStateMachine):
         )
         for each in deletes:
             self.model.pop(each, None)
-        stored = {item["id"]["S"]: item for item in self.world.raw()}
+        # Of several copies, expired or marked, the last one written is what the batch has put.
+        written = sorted(self.world.raw(), key=lambda item: int(item.get("Rev", {"S": "rev-0"})["S"][4:]))
+        stored = {item["id"]["S"]: item for item in written if "id" in item}
         for each in puts:
             self.model[each] = self.people.entity.decode(stored[each])
 

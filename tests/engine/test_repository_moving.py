@@ -14,7 +14,7 @@ from tests.engine.stored_things import NOON, Note, World
 
 pytestmark = pytest.mark.engine
 
-PAST = {"ExpiresAt": {"N": str(int(NOON.timestamp()) - 5)}}
+PAST: dict[str, Any] = {"ExpiresAt": {"N": str(int(NOON.timestamp()) - 5)}}
 
 # What stands at the old place and at the new one.
 STATES: dict[Phase, list[tuple[str, str]]] = {
@@ -48,7 +48,7 @@ MARKS = ("mark", "bare mark")
 def build(spot: Spot, state: tuple[str, str]) -> None:
     """Bring a key into a state. What lives is at revision r0, wherever it is."""
     for place, what in zip((spot.old, spot.new), state, strict=True):
-        moved = {"MovedFrom": {"N": str(spot.count)}} if place == spot.new else {}
+        moved: dict[str, Any] = {"MovedFrom": {"N": str(spot.count)}} if place == spot.new else {}
         if what == "live":
             spot.put_live(place, **moved)
         elif what == "expired":
@@ -76,7 +76,7 @@ def _state(item: dict[str, Any] | None) -> str:
     if "ExpiresAt" in item:
         return "expired"
     assert item["text"]["S"] == "was" or "MovedFrom" not in item, "a real write drops MovedFrom"
-    return {"was": "live"}.get(item["text"]["S"], item["text"]["S"])
+    return "live" if item["text"]["S"] == "was" else str(item["text"]["S"])
 
 
 def home_of(phase: Phase, state: tuple[str, str]) -> int:

@@ -62,20 +62,26 @@ class Items(Generic[E]):
         item_key = self._entity.key_of(key)
         try:
             return self._reader.read(item_key, reading)
-        except UnprocessedError as error:
-            # It took several requests, but one item was asked for: what hindered them says more.
-            told = self._told(error, {item_key: key})
-            raise (error.__cause__ if isinstance(error.__cause__, EngineError) else told) from None
-        except ThrottledError as error:
-            self._throttled(error, [item_key])
-            raise
+        except (ThrottledError, UnprocessedError) as error:
+            told = self._told_of_one(error, item_key, key)
+            raise told from told.__cause__
 
-    def _write(self, write: Write) -> Done:
+    def _write(self, write: Write, key: KeyLike) -> Done:
+        """Do a write of the item with this key."""
         try:
             return self._writer.write(write)
-        except ThrottledError as error:
-            self._throttled(error, [write.key])
-            raise
+        except (ThrottledError, UnprocessedError) as error:
+            told = self._told_of_one(error, write.key, key)
+            raise told from told.__cause__
+
+    def _told_of_one(self, error: ThrottledError | UnprocessedError, item_key: ItemKey, key: KeyLike) -> EngineError:
+        """What the caller is told of an item that could not be read or written in time."""
+        if isinstance(error, ThrottledError):
+            self._throttled(error, [item_key])
+            return error
+        told, cause = self._told(error, {item_key: key}), error.__cause__
+        # One item was asked for: what kept it from being read says more than that it was not.
+        return cause if isinstance(cause, EngineError) else told
 
     def _told(self, error: UnprocessedError, names: Mapping[ItemKey, KeyLike]) -> UnprocessedError:
         """What the caller is told of keys that were left over, named as the caller names them."""

@@ -82,7 +82,7 @@ def go_on(
         rounds = [once(left[at : at + wave]) for at in range(0, len(left), wave)]
         left = [member for each in rounds for member in each.members]
         if left and next(pauses, None) is None:
-            keys = [key_of(member) for member in left]
+            keys = dict.fromkeys(key_of(member) for member in left)
             raise UnprocessedError(
                 f"DynamoDB left {len(keys)} keys of a batch unprocessed; send these again later",
                 operation=operation,

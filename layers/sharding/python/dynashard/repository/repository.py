@@ -49,7 +49,7 @@ class Repository(Batches[E]):
         """
         write = self._put_write(Kind.CREATE, item, created=None)
         try:
-            self._write(write)
+            self._write(write, item)
         except ConditionFailedError as failed:
             raise self._refusal(failed, item, write) from None
         return self._stored(write)
@@ -115,7 +115,7 @@ class Repository(Batches[E]):
         kind = Kind.UPSERT if if_match is None else Kind.CHANGE
         write = self._put_write(kind, item, created=self._created(item), if_match=if_match)
         try:
-            done = self._write(write)
+            done = self._write(write, item)
         except ConditionFailedError as failed:
             raise self._refusal(failed, item, write) from None
         free = kind is Kind.UPSERT and not done.again and not is_live(done.attributes, write.now)
@@ -194,7 +194,7 @@ class Repository(Batches[E]):
         """
         write = Write(Kind.CHANGE, self._entity.key_of(key), "DeleteItem", self._store.now(), if_match=if_match)
         try:
-            self._write(write)
+            self._write(write, key)
         except ConditionFailedError as failed:
             if failed.item is None and failed.attempts > 1:
                 return
@@ -227,7 +227,7 @@ class Repository(Batches[E]):
             else:
                 write = self._put_write(Kind.CHANGE, item, created=self._stored_stamp(current), if_match=revision)
             try:
-                self._write(write)
+                self._write(write, item)
             except ConditionFailedError:
                 continue
             return Written(self._stored(write), created=current is None)
@@ -254,7 +254,7 @@ class Repository(Batches[E]):
             Kind.CHANGE, item_key, "UpdateItem", store.now(), options=options, if_match=if_match, revision=revision
         )
         try:
-            done = self._write(write)
+            done = self._write(write, key)
         except ConditionFailedError as failed:
             raise self._refusal(failed, key, write) from None
         return entity.decode(done.attributes or {})
