@@ -10,6 +10,7 @@ from typing import Any
 from dynashard import Collection, Dynashard, Entity, Index, Key, Registry, Shards, definition
 from dynashard.entity import ItemKey
 from dynashard.resharding import Resharder, Scope, Status, Step, Timing
+from dynashard.resharding.status import stage_of
 from dynashard.routing import home, logical_partition_of
 from dynashard.schema import MOVED_TO, PK, SK
 from dynashard.topology import LeasedTopology, Record, TopologyTable
@@ -136,7 +137,7 @@ class Moving:
 
     def on(self, transport: Transport, **more: Any) -> Resharder:
         """A resharder on a transport."""
-        told = {"timing": TIMING, "random": lambda: 0.5, "entities": ENTITIES, **more}
+        told = {"timing": TIMING, "random": lambda: 0.5, "entities": ENTITIES, "segments": 3, **more}
         return Resharder(
             transport,
             table=self.table,
@@ -172,11 +173,10 @@ class Moving:
     def until(self, scope: Scope, stage: str, resharder: Resharder | None = None) -> Status:
         """Go on until a stage is published, and no further."""
         for _ in range(60):
-            status = self.resharder.status(scope)
-            if status.stage == stage:
-                return status
+            if stage_of(self.record(scope.key)) == stage:
+                return self.resharder.status(scope)
             self.step(scope.key, resharder)
-        raise AssertionError(f"never came to {stage}: {status}")
+        raise AssertionError(f"never came to {stage}: {self.resharder.status(scope)}")
 
     def finish(self, scope: Scope, resharder: Resharder | None = None) -> Status:
         """Go on until there is nothing left to do."""

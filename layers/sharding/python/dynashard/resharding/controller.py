@@ -78,7 +78,7 @@ class _Look:
         left = since + self._means.timing.wait(lease) - self._now
         if left > 0:
             return Step("wait", left)
-        tasks = tasks_of(self._scope, change.origin, change.target)
+        tasks = tasks_of(self._scope, change.origin, change.target, self._means.segments)
         wait = self._publish(phase=Phase.PREPARE, change=change.but(tasks=tasks).stored())
         return self._work(tuple(range(tasks))) if change.survey and tasks else wait
 

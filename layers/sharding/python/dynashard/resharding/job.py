@@ -14,8 +14,6 @@ from dynashard.schema import PK, SK
 from dynashard.topology import Phase, Record
 from dynashard.transport.interface import Wire
 
-SEGMENTS: Final = 16
-"""Tasks of a change that concerns the whole table."""
 _MOST_TASKS: Final = 64
 _CHUNK: Final = 200
 """Items read at a time."""
@@ -56,12 +54,12 @@ def moving_shards(scope: Scope, origin: int, target: int) -> list[str]:
     return keys[target:] if UNSHARDED < target < origin else keys
 
 
-def tasks_of(scope: Scope, origin: int, target: int) -> int:
+def tasks_of(scope: Scope, origin: int, target: int, segments: int) -> int:
     """Into how many tasks the work of a change is divided."""
     if scope.index is None and not rule_of(scope.entity).fixed:
         return 0
     if scope.partition is None:
-        return SEGMENTS
+        return segments
     return min(_MOST_TASKS, len(moving_shards(scope, origin, target)))
 
 

@@ -14,6 +14,8 @@ from dynashard.resharding.timing import Timing
 from dynashard.topology import Record, TopologyTable
 from dynashard.transport.interface import Transport
 
+SEGMENTS: Final = 16
+"""Tasks of a change that concerns the whole table."""
 WIDTH: Final = 16
 """Writes of a task that are under way at a time."""
 
@@ -39,6 +41,7 @@ class Means:
         random: from 0 to 1.
         new_id: makes ids of changes.
         concurrency: tasks that are worked on at a time.
+        segments: tasks of a change that concerns the whole table.
     """
 
     transport: Transport
@@ -52,6 +55,7 @@ class Means:
     random: Callable[[], float] = random.random
     new_id: Callable[[], str] = fresh_change_id
     concurrency: int = 4
+    segments: int = SEGMENTS
 
     @property
     def entities(self) -> list[EntityDefinition[Any]]:

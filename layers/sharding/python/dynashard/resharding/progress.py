@@ -56,6 +56,7 @@ class Progress:
         total, moved, swept: items to move, items moved, marks deleted.
         write_units, read_units: what it has taken.
         after: when the budget allows the next write, in epoch seconds.
+        begins: whether nothing of it is written down yet.
     """
 
     key: str
@@ -71,6 +72,7 @@ class Progress:
     write_units: float = 0.0
     read_units: float = 0.0
     after: float = 0.0
+    begins: bool = False
 
 
 class ProgressTable:
@@ -102,28 +104,29 @@ class ProgressTable:
         raise EngineUnavailableError("DynamoDB leaves the progress unread. Try again.", operation="BatchGetItem")
 
     def begin(self, key: str, task: int, change: str, kind: Pass) -> Progress:
-        """Where a task stands, from its beginning if it has not begun.
+        """Where a task stands, at its beginning if it has not begun. Writes nothing.
 
-        Cost: 1 round trip and 1 read unit; 1 more and 1 write unit if it begins.
+        Cost: 1 round trip, 1 read unit.
         """
         request = {"TableName": self._table, "Key": self._key(key, task), "ConsistentRead": True}
         item = self._transport.call("GetItem", request).get("Item")
         known = _decode(key, item) if item else None
         if known is None or known.change != change:
-            return self._put(Progress(key, task, change, kind), "attribute_not_exists(#key) OR #change <> :change")
+            return Progress(key, task, change, kind, begins=True)
         if known.kind is kind:
             return known
-        following = replace(known, kind=kind, position=Position(), done=False, after=0.0)
-        return self._put(following, "#change = :change AND #kind <> :kind")
+        return replace(known, kind=kind, position=Position(), done=False, after=0.0, begins=True)
 
     def save(self, was: Progress, now: Progress) -> Progress:
         """Write down how far a task has come, adding what was done since to what others may have done.
 
         Returns:
-            What stands there: that, or something further on.
+            What stands there now: that, or what another worker has written meanwhile.
 
         Cost: 1 round trip, 1 write unit.
         """
+        if was.begins:
+            return self._put(replace(now, begins=False))
         names = {"#change": "change", "#kind": "kind", "#done": "done", "#at": "source", "#after": "after"}
         sets = ["#done = :done", "#at = :at", "#after = :after", "#counted = :counted"]
         names["#counted"] = "counted"
@@ -185,21 +188,19 @@ class ProgressTable:
         except DynashardError:
             return
 
-    def _put(self, progress: Progress, condition: str) -> Progress:
-        names = {"#key": TOPOLOGY_KEY, "#change": "change", "#kind": "kind"}
-        values = {":change": {"S": progress.change}, ":kind": {"S": progress.kind.value}}
+    def _put(self, progress: Progress) -> Progress:
+        """Put the first progress of a pass, unless another worker of the same has."""
         request: Wire = {
             "TableName": self._table,
             "Item": {**self._key(progress.key, progress.task), **_encode(progress)},
-            "ConditionExpression": condition,
-            "ExpressionAttributeNames": {alias: name for alias, name in names.items() if alias in condition},
-            "ExpressionAttributeValues": {slot: value for slot, value in values.items() if slot in condition},
+            "ConditionExpression": "attribute_not_exists(#key) OR #change <> :change OR #kind <> :kind",
+            "ExpressionAttributeNames": {"#key": TOPOLOGY_KEY, "#change": "change", "#kind": "kind"},
+            "ExpressionAttributeValues": {":change": {"S": progress.change}, ":kind": {"S": progress.kind.value}},
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         }
         try:
             self._transport.call("PutItem", request)
         except ConditionFailedError as failed:
-            # Another worker was first, or this write was sent twice.
             return progress if failed.item is None else _decode(progress.key, failed.item)
         return progress
 

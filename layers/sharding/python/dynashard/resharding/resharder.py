@@ -13,7 +13,7 @@ from dynashard.resharding.checks import under_way
 from dynashard.resharding.controller import Controller
 from dynashard.resharding.homes import Homes
 from dynashard.resharding.job import Guard, Job
-from dynashard.resharding.means import WIDTH, Means, fresh_change_id
+from dynashard.resharding.means import SEGMENTS, WIDTH, Means, fresh_change_id
 from dynashard.resharding.mover import TakenError
 from dynashard.resharding.pace import Pace, Speed
 from dynashard.resharding.progress import ProgressTable
@@ -42,6 +42,7 @@ class Resharder:
         random: from 0 to 1.
         new_id: makes ids of changes.
         concurrency: tasks that drivers work on at a time; a budget is divided among them.
+        segments: into how many tasks work on the whole table is divided: that of `--all` and of indexes.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Resharder:
         random: Callable[[], float] = random_numbers.random,
         new_id: Callable[[], str] = fresh_change_id,
         concurrency: int = 4,
+        segments: int = SEGMENTS,
     ) -> None:
         self._means = Means(
             transport=transport,
@@ -70,6 +72,7 @@ class Resharder:
             random=random,
             new_id=new_id,
             concurrency=concurrency,
+            segments=segments,
         )
         self._wishes = Wishes(self._means)
         self._controller = Controller(self._means)

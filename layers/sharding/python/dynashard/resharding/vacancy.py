@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 from dynashard.resharding.change import Change
-from dynashard.resharding.job import SEGMENTS
 from dynashard.resharding.means import Means
 from dynashard.resharding.progress import Pass, Position
 from dynashard.resharding.scope import Scope
@@ -71,13 +70,11 @@ class Vacancy:
             "Limit": _CHUNK,
             "ProjectionExpression": f"{PK}, {SK}, {EXPIRES_AT}, #type",
         }
-        names = {"#type": TYPE}
+        names, segments = {"#type": TYPE}, self._means.segments
         if self._scope.partition is None:
-            for segment in range(SEGMENTS):
-                yield (
-                    "Scan",
-                    {**reading, "Segment": segment, "TotalSegments": SEGMENTS, "ExpressionAttributeNames": names},
-                )
+            whole = {**reading, "TotalSegments": segments, "ExpressionAttributeNames": names}
+            for segment in range(segments):
+                yield "Scan", {**whole, "Segment": segment}
             return
         for stored in self._leaving(self._scope.partition):
             yield (

@@ -139,7 +139,7 @@ class Wishes:
             cause=cause,
             started=now,
             lease=max(here.lease, family.lease, lease),
-            tasks=tasks_of(scope, here.count, to),
+            tasks=tasks_of(scope, here.count, to, means.segments),
             budget=budget,
             survey=survey and moves,
         )
