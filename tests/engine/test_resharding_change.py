@@ -8,12 +8,14 @@ import pytest
 
 from dynashard import definition
 from dynashard.entity import ItemKey
+from dynashard.resharding import Scope
 from dynashard.routing import home
 from dynashard.schema import MOVED_FROM, PK, REV, SK, TYPE
 from dynashard.transport import Transport
 from tests.engine.resharding_world import (
     WAIT,
     Event,
+    Leaf,
     Member,
     Moving,
     Old,
@@ -217,6 +219,23 @@ def test_random_placement_shrinks_when_the_shards_it_left_are_empty(world: Movin
 
     assert (held.stage, step.kind) == ("prepare", "wait")
     assert (status.count, status.stage) == (1, "stable")
+
+
+@pytest.mark.parametrize("all_partitions", [False, True], ids=["one", "all"])
+def test_keys_without_a_prefix_move_too(world: Moving, all_partitions: bool) -> None:  # noqa: FBT001
+    entity = definition(Leaf)
+    items = [Leaf(tree="a/b", id=f"{n}") for n in range(20)]
+    world.of(Leaf).batch_write(put=items)
+    world.fill(Thing, 10)
+    things = world.places(Thing)
+
+    world.change(Scope(entity) if all_partitions else Scope(entity, "a/b"), 8)
+
+    found = [item.id for page in world.of(Leaf).pages({"tree": "a/b"}) for item in page.items]
+    assert sorted(found) == sorted(item.id for item in items)
+    assert (world.places(Thing), world.marks()) == (things, [])
+    stored = {item[SK]["S"]: item[PK]["S"] for item in world.raw() if item[TYPE]["S"] == entity.name}
+    assert all(place == home(entity, ItemKey("a/b", sort), 8) for sort, place in stored.items())
 
 
 def test_what_belongs_to_nobody_known_stays_where_it_is(world: Moving) -> None:

@@ -101,7 +101,9 @@ class _Look:
             left = Vacancy(self._means, self._scope, change).wait()
             if left:
                 return Step("wait", left)
-        return self._stable(change, swept=True)
+        answer = self._stable(change, swept=True)
+        self._means.progress.clear(self._scope.key, change.id, 1)
+        return answer
 
     def _move(self, change: Change) -> Step:
         step, progress = self._worked(change)

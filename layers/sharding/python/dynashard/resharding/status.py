@@ -92,8 +92,8 @@ class Status:
 
     @property
     def busy(self) -> bool:
-        """Whether a change is wanted, under way, or not swept."""
-        return self.target is not None or not self.swept
+        """Whether a change is wanted, under way, not swept, or to be taken back."""
+        return self.target is not None or not self.swept or self.back_to is not None
 
     def as_dict(self) -> dict[str, Any]:
         """In JSON values."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Final
 
 from dynashard.resharding.change import Change
@@ -14,6 +15,8 @@ from dynashard.topology import partition_key
 from dynashard.transport.interface import Wire
 
 _CHUNK: Final = 100
+_SCANNED: Final = 1000
+"""Items read at a time."""
 _PATIENCE: Final = 60.0
 """Seconds between looks: items leave such shards by expiring or by being deleted."""
 _ROUNDS: Final = 20
@@ -72,7 +75,7 @@ class Vacancy:
         }
         names, segments = {"#type": TYPE}, self._means.segments
         if self._scope.partition is None:
-            whole = {**reading, "TotalSegments": segments, "ExpressionAttributeNames": names}
+            whole = {**reading, "Limit": _SCANNED, "TotalSegments": segments, "ExpressionAttributeNames": names}
             for segment in range(segments):
                 yield "Scan", {**whole, "Segment": segment}
             return
@@ -99,7 +102,12 @@ class Vacancy:
             return False
         if self._scope.partition is not None:
             return True
-        return self._means.topology.find(partition_key(self._scope.entity, logical)) is None
+        return partition_key(self._scope.entity, logical) not in self._own
+
+    @cached_property
+    def _own(self) -> frozenset[str]:
+        """The partitions that have counts of their own."""
+        return frozenset(record.key for record in self._means.topology.own(self._scope.family))
 
     def _leaving(self, partition: str) -> list[str]:
         entity = self._scope.entity

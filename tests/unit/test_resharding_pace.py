@@ -1,0 +1,131 @@
+"""How fast a task writes: within its budget, and slower where DynamoDB throttles."""
+
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynashard.errors import KeyRangeThrottledError, TableThrottledError
+from dynashard.resharding.pace import Pace, Speed
+
+pytestmark = pytest.mark.unit
+
+HOT = KeyRangeThrottledError("hot", operation="TransactWriteItems", aws_code="ThrottlingException")
+FULL = TableThrottledError("full", operation="TransactWriteItems", aws_code="ThrottlingException")
+
+
+@dataclass
+class Time:
+    now: float = 1000.0
+    table: Speed = field(default_factory=Speed)
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def pace(self, rate: float | None = None, width: int = 16) -> Pace:
+        return Pace(rate, width=width, table=self.table, clock=self, sleep=self.sleep, random=lambda: 0.5)
+
+
+@given(
+    rate=st.floats(1, 10_000),
+    waves=st.lists(st.floats(0, 500), min_size=1, max_size=30),
+)
+def test_the_budget_is_never_exceeded(rate: float, waves: list[float]) -> None:
+    time = Time()
+    pace = time.pace(rate)
+    began, spent = time.now, 0.0
+
+    for units in waves:
+        assert pace.ready(deadline=float("inf"))
+        # What was spent before this wave has had its time.
+        assert spent <= rate * (time.now - began) + 1e-6 * (1 + spent)
+        spent += units
+        pace.spent(units)
+
+
+def test_without_a_budget_nobody_waits() -> None:
+    time = Time()
+    pace = time.pace()
+
+    for _ in range(100):
+        assert pace.ready(deadline=time.now)
+        pace.spent(64)
+
+    assert (time.now, pace.width) == (1000.0, 16)
+
+
+@pytest.mark.parametrize(("rate", "width"), [(1.0, 1), (8.0, 2), (40.0, 10), (1000.0, 16)])
+def test_a_wave_is_no_larger_than_a_second_of_the_budget(rate: float, width: int) -> None:
+    assert Time().pace(rate).width == width
+
+
+def test_what_cannot_be_sent_in_time_is_not_sent_and_the_time_is_waited_for() -> None:
+    time = Time()
+    pace = time.pace(1.0)
+    pace.spent(60)
+
+    ready = pace.ready(deadline=1005.0)
+
+    assert (ready, time.now, pace.after) == (False, 1005.0, 1060.0)
+
+
+def test_a_hot_key_range_slows_its_own_task_only() -> None:
+    time = Time()
+    hot, cold = time.pace(), time.pace()
+
+    hot.throttled(HOT)
+
+    assert (hot.width, cold.width) == (8, 16)
+    assert hot.after > time.now
+    assert cold.after <= time.now
+
+
+def test_a_full_table_slows_all() -> None:
+    time = Time()
+    one, other = time.pace(), time.pace()
+
+    one.throttled(FULL)
+
+    assert (one.width, other.width) == (8, 8)
+    assert one.after == other.after > time.now
+
+
+def test_pauses_grow_while_it_throttles_and_end_when_it_does_not() -> None:
+    time = Time()
+    pace = time.pace()
+    pauses = []
+
+    for _ in range(12):
+        pace.throttled(HOT)
+        pauses.append(pace.after - time.now)
+        time.now = pace.after
+    slow = pace.width
+    for _ in range(60):
+        pace.went_well()
+    pace.throttled(HOT)
+
+    assert pauses == sorted(pauses)
+    assert pauses[0] < 1
+    assert 10 < pauses[-1] <= 20
+    assert (slow, pace.width) == (1, 8)
+    assert pace.after - time.now == pauses[0]
+
+
+def test_conflicts_are_tried_again_soon_and_then_later() -> None:
+    time = Time()
+    pace = time.pace()
+    pauses = []
+
+    for _ in range(12):
+        pace.conflicted()
+        pauses.append(pace.after - time.now)
+        time.now = pace.after
+
+    assert pauses == sorted(pauses)
+    assert pauses[0] < 0.1
+    assert pauses[-1] <= 1
+    assert pace.width == 16
