@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from domain import ENTITIES
 from dynashard import Dynashard
 from dynashard.errors import EngineError, EngineUnavailableError
 from dynashard.resharding import Resharder, Timing
@@ -16,6 +15,7 @@ from local.functions import api_environment
 from local.resharding import timing
 from local.settings import Settings
 from local.worker import RESHARD_LOG
+from tools.entities import models
 from tools.failure import CommandError
 
 _NO_LISTING_KEY: Final = "commands continue no listing of others"
@@ -54,7 +54,7 @@ class Backend:
             self.transport,
             table=self.table,
             topology_table=self.topology_table,
-            entities=[each.entity for each in ENTITIES],
+            entities=models(),
             timing=self.timing,
         )
 

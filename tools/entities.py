@@ -8,6 +8,11 @@ from dynashard.entity.declaration import DEFAULT_SEPARATOR
 from tools.failure import CommandError
 
 
+def models() -> list[type[Entity]]:
+    """The classes of all entities."""
+    return [each.entity for each in ENTITIES]
+
+
 def exposed(name: str) -> Exposed:
     """The entity of a name: its outside one, `users`, or its own, `user.v1.User`.
 

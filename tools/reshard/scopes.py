@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-from domain import ENTITIES
 from dynashard import definition
 from dynashard.entity import EntityDefinition, IndexDefinition
 from dynashard.resharding import Resharder, Scope, Status
 from dynashard.topology import TopologyTable, family_of
 from tools.connection import Backend
-from tools.entities import exposed, logical_partition
+from tools.entities import exposed, logical_partition, models
 from tools.failure import CommandError
 
 
@@ -71,7 +70,7 @@ def busy_of(resharder: Resharder, entity: str) -> list[Status]:
 
 def entity_of(status: Status) -> EntityDefinition[Any]:
     """The entity of a change."""
-    return next(each for each in (definition(e.entity) for e in ENTITIES) if each.name == status.entity)
+    return next(each for each in map(definition, models()) if each.name == status.entity)
 
 
 def arguments(status: Status) -> str:

@@ -10,12 +10,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from domain import ENTITIES
 from dynashard import Entity, definition
 from dynashard.reads import ShardLoad
 from dynashard.topology import TopologyTable, partition_key
 from tools.connection import open_backend
-from tools.entities import exposed, logical_partition, partition_fields
+from tools.entities import exposed, logical_partition, models, partition_fields
 from tools.failure import CommandError
 from tools.topology.facts import Count, EntityFacts, facts, partition_count, shown
 from tools.topology.picture import draw, picture_format
@@ -45,14 +44,14 @@ def topology(
 
     Counting reads the whole partition: half a read unit for every 4 KB.
     """
-    models = [each.entity for each in ENTITIES] if entity is None else [exposed(entity).entity]
+    chosen = models() if entity is None else [exposed(entity).entity]
     if partition is not None:
-        _partition(models[0], partition, environment, plot, as_json=as_json)
+        _partition(chosen[0], partition, environment, plot, as_json=as_json)
         return
     if plot is not None:
         raise CommandError("--plot draws the shards of one logical partition: give ENTITY and PARTITION")
     backend = open_backend(environment)
-    found = facts(TopologyTable(backend.transport, backend.topology_table), [definition(model) for model in models])
+    found = facts(TopologyTable(backend.transport, backend.topology_table), [definition(model) for model in chosen])
     if as_json:
         typer.echo(json.dumps([each.as_dict() for each in found]))
         return

@@ -1,0 +1,160 @@
+"""A stack of a test's own for changes of shard counts: its engine and tables, and a worker in a hurry.
+
+Its time stands still, but for the worker's waits, which pass at once: never while a client is at work, so that a wait
+is as long for clients as it says.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache, partial
+from pathlib import Path
+from threading import Event, Lock, Thread
+from time import time
+from typing import Any
+
+import pytest
+
+from dynashard import Dynashard
+from dynashard.resharding import Resharder, Scope, Status, Timing, drive
+from dynashard.topology import LeasedTopology
+from dynashard.transport import Transport, connect
+from local.engine import running_engine
+from local.settings import Settings
+from local.tables import TablePlan, table_plans
+from local.template import synthesised
+from tests.engine.command_line import CURSOR_KEYS, CommandLine
+from tools import entities
+from tools.reshard.watch import Watch
+
+TIMING = Timing(lease=30.0, operation=4.0, skew=0.0)
+_SLICE = 5.0
+_HURRY = 10.0
+"""How much longer than it asks for the worker sleeps: phases are as long, but looked at less often."""
+
+
+@dataclass
+class ReshardWorld:
+    """The command line, clients and a worker on one engine."""
+
+    command_line: CommandLine
+    wire: Transport
+    table: str
+    topology_table: str
+    behind: float = 0.0
+    """How far its time is behind that of others, in seconds."""
+    _ahead: float = 0.0
+    _at_work: Lock = field(default_factory=Lock)
+
+    def clock(self) -> float:
+        return time() + self._ahead - self.behind
+
+    def pass_by(self, seconds: float) -> None:
+        with self._at_work:
+            self._ahead += seconds
+
+    @contextmanager
+    def client(self) -> Iterator[None]:
+        """An operation of a client: no wait ends meanwhile."""
+        with self._at_work:
+            yield
+
+    def layer(self) -> Dynashard:
+        """The layer with a lease of its own, as another process has it."""
+        topology = LeasedTopology(self.wire, self.topology_table, lease=TIMING.lease, clock=self.clock)
+        return Dynashard(self.wire, table=self.table, cursor_keys=CURSOR_KEYS, topology=topology, clock=self.clock)
+
+    def resharder(self) -> Resharder:
+        return Resharder(
+            self.wire,
+            table=self.table,
+            topology_table=self.topology_table,
+            entities=entities.models(),
+            timing=TIMING,
+            clock=self.clock,
+            sleep=self.pass_by,
+        )
+
+    def bring_to(self, scope: Scope, stage: str) -> Status:
+        """Carry a change out until it stands at this stage."""
+        resharder = self.resharder()
+        for _ in range(100):
+            status = resharder.status(scope)
+            if status.stage == stage:
+                return status
+            self.pass_by(self._step(resharder, scope.key))
+        raise AssertionError(f"{scope.key} never came to {stage}: {status}")
+
+    def go_on(self) -> None:
+        """Take one step about each change that is under way, and let the time pass that they wait for."""
+        resharder = self.resharder()
+        seconds = [self._step(resharder, key) for key in resharder.keys()]  # noqa: SIM118 - no mapping
+        self.pass_by(max(seconds, default=0.0))
+
+    def _step(self, resharder: Resharder, key: str) -> float:
+        step = resharder.advance(key)
+        for task in step.tasks:
+            assert resharder.work(key, task, seconds=_SLICE)
+        return step.seconds
+
+    @contextmanager
+    def between_looks(self, act: Callable[[], Any]) -> Iterator[None]:
+        """What happens, instead of time passing, between two looks of a command at what it waits for."""
+        patched = partial(Watch, clock=self.clock, sleep=lambda _: act())
+        with self.command_line.monkeypatch.context() as patch:
+            patch.setattr("tools.reshard.waiting.Watch", patched)
+            yield
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """A worker runs."""
+        ending, errors = Event(), list[str]()
+
+        def sleep(seconds: float) -> None:
+            self.pass_by(_HURRY * seconds)
+            ending.wait(0.002)
+
+        arguments = {"stop": ending.is_set, "sleep": sleep, "log": errors.append}
+        thread = Thread(target=partial(drive, self.resharder(), **arguments))
+        thread.start()
+        try:
+            yield
+        finally:
+            ending.set()
+            thread.join()
+        assert errors == []
+
+    def run(self, *arguments: str | Path) -> Any:
+        return self.command_line.run(*arguments)
+
+
+@contextmanager
+def reshard_world(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Iterator[ReshardWorld]:
+    """A world on an engine of its own; commands in this process live in its time."""
+    with running_engine(Settings(data_dir=_made(folder / "engine"), dynamodb_port=0)) as engine:
+        wire = connect(engine.endpoint, "us-east-1", access_key="local", secret_key="local")  # noqa: S106
+        for plan in _plans():
+            wire.call("CreateTable", dict(plan.create))
+        [table, topology] = [
+            plan.name for end in ("-Table", "-Topology") for plan in _plans() if plan.name.endswith(end)
+        ]
+        environment = {
+            "DYNAMODB_ENDPOINT": engine.endpoint,
+            "DATA_DIR": str(folder / "data"),
+            "TOPOLOGY_LEASE_SECONDS": "30",
+            "TOPOLOGY_OPERATION_SECONDS": "4",
+        }
+        world = ReshardWorld(CommandLine(folder, environment, monkeypatch, capsys), wire, table, topology)
+        monkeypatch.setattr("tools.connection.Resharder", partial(Resharder, clock=world.clock))
+        yield world
+        wire.close()
+
+
+@cache
+def _plans() -> tuple[TablePlan, ...]:
+    return tuple(table_plans(synthesised()))
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
