@@ -8,7 +8,7 @@ from dynashard.routing import home
 from dynashard.topology import Phase, View
 from tests.engine.stored_things import Note, World
 
-CHANGES = {"grow": (4, 8), "shrink": (4, 1), "adopt": (0, 4), "grow twice": (2, 8)}
+CHANGES = {"grow": (2, 8), "shrink": (4, 1), "adopt": (0, 4)}
 PHASES = (Phase.PREPARE, Phase.MOVE, Phase.SETTLE)
 IDENTITY = "2"
 """Of a note that moves under each of the changes."""

@@ -4,7 +4,7 @@ A mark says where to look instead. Plain reads may see the mark of an unfinished
 its new home: before an item that has a mark is called absent, one transactional read looks at both places.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -82,29 +82,30 @@ class HomeReader:
         asked: dict[ItemKey, Places] = {}
 
         def place(key: ItemKey) -> str:
-            asked[key] = self._store.router.places(self._entity, key)
-            return _first(asked[key])
+            places = asked[key] = self._store.router.places(self._entity, key)
+            return _first(places)
 
         marks: dict[ItemKey, _Mark] = {}
         now = self._store.now()
-        for key, item in self._get(keys, place, reading, pauses).items():
+        for key, item in self._get(keys, place, reading, pauses):
             if is_mark(item):
-                marks[key] = self._mark(key, item, _first(asked[key]), asked[key])
+                places = asked[key]
+                marks[key] = self._mark(key, item, _first(places), places)
             elif is_live(item, now):
                 found[key] = item
         return marks
 
     def _get(
-        self, keys: Sequence[ItemKey], place: Any, reading: Reading, pauses: Iterator[float]
-    ) -> dict[ItemKey, Wire]:
+        self, keys: Sequence[ItemKey], place: Callable[[ItemKey], str], reading: Reading, pauses: Iterator[float]
+    ) -> list[tuple[ItemKey, Wire]]:
         """What is stored at the places of these keys, which are asked for anew before each request."""
-        stored: dict[ItemKey, Wire] = {}
+        stored: list[tuple[ItemKey, Wire]] = []
 
         def once(left: Sequence[ItemKey]) -> Left[ItemKey]:
             spots: dict[StoredKey, ItemKey] = {(place(key), key.sort): key for key in left}
             answered: dict[StoredKey, Wire] = {}
             unread = get_once(self._store, list(spots), reading, answered)
-            stored.update((spots[spot], item) for spot, item in answered.items())
+            stored.extend((spots[spot], item) for spot, item in answered.items())
             return Left([spots[spot] for spot in unread.members], unread.cause)
 
         go_on(keys, once, pauses, wave=GET_WAVE, operation="BatchGetItem", key_of=lambda key: key)
@@ -140,7 +141,7 @@ class HomeReader:
         behind = [key for key in marks if key not in again]
         stored = self._get(behind, lambda key: marks[key].target, reading, pauses)
         now = self._store.now()
-        live = {key: item for key, item in stored.items() if is_live(item, now)}
+        live = {key: item for key, item in stored if is_live(item, now)}
         found.update(live)
         return again + self._confirm({key: marks[key] for key in behind if key not in live}, reading, found, pauses)
 

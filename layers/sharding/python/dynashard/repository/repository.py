@@ -33,6 +33,14 @@ class Repository(Batches[E]):
     Costs are for items up to 1 KB (writes) and 4 KB (reads), larger ones in proportion, plus what each index
     that the item stands in costs to write. Every method raises `EngineError` or a subclass if DynamoDB refuses or
     cannot be reached, and `InvalidKeyError` for key fields that cannot be.
+
+    While the shard count of a logical partition changes, an item whose home changes costs more: one that is created,
+    4 write units; one that has moved, 1 round trip more, and what that reads or writes. An item that does not come to
+    rest in time, because others write or move it, raises `TransactionConflictError`: try again.
+
+    With random placement nothing but `create` knows an item's shard. Everything else first looks into all of them:
+    a get for each, in 1 round trip for 100. `create` looks into none, so a key that is created twice may be stored
+    twice; readers see one of the two, and `delete` takes both away.
     """
 
     def create(self, item: E) -> E:
