@@ -1,9 +1,10 @@
 """Direct invocation: an operation by its name, answered with its result or with what is wrong with the request."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from domain import ENTITIES, Exposed
 from dynashard.errors import DynashardError, InputError
 from dynashard.resharding import Resharder, Scope
 from functions.reshard.backend import scope_of
@@ -19,10 +20,12 @@ class Operator:
     Args:
         resharder: the layer's own.
         log_error: takes an error that nobody expected.
+        exposed: the entities that can be named.
     """
 
     resharder: Resharder
     log_error: Callable[[Exception], None]
+    exposed: Sequence[Exposed] = ENTITIES
 
     def answer(self, event: Any) -> dict[str, Any]:
         """Do what a request asks for.
@@ -49,9 +52,9 @@ class Operator:
         operations = {
             "reshard.start": self._start,
             "reshard.status": self._status,
-            "reshard.abort": lambda asked: self.resharder.abort(_scope(asked)).as_dict(),
-            "reshard.pause": lambda asked: self.resharder.pause(_scope(asked)).as_dict(),
-            "reshard.resume": lambda asked: self.resharder.resume(_scope(asked)).as_dict(),
+            "reshard.abort": lambda asked: self.resharder.abort(self._scope(asked)).as_dict(),
+            "reshard.pause": lambda asked: self.resharder.pause(self._scope(asked)).as_dict(),
+            "reshard.resume": lambda asked: self.resharder.resume(self._scope(asked)).as_dict(),
             "topology.show": self._show,
         }
         name = event.get("operation")
@@ -74,7 +77,7 @@ class Operator:
             raise InputError(f"budget is {budget!r}: give write units a second, above 0", field="budget")
         if not isinstance(survey, bool):
             raise InputError(f"survey is {survey!r}: true or false", field="survey")
-        status = self.resharder.start(_scope(asked, *_ONLY_START), to, budget=budget, survey=survey)
+        status = self.resharder.start(self._scope(asked, *_ONLY_START), to, budget=budget, survey=survey)
         return status.as_dict()
 
     def _status(self, asked: Mapping[str, Any]) -> Any:
@@ -82,11 +85,11 @@ class Operator:
         if "entity" not in asked:
             _nothing_but(asked)
             return [status.as_dict() for status in self.resharder.busy()]
-        return self.resharder.status(_scope(asked)).as_dict()
+        return self.resharder.status(self._scope(asked)).as_dict()
 
     def _show(self, asked: Mapping[str, Any]) -> list[dict[str, Any]]:
         """What holds for an entity: all its partitions, one that was named, its indexes, and all that is changing."""
-        scope = _scope(asked)
+        scope = self._scope(asked)
         scopes = [Scope(scope.entity), *([] if scope.whole_family else [scope])]
         if scope.whole_family:
             scopes += [Scope(scope.entity, index=each) for each in scope.entity.indexes.values() if each.shards]
@@ -95,17 +98,16 @@ class Operator:
             statuses |= {s.key: s for s in self.resharder.busy() if s.entity == scope.entity.name}
         return [status.as_dict() for status in statuses.values()]
 
-
-def _scope(asked: Mapping[str, Any], *allowed: str) -> Scope:
-    _nothing_but(asked, "entity", "partition", "index", *allowed)
-    entity, partition, index = asked.get("entity"), asked.get("partition"), asked.get("index")
-    if not isinstance(entity, str):
-        raise InputError(f"entity is {entity!r}: name an entity", field="entity")
-    if partition is not None and not isinstance(partition, Mapping):
-        raise InputError('a partition is given by its fields, such as {"tenant_id": "abc"}', field="partition")
-    if index is not None and not isinstance(index, str):
-        raise InputError(f"index is {index!r}: name an index", field="index")
-    return scope_of(entity, partition, index)
+    def _scope(self, asked: Mapping[str, Any], *allowed: str) -> Scope:
+        _nothing_but(asked, "entity", "partition", "index", *allowed)
+        entity, partition, index = asked.get("entity"), asked.get("partition"), asked.get("index")
+        if not isinstance(entity, str):
+            raise InputError(f"entity is {entity!r}: name an entity", field="entity")
+        if partition is not None and not isinstance(partition, Mapping):
+            raise InputError('a partition is given by its fields, such as {"tenant_id": "abc"}', field="partition")
+        if index is not None and not isinstance(index, str):
+            raise InputError(f"index is {index!r}: name an index", field="index")
+        return scope_of(entity, partition, index, self.exposed)
 
 
 def _nothing_but(asked: Mapping[str, Any], *allowed: str) -> None:

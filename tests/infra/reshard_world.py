@@ -1,0 +1,326 @@
+"""The synthesised tables in the real engine, the synthesised machine over the real steps, and faults between them."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from botocore.session import get_session
+
+from domain import Exposed
+from dynashard import Dynashard, Entity, Key, LeasedTopology, Registry, Shards
+from dynashard.transport import Call, Transport, Wire, connect
+from functions.reshard.backend import resharder_of
+from functions.reshard.dispatch import Dispatcher
+from functions.reshard.executions import Executions
+from functions.reshard.operations import Operator
+from functions.reshard.settings import Settings
+from functions.reshard.steps import EVENTS, Steps
+from functions.reshard.watch import Watch
+from local.tables import TablePlan, engine_client, ensure_tables, table_plans
+from local.template import read
+from tests.infra.prewarm_world import definition_in
+from tests.infra.states_language import Clock, Execution, Machine, TaskFailedError
+from tests.infra.templates import Templates, of_type
+
+START = 1_800_000_000.0
+SETTINGS = {"lease": 30.0, "operation": 29.0, "skew": 1.0}
+WAIT = 60
+CONTINUE = "arn:<AWS::Partition>:states:::states:startExecution"
+FUNCTIONS = ("Advance", "Work", "Stop")
+
+
+class Parcel(Entity, name="parcel.v1.Parcel", key=Key("{tenant}", "{id}"), shards=Shards(2), registry=Registry()):
+    """Something to move."""
+
+    tenant: str
+    id: str
+    weight: int = 0
+
+
+EXPOSED = (Exposed(Parcel, path="parcels"),)
+ASKED = {"entity": "parcels", "partition": {"tenant": "abc"}}
+
+
+class KilledError(BaseException):
+    """The function's process is gone: nothing of it runs any more."""
+
+
+@dataclass
+class Wire2Engine:
+    """A transport that notes who called what, and dies when it is told to."""
+
+    inner: Transport
+    who: str = ""
+    used: set[tuple[str, str, str]] = field(default_factory=set)
+    requests_left: int | None = None
+
+    def call(self, operation: str, request: Mapping[str, Any]) -> Wire:
+        self._note(operation, request)
+        if self.requests_left is not None:
+            self.requests_left -= 1
+            if self.requests_left < 0:
+                raise KilledError
+        return self.inner.call(operation, request)
+
+    def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
+        del concurrency
+        return [self.call(call.operation, call.request) for call in calls]
+
+    def close(self) -> None:
+        self.inner.close()
+
+    def _note(self, operation: str, request: Mapping[str, Any]) -> None:
+        """As IAM sees it: a transaction is the actions in it."""
+        if operation.startswith("Transact"):
+            for action in request["TransactItems"]:
+                ((name, inner),) = action.items()
+                iam_name = {"ConditionCheck": "ConditionCheckItem"}.get(name, f"{name}Item")
+                self.used.add((self.who, inner["TableName"], iam_name))
+        else:
+            tables = request.get("RequestItems") or {request.get("TableName")}
+            self.used |= {(self.who, str(table), operation) for table in tables}
+
+
+class StepFunctions:
+    """Of Step Functions, what is called: executions by name, once each."""
+
+    class exceptions:  # noqa: N801 - botocore's name
+        class ExecutionAlreadyExists(Exception):  # noqa: N818 - botocore's name
+            """There was one of this name."""
+
+    def __init__(self) -> None:
+        self.started: dict[str, dict[str, Any]] = {}
+        self.ended: set[str] = set()
+        self.broken = 0
+
+    def start_execution(self, *, stateMachineArn: str, name: str, input: str) -> None:  # noqa: A002, N803 - botocore's
+        assert stateMachineArn
+        if self.broken:
+            self.broken -= 1
+            raise ConnectionError("Step Functions cannot be reached")
+        assert 1 <= len(name) <= 80
+        assert name.replace("-", "").isalnum()
+        if name in self.started:
+            raise self.exceptions.ExecutionAlreadyExists
+        self.started[name] = json.loads(input)
+
+    def list_executions(self, **request: Any) -> dict[str, Any]:
+        assert request["statusFilter"] == "RUNNING"
+        return {"executions": [{"name": name} for name in self.started if name not in self.ended]}
+
+    @property
+    def waiting(self) -> list[str]:
+        return [name for name in self.started if name not in self.ended]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What goes wrong in one call of a function.
+
+    Attributes:
+        entry: the function.
+        nth: which of its calls, from 1; None for each.
+        after: how many requests it still sends before it is killed; None lets it end, and loses its answer.
+    """
+
+    entry: str
+    nth: int | None
+    after: int | None
+
+
+class World:
+    """Everything a change touches.
+
+    Args:
+        dev: the templates.
+        endpoint: of the engine.
+        events: after how many events an execution is followed by a new one.
+    """
+
+    def __init__(self, dev: Templates, endpoint: str, events: int = EVENTS) -> None:
+        self.clock = Clock(START)
+        self.templates = dev
+        self.wire = Wire2Engine(connect(endpoint, "us-east-1", access_key="local", secret_key="local"))  # noqa: S106
+        self._engine = engine_client(endpoint)
+        self._streams = _client("dynamodbstreams", endpoint)
+        self.table, self.topology_table = self._tables("Table", "Topology")
+        self.settings = Settings(table=self.table, topology_table=self.topology_table, **SETTINGS)  # type: ignore[arg-type]
+        self.stepfunctions = StepFunctions()
+        self.calls: list[str] = []
+        self.faults: list[Fault] = []
+        self.meanwhile: Callable[[str], None] = lambda _entry: None
+        self.log: list[str] = []
+        self._events = events
+        self._read: set[str] = set()
+
+    def operate(self, operation: str, **asked: Any) -> dict[str, Any]:
+        """Invoke the operator's function; the answer's result, or its error."""
+        self.wire.who = "Operator"
+        errors: list[Exception] = []
+        answer = Operator(self._resharder(), errors.append, exposed=EXPOSED).answer({"operation": operation, **asked})
+        assert errors == []
+        return dict(json.loads(json.dumps(answer)))
+
+    def start(self, to: int, **asked: Any) -> dict[str, Any]:
+        answer = self.operate("reshard.start", to=to, **{**ASKED, **asked})
+        assert answer["ok"], answer
+        return dict(answer["result"])
+
+    def status(self) -> dict[str, Any]:
+        return dict(self.operate("reshard.status", **ASKED)["result"])
+
+    def deliver(self) -> list[str]:
+        """Hand the stream's new records to the dispatcher, as the event source mapping would: what it logged."""
+        self.log.clear()
+        records = self._new_records()
+        chosen = [record for record in records if any(passes(record, pattern) for pattern in self.patterns)]
+        executions = Executions(self.stepfunctions, "machine")
+        while chosen:
+            failed = Dispatcher(executions.start, self.log.append).dispatch({"Records": chosen})["batchItemFailures"]
+            again = failed[0]["itemIdentifier"] if failed else None
+            numbers = [record["dynamodb"]["SequenceNumber"] for record in chosen]
+            chosen = chosen[numbers.index(again) :] if again else []
+        return list(self.log)
+
+    def lose(self) -> None:
+        """Let the stream's new records be lost."""
+        self._new_records()
+
+    def look(self) -> list[float]:
+        """Let the watch look: the hours it measured."""
+        self.wire.who = "Watch"
+        hours: list[float] = []
+        executions = Executions(self.stepfunctions, "machine")
+        Watch(self._resharder(), executions, self.clock, hours.append, self.log.append).look()
+        return hours
+
+    def run(self) -> list[Execution]:
+        """Run all executions that were started, and those that follow them, to their ends."""
+        machine = Machine(definition_in(self.templates["Reshard"]), self._invoke, self.clock, "machine")
+        done: list[Execution] = []
+        while self.stepfunctions.waiting:
+            name = self.stepfunctions.waiting[0]
+            done.append(machine.run(self.stepfunctions.started[name], name))
+            self.stepfunctions.ended.add(name)
+            self.deliver()
+        return done
+
+    @property
+    def patterns(self) -> list[dict[str, Any]]:
+        """The filters of the event source mapping, as synthesised."""
+        (mapping,) = of_type(self.templates["Reshard"], "AWS::Lambda::EventSourceMapping").values()
+        return [json.loads(each["Pattern"]) for each in mapping["Properties"]["FilterCriteria"]["Filters"]]
+
+    def parcels(self) -> Any:
+        """What a client of its own sees, whose views are as old as they may be."""
+        topology = LeasedTopology(self.wire, self.topology_table, lease=SETTINGS["lease"], clock=self.clock)
+        opened = Dynashard(
+            self.wire, table=self.table, cursor_keys=["0123456789abcdef"], topology=topology, clock=self.clock
+        )
+        return opened.collection(Parcel)
+
+    def shards(self) -> Counter[str]:
+        """Live items by stored partition key, and marks."""
+        items = self._engine.scan(TableName=self.table, ConsistentRead=True)["Items"]
+        return Counter("marks" if "MovedTo" in item else item["PK"]["S"] for item in items)
+
+    def close(self) -> None:
+        for table in (self.table, self.topology_table):
+            self._engine.delete_table(TableName=table)
+        self.wire.close()
+
+    def _tables(self, *wanted: str) -> list[str]:
+        """Tables as synthesised, under names of this world's own: a stream outlives its table."""
+        plans = {plan.name.rpartition("-")[2]: plan for plan in table_plans(read(self.templates.folder))}
+        own = [TablePlan({**plans[name].create, "TableName": f"{uuid4().hex}-{name}"}) for name in wanted]
+        ensure_tables(self._engine, own, data="memory")
+        return [plan.name for plan in own]
+
+    def _invoke(self, resource: str, payload: Mapping[str, Any], seconds: float) -> Any:
+        if resource == CONTINUE:
+            assert payload["StateMachineArn"] == "machine"
+            self.stepfunctions.started.setdefault(payload["Name"], dict(payload["Input"]))
+            return {}
+        (entry,) = [name for name in FUNCTIONS if resource.startswith(f"<{name}Function")]
+        self.calls.append(entry)
+        self.meanwhile(entry)
+        self.wire.who = entry
+        count = self.calls.count(entry)
+        fault = next((f for f in self.faults if f.entry == entry and f.nth in (None, count)), None)
+        self.wire.requests_left = fault.after if fault else None
+        try:
+            result = self._call(entry, payload["input"])
+        except KilledError:
+            result = None
+        finally:
+            self.wire.requests_left = None
+        if fault is not None:
+            raise TaskFailedError("Lambda.Unknown", "injected")
+        assert seconds > 0
+        return json.loads(json.dumps(result))
+
+    def _call(self, entry: str, data: Mapping[str, Any]) -> Any:
+        steps = Steps(self._resharder(), slice_seconds=10, log=self.log.append, events=self._events)
+        try:
+            return {"Advance": steps.advance, "Work": steps.work, "Stop": steps.stop}[entry](data)
+        except Exception as error:  # Lambda's runtime reports any exception by the name of its class
+            cause = json.dumps({"errorMessage": str(error), "errorType": type(error).__name__})
+            raise TaskFailedError(type(error).__name__, cause) from error
+
+    def _resharder(self) -> Any:
+        """Each call is another process: nothing is kept between two."""
+        return resharder_of(self.settings, self.wire, exposed=EXPOSED, clock=self.clock, sleep=self._sleep)
+
+    def _sleep(self, seconds: float) -> None:
+        self.clock.now += seconds
+
+    def _new_records(self) -> list[dict[str, Any]]:
+        stream = self._engine.describe_table(TableName=self.topology_table)["Table"]["LatestStreamArn"]
+        found: list[dict[str, Any]] = []
+        for shard in self._streams.describe_stream(StreamArn=stream)["StreamDescription"]["Shards"]:
+            iterator = self._streams.get_shard_iterator(
+                StreamArn=stream, ShardId=shard["ShardId"], ShardIteratorType="TRIM_HORIZON"
+            )["ShardIterator"]
+            while iterator:
+                answer = self._streams.get_records(ShardIterator=iterator)
+                found += answer["Records"]
+                iterator = answer.get("NextShardIterator") if answer["Records"] else None
+        fresh = [record for record in found if record["dynamodb"]["SequenceNumber"] not in self._read]
+        self._read |= {record["dynamodb"]["SequenceNumber"] for record in fresh}
+        return fresh
+
+
+def passes(value: Any, pattern: Any) -> bool:
+    """Whether a value fits a pattern of Lambda's event filters: of those, what ours use."""
+    if isinstance(pattern, dict):
+        return isinstance(value, Mapping) and all(
+            name in value and passes(value[name], inner) for name, inner in pattern.items()
+        )
+    (wanted,) = pattern
+    if isinstance(wanted, dict):
+        assert wanted == {"exists": True}
+        # It works on leaves only.
+        return not isinstance(value, Mapping)
+    return type(value) is type(wanted) and bool(value == wanted)
+
+
+@contextmanager
+def world(dev: Templates, endpoint: str, **options: Any) -> Iterator[World]:
+    """A fresh world; its tables go with it."""
+    made = World(dev, endpoint, **options)
+    yield made
+    made.close()
+
+
+def _client(service: str, endpoint: str) -> Any:
+    return get_session().create_client(
+        service,
+        region_name="us-east-1",
+        endpoint_url=endpoint,
+        aws_access_key_id="local",
+        aws_secret_access_key="local",  # noqa: S106 -- the engine's
+    )

@@ -1,0 +1,191 @@
+"""The entries of the reshard functions: what they refuse, and how they say so."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from domain import ENTITIES
+from dynashard import definition
+from dynashard.errors import ConfigurationError, InputError
+from functions.reshard.backend import scope_of
+from functions.reshard.dispatch import wanted
+from functions.reshard.executions import beginning_of, following, name_of
+from functions.reshard.operations import Operator
+from functions.reshard.settings import Settings
+from functions.reshard.steps import reason_of
+
+pytestmark = pytest.mark.infra
+
+START = {"operation": "reshard.start", "entity": "users", "partition": {"tenant_id": "abc"}, "to": 32}
+
+
+class Nothing:
+    """In place of the layer: whatever reaches it was not refused."""
+
+    def __getattr__(self, name: str) -> Any:
+        def reached(*_: Any, **__: Any) -> None:
+            raise RuntimeError(name)
+
+        return reached
+
+
+def refused(event: Any) -> dict[str, Any]:
+    logged: list[Exception] = []
+    answer = Operator(Nothing(), logged.append).answer(event)  # type: ignore[arg-type]
+    assert (answer["ok"], logged) == (False, [])
+    error: dict[str, Any] = answer["error"]
+    return error
+
+
+@pytest.mark.parametrize(
+    ("event", "field", "said"),
+    [
+        (None, None, "a request is an object"),
+        ([], None, "a request is an object"),
+        ({}, "operation", "there is no operation None"),
+        ({"operation": "reshard.stop"}, "operation", "reshard.start, reshard.status"),
+        ({"operation": ["reshard.start"]}, "operation", "there is no operation"),
+        ({**START, "too": 1}, "too", "'too'"),
+        ({**START, "entity": "people"}, "entity", "there are user.v1.User"),
+        ({**START, "entity": 7}, "entity", "name an entity"),
+        ({**START, "partition": "abc"}, "partition", "by its fields"),
+        ({**START, "partition": {"tenant": "abc"}}, "partition", "has the fields tenant_id, not tenant"),
+        ({**START, "partition": {}}, "tenant_id", "tenant_id"),
+        ({**START, "partition": {"tenant_id": "a:b"}}, "tenant_id", "tenant_id"),
+        ({**START, "partition": {"tenant_id": ""}}, "tenant_id", "tenant_id"),
+        ({**START, "index": "by_department"}, "partition", "leave partition out"),
+        ({**START, "partition": None, "index": "by_age"}, "index", "by_email, by_department, by_manager"),
+        ({**START, "index": 3}, "index", "name an index"),
+        ({name: value for name, value in START.items() if name != "partition"}, "partition", "say null"),
+        ({**START, "to": "32"}, "to", "give the shard count"),
+        ({**START, "to": True}, "to", "give the shard count"),
+        ({name: value for name, value in START.items() if name != "to"}, "to", "give the shard count"),
+        ({**START, "budget": 0}, "budget", "above 0"),
+        ({**START, "budget": "fast"}, "budget", "above 0"),
+        ({**START, "survey": "no"}, "survey", "true or false"),
+        ({**START, "operation": "reshard.abort"}, "to", "reshard.abort takes no to"),
+        ({"operation": "reshard.status", "partition": {"tenant_id": "abc"}}, "partition", "takes no partition"),
+    ],
+    ids=lambda value: None if isinstance(value, str) else "",
+)
+def test_a_wrong_request_is_told_what_is_wrong_with_it(event: Any, field: str | None, said: str) -> None:
+    error = refused(event)
+
+    assert said in error["message"]
+    assert error["details"].get("field") == field
+    assert error["code"] in ("invalid_input", "invalid_key")
+
+
+def test_what_nobody_expected_is_logged_and_told_without_its_innards() -> None:
+    logged: list[Exception] = []
+
+    answer = Operator(Nothing(), logged.append).answer(START)  # type: ignore[arg-type]
+
+    assert answer["error"]["code"] == "internal_error"
+    assert "start" not in answer["error"]["message"]
+    assert [str(error) for error in logged] == ["start"]
+
+
+def test_a_scope_is_named_by_either_name_of_its_entity() -> None:
+    user = definition(ENTITIES[0].entity)
+
+    assert scope_of("users", {"tenant_id": "abc"}) == scope_of("user.v1.User", {"tenant_id": "abc"})
+    assert scope_of("users", {"tenant_id": "abc"}).key == "user.v1.User:abc"
+    assert scope_of("users").key == "user.v1.User"
+    assert scope_of("users", index="by_department").key == "user.v1.User|GSI2"
+    assert scope_of("users").entity is user
+    with pytest.raises(InputError):
+        scope_of("nobody")
+
+
+def test_names_of_executions_tell_records_apart_and_fit() -> None:
+    keys = ["user.v1.User", "user.v1.User:abc", "user.v1.User:ABC", "user.v1.User|GSI1", "user:" + "ä" * 2000, "user:"]
+
+    names = [following(name_of(key, "1800000000.123456"), 9999) for key in keys]
+
+    assert len({beginning_of(key) for key in keys}) == len(keys)
+    assert max(len(name) for name in names) <= 80
+    assert all(name.replace("-", "").isascii() and name.replace("-", "").isalnum() for name in names)
+    assert not any(
+        name.startswith(beginning_of(key)) for name in names for key in keys if key != keys[names.index(name)]
+    )
+
+
+def image(**attributes: Any) -> dict[str, Any]:
+    return {"partition": {"S": "a"}, "number_of_shards": {"N": "1"}, "last_updated": {"N": "1"}, **attributes}
+
+
+TARGET = {"target": {"N": "2"}}
+UNSWEPT = {"swept": {"BOOL": False}}
+STILL = {"change": {"M": {"paused": {"BOOL": True}}}}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "starts"),
+    [
+        (None, image(**TARGET), True),
+        (image(), image(**TARGET), True),
+        (image(**TARGET), image(**TARGET), False),
+        (image(**TARGET), image(**UNSWEPT), False),
+        (image(**UNSWEPT), image(**TARGET), False),
+        (image(**UNSWEPT), image(), False),
+        (image(**TARGET), image(**TARGET, **STILL), False),
+        (image(**TARGET, **STILL), image(**TARGET), True),
+        (image(**TARGET, **STILL), image(), True),
+        (image(**TARGET, **STILL), image(**TARGET, **STILL), False),
+        (image(), None, False),
+        (None, {"partition": {"S": "@0@a"}, "target": {"N": "2"}}, False),
+    ],
+    ids=[
+        "first record", "wish", "phase", "sweep", "back", "over", "pause", "resume", "abort of a paused one", "still",
+        "deleted", "progress",
+    ],
+)  # fmt: skip
+def test_a_change_is_started_when_it_begins_and_when_it_goes_on(old: Any, new: Any, starts: bool) -> None:  # noqa: FBT001
+    change = {name: value for name, value in (("OldImage", old), ("NewImage", new)) if value is not None}
+
+    assert (wanted(change) is not None) == starts
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        ({"Error": "X", "Cause": '{"errorType": "ThrottledError", "errorMessage": "slow"}'}, "ThrottledError: slow"),
+        ({"Error": "States.Timeout", "Cause": ""}, "States.Timeout"),
+        ({"Error": "X", "Cause": "[1]"}, "[1]"),
+        ({}, "unknown error"),
+    ],
+    ids=["lambda", "timeout", "other", "nothing"],
+)
+def test_the_reason_is_what_step_functions_caught(error: dict[str, str], reason: str) -> None:
+    assert reason_of(error) == reason
+
+
+ENVIRONMENT = {"TABLE_NAME": "t", "TOPOLOGY_TABLE": "p"}
+
+
+def test_settings_have_defaults_and_come_from_the_environment() -> None:
+    told = Settings.from_env({**ENVIRONMENT, "TOPOLOGY_LEASE_SECONDS": "1.5", "CONCURRENCY": "3", "SLICE_SECONDS": "9"})
+
+    assert (told.lease, told.concurrency, told.slice_seconds, told.operation, told.skew) == (1.5, 3, 9.0, 30.0, 1.0)
+
+
+def wrong() -> Iterator[tuple[dict[str, str], str]]:
+    yield {"TOPOLOGY_TABLE": "p"}, "TABLE_NAME"
+    yield {"TABLE_NAME": "t"}, "TOPOLOGY_TABLE"
+    for name, value in (
+        ("TOPOLOGY_LEASE_SECONDS", "0"),
+        ("TOPOLOGY_LEASE_SECONDS", "soon"),
+        ("TOPOLOGY_OPERATION_SECONDS", "-1"),
+        ("TOPOLOGY_SKEW_SECONDS", "-1"),
+        ("CONCURRENCY", "0"),
+        ("SLICE_SECONDS", "0"),
+    ):
+        yield {**ENVIRONMENT, name: value}, name
+
+
+@pytest.mark.parametrize(("environment", "name"), list(wrong()), ids=[f"{e[1]}-{i}" for i, e in enumerate(wrong())])
+def test_a_setting_that_cannot_be_used_is_named(environment: dict[str, str], name: str) -> None:
+    with pytest.raises(ConfigurationError, match=name):
+        Settings.from_env(environment)

@@ -1,0 +1,335 @@
+"""Changes of counts from the wish to the end: the synthesised machine and filters, the real steps, the real engine."""
+
+from collections.abc import Iterator
+from itertools import count, pairwise
+from typing import Any
+
+import pytest
+
+from local.engine import running_engine
+from local.settings import Settings
+from tests.infra.prewarm_world import definition_in
+from tests.infra.reshard_world import ASKED, WAIT, Fault, Parcel, World, world
+from tests.infra.templates import Templates, of_type, statements
+
+pytestmark = pytest.mark.infra
+
+IDS = [f"{number:03}" for number in range(12)]
+
+
+@pytest.fixture(scope="module")
+def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("engine")
+    with running_engine(Settings.from_env({"DATA_DIR": str(folder), "DYNAMODB_PORT": "0"})) as engine:
+        yield engine.endpoint
+
+
+@pytest.fixture
+def parcels(dev: Templates, endpoint: str) -> Iterator[World]:
+    """A world with some parcels in 2 shards."""
+    with world(dev, endpoint) as made:
+        fill(made)
+        yield made
+
+
+def fill(made: World) -> None:
+    collection = made.parcels()
+    for name in IDS:
+        collection.create(Parcel(tenant="abc", id=name))
+
+
+def stored(made: World) -> list[str]:
+    return sorted(item.id for item in made.parcels().scan({"tenant": "abc"}, consistent=True))
+
+
+def shards_used(made: World) -> set[str]:
+    return {name.rpartition(":")[2] for name in made.shards()}
+
+
+def test_a_wish_is_all_it_takes_to_grow(parcels: World) -> None:
+    asked = parcels.start(8)
+    parcels.deliver()
+    (execution,) = parcels.run()
+
+    assert (asked["stage"], asked["count"], asked["target"]) == ("pending", 2, 8)
+    assert execution.status == "SUCCEEDED"
+    status = parcels.status()
+    assert (status["stage"], status["count"], status["target"], status["swept"]) == ("stable", 8, None, True)
+    assert stored(parcels) == IDS
+    assert "marks" not in parcels.shards()
+    assert shards_used(parcels) - {"0", "1"}
+
+
+def test_shrinking_brings_everything_back_into_fewer_shards(parcels: World) -> None:
+    for to in (16, 1):
+        parcels.start(to)
+        parcels.deliver()
+        assert [execution.status for execution in parcels.run()] == ["SUCCEEDED"]
+
+    assert parcels.shards() == {"parcel.v1.Parcel:abc:0": len(IDS)}
+    assert stored(parcels) == IDS
+
+
+def test_no_phase_is_published_before_its_time(parcels: World) -> None:
+    seen: list[tuple[str, float]] = []
+
+    def look(_entry: str) -> None:
+        stage = parcels.status()["stage"]
+        if not seen or seen[-1][0] != stage:
+            seen.append((stage, parcels.clock.now))
+
+    parcels.meanwhile = look
+    parcels.start(4)
+    parcels.deliver()
+    parcels.run()
+
+    stages = [stage for stage, _ in seen]
+    assert stages == ["pending", "prepare", "move", "settle", "sweep"]
+    assert min(later - earlier for (_, earlier), (_, later) in pairwise(seen)) >= WAIT
+
+
+def test_clients_write_and_read_while_it_runs(parcels: World) -> None:
+    collection, created, numbers = parcels.parcels(), list(IDS), count(100)
+
+    def client(_entry: str) -> None:
+        parcels.wire.who = "Client"
+        name = str(next(numbers))
+        collection.create(Parcel(tenant="abc", id=name))
+        created.append(name)
+        assert sorted(item.id for item in collection.scan({"tenant": "abc"}, consistent=True)) == sorted(created)
+
+    parcels.meanwhile = client
+    parcels.start(8)
+    parcels.deliver()
+    parcels.run()
+
+    assert len(created) > len(IDS) + 8
+    assert stored(parcels) == sorted(created)
+    assert parcels.status()["count"] == 8
+
+
+@pytest.mark.parametrize("entry", ["Advance", "Work"])
+@pytest.mark.parametrize("after", [0, 1, 3, None])
+def test_a_function_that_dies_in_each_call_is_called_again(parcels: World, entry: str, after: int | None) -> None:
+    """Before its first request, after some, or when all is done and only its answer is lost: every other call."""
+    parcels.faults = [Fault(entry, nth, after) for nth in range(1, 100, 2)]
+    parcels.start(4)
+    parcels.deliver()
+    executions = parcels.run()
+
+    assert [execution.status for execution in executions] == ["SUCCEEDED"]
+    assert (parcels.status()["count"], parcels.status()["swept"]) == (4, True)
+    assert stored(parcels) == IDS
+    assert "marks" not in parcels.shards()
+
+
+@pytest.mark.parametrize("entry", ["Advance", "Work"])
+def test_what_fails_for_good_pauses_the_change_until_it_is_resumed(parcels: World, entry: str) -> None:
+    parcels.faults = [Fault(entry, None, 0)]
+    parcels.start(4)
+    parcels.deliver()
+    (failed,) = parcels.run()
+    stands = parcels.status()
+    parcels.faults = []
+    nothing = parcels.deliver()
+    assert parcels.operate("reshard.resume", **ASKED)["ok"]
+    parcels.deliver()
+    (resumed,) = parcels.run()
+
+    assert (failed.status, failed.error, failed.path[-2:]) == ("FAILED", "ReshardFailed", ["Stop", "Failed"])
+    assert (stands["paused"], stands["error"]) == (True, "injected")
+    assert nothing == []
+    assert resumed.status == "SUCCEEDED"
+    assert (parcels.status()["count"], parcels.status()["error"]) == (4, None)
+    assert stored(parcels) == IDS
+
+
+def test_a_failure_that_cannot_be_written_down_fails_the_execution_all_the_same(parcels: World) -> None:
+    parcels.faults = [Fault("Advance", None, 0), Fault("Stop", None, 0)]
+    parcels.start(4)
+    parcels.deliver()
+    (failed,) = parcels.run()
+
+    assert (failed.status, failed.cause) == ("FAILED", "injected")
+    assert parcels.status()["paused"] is False
+
+
+def test_a_change_without_an_execution_is_taken_up_by_the_watch(parcels: World) -> None:
+    parcels.start(4)
+    parcels.lose()
+    parcels.clock.now += 200
+    parcels.look()
+    too_early = list(parcels.stepfunctions.started)
+    parcels.clock.now += 200
+    parcels.look()
+    parcels.look()
+    (execution,) = parcels.run()
+
+    assert too_early == []
+    assert execution.status == "SUCCEEDED"
+    assert parcels.status()["count"] == 4
+
+
+def test_the_watch_leaves_alone_what_runs_or_was_paused_and_tells_how_old_it_is(parcels: World) -> None:
+    nothing = parcels.look()
+    parcels.start(4)
+    parcels.deliver()
+    parcels.clock.now += 7200
+    running = parcels.look()
+    started = list(parcels.stepfunctions.started)
+    parcels.stepfunctions.ended |= set(started)
+    parcels.operate("reshard.pause", **ASKED)
+    paused = parcels.look()
+
+    assert (nothing, running, paused) == ([0.0], [2.0], [2.0])
+    assert list(parcels.stepfunctions.started) == started
+    assert len(started) == 1
+
+
+def test_a_pause_ends_the_execution_and_a_resumption_starts_another(parcels: World) -> None:
+    def pause(entry: str) -> None:
+        if entry == "Work" and parcels.calls.count("Work") == 1:
+            parcels.operate("reshard.pause", **ASKED)
+
+    parcels.meanwhile = pause
+    parcels.start(4)
+    parcels.deliver()
+    (first,) = parcels.run()
+    stands = parcels.status()
+    parcels.operate("reshard.resume", **ASKED)
+    parcels.deliver()
+    (second,) = parcels.run()
+
+    assert (first.status, first.path[-1], stands["paused"]) == ("SUCCEEDED", "Done", True)
+    assert second.status == "SUCCEEDED"
+    assert parcels.status()["count"] == 4
+    assert stored(parcels) == IDS
+
+
+@pytest.mark.parametrize(("stage", "changes"), [("pending", 1), ("prepare", 1), ("move", 2), ("settle", 2)])
+def test_an_abort_ends_with_the_old_count_and_everything_there(parcels: World, stage: str, changes: int) -> None:
+    def abort(_entry: str) -> None:
+        status = parcels.status()
+        if status["stage"] == stage and status["target"] == 4 and status["back_to"] is None:
+            assert parcels.operate("reshard.abort", **ASKED)["ok"]
+
+    parcels.meanwhile = abort
+    parcels.start(4)
+    parcels.deliver()
+    executions = parcels.run()
+
+    status = parcels.status()
+    assert [execution.status for execution in executions] == ["SUCCEEDED"]
+    assert (status["count"], status["target"], status["swept"]) == (2, None, True)
+    assert (status["cause"] == "abort") == (changes == 2)
+    assert stored(parcels) == IDS
+    assert "marks" not in parcels.shards()
+    assert parcels.operate("reshard.status")["result"] == []
+
+
+def test_an_abort_while_it_stands_still_is_carried_out_too(parcels: World) -> None:
+    parcels.start(4)
+    parcels.operate("reshard.pause", **ASKED)
+    parcels.deliver()
+    parcels.operate("reshard.abort", **ASKED)
+    parcels.deliver()
+    executions = parcels.run()
+
+    assert [execution.path[-1] for execution in executions] == ["Done", "Done"]
+    assert (parcels.status()["count"], parcels.status()["target"]) == (2, None)
+    assert parcels.look() == [0.0]
+    assert len(parcels.stepfunctions.started) == 2
+
+
+def test_an_execution_that_grows_long_is_followed_by_another(dev: Templates, endpoint: str) -> None:
+    with world(dev, endpoint, events=60) as made:
+        fill(made)
+        made.start(4)
+        made.deliver()
+        executions = made.run()
+        names = list(made.stepfunctions.started)
+
+        assert len(executions) > 2
+        assert {execution.path[-1] for execution in executions[:-1]} == {"Continued"}
+        assert executions[-1].path[-1] == "Done"
+        assert names[1:] == [f"{names[0]}-{part}" for part in range(1, len(names))]
+        assert made.status()["count"] == 4
+        assert stored(made) == IDS
+
+
+def test_a_wish_delivered_twice_or_in_pieces_starts_one_execution(parcels: World) -> None:
+    parcels.stepfunctions.broken = 2
+    parcels.start(4)
+    parcels.start(4, partition={"tenant": "other"})
+    first = parcels.deliver()
+    parcels._read.clear()
+    second = parcels.deliver()
+
+    assert [line.split(":")[0] for line in first] == [
+        "no execution could be started for parcel.v1.Parcel",
+        "no execution could be started for parcel.v1.Parcel",
+        "started",
+        "started",
+    ]
+    assert [line.split(":")[0] for line in second] == ["already started", "already started"]
+    assert len(parcels.stepfunctions.started) == 2
+
+
+def test_all_partitions_and_single_ones_change_side_by_side(parcels: World) -> None:
+    parcels.start(4)
+    answer = parcels.operate("reshard.start", entity="parcel.v1.Parcel", partition=None, to=8)
+    parcels.parcels().create(Parcel(tenant="other", id="1"))
+    parcels.deliver()
+    parcels.run()
+
+    shown = parcels.operate("topology.show", entity="parcels")["result"]
+    assert answer["result"]["key"] == "parcel.v1.Parcel"
+    assert [(each["key"], each["count"]) for each in shown] == [("parcel.v1.Parcel", 8)]
+    assert parcels.status()["count"] == 4
+    assert stored(parcels) == IDS
+    assert len(list(parcels.parcels().scan({"tenant": "other"}, consistent=True))) == 1
+
+
+def test_the_roles_allow_what_was_called_and_the_operator_cannot_touch_items(parcels: World, dev: Templates) -> None:
+    parcels.look()
+    for asked in (ASKED, {**ASKED, "partition": None}):
+        parcels.operate("reshard.start", **asked, to=8)
+        parcels.operate("reshard.pause", **asked)
+        parcels.operate("reshard.resume", **asked)
+        parcels.deliver()
+        parcels.run()
+    parcels.faults = [Fault("Work", None, 0)]
+    parcels.start(1)
+    parcels.deliver()
+    parcels.run()
+
+    for who in ("Advance", "Work", "Stop", "Operator", "Watch"):
+        allowed = allowed_on_tables(dev, f"{who}Role")
+        called = {(name_of(table), action) for caller, table, action in parcels.wire.used if caller == who}
+        assert called - allowed == set(), who
+        assert called
+    assert {table for table, _ in allowed_on_tables(dev, "OperatorRole")} == {"Topology"}
+
+
+def name_of(table: str) -> str:
+    return table.rpartition("-")[2]
+
+
+def allowed_on_tables(dev: Templates, role: str) -> set[tuple[str, str]]:
+    return {
+        ("Topology" if "Topology" in resource else "Table", action.removeprefix("dynamodb:"))
+        for resource, actions in statements(dev["Reshard"], role).items()
+        for action in actions
+        if action.startswith("dynamodb:")
+    }
+
+
+def test_every_function_of_the_machine_is_known_here(dev: Templates) -> None:
+    states: dict[str, dict[str, Any]] = definition_in(dev["Reshard"])["States"]
+    slice_ = states["Work"]["ItemProcessor"]["States"]["Slice"]
+
+    called = {state["Resource"] for state in [*states.values(), slice_] if state["Type"] == "Task"}
+
+    arns = {f"<{name}.Arn>" for name in of_type(dev["Reshard"], "AWS::Lambda::Function")}
+    assert called - arns == {"arn:<AWS::Partition>:states:::states:startExecution"}
+    assert len(called) == 4

@@ -1,0 +1,219 @@
+"""The reshard stack: what starts it, what each part may do, when it gives up, and what rings."""
+
+import json
+from typing import Any
+
+import pytest
+
+from dynashard import errors, schema
+from functions.reshard.handler import NAMESPACE, OLDEST, metric
+from functions.reshard.steps import EVENTS
+from functions.reshard.watch import PATIENCE_SECONDS
+from stacks.reshard import FINISH_SECONDS, WATCH_MINUTES
+from stacks.reshard_machine import ADVANCE_SECONDS, HOPELESS, REST_SECONDS
+from tests.infra.conftest import Synthesised
+from tests.infra.prewarm_world import definition_in
+from tests.infra.templates import Templates, of_type, short, statements
+
+pytestmark = pytest.mark.infra
+
+TABLE = "<ExportsOutputFnGetAttTableArn48754775>"
+TRACES = {"*": ["xray:PutTelemetryRecords", "xray:PutTraceSegments"]}
+LOGS = ["logs:CreateLogStream", "logs:PutLogEvents"]
+HISTORY = 25_000
+"""Events after which Step Functions ends an execution."""
+
+
+def role_of(template: dict[str, Any], name: str) -> dict[str, list[str]]:
+    """What a function's role may do beyond its log and its traces."""
+    allowed = statements(template, f"{name}Role")
+    assert allowed.pop("*") == TRACES["*"]
+    (log,) = [resource for resource in allowed if resource.startswith(f"<{name}Log")]
+    assert allowed.pop(log) == LOGS
+    return allowed
+
+
+def topology_in(allowed: dict[str, list[str]]) -> list[str]:
+    (resource,) = [name for name in allowed if "Topology" in name]
+    return sorted(allowed.pop(resource))
+
+
+def test_every_environment_has_it(synthesised: Synthesised) -> None:
+    assert of_type(synthesised("dev", None)["Reshard"], "AWS::StepFunctions::StateMachine")
+
+
+def test_only_what_moves_items_may_write_items_and_no_index_is_read(dev: Templates) -> None:
+    template = dev["Reshard"]
+    allowed = {name: role_of(template, name) for name in ("Advance", "Work", "Stop", "Operator", "Watch")}
+    topology = {name: topology_in(each) for name, each in allowed.items()}
+
+    machine = "<Machine6FC8AE80>"
+    assert {tuple(actions) for actions in topology.values()} == {
+        tuple(
+            f"dynamodb:{action}"
+            for action in ("BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Scan", "UpdateItem")
+        )
+    }
+    assert allowed == {
+        "Advance": {TABLE: ["dynamodb:Query"]},
+        "Work": {
+            TABLE: [
+                f"dynamodb:{action}"
+                for action in (
+                    "BatchGetItem",
+                    "ConditionCheckItem",
+                    "DeleteItem",
+                    "GetItem",
+                    "PutItem",
+                    "Query",
+                    "Scan",
+                    "UpdateItem",
+                )
+            ]
+        },
+        "Stop": {},
+        "Operator": {},
+        "Watch": {machine: ["states:ListExecutions", "states:StartExecution"]},
+    }
+
+
+def test_the_dispatcher_may_read_the_stream_start_the_machine_and_keep_what_it_lost(dev: Templates) -> None:
+    allowed = role_of(dev["Reshard"], "Dispatch")
+    (stream,) = [name for name in allowed if "TopologyStreamArn" in name]
+
+    assert allowed.pop(stream) == [
+        "dynamodb:DescribeStream",
+        "dynamodb:GetRecords",
+        "dynamodb:GetShardIterator",
+        "dynamodb:ListStreams",
+    ]
+    assert allowed.pop("<Machine6FC8AE80>") == ["states:StartExecution"]
+    (queue,) = allowed
+    assert queue.startswith("<Lost")
+    assert set(allowed[queue]) <= {"sqs:SendMessage", "sqs:GetQueueAttributes", "sqs:GetQueueUrl"}
+
+
+def test_the_machine_may_call_its_functions_and_itself(dev: Templates) -> None:
+    allowed = statements(dev["Reshard"], "MachineRole")
+    itself = "arn:<AWS::Partition>:states:<AWS::Region>:000000000000:stateMachine:dynashard-dev-reshard"
+    (machine,) = of_type(dev["Reshard"], "AWS::StepFunctions::StateMachine").values()
+
+    assert allowed.pop(itself) == ["states:StartExecution"]
+    assert machine["Properties"]["StateMachineName"] == "dynashard-dev-reshard"
+    assert {action.split(":")[0] for action in allowed.pop("*")} == {"logs", "xray"}
+    assert sorted(name.split("Function")[0] for name in allowed) == ["<Advance", "<Stop", "<Work"]
+    assert {tuple(actions) for actions in allowed.values()} == {("lambda:InvokeFunction",)}
+
+
+def test_a_written_wish_reaches_the_dispatcher_piece_by_piece_and_is_never_just_dropped(dev: Templates) -> None:
+    (topology,) = [
+        each for name, each in of_type(dev["Data"], "AWS::DynamoDB::GlobalTable").items() if name == "Topology"
+    ]
+    (mapping,) = of_type(dev["Reshard"], "AWS::Lambda::EventSourceMapping").values()
+    properties = mapping["Properties"]
+
+    assert topology["Properties"]["StreamSpecification"] == {"StreamViewType": "NEW_AND_OLD_IMAGES"}
+    assert properties["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert properties["BisectBatchOnFunctionError"] is True
+    assert properties["StartingPosition"] == "TRIM_HORIZON"
+    assert short(properties["DestinationConfig"]["OnFailure"]["Destination"]).startswith("<Lost")
+    # Lambda filters on nothing but this key.
+    assert {name for each in properties["FilterCriteria"]["Filters"] for name in json.loads(each["Pattern"])} == {
+        "dynamodb"
+    }
+    # Lambda asks whether the role may read the stream when the mapping is made.
+    assert any(name.startswith("DispatchRoleDefaultPolicy") for name in mapping["DependsOn"])
+
+
+def test_each_wait_ends_before_the_one_that_relies_on_it(dev: Templates) -> None:
+    states = definition_in(dev["Reshard"])["States"]
+    functions = of_type(dev["Reshard"], "AWS::Lambda::Function")
+    timeouts = {name.split("Function")[0]: each["Properties"]["Timeout"] for name, each in functions.items()}
+    slices = {
+        int(each["Properties"]["Environment"]["Variables"]["SLICE_SECONDS"])
+        for name, each in functions.items()
+        if name.startswith("Work")
+    }
+    slice_ = states["Work"]["ItemProcessor"]["States"]["Slice"]
+
+    assert slices == {240}
+    assert timeouts["Work"] == 240 + FINISH_SECONDS <= 900
+    assert timeouts["Work"] < slice_["TimeoutSeconds"]
+    assert timeouts["Advance"] == ADVANCE_SECONDS < states["Advance"]["TimeoutSeconds"]
+    assert timeouts["Stop"] < states["Stop"]["TimeoutSeconds"]
+    assert PATIENCE_SECONDS < WATCH_MINUTES * 60
+    assert REST_SECONDS >= 1
+
+
+def test_the_controller_waits_for_what_the_api_may_hold(dev: Templates) -> None:
+    (api,) = of_type(dev["Api"], "AWS::Lambda::Function").values()
+    functions = of_type(dev["Reshard"], "AWS::Lambda::Function").values()
+    told = [each["Properties"]["Environment"]["Variables"] for each in functions]
+
+    lease = api["Properties"]["Environment"]["Variables"]["TOPOLOGY_LEASE_SECONDS"]
+    assert {each["TOPOLOGY_LEASE_SECONDS"] for each in told} == {lease}
+    assert {int(each["TOPOLOGY_OPERATION_SECONDS"]) for each in told} == {api["Properties"]["Timeout"]}
+    assert {each["TOPOLOGY_SKEW_SECONDS"] for each in told} == {"1"}
+
+
+def test_tries_end_only_where_another_cannot_help_and_every_failure_is_written_down(dev: Templates) -> None:
+    states = definition_in(dev["Reshard"])["States"]
+    tasks = [state for state in states.values() if state["Type"] == "Task"]
+    tasks.append(states["Work"]["ItemProcessor"]["States"]["Slice"])
+
+    assert all(hasattr(errors, name) and not getattr(errors, name).retryable for name in HOPELESS)
+    for task in tasks:
+        assert task["Retry"][-1]["ErrorEquals"] == ["States.ALL"]
+        assert task["Retry"][-1]["JitterStrategy"] == "FULL"
+        assert task["Retry"][-1]["BackoffRate"] > 1
+    for name in ("Advance", "Work", "Continue"):
+        assert states[name]["Catch"][-1] == {"ErrorEquals": ["States.ALL"], "ResultPath": "$.error", "Next": "Stop"}
+
+
+def test_histories_have_room_for_retries(dev: Templates) -> None:
+    assert EVENTS * 3 < HISTORY
+    assert definition_in(dev["Reshard"])["States"]["Work"]["MaxConcurrency"] == 8
+
+
+def test_alarms_ring_for_what_failed_lasts_was_lost_or_is_not_looked_after(dev: Templates) -> None:
+    alarms = of_type(dev["Reshard"], "AWS::CloudWatch::Alarm")
+    named = {name: each["Properties"] for name, each in alarms.items()}
+
+    def metrics(properties: dict[str, Any]) -> set[str]:
+        inner = [each["MetricStat"]["Metric"] for each in properties.get("Metrics", []) if "MetricStat" in each]
+        return {each["MetricName"] for each in inner or [properties]}
+
+    watched = {frozenset(metrics(each)): each["Threshold"] for each in named.values()}
+    assert watched == {
+        frozenset({"ExecutionsFailed", "ExecutionsTimedOut", "ExecutionsAborted"}): 1,
+        frozenset({"OldestReshardHours"}): 24,
+        frozenset({"ApproximateNumberOfMessagesVisible"}): 1,
+        frozenset({"Errors"}): 1,
+    }
+    assert all(each["TreatMissingData"] == "notBreaching" for each in named.values())
+
+
+def test_the_alarm_for_what_lasts_reads_the_metric_that_the_watch_writes(dev: Templates) -> None:
+    written = json.loads(metric("dev", OLDEST, 1.5, 1_800_000_000.25))
+    (alarm,) = [
+        each["Properties"]
+        for each in of_type(dev["Reshard"], "AWS::CloudWatch::Alarm").values()
+        if each["Properties"].get("MetricName") == OLDEST
+    ]
+    (directive,) = written["_aws"]["CloudWatchMetrics"]
+
+    assert written["_aws"]["Timestamp"] == 1_800_000_000_250
+    assert (directive["Namespace"], alarm["Namespace"]) == (NAMESPACE, NAMESPACE)
+    assert directive["Metrics"][0]["Name"] == OLDEST
+    assert written[OLDEST] == 1.5
+    assert {each["Name"]: each["Value"] for each in alarm["Dimensions"]} == {
+        name: written[name] for name in directive["Dimensions"][0]
+    }
+
+
+def test_the_stream_is_read_by_the_names_of_the_stored_format(dev: Templates) -> None:
+    (mapping,) = of_type(dev["Reshard"], "AWS::Lambda::EventSourceMapping").values()
+
+    patterns = [json.loads(each["Pattern"])["dynamodb"] for each in mapping["Properties"]["FilterCriteria"]["Filters"]]
+
+    assert all(schema.TOPOLOGY_COUNT in each["NewImage"] for each in patterns)
