@@ -80,7 +80,7 @@ def test_a_change_that_is_asked_for_while_the_worker_runs(world: Moving) -> None
         Fault("Query", lambda *_: explode(), nth=2),
         lost_request("PutItem", nth=2),
         lost_request("BatchGetItem", nth=1),
-        throttled("UpdateItem", nth=1),
+        lost_request("PutItem", nth=6),
         throttled("TransactWriteItems", nth=2),
         lost_request("GetItem", nth=2),
     ],

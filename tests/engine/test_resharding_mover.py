@@ -310,20 +310,21 @@ def test_items_up_to_the_last_byte_move(world: Moving, spare: int) -> None:
 def test_a_mover_left_over_from_an_earlier_change_moves_nothing_of_a_later_one(world: Moving) -> None:
     world.fill(Thing, 10)
     in_move(world)
-    late = world.on(world.inner)
 
-    def meanwhile_there_and_back() -> None:
+    def there_and_back_and_elsewhere() -> None:
         world.finish(ABC)
         world.change(ABC, 4)
-        world.resharder.start(ABC, 8)
-        world.until(ABC, "prepare")
+        world.resharder.start(ABC, 2)
+        world.until(ABC, "move")
+        world.clock.now += WAIT
 
-    faulty = world.new([meanwhile("Query", meanwhile_there_and_back)])
-    faulty.work(ABC.key, 0, seconds=1e9)
+    late = world.new([meanwhile("Query", there_and_back_and_elsewhere)])
+    late.work(ABC.key, 0, seconds=1e9)
 
-    assert late.status(ABC).stage == "prepare"
     assert world.marks() == []
     assert world.misplaced(Thing, 4) == []
+    assert world.finish(ABC).count == 2
+    assert world.misplaced(Thing, 2) == []
 
 
 def test_a_paused_mover_stops_between_two_chunks(world: Moving) -> None:
