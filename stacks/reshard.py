@@ -247,18 +247,17 @@ class ReshardStack(Stack):
 
     def _alarms(self, watch: PythonFunction) -> None:
         period = Duration.minutes(WATCH_MINUTES)
-        ends = {
-            "failed": self.machine.metric_failed(period=period),
-            "timedOut": self.machine.metric_timed_out(period=period),
-            "aborted": self.machine.metric_aborted(period=period),
-        }
-        self._alarm(
-            "Failed",
-            "A change of a shard count has failed and stands still. Its status says why; mend that and resume it.",
-            cloudwatch.MathExpression(
-                expression=" + ".join(f"FILL({name}, 0)" for name in ends), using_metrics=ends, period=period
-            ),
-        )
+        # An alarm for each: the local AWS of the tests knows no sums of metrics.
+        for name, ended in (
+            ("Failed", self.machine.metric_failed(period=period)),
+            ("TimedOut", self.machine.metric_timed_out(period=period)),
+            ("Aborted", self.machine.metric_aborted(period=period)),
+        ):
+            self._alarm(
+                name,
+                "A change of a shard count has ended badly and stands still. Its status says why; mend it and resume.",
+                ended,
+            )
         oldest = cloudwatch.Metric(
             namespace=NAMESPACE,
             metric_name=OLDEST,
