@@ -1,0 +1,154 @@
+"""A shard count changes in a deployment, by a direct invocation, while users are written and read over HTTP."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from threading import Event, Thread
+from time import monotonic
+from typing import Any, Self
+
+import httpx
+import pytest
+
+from dynashard import schema
+from tests.e2e.deployment import Deployment
+
+pytestmark = pytest.mark.e2e
+
+TENANT = "resharded"
+ASKED = {"entity": "users", "partition": {"tenant_id": TENANT}}
+QUICK = {"TOPOLOGY_LEASE_SECONDS": "1", "TOPOLOGY_OPERATION_SECONDS": "2", "TOPOLOGY_SKEW_SECONDS": "0"}
+"""Waits of 3 seconds between phases: no request takes longer here."""
+PATIENCE_SECONDS = 150
+
+
+@pytest.fixture(scope="module")
+def quick(deployment: Deployment) -> Iterator[Deployment]:
+    """The deployment, with short leases in all of its functions for as long as these tests take."""
+    client = deployment.aws.client("lambda")
+    functions = [
+        name for stack in ("Api", "Reshard") for name in deployment.resources(stack, "AWS::Lambda::Function").values()
+    ]
+    before = {name: client.get_function_configuration(FunctionName=name)["Environment"] for name in functions}
+    for name, environment in before.items():
+        changed = {"Variables": {**environment["Variables"], **QUICK}}
+        client.update_function_configuration(FunctionName=name, Environment=changed)
+    yield deployment
+    for name, environment in before.items():
+        client.update_function_configuration(FunctionName=name, Environment=environment)
+
+
+def operate(deployment: Deployment, operation: str, **asked: Any) -> Any:
+    """Invoke the operator's function."""
+    function = deployment.outputs["Dynashard-dev-Reshard"]["OperatorFunction"]
+    answer = deployment.aws.client("lambda").invoke(
+        FunctionName=function, Payload=json.dumps({"operation": operation, **asked}).encode()
+    )
+    return json.loads(answer["Payload"].read())
+
+
+def user(number: int) -> dict[str, str]:
+    return {"id": f"{number:04}", "email": f"u{number}@example.com", "display_name": f"User {number}"}
+
+
+def listed(client: httpx.Client) -> list[str]:
+    """Ids of all users, page by page."""
+    found: list[str] = []
+    cursor: dict[str, str] = {}
+    while True:
+        answer = client.get("/v1/users", params={"limit": "40", **cursor})
+        assert answer.status_code == 200, answer.text
+        found += [item["id"] for item in answer.json()["items"]]
+        if answer.json()["cursor"] is None:
+            return found
+        cursor = {"cursor": answer.json()["cursor"]}
+
+
+class Traffic:
+    """A client that creates and reads until it is told to stop."""
+
+    def __init__(self, client: httpx.Client, first: int) -> None:
+        self._client = client
+        self._stop = Event()
+        self._thread = Thread(target=self._work, args=(first,))
+        self.created: list[str] = []
+        self.troubles: list[str] = []
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _work(self, number: int) -> None:
+        while not self._stop.is_set():
+            number += 1
+            created = self._client.post("/v1/users", json=user(number))
+            if created.status_code != 201:
+                self.troubles.append(f"create {number}: {created.status_code} {created.text}")
+                continue
+            self.created.append(user(number)["id"])
+            read = self._client.get(f"/v1/users/{user(number)['id']}")
+            if read.status_code != 200:
+                self.troubles.append(f"read {number}: {read.status_code} {read.text}")
+
+
+def until_over(deployment: Deployment) -> dict[str, Any]:
+    """The status when nothing is left to do."""
+    deadline, pause = monotonic() + PATIENCE_SECONDS, Event()
+    while True:
+        status: dict[str, Any] = operate(deployment, "reshard.status", **ASKED)["result"]
+        if status["stage"] == "stable" and status["target"] is None:
+            return status
+        assert not status["paused"], status
+        assert monotonic() < deadline, (status, deployment.aws.log_tail())
+        pause.wait(0.5)
+
+
+def shards_in(deployment: Deployment) -> Counter[str]:
+    """Users of the tenant by shard, and marks."""
+    pages = deployment.aws.client("dynamodb").get_paginator("scan").paginate(TableName=deployment.table)
+    items = [item for page in pages for item in page["Items"] if f":{TENANT}" in item[schema.PK]["S"]]
+    return Counter("marks" if schema.MOVED_TO in item else item[schema.PK]["S"].rpartition(":")[2] for item in items)
+
+
+def test_a_count_changes_under_traffic_and_every_user_is_there_exactly_once(quick: Deployment) -> None:
+    client = quick.tenant(TENANT)
+    for number in range(60):
+        assert client.post("/v1/users", json=user(number)).status_code == 201
+
+    with Traffic(quick.tenant(TENANT), first=1000) as traffic:
+        asked = operate(quick, "reshard.start", **ASKED, to=64)
+        status = until_over(quick)
+
+    everybody = sorted([*(user(number)["id"] for number in range(60)), *traffic.created])
+    assert asked["ok"], asked
+    assert (asked["result"]["count"], asked["result"]["target"]) == (16, 64)
+    assert traffic.troubles == []
+    assert len(traffic.created) > 10
+    assert (status["count"], status["swept"], status["error"]) == (64, True, None)
+    assert sorted(listed(client)) == everybody
+    assert "marks" not in shards_in(quick)
+    assert any(int(shard) >= 16 for shard in shards_in(quick))
+
+
+def test_what_cannot_be_is_refused_with_its_reason(quick: Deployment) -> None:
+    odd = operate(quick, "reshard.start", **ASKED, to=24)
+    unknown = operate(quick, "reshard.start", entity="people", partition=None, to=32)
+
+    assert (odd["ok"], odd["error"]["code"], odd["error"]["details"]) == (
+        False,
+        "reshard_refused",
+        {"reason": "not_power_of_two"},
+    )
+    assert (unknown["ok"], unknown["error"]["details"]) == (False, {"field": "entity"})
+
+
+def test_one_execution_carried_the_change_to_its_end(quick: Deployment) -> None:
+    machine = quick.outputs["Dynashard-dev-Reshard"]["StateMachine"]
+    executions = quick.aws.client("stepfunctions").list_executions(stateMachineArn=machine)["executions"]
+
+    assert [execution["status"] for execution in executions] == ["SUCCEEDED"]
+    assert executions[0]["name"].startswith(f"user-v1-User-{TENANT}-")
