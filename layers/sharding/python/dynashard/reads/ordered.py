@@ -73,7 +73,9 @@ class _Lane:
         if layout.moving and layout.identity is not None:
             self.rows = distinct(layout, self.rows)
         if chunk.last is not None:
-            self.reached, self.place = chunk.last, (chunk.last.sort, self.source.number)
+            # In a table no two live items have one sort key, but a mark and its item have: all are known up to it.
+            rank = inf if layout.identity is None else self.source.number
+            self.reached, self.place = chunk.last, (chunk.last.sort, rank)
         elif bound is not None:
             # The Query ended at its bound, equal keys and all; what lies beyond is not known.
             self.place = (bound, inf)
@@ -149,6 +151,7 @@ def _lane(layout: Layout, stream: Stream, after: Mark | None, new: Callable[[Wir
         return _Lane(stream, bounds.at(after.position.sort, forward=forward), new=new)
     if stream.number < after.number:
         return _Lane(stream, bounds.after(after.position.sort, forward=forward))
+    # The last item itself may stand elsewhere by now.
     return _Lane(stream, bounds, after.position, new)
 
 
@@ -159,8 +162,6 @@ def _new(layout: Layout, after: Mark | None) -> Callable[[Wire], bool] | None:
         return None
     at = after.position
     same = after.streams == len(layout.streams)
-    if same and layout.streams[after.number].exact(at) and not (after.passed or at.seen or layout.moving):
-        return None
     attribute, returned = layout.reading.sort_attribute, returned_at(layout, at)
     # Under the same count, streams themselves begin where they stand.
     passed = after.passed if same else (*after.passed, (after.streams, after.number))
