@@ -14,8 +14,8 @@ from local.settings import ROOT
 RESHARD_LOG: Final = "reshard.log"
 """The log of the worker that carries out changes of shard counts, in `DATA_DIR`."""
 FIRST_PAUSE: Final = 0.25
-LONGEST_PAUSE: Final = 30.0
-STEADY: Final = 60.0
+LONGEST_PAUSE: Final = 8.0
+STEADY: Final = 5.0
 """How long a worker must have lived for its end not to count with those before; all in seconds."""
 STOP_SECONDS: Final = 5.0
 
