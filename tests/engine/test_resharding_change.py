@@ -142,6 +142,24 @@ def test_a_partition_of_its_own_may_change_while_its_family_does(world: Moving) 
     assert [len(listed(world, tenant=tenant)) for tenant in ("abc", "b")] == [20, 20]
 
 
+def test_a_family_sweeps_its_own_marks_only(world: Moving) -> None:
+    for tenant in ("abc", "b"):
+        world.fill(Thing, 20, tenant=tenant)
+    world.change(partition(Thing, "b"), 2)
+    world.resharder.start(whole(Thing), 8)
+    world.until(whole(Thing), "sweep")
+    world.resharder.start(partition(Thing, "b"), 8)
+    world.until(partition(Thing, "b"), "settle")
+    marks = [mark for mark in world.marks() if ":b:" in mark[PK]["S"]]
+
+    world.finish(whole(Thing))
+
+    assert marks != []
+    assert world.marks() == marks
+    world.finish(partition(Thing, "b"))
+    assert (world.misplaced(Thing, 8), world.marks()) == ([], [])
+
+
 def test_all_entities_of_a_family_move_together(world: Moving) -> None:
     members = [Member(team="red", id=f"{n}") for n in range(15)]
     shifts = [Shift(team="red", at=f"{n}") for n in range(15)]

@@ -209,7 +209,7 @@ def test_an_abort_before_anything_moves_ends_the_change(world: Moving, scope: Sc
 
 
 @pytest.mark.parametrize("scope", [*MOVING, partition(Old), index(Thing, "by_colour")], ids=lambda scope: scope.key)
-@pytest.mark.parametrize("stage", ["move", "settle", "sweep"])
+@pytest.mark.parametrize("stage", ["move", "sweep"])
 def test_a_later_abort_means_there_and_back(world: Moving, scope: Scope, stage: str) -> None:
     if scope.index is not None and stage != "move":
         pytest.skip("an index has no such stage")

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Lock
 from typing import Final
 
 from dynashard.errors import KeyRangeThrottledError, ThrottledError
@@ -20,7 +19,10 @@ _FASTER: Final = 1.1
 
 @dataclass
 class Speed:
-    """How much of the full speed is driven, and from when on."""
+    """How much of the full speed is driven, and from when on.
+
+    Threads that share one may now and then lose a change of it to another: it is a measure, not a count.
+    """
 
     share: float = 1.0
     after: float = 0.0
@@ -68,7 +70,6 @@ class Pace:
         self._sleep = sleep
         self._random = random
         self._conflicts = 0
-        self._lock = Lock()
 
     @property
     def width(self) -> int:
@@ -108,15 +109,13 @@ class Pace:
         """What was sent met no resistance."""
         self._conflicts = 0
         self._own.ease()
-        with self._lock:
-            self._table.ease()
+        self._table.ease()
 
     def throttled(self, error: ThrottledError) -> None:
         """What was sent was throttled."""
         speed = self._own if isinstance(error, KeyRangeThrottledError) else self._table
         pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**speed.streak) * (0.5 + self._random())
-        with self._lock:
-            speed.brake(self._clock(), pause)
+        speed.brake(self._clock(), pause)
 
     def conflicted(self) -> None:
         """What was sent met others' writes, or its answer was lost."""
