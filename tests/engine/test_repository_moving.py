@@ -10,7 +10,7 @@ from dynashard.repository import Repository
 from dynashard.topology import Phase
 from dynashard.transport import metered
 from tests.engine.moving_things import CHANGES, IDENTITY, PHASES, Spot
-from tests.engine.stored_things import NOON, Note, World
+from tests.engine.stored_things import NOON, Note, World, person
 
 pytestmark = pytest.mark.engine
 
@@ -262,3 +262,13 @@ def test_reads_of_moved_items_are_as_consistent_as_they_were_asked_to_be(world: 
 
     asked = [call.request.get("RequestItems", {}).get(world.table, call.request) for call in transport.calls]
     assert [request.get("ConsistentRead", False) for request in asked] == [consistent] * 4
+
+
+def test_checking_an_item_asks_nobody(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreachable(*_: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(world.views, "view", unreachable)
+    monkeypatch.setattr(world.views, "index_view", unreachable)
+
+    world.people.check(person())

@@ -100,4 +100,4 @@ class MovingMachine(Machine):
 def test_any_sequence_of_operations_and_phases_does_what_a_dictionary_would(world: World) -> None:
     bound = type("Bound", (MovingMachine,), {"world": world})
 
-    run_state_machine_as_test(bound, settings=settings(max_examples=12, stateful_step_count=40))
+    run_state_machine_as_test(bound, settings=settings(max_examples=8, stateful_step_count=40))

@@ -141,11 +141,12 @@ def test_batch_that_is_sent_again_keeps_to_the_shards_it_drew(world: World) -> N
     world.events.batch_write(put=[event("1"), event("2"), event("3")])
 
     assert transport.waiting == []
+    assert transport.sent("BatchGetItem") == 0
     assert shards(world) == ["0", "1", "2"]
 
 
 def test_keys_that_were_left_over_are_named(world: World) -> None:
-    world.faults(unprocessed("BatchWriteItem", keep=1, nth=None), unprocessed("BatchGetItem", keep=1, nth=None))
+    world.faults(unprocessed("BatchWriteItem", keep=1, nth=None), unprocessed("BatchGetItem", keep=3, nth=None))
 
     with pytest.raises(UnprocessedError) as written:
         world.events.batch_write(put=[event("1"), event("2")])

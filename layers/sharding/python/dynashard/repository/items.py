@@ -12,7 +12,9 @@ from dynashard.repository.batch import Reading
 from dynashard.repository.placing import placed
 from dynashard.repository.store import Store
 from dynashard.repository.writes import Done, Write
+from dynashard.routing import Router
 from dynashard.schema import PK, REV, SK, TYPE
+from dynashard.topology import DeclaredTopology
 from dynashard.transport.interface import Wire
 
 E = TypeVar("E", bound=Entity)
@@ -40,21 +42,23 @@ class Items(Generic[E]):
         Raises:
             InvalidKeyError, InvalidValueError, ItemTooLargeError: with the field at fault.
         """
-        self._prepare(item, self._entity.key_of(item), created=None)
+        # Declared counts will do, and need no topology table to be there.
+        self._prepare(item, self._entity.key_of(item), created=None, router=Router(DeclaredTopology()))
 
-    def _prepare(self, item: E, key: ItemKey, *, created: datetime | None) -> Wire:
+    def _prepare(self, item: E, key: ItemKey, *, created: datetime | None, router: Router | None = None) -> Wire:
         """The item as it will be stored, stamped and with a new revision, but for its stored key."""
         entity, store = self._entity, self._store
+        router = router or store.router
         now = datetime.fromtimestamp(store.clock(), UTC)
         stamps = dict.fromkeys(entity.updated_fields, now)
         stamps |= dict.fromkeys(entity.created_fields, created or now)
         values = {**item.__dict__, **stamps}
         wire: Wire = {TYPE: {"S": entity.name}, REV: {"S": store.new_revision()}}
         for index in entity.indexes.values():
-            wire.update(store.router.index_attributes(entity, index, key, values))
+            wire.update(router.index_attributes(entity, index, key, values))
         wire.update(entity.encode(values))
         # Another home's key may be a little longer: the room that is left for marks holds that too.
-        require_fits({**store.router.stored_key(entity, key), **wire})
+        require_fits({**router.stored_key(entity, key), **wire})
         return wire
 
     def _read(self, key: KeyLike, reading: Reading) -> Wire | None:

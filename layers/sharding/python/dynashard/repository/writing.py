@@ -194,7 +194,7 @@ class HomeWriter:
             if write.did(stored):
                 return Done(stored, again=True)
         moving = places.view.phase is Phase.MOVE
-        if old is not None and moving and is_mark(old):
+        if old is not None and is_mark(old):
             return self._marked(old, places.old, write, places)
         rival = old if moving else new
         if not is_live(rival, write.now):
