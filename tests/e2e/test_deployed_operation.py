@@ -58,7 +58,10 @@ def written_by(deployment: Deployment, request_id: str) -> list[dict[str, Any]]:
 
 
 def test_a_request_leaves_one_log_line_and_one_record_of_metrics(deployment: Deployment) -> None:
-    answered = deployment.tenant("logged").get("/v1/users", params={"limit": 5})
+    client = deployment.tenant("logged")
+    # The first one may read how many shards there are.
+    client.get("/v1/users", params={"limit": 5})
+    answered = client.get("/v1/users", params={"limit": 5})
 
     log, metrics = written_by(deployment, answered.headers["x-request-id"])
 
@@ -150,7 +153,7 @@ def test_the_function_may_do_nothing_but_what_its_role_says(deployment: Deployme
         ("dynamodb", "scan", {"TableName": table}),
         ("dynamodb", "delete_table", {"TableName": table}),
         ("dynamodb", "query", {"TableName": deployment.outputs[f"{PREFIX}-Data"]["IdempotencyName"], **EVERYTHING}),
-        ("dynamodb", "put_item", {"TableName": deployment.outputs[f"{PREFIX}-Data"]["TopologyName"], "Item": {}}),
+        ("dynamodb", "delete_item", {"TableName": deployment.outputs[f"{PREFIX}-Data"]["TopologyName"], "Key": {}}),
         ("secretsmanager", "put_secret_value", {"SecretId": secret, "SecretString": "{}"}),
         ("lambda", "list_functions", {}),
         ("s3", "list_buckets", {}),

@@ -51,27 +51,27 @@ def user(number: int) -> dict[str, str]:
     return {"id": f"{number:04}", "email": f"u{number}@example.com", "display_name": f"User {number}"}
 
 
-def listed(client: httpx.Client) -> list[str]:
-    """Ids of all users, page by page."""
-    found: list[str] = []
+def listed(client: httpx.Client) -> list[tuple[str, str]]:
+    """Ids and names of all users, page by page."""
+    found: list[tuple[str, str]] = []
     cursor: dict[str, str] = {}
     while True:
         answer = client.get("/v1/users", params={"limit": "40", **cursor})
         assert answer.status_code == 200, answer.text
-        found += [item["id"] for item in answer.json()["items"]]
+        found += [(item["id"], item["display_name"]) for item in answer.json()["items"]]
         if answer.json()["cursor"] is None:
             return found
         cursor = {"cursor": answer.json()["cursor"]}
 
 
 class Traffic:
-    """A client that creates and reads until it is told to stop."""
+    """A client that creates, changes, reads and deletes until it is told to stop."""
 
     def __init__(self, client: httpx.Client, first: int) -> None:
         self._client = client
         self._stop = Event()
         self._thread = Thread(target=self._work, args=(first,))
-        self.created: list[str] = []
+        self.living: list[str] = []
         self.troubles: list[str] = []
 
     def __enter__(self) -> Self:
@@ -85,14 +85,20 @@ class Traffic:
     def _work(self, number: int) -> None:
         while not self._stop.is_set():
             number += 1
-            created = self._client.post("/v1/users", json=user(number))
-            if created.status_code != 201:
-                self.troubles.append(f"create {number}: {created.status_code} {created.text}")
+            name = user(number)["id"]
+            if not self._answers(201, "POST", "/v1/users", json=user(number)):
                 continue
-            self.created.append(user(number)["id"])
-            read = self._client.get(f"/v1/users/{user(number)['id']}")
-            if read.status_code != 200:
-                self.troubles.append(f"read {number}: {read.status_code} {read.text}")
+            self.living.append(name)
+            self._answers(200, "PATCH", f"/v1/users/{name}", json={"display_name": "Changed"})
+            self._answers(200, "GET", f"/v1/users/{name}")
+            if number % 4 == 0 and self._answers(204, "DELETE", f"/v1/users/{name}"):
+                self.living.remove(name)
+
+    def _answers(self, status: int, method: str, path: str, **request: Any) -> bool:
+        answer = self._client.request(method, path, **request)
+        if answer.status_code != status:
+            self.troubles.append(f"{method} {path}: {answer.status_code} {answer.text}")
+        return answer.status_code == status
 
 
 def until_over(deployment: Deployment) -> dict[str, Any]:
@@ -116,20 +122,20 @@ def shards_in(deployment: Deployment) -> Counter[str]:
 
 def test_a_count_changes_under_traffic_and_every_user_is_there_exactly_once(quick: Deployment) -> None:
     client = quick.tenant(TENANT)
-    for number in range(60):
+    for number in range(24):
         assert client.post("/v1/users", json=user(number)).status_code == 201
 
     with Traffic(quick.tenant(TENANT), first=1000) as traffic:
-        asked = operate(quick, "reshard.start", **ASKED, to=64)
+        asked = operate(quick, "reshard.start", **ASKED, to=32, survey=False)
         status = until_over(quick)
 
-    everybody = sorted([*(user(number)["id"] for number in range(60)), *traffic.created])
+    before = [(user(number)["id"], user(number)["display_name"]) for number in range(24)]
     assert asked["ok"], asked
-    assert (asked["result"]["count"], asked["result"]["target"]) == (16, 64)
+    assert (asked["result"]["count"], asked["result"]["target"]) == (16, 32)
     assert traffic.troubles == []
-    assert len(traffic.created) > 10
-    assert (status["count"], status["swept"], status["error"]) == (64, True, None)
-    assert sorted(listed(client)) == everybody
+    assert len(traffic.living) > 10
+    assert (status["count"], status["swept"], status["error"]) == (32, True, None)
+    assert sorted(listed(client)) == sorted([*before, *((name, "Changed") for name in traffic.living)])
     assert "marks" not in shards_in(quick)
     assert any(int(shard) >= 16 for shard in shards_in(quick))
 
