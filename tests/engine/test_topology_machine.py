@@ -14,7 +14,6 @@ from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
     invariant,
-    precondition,
     rule,
     run_state_machine_as_test,
 )
@@ -25,23 +24,38 @@ from dynashard.schema import TOPOLOGY_HISTORY_LENGTH
 from dynashard.topology import Record, TopologyTable, View
 from dynashard.topology.records import founded
 from dynashard.transport import Transport
-from tests.engine.topology_world import FAMILY, INDEX, ONE, OTHER, by_rank, thing, topology_table_on
+from tests.engine.topology_world import FAMILY, INDEX, ONE, by_rank, thing, topology_table_on
 from tests.faults import FaultyTransport, repeated
 
 pytestmark = pytest.mark.engine
 
-LEASES = (5.0, 12.0, 30.0)
+LEASES = (5.0, 30.0, 12.0)
+BUSY = (0, 1)
+"""Those of the processes that work all the time."""
 SKEW = 0.5
-WAIT = max(LEASES) + SKEW
+TICK = 0.001
+WAIT = max(LEASES) + 2 * SKEW
 """What the controller waits between two publications, for operations of no length."""
-PARTITIONS = (ONE, OTHER)
 DECLARED = (thing(Shards(8), Shards(4)), thing(Shards(16), Shards(2)))
 """The entity, and the same as a later deployment declares it."""
 
 which = st.integers(0, len(LEASES) - 1)
 declarations = st.sampled_from([0, 1])
-keys = st.sampled_from([FAMILY, INDEX, *PARTITIONS])
+KEYS = (FAMILY, INDEX, ONE)
+keys = st.sampled_from(KEYS)
 writers = st.sampled_from(["ann", "bob"])
+SET = {"set ahead": 20.0, "set back": -20.0, "set far back": -100_000.0}
+clock_events = st.sampled_from(["nothing", "frozen", "adjusted", *SET])
+happenings = st.sampled_from(
+    [
+        frozenset[str](),
+        frozenset({"waits first"}),
+        frozenset({"loses the answer"}),
+        frozenset({"has not looked"}),
+        frozenset({"waits first", "loses the answer"}),
+        frozenset({"has not looked", "loses the answer"}),
+    ]
+)
 
 
 class Process:
@@ -50,7 +64,7 @@ class Process:
     def __init__(self, machine: "TopologyMachine", wire: Transport, table: str, lease: float) -> None:
         self.machine = machine
         self.lease = lease
-        self.ahead = self.frozen = self.set_at = self.wrong_at = 0.0
+        self.ahead = self.frozen = self.adjusted_at = self.wrong_at = 0.0
         self.topology = LeasedTopology(wire, table, lease=lease, clock=self.clock, steady=self.steady)
 
     def clock(self) -> float:
@@ -90,7 +104,7 @@ class TopologyMachine(RuleBasedStateMachine):
         self.published: dict[str, list[Publication]] = {}
         self.records: dict[str, Record] = {}
         self.seen: dict[tuple[str, str], Record] = {}
-        self.differ_since: float | None = None
+        self.differ_since = 0.0
         self.ask(founder, FAMILY, declared)
         lease = LEASES[founder]
         for key, count in zip((FAMILY, INDEX), ((8, 4), (16, 2))[declared], strict=True):
@@ -100,28 +114,18 @@ class TopologyMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.open.close()
 
-    @rule(seconds=st.sampled_from([0.1, 1.0, 4.0, 4.9, 5.0, 11.0, 25.0, 29.9, 30.0, 100.0]))
-    def time_passes(self, seconds: float) -> None:
-        self.now += seconds
-
-    @rule(at=which, seconds=st.sampled_from([3.0, 29.0, 1000.0]))
-    def a_process_is_frozen(self, at: int, seconds: float) -> None:
+    @rule(at=which, seconds=st.sampled_from([0.1, 4.9, 5.0, 11.0, 25.0, 30.0, 100.0]), happens=clock_events)
+    def time_passes(self, at: int, seconds: float, happens: str) -> None:
+        """For a process it may pass while it is frozen, or be followed by a step of its wall clock."""
         process = self.processes[at]
         # One whose clock was just set back has no way to know how long it was frozen.
-        if process.wrong_at + WAIT <= self.now:
-            self.now, process.frozen = self.now + seconds, process.frozen + seconds
-
-    @rule(at=which, seconds=st.sampled_from([-SKEW, SKEW]))
-    def a_clock_is_adjusted(self, at: int, seconds: float) -> None:
-        process = self.processes[at]
-        if process.set_at + 2 * WAIT <= self.now:
-            process.ahead, process.set_at = process.ahead + seconds, self.now
-
-    @rule(at=which, seconds=st.sampled_from([-100_000.0, -20.0, 20.0]))
-    def a_clock_is_set_wrong(self, at: int, seconds: float) -> None:
-        process = self.processes[at]
-        if not process.frozen:
-            process.ahead, process.wrong_at = process.ahead + seconds, self.now
+        if happens == "frozen" and process.wrong_at + WAIT <= self.now:
+            process.frozen += seconds
+        self.now += seconds
+        if happens == "adjusted" and process.adjusted_at + 2 * WAIT <= self.now:
+            process.ahead, process.adjusted_at = process.ahead + SKEW * (-1) ** len(self.published[FAMILY]), self.now
+        if happens in SET and not process.frozen:
+            process.ahead, process.wrong_at = process.ahead + SET[happens], self.now
 
     @rule(at=which, key=keys, declared=declarations)
     def ask(self, at: int, key: str, declared: int) -> None:
@@ -132,9 +136,10 @@ class TopologyMachine(RuleBasedStateMachine):
             return
         publications = self.publications(key)
         place = next(place for place, each in enumerate(publications) if each.count == view.count)
-        lease = min(process.lease, publications[place].lease) + (SKEW if process.frozen else 0)
+        lease = min(process.lease, publications[place].lease)
+        assert view.expires < process.clock() + lease + TICK
         newer = publications[place + 1 :]
-        assert not newer or self.now - newer[0].at < lease
+        assert not newer or self.now - newer[0].at < lease + (2 * SKEW if process.frozen else 0)
         # Publications that were one wait apart leave nobody more than one behind.
         assert len(newer) <= 1 or newer[-1].at - newer[-2].at < WAIT
 
@@ -149,59 +154,59 @@ class TopologyMachine(RuleBasedStateMachine):
     @rule(declared=declarations)
     def after_one_wait_everybody_sees_the_newest(self, declared: int) -> None:
         self.now += WAIT
-        for key in (FAMILY, INDEX, *PARTITIONS):
+        for key in KEYS:
             counts = {process.view(key, DECLARED[declared]).count for process in self.processes}
             assert counts == {self.publications(key)[-1].count}
 
-    @rule(writer=writers, key=keys)
-    def read(self, writer: str, key: str) -> None:
-        found = self.table.find(key)
-        assert found == self.records.get(key)
-        if found is not None:
-            self.seen[writer, key] = found
-
-    @rule(
-        writer=writers,
-        key=keys,
-        at=which,
-        lease=st.sampled_from(LEASES),
-        happens=st.sets(st.sampled_from(["the answer is lost", "one wait before"])),
-    )
-    def publish(self, writer: str, key: str, at: int, lease: float, happens: set[str]) -> None:
+    @rule(writer=writers, key=keys, at=which, lease=st.sampled_from(LEASES), happens=happenings)
+    def publish(self, writer: str, key: str, at: int, lease: float, happens: frozenset[str]) -> None:
         """Whoever has seen the newest publishes, at whatever time its clock shows; nobody else does."""
-        was = self.seen.get((writer, key))
-        if was is None or not self.acts(key):
+        if "waits first" in happens:
+            self.now = max(self.now, self.publications(key)[-1].at + WAIT, self.differ_since + WAIT)
+        if key not in self.records:
+            self.separate(writer, happens)
             return
-        if "one wait before" in happens:
-            self.now = max(self.now, self.published[key][-1].at + WAIT)
+        was = self.last_seen(writer, key, look="has not looked" not in happens)
+        # A partition's own record changes one wait after everybody was told that partitions differ.
+        if was is None or (key == ONE and self.now < self.differ_since + WAIT):
+            return
         new = was.changed(self.processes[at].clock(), count=next(self.counts), lease=lease)
         assert new.updated > was.updated
-        if was != self.records[key]:
-            with pytest.raises(TopologyChangedError):
-                self.table.save((was, new))
-            return
-        self.table_of("PutItem" if "the answer is lost" in happens else None).save((was, new))
-        self.records[key] = new
-        self.published[key].append(Publication(self.now, new.count, new.lease))
+        if self.saved("PutItem", happens, (was, new), stale=was != self.records[key]):
+            self.records[key] = new
+            self.published[key].append(Publication(self.now, new.count, new.lease))
 
-    @precondition(lambda self: any(key not in self.records for key in PARTITIONS))
-    @rule(writer=writers, lost=st.booleans(), partition=st.sampled_from(PARTITIONS))
-    def separate(self, writer: str, lost: bool, partition: str) -> None:  # noqa: FBT001
+    def separate(self, writer: str, happens: frozenset[str]) -> None:
         """A partition gets a record of its own, together with the flag of its family."""
-        was = self.seen.get((writer, FAMILY))
-        if was is None or partition in self.records:
+        was = self.last_seen(writer, FAMILY, look="has not looked" not in happens)
+        if was is None:
             return
-        since = self.now if was.differ_since is None else was.differ_since
-        family = was.changed(self.now, differ_since=since)
-        own = founded(partition, was.count, now=self.now, lease=was.lease)
-        if was != self.records[FAMILY]:
-            with pytest.raises(TopologyChangedError):
-                self.table.save((was, family), (None, own))
-            return
-        self.table_of("TransactWriteItems" if lost else None).save((was, family), (None, own))
-        self.records |= {FAMILY: family, partition: own}
-        self.published[partition] = list(self.published[FAMILY])
-        self.differ_since = self.now if self.differ_since is None else self.differ_since
+        family = was.changed(self.now, differ_since=self.now)
+        own = founded(ONE, was.count, now=self.now, lease=was.lease)
+        stale = was != self.records[FAMILY]
+        if self.saved("TransactWriteItems", happens, (was, family), (None, own), stale=stale):
+            self.records |= {FAMILY: family, ONE: own}
+            self.published[ONE] = list(self.published[FAMILY])
+            self.differ_since = self.now
+
+    def saved(
+        self, operation: str, happens: frozenset[str], *changes: tuple[Record | None, Record], stale: bool
+    ) -> bool:
+        """Whether the changes were made: all, unless the writer had not seen the newest."""
+        faults = [repeated(operation)] if "loses the answer" in happens else []
+        table = TopologyTable(FaultyTransport(self.wire, faults), self.name)
+        if not stale:
+            table.save(*changes)
+            return True
+        with pytest.raises(TopologyChangedError):
+            table.save(*changes)
+        return False
+
+    @invariant()
+    def all_but_one_work_all_the_time(self) -> None:
+        for at in BUSY if hasattr(self, "published") else ():
+            for key in KEYS:
+                self.ask(at, key, at)
 
     @invariant()
     def histories_are_bounded_and_right(self) -> None:
@@ -212,13 +217,14 @@ class TopologyMachine(RuleBasedStateMachine):
             assert [count for _, count in dated] == own
             assert len(own) <= TOPOLOGY_HISTORY_LENGTH
 
-    def acts(self, key: str) -> bool:
-        """A partition's own record changes one wait after everybody was told that partitions differ."""
-        return key not in PARTITIONS or (self.differ_since is not None and self.differ_since + WAIT <= self.now)
-
-    def table_of(self, lost: str | None) -> TopologyTable:
-        """The table; with an operation, its first answer is lost."""
-        return TopologyTable(FaultyTransport(self.wire, [repeated(lost)] if lost else []), self.name)
+    def last_seen(self, writer: str, key: str, *, look: bool) -> Record | None:
+        """A record as the writer read it last."""
+        if look:
+            found = self.table.find(key)
+            assert found == self.records.get(key)
+            if found is not None:
+                self.seen[writer, key] = found
+        return self.seen.get((writer, key))
 
     def publications(self, key: str) -> list[Publication]:
         return self.published.get(key) or self.published[FAMILY]
@@ -227,4 +233,4 @@ class TopologyMachine(RuleBasedStateMachine):
 def test_clients_keep_to_their_leases_and_writers_to_the_newest(wire: Transport) -> None:
     bound = type("Bound", (TopologyMachine,), {"wire": wire})
 
-    run_state_machine_as_test(bound, settings=settings(max_examples=60, stateful_step_count=40))
+    run_state_machine_as_test(bound, settings=settings(max_examples=50, stateful_step_count=30))
