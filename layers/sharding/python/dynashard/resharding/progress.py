@@ -127,37 +127,12 @@ class ProgressTable:
         """
         if was.begins:
             return self._put(replace(now, begins=False))
-        names = {"#change": "change", "#kind": "kind", "#done": "done", "#at": "source", "#after": "after"}
-        sets = ["#done = :done", "#at = :at", "#after = :after", "#counted = :counted"]
-        names["#counted"] = "counted"
-        values: Wire = {
-            ":change": {"S": now.change},
-            ":kind": {"S": now.kind.value},
-            ":open": {"BOOL": False},
-            ":done": {"BOOL": now.done},
-            ":counted": {"BOOL": now.counted},
-            ":at": {"N": str(now.position.source)},
-            ":after": {"N": repr(now.after)},
-        }
-        for at, counter in enumerate(_COUNTERS):
-            names[f"#{at}"] = counter
-            values[f":{at}"] = {"N": _number(getattr(now, counter) - getattr(was, counter))}
-        expression = "SET " + ", ".join(sets)
-        names["#cursor"] = "cursor"
-        if now.position.key is not None:
-            expression += ", #cursor = :cursor"
-            values[":cursor"] = {"M": now.position.key}
-        else:
-            expression += " REMOVE #cursor"
-        expression += " ADD " + ", ".join(f"#{at} :{at}" for at in range(len(_COUNTERS)))
         request: Wire = {
             "TableName": self._table,
             "Key": self._key(now.key, now.task),
-            "UpdateExpression": expression,
             "ConditionExpression": "#change = :change AND #kind = :kind AND #done = :open",
-            "ExpressionAttributeNames": names,
-            "ExpressionAttributeValues": values,
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+            **_since(was, now),
         }
         try:
             self._transport.call("UpdateItem", request)
@@ -225,6 +200,32 @@ def open_tasks(done: Sequence[Progress], kind: Pass, tasks: int) -> tuple[int, .
 
 def _number(value: float) -> str:
     return str(value) if isinstance(value, int) else repr(round(value, 6))
+
+
+def _since(was: Progress, now: Progress) -> Wire:
+    """The parts of an UpdateItem request that bring one progress to another."""
+    expression = "SET #done = :done, #counted = :counted, #at = :at, #after = :after"
+    names = {"#change": "change", "#kind": "kind", "#done": "done", "#counted": "counted"}
+    names |= {"#at": "source", "#after": "after", "#cursor": "cursor"}
+    values: Wire = {
+        ":change": {"S": now.change},
+        ":kind": {"S": now.kind.value},
+        ":open": {"BOOL": False},
+        ":done": {"BOOL": now.done},
+        ":counted": {"BOOL": now.counted},
+        ":at": {"N": str(now.position.source)},
+        ":after": {"N": repr(now.after)},
+    }
+    if now.position.key is not None:
+        expression += ", #cursor = :cursor"
+        values[":cursor"] = {"M": now.position.key}
+    else:
+        expression += " REMOVE #cursor"
+    for at, counter in enumerate(_COUNTERS):
+        names[f"#{at}"] = counter
+        values[f":{at}"] = {"N": _number(getattr(now, counter) - getattr(was, counter))}
+    expression += " ADD " + ", ".join(f"#{at} :{at}" for at in range(len(_COUNTERS)))
+    return {"UpdateExpression": expression, "ExpressionAttributeNames": names, "ExpressionAttributeValues": values}
 
 
 def _encode(progress: Progress) -> Wire:
