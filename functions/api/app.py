@@ -1,19 +1,22 @@
 """The composed API: one resolver a thread, and around every request its errors, its log line and its metrics."""
 
 import json
+import random as random_numbers
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
+from domain import ENTITIES, Exposed
 from dynashard import Dynashard, LeasedTopology
 from dynashard.transport.interface import Transport, metered
 from functions.api import problems
 from functions.api.backend import Backend
 from functions.api.cursor_keys import CursorKeys, Keys, reader
+from functions.api.growth import growing
 from functions.api.idempotency import IdempotentCreates
 from functions.api.incoming import tenant_of
 from functions.api.observing import Observed, Observer
@@ -131,26 +134,43 @@ class App:
             return None
 
 
-def build_app(settings: Settings, transport: Transport, clock: Clock = time.time) -> App:
+def build_app(
+    settings: Settings,
+    transport: Transport,
+    clock: Clock = time.time,
+    *,
+    exposed: Sequence[Exposed] = ENTITIES,
+    random: Callable[[], float] = random_numbers.random,
+) -> App:
     """Compose the API.
 
     Args:
         settings: the settings.
         transport: how DynamoDB is reached.
         clock: the time in seconds since the epoch.
+        exposed: the entities to serve.
+        random: evenly from 0 to below 1.
 
     Raises:
         ConfigurationError: the domain exposes an entity that cannot be exposed.
     """
     topology = LeasedTopology(transport, settings.topology_table, lease=settings.topology_lease_seconds, clock=clock)
+    observer = Observer(settings.environment, metrics=settings.environment != "local")
+    throttled = growing(settings, transport, exposed, observer, clock=clock, random=random)
 
     def open_with(keys: Keys) -> Dynashard:
-        return Dynashard(transport, table=settings.table, cursor_keys=list(keys), topology=topology, clock=clock)
+        return Dynashard(
+            transport,
+            table=settings.table,
+            cursor_keys=list(keys),
+            topology=topology,
+            clock=clock,
+            throttled=throttled,
+        )
 
     backend = Backend(open_with, CursorKeys(reader(settings), clock))
     idempotent = IdempotentCreates(settings.idempotency_table, transport)
-    routes = Routes(settings, exposed_resources(), backend, idempotent)
-    observer = Observer(settings.environment, metrics=settings.environment != "local")
+    routes = Routes(settings, exposed_resources(exposed), backend, idempotent)
     return App(routes, observer, settings.tenant_claim, clock)
 
 

@@ -1,12 +1,15 @@
 """What a request leaves behind: one structured log line, one EMF record of metrics."""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from aws_lambda_powertools.logging import Logger
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from dynashard.transport.interface import Meter
+
+if TYPE_CHECKING:
+    from dynashard.resharding.growth_terms import Report
 
 NAMESPACE: Final = "Dynashard"
 SERVICE: Final = "dynashard-api"
@@ -54,6 +57,29 @@ class Observer:
         """Log an unexpected error with its traceback."""
         self._logger.error("unexpected error", exc_info=error, extra={"request_id": request_id})
 
+    def growth_failed(self, error: Exception) -> None:
+        """Log an error of the growth policy with its traceback."""
+        self._logger.error("growth failed", exc_info=error)
+
+    def grew(self, report: "Report") -> None:
+        """Log what the growth policy has to tell, and count it as `GrowthAsked`, `GrowthLimit` and so on."""
+        self._logger.warning(
+            "growth",
+            extra={
+                "news": report.news.value,
+                "entity": report.entity,
+                "partition": report.partition,
+                "index": report.index,
+                "target": report.target,
+                "told": report.told,
+            },
+        )
+        if self._metrics:
+            metrics = self._record()
+            name = report.news.value.title().replace("_", "")
+            metrics.add_metric(name=f"Growth{name}", unit=MetricUnit.Count, value=1)
+            metrics.flush_metrics()
+
     def answered(self, observed: Observed) -> None:
         """Log a request and write its metrics."""
         meter = observed.meter
@@ -77,13 +103,17 @@ class Observer:
             self._emit(observed)
 
     def _emit(self, observed: Observed) -> None:
-        metrics = EphemeralMetrics(namespace=NAMESPACE, service=SERVICE)
-        metrics.add_dimension("environment", self._environment)
+        metrics = self._record()
         for name, unit, value in _figures(observed):
             metrics.add_metric(name=name, unit=unit, value=value)
         for name, value in _context(observed).items():
             metrics.add_metadata(key=name, value=value)
         metrics.flush_metrics()
+
+    def _record(self) -> EphemeralMetrics:
+        metrics = EphemeralMetrics(namespace=NAMESPACE, service=SERVICE)
+        metrics.add_dimension("environment", self._environment)
+        return metrics
 
 
 def _figures(observed: Observed) -> list[tuple[str, MetricUnit, float]]:

@@ -3,11 +3,12 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final, Literal, Self, cast
 
 from dynashard.errors import ConfigurationError
 
 ENVIRONMENTS: Final = ("dev", "prod", "local")
+GROWTH_MODES: Final = ("on", "dry_run", "off")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,9 @@ class Settings:
         environment: `dev`, `prod` or `local`; production serves no OpenAPI document and no Swagger page.
         tenant_claim: the token's claim that carries the tenant.
         topology_lease_seconds: how long a view of the shard counts may be used.
+        growth_mode: whether shard counts grow by themselves: `on`, `dry_run` (only told of) or `off`.
+        growth_cooldown_seconds: how long a count is left alone after it changed.
+        growth_quiet_seconds: how long it must have stood before it shrinks; not below the cooldown.
         cursor_keys: keys that sign cursors, newest first; empty if they are in Secrets Manager.
         cursor_secret_arn: the secret `{"keys": [...]}`, newest first.
         endpoint: URL of DynamoDB, None for the region's own.
@@ -32,6 +36,9 @@ class Settings:
     environment: str = "dev"
     tenant_claim: str = "tenant_id"
     topology_lease_seconds: float = 30.0
+    growth_mode: Literal["on", "dry_run", "off"] = "on"
+    growth_cooldown_seconds: float = 300.0
+    growth_quiet_seconds: float = 86_400.0
     cursor_keys: tuple[str, ...] = ()
     cursor_secret_arn: str | None = None
     endpoint: str | None = None
@@ -45,6 +52,12 @@ class Settings:
             raise ConfigurationError("Set either CURSOR_KEYS or CURSOR_SECRET_ARN: cursors must be signed")
         if not self.topology_lease_seconds > 0:
             raise ConfigurationError("TOPOLOGY_LEASE_SECONDS must be above 0")
+        if self.growth_mode not in GROWTH_MODES:
+            raise ConfigurationError(f"GROWTH_MODE is {self.growth_mode!r}: use {', '.join(GROWTH_MODES)}")
+        if not 0 < self.growth_cooldown_seconds <= self.growth_quiet_seconds:
+            raise ConfigurationError(
+                "GROWTH_COOLDOWN_SECONDS must be above 0, and GROWTH_QUIET_SECONDS must not be below it"
+            )
 
     @property
     def serves_documentation(self) -> bool:
@@ -65,6 +78,9 @@ class Settings:
             environment=environ.get("ENVIRONMENT", "dev"),
             tenant_claim=environ.get("TENANT_CLAIM", "tenant_id"),
             topology_lease_seconds=_seconds(environ, "TOPOLOGY_LEASE_SECONDS", 30.0),
+            growth_mode=cast('Literal["on", "dry_run", "off"]', environ.get("GROWTH_MODE", "on")),
+            growth_cooldown_seconds=_seconds(environ, "GROWTH_COOLDOWN_SECONDS", 300.0),
+            growth_quiet_seconds=_seconds(environ, "GROWTH_QUIET_SECONDS", 86_400.0),
             cursor_keys=_keys(environ.get("CURSOR_KEYS")),
             cursor_secret_arn=environ.get("CURSOR_SECRET_ARN") or None,
             endpoint=environ.get("DYNAMODB_ENDPOINT") or None,

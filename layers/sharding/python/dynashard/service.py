@@ -8,6 +8,7 @@ from dynashard.entity import Entity
 from dynashard.reads import Budget, CursorCodec, Filter, Listing, Order, Page, ShardLoad, query
 from dynashard.reads.query import DEFAULT_LIMIT
 from dynashard.repository import Patience, Repository, Store
+from dynashard.repository.store import Throttled, ignore_throttles
 from dynashard.routing import Router
 from dynashard.topology import DeclaredTopology, Topology
 from dynashard.transport.interface import Transport
@@ -27,6 +28,8 @@ class Dynashard:
         topology: tells shard counts; those declared if None.
         clock: wall clock, in epoch seconds.
         patience: how long batches and scans go on against throttling.
+        throttled: told of each throttle that outlasted retries, before the caller is; called in the caller's thread,
+            and may not raise. `dynashard.resharding.policy.growth_of(...).throttled` has counts grow by it.
 
     Safe to share between threads. Raises `ConfigurationError` for missing or short cursor keys.
     """
@@ -40,9 +43,10 @@ class Dynashard:
         topology: Topology | None = None,
         clock: Callable[[], float] = time.time,
         patience: Patience | None = None,
+        throttled: Throttled = ignore_throttles,
     ) -> None:
         router = Router(topology or DeclaredTopology())
-        self._store = Store(transport, table, router, clock=clock, patience=patience or Patience())
+        self._store = Store(transport, table, router, clock=clock, patience=patience or Patience(), throttled=throttled)
         self._cursors = CursorCodec(cursor_keys)
 
     def collection(self, model: type[E], *others: type[E]) -> "Collection[E]":

@@ -21,7 +21,7 @@ def _new_revision() -> str:
     return secrets.token_urlsafe(12)
 
 
-def _ignore(_entity: EntityDefinition[Any], _partition: str | None, _error: ThrottledError) -> None:
+def ignore_throttles(_entity: EntityDefinition[Any], _partition: str | None, _error: ThrottledError) -> None:
     """Nobody wants to know of throttles."""
 
 
@@ -49,7 +49,7 @@ class Store:
     new_revision: Callable[[], str] = _new_revision
     patience: Patience = field(default_factory=Patience)
     random: Callable[[], float] = random.random
-    throttled: Throttled = _ignore
+    throttled: Throttled = ignore_throttles
     lanes: int = 16
 
     def now(self) -> int:

@@ -48,9 +48,7 @@ def growth_of(
     """
     topology = TopologyTable(transport, topology_table)
 
-    def present(
-        entity: EntityDefinition[Any], partition: str | None, index: IndexDefinition | None, /
-    ) -> Standing:
+    def present(entity: EntityDefinition[Any], partition: str | None, index: IndexDefinition | None, /) -> Standing:
         return _standing(topology, Scope(entity, partition, index))
 
     def ask(
@@ -119,9 +117,7 @@ def shrink_quiet(
                 if _belongs(record, known):
                     yield record
 
-    growth = growth_of(
-        resharder, transport, topology_table, settings=settings, load=load, report=tell, cause="quiet"
-    )
+    growth = growth_of(resharder, transport, topology_table, settings=settings, load=load, report=tell, cause="quiet")
     return growth.shrink(records(), known)
 
 
