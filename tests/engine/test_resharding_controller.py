@@ -71,6 +71,22 @@ def test_every_phase_waits_until_the_one_before_has_reached_everybody(world: Mov
     assert all(later - earlier >= WAIT for earlier, later in pairwise(times))
 
 
+def test_settling_leaves_reads_that_lag_the_time_to_see_what_was_moved_last(world: Moving) -> None:
+    world.fill(Thing, 20)
+    lagging = world.new(timing=replace(TIMING, lag=5.0))
+    lagging.start(ABC, 8)
+    world.until(ABC, "move", lagging)
+    while world.step(ABC.key, lagging).kind != "work":
+        pass
+    moved = world.clock.now
+
+    world.until(ABC, "settle", lagging)
+
+    assert world.record(ABC.key).since >= moved + 5.0
+    assert world.finish(ABC, lagging).count == 8
+    assert world.misplaced(Thing, 8) == []
+
+
 def test_an_index_changes_in_three_phases_and_is_left_when_all_know(world: Moving) -> None:
     scope = index(Thing, "by_colour")
     world.resharder.start(scope, 8)
@@ -388,7 +404,7 @@ def test_an_unknown_record_is_a_mistake_of_who_asks(world: Moving) -> None:
         world.resharder.advance("nobody.v1.Knows:abc")
 
 
-@pytest.mark.parametrize("wrong", [{"lease": 0.0}, {"operation": -1.0}, {"skew": -1.0}])
+@pytest.mark.parametrize("wrong", [{"lease": 0.0}, {"operation": -1.0}, {"skew": -1.0}, {"lag": -1.0}])
 def test_timing_is_checked(wrong: dict[str, Any]) -> None:
     with pytest.raises(Exception, match="seconds"):
         replace(Timing(), **wrong)

@@ -114,7 +114,19 @@ class _Look:
             answer = self._stable(sums, swept=True)
             self._means.progress.clear(self._scope.key, change.id, change.tasks)
             return answer
-        return self._publish(phase=Phase.SETTLE)
+        lagging = self._lagging(change)
+        return lagging or self._publish(phase=Phase.SETTLE)
+
+    def _lagging(self, change: Change) -> Step | None:
+        """What was moved last may not be seen yet by eventually consistent reads of its new place."""
+        if not self._means.timing.lag:
+            return None
+        if change.passed is None:
+            passed = self._record.changed(self._now, change=change.but(passed=self._now).stored())
+            self._means.topology.save((self._record, passed))
+            return Step("wait", self._means.timing.lag)
+        left = change.passed + self._means.timing.lag - self._now
+        return Step("wait", left) if left > 0 else None
 
     def _settled(self) -> Step:
         record = self._record

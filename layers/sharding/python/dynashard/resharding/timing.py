@@ -14,6 +14,8 @@ class Timing:
         lease: how long a view may be used.
         operation: the longest operation, retries included.
         skew: how far clocks may be apart.
+        lag: how long an eventually consistent read may miss what was written: what was moved last must be seen at
+            its new place before anybody looks only there. 0 for an engine whose reads are all consistent.
 
     Raises:
         ConfigurationError: no lease, or a negative time.
@@ -22,12 +24,13 @@ class Timing:
     lease: float = DEFAULT_LEASE
     operation: float = 30.0
     skew: float = 1.0
+    lag: float = 0.0
 
     def __post_init__(self) -> None:
         if self.lease <= 0:
             raise ConfigurationError("the lease of a view must be above 0 seconds")
-        if self.operation < 0 or self.skew < 0:
-            raise ConfigurationError("operation and skew are times in seconds and may not be negative")
+        if min(self.operation, self.skew, self.lag) < 0:
+            raise ConfigurationError("operation, skew and lag are times in seconds and may not be negative")
 
     def wait(self, lease: float) -> float:
         """Seconds after a publication until nobody acts on what held before it, under views of this lease."""
