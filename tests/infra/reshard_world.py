@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 from uuid import uuid4
 
@@ -50,7 +51,7 @@ class KilledError(BaseException):
 
 
 @dataclass
-class Wire2Engine:
+class NotingTransport:
     """A transport that notes who called what, and dies when it is told to."""
 
     inner: Transport
@@ -144,9 +145,8 @@ class World:
     def __init__(self, dev: Templates, endpoint: str, events: int = EVENTS) -> None:
         self.clock = Clock(START)
         self.templates = dev
-        self.wire = Wire2Engine(connect(endpoint, "us-east-1", access_key="local", secret_key="local"))  # noqa: S106
-        self._engine = engine_client(endpoint)
-        self._streams = _client("dynamodbstreams", endpoint)
+        inner, self._engine, self._streams = _clients(endpoint)
+        self.wire = NotingTransport(inner)
         self.table, self.topology_table = self._tables("Table", "Topology")
         self.settings = Settings(table=self.table, topology_table=self.topology_table, **SETTINGS)  # type: ignore[arg-type]
         self.stepfunctions = StepFunctions()
@@ -231,7 +231,6 @@ class World:
     def close(self) -> None:
         for table in (self.table, self.topology_table):
             self._engine.delete_table(TableName=table)
-        self.wire.close()
 
     def _tables(self, *wanted: str) -> list[str]:
         """Tables as synthesised, under names of this world's own: a stream outlives its table."""
@@ -316,11 +315,15 @@ def world(dev: Templates, endpoint: str, **options: Any) -> Iterator[World]:
     made.close()
 
 
-def _client(service: str, endpoint: str) -> Any:
-    return get_session().create_client(
-        service,
+@cache
+def _clients(endpoint: str) -> tuple[Transport, Any, Any]:
+    """Of the engine, made once: reading a service's description takes longer than a whole change here."""
+    streams = get_session().create_client(
+        "dynamodbstreams",
         region_name="us-east-1",
         endpoint_url=endpoint,
         aws_access_key_id="local",
         aws_secret_access_key="local",  # noqa: S106 -- the engine's
     )
+    transport = connect(endpoint, "us-east-1", access_key="local", secret_key="local")  # noqa: S106
+    return transport, engine_client(endpoint), streams

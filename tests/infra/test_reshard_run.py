@@ -70,6 +70,17 @@ def test_shrinking_brings_everything_back_into_fewer_shards(parcels: World) -> N
     assert stored(parcels) == IDS
 
 
+def test_no_more_tasks_are_worked_on_at_once_than_share_the_budget(parcels: World) -> None:
+    for to in (16, 1):
+        parcels.start(to)
+        parcels.deliver()
+        (execution,) = parcels.run()
+
+    rounds = " ".join(execution.path).split("Work")[1:]
+    # Shard 0 of 16 keeps all it has: 15 tasks, counted, moved and swept.
+    assert [each.count("Slice") for each in rounds] == [parcels.settings.concurrency, 7] * 3
+
+
 def test_no_phase_is_published_before_its_time(parcels: World) -> None:
     seen: list[tuple[str, float]] = []
 
