@@ -1,0 +1,408 @@
+"""Clients of the layer: each with a topology under leases of its own, doing what chance says."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any, Final
+
+from dynashard import EntityDefinition, Filter, Patience
+from dynashard.entity import IndexDefinition
+from dynashard.errors import DynashardError
+from dynashard.reads.cursor import CursorCodec
+from dynashard.repository import Store
+from dynashard.routing import Router
+from dynashard.service import Collection
+from dynashard.topology import LeasedTopology, Topology, View
+from tests.resharding.database import ActorTransport, Database
+from tests.resharding.entities import GROUP, TENANT
+from tests.resharding.history import Key, Watch
+from tests.resharding.operations import Operation, Session
+from tests.resharding.scheduler import Actor, AnomalyError, Killed, Scheduler
+from tests.resharding.wire import TABLE, TOPOLOGY
+
+LEASE: Final = 30.0
+OPERATION: Final = 30.0
+SKEW: Final = 1.0
+_CURSORS: Final = CursorCodec(["a secret of the schedules"])
+_PATIENCE: Final = 15.0
+_WRITES: Final = ("create", "put", "update", "delete", "batch_write")
+_READS: Final = ("get", "exists", "batch_get")
+_LISTS: Final = ("page", "page", "page", "scan", "count")
+
+
+class LookedTopology:
+    """A topology that notes when its actor looks at it: what is sent thereafter rests on that."""
+
+    def __init__(self, inner: Topology, actor: Actor, scheduler: Scheduler) -> None:
+        self._inner = inner
+        self._actor = actor
+        self._scheduler = scheduler
+
+    def view(self, entity: EntityDefinition[Any], partition: str) -> View:
+        """See `Topology.view`."""
+        self._actor.looked = self._scheduler.now
+        return self._inner.view(entity, partition)
+
+    def index_view(self, entity: EntityDefinition[Any], index: IndexDefinition) -> View:
+        """See `Topology.index_view`."""
+        self._actor.looked = self._scheduler.now
+        return self._inner.index_view(entity, index)
+
+    def refresh(self, entity: EntityDefinition[Any], partition: str) -> None:
+        """See `Topology.refresh`."""
+        self._inner.refresh(entity, partition)
+
+
+@dataclass
+class Traffic:
+    """What the clients of a schedule share.
+
+    Attributes:
+        keys: the keys they use.
+        model: the entity.
+        kinds: operations to choose from.
+        indexes: what listings list; None for the table.
+        scattered: whether each key may be created once only: random placement.
+        mortal: whether all items expire: random shards are given up when they are empty.
+        sessions: listings that have not ended.
+        listings: how many have.
+        gave_up: operations that ended in a retryable error.
+    """
+
+    database: Database
+    model: type[Any]
+    keys: tuple[Key, ...]
+    kinds: Sequence[str]
+    indexes: Sequence[str | None]
+    scattered: bool = False
+    mortal: bool = False
+    sessions: list[Session] = field(default_factory=list)
+    operations: int = 0
+    listings: int = 0
+    gave_up: int = 0
+    done: int = 0
+    values: Iterator[int] = field(default_factory=lambda: count(100))
+    created: set[Key] = field(default_factory=set)
+
+
+class Client:
+    """A client: runs so many operations, one after the other."""
+
+    def __init__(self, traffic: Traffic, actor: Actor) -> None:
+        self._traffic = traffic
+        self._actor = actor
+        self._random = actor.random
+        self._scheduler = traffic.database.scheduler
+        self._history = traffic.database.history
+        self.transport = ActorTransport(traffic.database, actor)
+        topology = LeasedTopology(self.transport, TOPOLOGY, lease=LEASE, clock=self._scheduler.clock)
+        store = Store(
+            transport=self.transport,
+            table=TABLE,
+            router=Router(LookedTopology(topology, actor, self._scheduler)),
+            clock=self._scheduler.clock,
+            new_revision=self._revision,
+            patience=Patience(
+                seconds=_PATIENCE,
+                clock=self._scheduler.clock,
+                sleep=self._sleep,
+                random=self._random.random,
+            ),
+            **self._more(),
+        )
+        self.collection: Collection[Any] = Collection(store, _CURSORS, traffic.model)
+        self._revisions = count(1)
+        self._known: dict[Key, Any] = {}
+
+    def run(self, bursts: int, rest: Callable[[Actor], bool]) -> None:
+        """Do a few operations at a time, with rests in between.
+
+        Args:
+            bursts: how often, at most.
+            rest: rests for a while; whether to go on then.
+        """
+        for _ in range(bursts):
+            for _ in range(self._random.choice((1, 2, 3, 5))):
+                self._scheduler.pause(self._actor)
+                self.operate(self._random.choice(self._traffic.kinds))
+            if not rest(self._actor):
+                return
+
+    def operate(self, kind: str) -> None:
+        """Do one operation, and hold its answer against the history."""
+        self._traffic.operations += 1
+        getattr(self, f"_do_{kind}")()
+
+    def finish(self) -> None:
+        """After everything: read all keys, and all listings to their ends."""
+        for key in self._history.all_keys():
+            with self._operation("get", key) as operation:
+                operation.saw(key, self.collection.find(self._fields(key), consistent=True))
+        for index in (None, self._random.choice(self._traffic.indexes)):
+            order = self._random.choice(("round_robin", "ordered", "shard"))
+            self._finish_session(self._new_session({"index": index, "order": order, "limit": 100}))
+        for session in list(self._traffic.sessions):
+            self._finish_session(session)
+        self._do_count()
+
+    def _finish_session(self, session: Session) -> None:
+        for _ in range(100):
+            if session not in self._traffic.sessions:
+                return
+            self._page(session)
+        raise AnomalyError(f"the listing {dict(session.asked)} does not end")
+
+    # Single items.
+
+    def _do_create(self) -> None:
+        key = self._fresh_key() if self._traffic.scattered else self._key()
+        if key is None:
+            return
+        item = self._item(key)
+        with self._operation("create", key, value=item.value) as operation:
+            operation.wrote(self._saw(key, self.collection.create(item)))
+
+    def _do_put(self) -> None:
+        key, known = self._known_key()
+        item = self._item(key)
+        if known is not None and self._random.random() < 0.3:
+            item = known.model_copy(update={"value": item.value, "kept": item.kept})
+        if_match = known.revision if known is not None and self._random.random() < 0.4 else None
+        if self._traffic.scattered and if_match is None:
+            # Two who put a new item under one key at random shards do not meet: that placement is for new keys.
+            return
+        with self._operation("put", key, value=item.value, if_match=if_match) as operation:
+            operation.wrote(self._saw(key, self.collection.put(item, if_match=if_match).item))
+
+    def _do_update(self) -> None:
+        key, known = self._known_key()
+        value = next(self._traffic.values)
+        fields: dict[str, Any] = {"value": value, "kept": self._random.random() < 0.7}
+        if self._random.random() < 0.2:
+            fields |= {"group": GROUP, "rank": self._rank()}
+        adds = self._random.choice((0, 0, 1))
+        if_match = known.revision if known is not None and self._random.random() < 0.3 else None
+        with self._operation("update", key, value=value, adds=adds, if_match=if_match) as operation:
+            add = {"hits": adds} if adds else None
+            operation.wrote(
+                self._saw(key, self.collection.update(self._fields(key), set=fields, add=add, if_match=if_match))
+            )
+
+    def _do_delete(self) -> None:
+        key, known = self._known_key()
+        if_match = known.revision if known is not None and self._random.random() < 0.3 else None
+        with self._operation("delete", key, deletes=frozenset([key]), if_match=if_match) as operation:
+            self.collection.delete(self._fields(key), if_match=if_match)
+            operation.deleted(key)
+
+    def _do_get(self) -> None:
+        key = self._key()
+        with self._operation("get", key) as operation:
+            consistent = self._random.random() < 0.5
+            item = self.collection.find(self._fields(key), consistent=consistent)
+            operation.saw(key, item if item is None else self._saw(key, item))
+
+    def _do_exists(self) -> None:
+        key = self._key()
+        with self._operation("get", key) as operation:
+            operation.saw_life(key, live=self.collection.exists(self._fields(key)))
+
+    # Batches.
+
+    def _do_batch_get(self) -> None:
+        keys = self._traffic.keys
+        with self._operation("batch_get", *keys) as operation:
+            items = self.collection.batch_get([self._fields(key) for key in keys], consistent=True)
+            for key, item in zip(keys, items, strict=True):
+                operation.saw(key, item if item is None else self._saw(key, item))
+
+    def _do_batch_write(self) -> None:
+        chosen = self._random.sample(self._traffic.keys, self._random.randint(1, len(self._traffic.keys)))
+        deleted = frozenset(chosen[: self._random.randrange(len(chosen) + 1)])
+        if self._traffic.scattered:
+            chosen = [*deleted]
+            fresh = self._fresh_key()
+            chosen += [] if fresh is None else [fresh]
+        if not chosen:
+            return
+        with self._operation("batch_write", *chosen, deletes=deleted) as operation:
+            put = [self._item(key) for key in chosen if key not in deleted]
+            self.collection.batch_write(put=put, delete=[self._fields(key) for key in sorted(deleted)])
+            operation.wrote_all()
+
+    # Listings.
+
+    def _do_page(self) -> None:
+        begun = self._traffic.sessions
+        if begun and self._random.random() < 0.7:
+            session = self._random.choice(begun)
+        else:
+            session = self._new_session(self._question())
+        self._page(session)
+
+    def _do_scan(self) -> None:
+        asked = {**self._question(), "order": "none"}
+        session = self._new_session(asked, shared=False)
+        chosen = {name: asked[name] for name in ("index", "filters", "prefix", "consistent") if name in asked}
+        with self._operation("scan") as operation, self._ending(session):
+            session.brought(list(self.collection.scan(self._partition(session), workers=1, **chosen)), operation)
+            session.finish()
+            self._traffic.listings += 1
+
+    def _do_count(self) -> None:
+        asked = self._question()
+        session = self._new_session(asked, shared=False)
+        chosen = {name: asked[name] for name in ("index", "filters", "prefix", "consistent") if name in asked}
+        with self._operation("count"), self._ending(session):
+            session.count(self.collection.count(self._partition(session), **chosen))
+
+    def _page(self, session: Session) -> None:
+        self._traffic.sessions.remove(session)
+        asked = {"limit": self._random.randint(1, 3), **session.asked}
+        with self._operation("page") as operation:
+            try:
+                page = self.collection.list(self._partition(session), cursor=session.cursor, **asked)
+            except DynashardError:
+                self._traffic.sessions.append(session)
+                raise
+            except Killed:
+                self._history.unwatch(session.watch)
+                raise
+            session.pages += 1
+            session.cursor = page.cursor
+            session.brought(page.items, operation)
+            if page.cursor is not None:
+                self._traffic.sessions.append(session)
+                return
+            session.finish()
+            self._traffic.listings += 1
+            self._history.unwatch(session.watch)
+
+    def _new_session(self, asked: dict[str, Any], *, shared: bool = True) -> Session:
+        session = Session(asked, self._history, self._history.watch())
+        if shared:
+            self._traffic.sessions.append(session)
+        return session
+
+    @contextmanager
+    def _ending(self, session: Session) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            self._history.unwatch(session.watch)
+
+    def _question(self) -> dict[str, Any]:
+        random = self._random
+        asked: dict[str, Any] = {
+            "order": random.choice(("round_robin", "ordered", "ordered", "shard")),
+            "direction": random.choice(("asc", "desc")),
+        }
+        index = random.choice(self._traffic.indexes)
+        if index is not None:
+            asked["index"] = index
+        elif random.random() < 0.3:
+            asked["consistent"] = True
+        if random.random() < 0.25:
+            asked["filters"] = [Filter("kept", "=", value=True)]
+        if random.random() < 0.15:
+            asked["prefix"] = "r" if index else "k"
+        return asked
+
+    # Shared by all.
+
+    @contextmanager
+    def _operation(self, kind: str, *keys: Key, **more: Any) -> Iterator[Operation]:
+        scheduler, traffic = self._scheduler, self._traffic
+        watch: Watch = self._history.watch(*keys)
+        operation = Operation(kind, keys, self._history, watch, twice=lambda: traffic.database.struck, **more)
+        self._actor.looked = scheduler.now
+        self.transport.check = operation.check
+        if scheduler.trace is not None:
+            told = {name: value for name, value in more.items() if value}
+            scheduler.note(self._actor, f"=== {kind} {' '.join(keys)} {told or ''}")
+        try:
+            yield operation
+            traffic.done += 1
+        except DynashardError as error:
+            scheduler.note(self._actor, f"=== {kind}: {type(error).__name__}: {error}")
+            if operation.refused(error):
+                traffic.done += 1
+            else:
+                traffic.gave_up += 1
+        finally:
+            self._actor.looked = None
+            self.transport.check = None
+            self._history.unwatch(watch)
+
+    def _saw(self, key: Key, item: Any) -> Any:
+        self._known[key] = item
+        return item
+
+    def _key(self) -> Key:
+        return self._random.choice(self._traffic.keys)
+
+    def _known_key(self) -> tuple[Key, Any]:
+        key = self._key()
+        known = self._known.get(key)
+        return key, known if known is not None and known.revision else None
+
+    def _fresh_key(self) -> Key | None:
+        left = [key for key in self._traffic.keys if key not in self._traffic.created]
+        if not left:
+            return None
+        key = self._random.choice(left)
+        self._traffic.created.add(key)
+        return key
+
+    def _item(self, key: Key) -> Any:
+        random = self._random
+        ranked = random.random() < 0.8
+        lifetime = random.choice((90.0, 200.0) if self._traffic.mortal else (None, None, None, 20.0, 100.0))
+        expires = None if lifetime is None else datetime.fromtimestamp(int(self._scheduler.now + lifetime), UTC)
+        return self._traffic.model(
+            tenant=TENANT,
+            id=key,
+            value=next(self._traffic.values),
+            kept=random.random() < 0.7,
+            group=GROUP if ranked else None,
+            rank=self._rank() if ranked else None,
+            expires_at=expires,
+        )
+
+    def _rank(self) -> str:
+        return f"r{self._random.randrange(2)}"
+
+    def _fields(self, key: Key) -> dict[str, Any]:
+        return {"tenant": TENANT, "id": key}
+
+    def _partition(self, session: Session) -> dict[str, Any]:
+        return {"tenant": TENANT, "group": GROUP} if session.asked.get("index") else {"tenant": TENANT}
+
+    def _revision(self) -> str:
+        return f"{self._actor.name}.{next(self._revisions)}"
+
+    def _sleep(self, seconds: float) -> None:
+        self._scheduler.sleep(self._actor, seconds)
+
+    def _more(self) -> dict[str, Any]:
+        """What a store takes besides, if it does."""
+        known = Store.__dataclass_fields__
+        return {"random": self._random.random, "lanes": 1} if "random" in known else {}
+
+
+def kinds_of(choose: Callable[[Sequence[Sequence[str]]], Sequence[str]]) -> Sequence[str]:
+    """The kinds of operations of a schedule: some of everything, or few against one another."""
+    return choose(
+        (
+            (*_WRITES, *_READS, *_LISTS),
+            ("create", "create", "delete", "get"),
+            ("create", "delete", "update", "batch_get"),
+            ("put", "delete", "update", "exists"),
+            ("create", "delete", "page", "scan"),
+            ("put", "delete", "page"),
+            ("create", "batch_write", "get", "scan"),
+            ("put", "update", "batch_get", "count"),
+        )
+    )

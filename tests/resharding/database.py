@@ -1,0 +1,386 @@
+"""The wire as the schedules see it: each request is a turn, and much can happen to it.
+
+- A transaction shows item by item: the first action is applied together with checks of all others, then, turn by turn,
+  the others. Meanwhile other writes and transactions on its keys meet a conflict, and plain reads see the half of it.
+- Requests are throttled, lost before or after they were applied, sent twice, or arrive after their sender has given up.
+- A request of a killed actor is never sent; a transaction that has begun completes.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Final
+
+from dynashard.errors import (
+    ConditionFailedError,
+    DynashardError,
+    EngineUnavailableError,
+    TransactionCanceledError,
+)
+from dynashard.schema import PK, SK, TOPOLOGY_KEY
+from dynashard.transport.capacity import consumed_of
+from dynashard.transport.classification import Refusal, classify
+from dynashard.transport.interface import Call, Wire, meters
+from tests.resharding.history import Check, History
+from tests.resharding.scheduler import Actor, Killed, Scheduler
+from tests.resharding.wire import TABLE, TOPOLOGY, LeanWire
+
+PLAIN: Final = frozenset({"PutItem", "UpdateItem", "DeleteItem"})
+WRITES: Final = PLAIN | {"TransactWriteItems", "BatchWriteItem"}
+KEYS: Final = {TABLE: (PK, SK), TOPOLOGY: (TOPOLOGY_KEY,)}
+_ACTIONS: Final = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem"}
+_WORDS: Final = re.compile(r"[:#][A-Za-z0-9_]+")
+_THROTTLES: Final = (
+    ("TableWriteKeyRangeThroughputExceeded", TABLE),
+    ("TableReadKeyRangeThroughputExceeded", TABLE),
+    ("TableWriteMaxOnDemandThroughputExceeded", TABLE),
+    ("IndexWriteKeyRangeThroughputExceeded", f"{TABLE}/index/GSI1"),
+)
+
+StoredKey = tuple[str, ...]
+"""Table, and the values of the key."""
+
+
+@dataclass
+class Faults:
+    """How often what happens to a request, and how much of it at most."""
+
+    random: Random
+    rate: float = 0.0
+    left: int = 8
+
+    def drawn(self, operation: str) -> str:
+        """What happens to this request; nothing mostly."""
+        if not self.rate or not self.left or self.random.random() >= self.rate:
+            return ""
+        self.left -= 1
+        kinds = ["throttled", "lost_request"]
+        if operation in WRITES:
+            kinds += ["conflict", "lost_answer", "repeated", "late"]
+        if operation.startswith("Batch"):
+            kinds += ["unprocessed"]
+        return self.random.choice(kinds)
+
+
+@dataclass
+class Database:
+    """The engine, shared by all actors of a schedule."""
+
+    wire: LeanWire
+    scheduler: Scheduler
+    history: History
+    faults: Faults
+    written: set[StoredKey] = field(default_factory=set)
+    struck: bool = False
+    _locked: set[StoredKey] = field(default_factory=set)
+    _tokens: dict[str, Wire] = field(default_factory=dict)
+    _late: int = 0
+
+    def call(self, actor: Actor, operation: str, request: Mapping[str, Any], check: Check | None) -> Wire:
+        """Send a request when the actor's turn comes."""
+        self.scheduler.pause(actor)
+        fault = self.faults.drawn(operation)
+        self.scheduler.note(actor, f"{fault + ' ' if fault else ''}{operation} {told(request)}")
+        if fault:
+            self.struck = True
+            return self._strike(fault, actor, operation, request, check)
+        return self._send(actor, operation, request, check)
+
+    def _strike(
+        self, fault: str, actor: Actor, operation: str, request: Mapping[str, Any], check: Check | None
+    ) -> Wire:
+        if fault == "throttled":
+            reason, resource = self.faults.random.choice(_THROTTLES)
+            reasons = [{"reason": reason, "resource": f"arn:aws:dynamodb:eu-west-1:123456789012:table/{resource}"}]
+            code = self.faults.random.choice(("ThrottlingException", "ProvisionedThroughputExceededException"))
+            raise _refused(operation, code, throttlingReasons=reasons)
+        if fault == "conflict":
+            raise self._conflict(operation, request)
+        if fault == "unprocessed":
+            return self._unprocessed(actor, operation, request, check)
+        if fault == "late":
+            self._later(actor, operation, request, check)
+        if fault == "lost_answer":
+            self._send(actor, operation, request, check)
+        if fault == "repeated":
+            self._send(actor, operation, request, check)
+            self.scheduler.pause(actor)
+            try:
+                return self._send(actor, operation, request, check)
+            except (ConditionFailedError, TransactionCanceledError) as error:
+                error.attempts = 2
+                raise
+        raise EngineUnavailableError(f"The request was hit: {fault}.", operation=operation)
+
+    def _later(self, sender: Actor, operation: str, request: Mapping[str, Any], check: Check | None) -> None:
+        """The request arrives after its sender has given up, but within the time that an operation has."""
+        looked = sender.looked
+
+        def arrive(ghost: Actor) -> None:
+            ghost.looked = looked
+            self.scheduler.pause_inside(ghost)
+            self.scheduler.note(ghost, f"arrives: {operation} {told(request)}")
+            try:
+                self._send(ghost, operation, request, check)
+            except DynashardError as error:
+                self.scheduler.note(ghost, f"-> {type(error).__name__}")
+
+        self._late += 1
+        self.scheduler.spawn(f"late{self._late}", arrive)
+
+    def _send(self, actor: Actor, operation: str, request: Mapping[str, Any], check: Check | None) -> Wire:
+        try:
+            if operation == "TransactWriteItems":
+                return self._transact(actor, request, check)
+            if operation == "BatchWriteItem":
+                return self._batch_write(request, check)
+            if operation in PLAIN:
+                return self._plain(operation, request, check)
+            if operation == "TransactGetItems":
+                self._refuse_locked(operation, [_key_of(action["Get"]) for action in request["TransactItems"]])
+            answer = self.wire.call(operation, request)
+            self.scheduler.note(None, f"-> {told(answer)}") if self.scheduler.trace is not None else None
+        except DynashardError as error:
+            self.scheduler.note(None, f"-> {type(error).__name__} {getattr(error, 'reasons', '')}")
+            raise
+        return answer
+
+    def _plain(self, operation: str, request: Mapping[str, Any], check: Check | None) -> Wire:
+        key = _key_of(request)
+        if key in self._locked:
+            raise _refused(operation, "TransactionConflictException")
+        return self._write(operation, request, check)
+
+    def _write(self, operation: str, request: Mapping[str, Any], check: Check | None) -> Wire:
+        """Apply a single write, and tell the history."""
+        asked = request
+        if operation == "UpdateItem" and request.get("ReturnValues", "NONE") == "NONE":
+            asked = {**request, "ReturnValues": "ALL_NEW"}
+        answer = self.wire.call(operation, asked)
+        item: Wire | None = None
+        if operation == "PutItem":
+            item = request["Item"]
+        elif operation == "UpdateItem":
+            item = answer["Attributes"] if asked["ReturnValues"] == "ALL_NEW" else self._stored(_key_of(request))
+        self._tell(_key_of(request), item, check)
+        return answer
+
+    def _tell(self, key: StoredKey, item: Wire | None, check: Check | None) -> None:
+        self.written.add(key)
+        table, *rest = key
+        if table == TABLE:
+            self.history.applied(rest[0], rest[1], item, check)
+
+    def _stored(self, key: StoredKey) -> Wire | None:
+        table, *rest = key
+        wire = dict(zip(KEYS[table], ({"S": value} for value in rest), strict=True))
+        answer = self.wire.call("GetItem", {"TableName": table, "Key": wire, "ConsistentRead": True})
+        item: Wire | None = answer.get("Item")
+        return item
+
+    def _batch_write(self, request: Mapping[str, Any], check: Check | None) -> Wire:
+        [(table, actions)] = request["RequestItems"].items()
+        free = [action for action in actions if _batch_key(table, action) not in self._locked]
+        left = [action for action in actions if _batch_key(table, action) in self._locked]
+        answer: Wire = {"UnprocessedItems": {}}
+        if free:
+            answer = self.wire.call("BatchWriteItem", {**request, "RequestItems": {table: free}})
+        for action in free:
+            self._tell(_batch_key(table, action), action.get("PutRequest", {}).get("Item"), check)
+        return {**answer, "UnprocessedItems": {table: left}} if left else answer
+
+    def _unprocessed(self, actor: Actor, operation: str, request: Mapping[str, Any], check: Check | None) -> Wire:
+        """A part of a batch is done, the other comes back."""
+        [(table, asked)] = request["RequestItems"].items()
+        members = asked if operation == "BatchWriteItem" else asked["Keys"]
+        done, left = members[1:], members[:1]
+        answer: Wire = {"Responses": {}}
+        if operation == "BatchWriteItem":
+            if done:
+                answer = self._send(actor, operation, {**request, "RequestItems": {table: done}}, check)
+            left += answer.get("UnprocessedItems", {}).get(table, [])
+            return {**answer, "UnprocessedItems": {table: left}}
+        if done:
+            answer = self._send(actor, operation, {"RequestItems": {table: {**asked, "Keys": done}}}, check)
+        return {**answer, "UnprocessedKeys": {table: {**asked, "Keys": left}}}
+
+    def _transact(self, actor: Actor, request: Mapping[str, Any], check: Check | None) -> Wire:
+        token = request.get("ClientRequestToken")
+        if token is not None and token in self._tokens:
+            return self._tokens[token]
+        actions: Sequence[Wire] = request["TransactItems"]
+        keys = [_key_of(next(iter(action.values()))) for action in actions]
+        self._refuse_locked("TransactWriteItems", keys)
+        writing = [at for at, action in enumerate(actions) if "ConditionCheck" not in action]
+        self.faults.random.shuffle(writing)
+        answer = self._first(actions, writing[0])
+        self._locked.update(keys)
+        mine = [keys[at][-1] for at in writing if keys[at][0] == TABLE]
+        try:
+            if mine:
+                self.history.begin(_coming(actions), by_client=check is not None)
+            self._apply(actions[writing[0]], keys[writing[0]], check)
+            for at in writing[1:]:
+                self.scheduler.pause_inside(actor)
+                self.scheduler.note(actor, "... its transaction goes on")
+                kind, action = next(iter(actions[at].items()))
+                self._write(_ACTIONS[kind], _unconditional(action), check)
+        finally:
+            self._locked.difference_update(keys)
+        if mine:
+            self.history.end(dict.fromkeys(mine), check)
+        if token is not None:
+            self._tokens[token] = answer
+        if actor.doomed:
+            raise Killed
+        return answer
+
+    def _first(self, actions: Sequence[Wire], first: int) -> Wire:
+        """Apply one action of a transaction if the conditions of all hold."""
+        sent, places = [], []
+        for at, action in enumerate(actions):
+            [(kind, body)] = action.items()
+            if at != first and kind != "ConditionCheck":
+                if "ConditionExpression" not in body:
+                    continue
+                action = {"ConditionCheck": _condition_of(body)}  # noqa: PLW2901 - what stands in for it
+            sent.append(action)
+            places.append(at)
+        try:
+            return self.wire.call("TransactWriteItems", {"TransactItems": sent})
+        except TransactionCanceledError as error:
+            none = type(error.reasons[0])("None")
+            reasons = dict(zip(places, error.reasons, strict=True))
+            error.reasons = tuple(reasons.get(at, none) for at in range(len(actions)))
+            raise
+
+    def _apply(self, action: Wire, key: StoredKey, check: Check | None) -> None:
+        """Tell the history what the first action has done."""
+        [(kind, body)] = action.items()
+        item = body["Item"] if kind == "Put" else None if kind == "Delete" else self._stored(key)
+        self._tell(key, item, check)
+
+    def _refuse_locked(self, operation: str, keys: Sequence[StoredKey]) -> None:
+        if not self._locked.isdisjoint(keys):
+            codes = [{"Code": "TransactionConflict" if key in self._locked else "None"} for key in keys]
+            raise _refused(operation, "TransactionCanceledException", CancellationReasons=codes)
+
+    def _conflict(self, operation: str, request: Mapping[str, Any]) -> DynashardError:
+        if operation == "TransactWriteItems":
+            codes = [{"Code": "None"} for _ in request["TransactItems"]]
+            self.faults.random.choice(codes)["Code"] = "TransactionConflict"
+            return _refused(operation, "TransactionCanceledException", CancellationReasons=codes)
+        return _refused(operation, "TransactionConflictException")
+
+
+@dataclass
+class ActorTransport:
+    """The `Transport` of one actor. Requests that are sent at once go one after the other, in an order by chance.
+
+    Attributes:
+        check: judges what the operation that is running does to a key; None for those who change no value.
+    """
+
+    database: Database
+    actor: Actor
+    check: Check | None = None
+    calls: int = 0
+    allowed: Callable[[str], None] = lambda _: None
+
+    def call(self, operation: str, request: Mapping[str, Any]) -> Wire:
+        """See `Transport.call`."""
+        self.calls += 1
+        self.allowed(operation)
+        answer = self.database.call(self.actor, operation, request, self.check)
+        for meter in meters():
+            meter.record(operation, consumed_of(operation, answer))
+        return answer
+
+    def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
+        """See `Transport.call_all`."""
+        del concurrency
+        order = list(range(len(calls)))
+        self.actor.random.shuffle(order)
+        answers: dict[int, Wire] = {}
+        errors: dict[int, Exception] = {}
+        for at in order:
+            try:
+                answers[at] = self.call(calls[at].operation, calls[at].request)
+            except DynashardError as error:
+                errors[at] = error
+        if errors:
+            raise errors[min(errors)]
+        return [answers[at] for at in range(len(calls))]
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def _key_of(body: Mapping[str, Any]) -> StoredKey:
+    table = body["TableName"]
+    holder = body.get("Key") or body["Item"]
+    return table, *(holder[name]["S"] for name in KEYS[table])
+
+
+def _batch_key(table: str, action: Wire) -> StoredKey:
+    holder = action["PutRequest"]["Item"] if "PutRequest" in action else action["DeleteRequest"]["Key"]
+    return table, *(holder[name]["S"] for name in KEYS[table])
+
+
+def _coming(actions: Sequence[Wire]) -> dict[str, Wire | None]:
+    """What will live under each key of the item table after a transaction."""
+    coming: dict[str, Wire | None] = {}
+    for action in actions:
+        [(kind, body)] = action.items()
+        if body["TableName"] != TABLE or kind == "ConditionCheck":
+            continue
+        key = _key_of(body)[-1]
+        coming.setdefault(key, None)
+        if kind == "Put" and "MovedTo" not in body["Item"]:
+            coming[key] = body["Item"]
+    return coming
+
+
+def _condition_of(body: Wire) -> Wire:
+    """The check that stands for an action while it waits."""
+    text = body["ConditionExpression"]
+    check = {name: body[name] for name in ("TableName", "ConditionExpression")}
+    check["Key"] = body.get("Key") or {name: body["Item"][name] for name in KEYS[body["TableName"]]}
+    if "ReturnValuesOnConditionCheckFailure" in body:
+        check["ReturnValuesOnConditionCheckFailure"] = body["ReturnValuesOnConditionCheckFailure"]
+    return _with_words(check, body, text)
+
+
+def _unconditional(body: Wire) -> Wire:
+    """An action whose condition has been checked."""
+    dropped = {
+        "ConditionExpression",
+        "ExpressionAttributeNames",
+        "ExpressionAttributeValues",
+        "ReturnValuesOnConditionCheckFailure",
+    }
+    plain = {name: value for name, value in body.items() if name not in dropped}
+    return _with_words(plain, body, body.get("UpdateExpression", ""))
+
+
+def _with_words(request: Wire, body: Wire, text: str) -> Wire:
+    """The names and values that an expression uses: DynamoDB refuses others."""
+    words = set(_WORDS.findall(text))
+    for name in ("ExpressionAttributeNames", "ExpressionAttributeValues"):
+        used = {word: meaning for word, meaning in body.get(name, {}).items() if word in words}
+        if used:
+            request[name] = used
+    return request
+
+
+def _refused(operation: str, code: str, **body: Any) -> DynashardError:
+    return classify(Refusal(operation=operation, status=400, code=code, message="", body=body, attempts=1))
+
+
+def told(wire: Mapping[str, Any]) -> str:
+    """A request or an answer, short."""
+    text = repr({name: value for name, value in wire.items() if name not in ("ConsumedCapacity", "TableName")})
+    text = re.sub(r"\{'(?:S|N|BOOL)': ('[^']*'|True|False)\}", r"\1", text)
+    text = text.replace("'ReturnConsumedCapacity': 'TOTAL'", "")
+    return text if len(text) < 1500 else f"{text[:1500]}..."

@@ -1,0 +1,80 @@
+"""The code under test, broken in the five ways of the model: each must be caught, or the schedules prove nothing."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any, Final
+from unittest.mock import patch
+
+from dynashard.reads import moved
+from dynashard.repository.reading import HomeReader
+from dynashard.repository.writes import Write
+from dynashard.repository.writing import HomeWriter
+from dynashard.resharding import Timing, controller
+from dynashard.resharding.means import Means
+from dynashard.routing import Places
+from dynashard.topology import Phase, Record
+
+
+def _no_lease(stack: ExitStack) -> None:
+    """The controller waits for nobody."""
+    stack.enter_context(patch.object(Timing, "wait", lambda _self, _lease: 0.0))
+
+
+def _no_prepare(stack: ExitStack) -> None:
+    """From stable to MOVE at once."""
+    publish = controller._Look._publish
+
+    def skip(self: Any, **fields: Any) -> Any:
+        if fields.get("phase") is Phase.PREPARE:
+            fields["phase"] = Phase.MOVE
+        return publish(self, **fields)
+
+    stack.enter_context(patch.object(controller._Look, "_publish", skip))
+
+
+def _eager_mover(stack: ExitStack) -> None:
+    """The mover starts with MOVE, while clients still are in PREPARE."""
+    wait = Means.wait
+
+    def hurry(self: Means, record: Record) -> float:
+        return 0.0 if record.phase is Phase.MOVE else wait(self, record)
+
+    stack.enter_context(patch.object(Means, "wait", hurry))
+
+
+def _no_mark_in_settle(stack: ExitStack) -> None:
+    """A create in SETTLE puts at new, and leaves nothing at old."""
+    create = HomeWriter._create
+
+    def bare(self: HomeWriter, write: Write, places: Places) -> Any:
+        if places.view.phase is Phase.SETTLE:
+            return self._at(places.new, write, places, write.alone())
+        return create(self, write, places)
+
+    stack.enter_context(patch.object(HomeWriter, "_create", bare))
+
+
+def _no_confirmation(stack: ExitStack) -> None:
+    """A mark with nothing behind it is taken for an absent item."""
+    stack.enter_context(patch.object(HomeReader, "_confirm", lambda *_args, **_more: []))
+
+
+MUTANTS: Final[Mapping[str, Callable[[ExitStack], None]]] = {
+    "no lease": _no_lease,
+    "no PREPARE": _no_prepare,
+    "eager mover": _eager_mover,
+    "no mark in SETTLE": _no_mark_in_settle,
+    "no transactional confirmation": _no_confirmation,
+}
+
+
+@contextmanager
+def broken(name: str | None) -> Iterator[None]:
+    """Break the code in this way for as long as the block lasts; None leaves it whole."""
+    with ExitStack() as stack:
+        if name is not None:
+            MUTANTS[name](stack)
+        yield
+
+
+__all__ = ["MUTANTS", "broken", "moved"]

@@ -1,0 +1,217 @@
+"""What clients do, and how each answer is held against the history."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dynashard.errors import AlreadyExistsError, DynashardError, NotFoundError, RevisionMismatchError
+from dynashard.schema import EXPIRES_AT
+from tests.resharding.history import ABSENT, History, Key, Value, Values, Watch
+from tests.resharding.scheduler import AnomalyError
+
+
+@dataclass
+class Operation:
+    """One operation of a client on some keys.
+
+    Attributes:
+        kind: its name.
+        keys: the keys it may change or read.
+        deletes: those of them that it deletes.
+        value: the number it writes.
+        adds: what it adds to `hits`.
+        if_match: the revision that it names.
+        applied: what it has written to each key.
+        twice: whether a request may have been applied twice, because faults were injected.
+    """
+
+    kind: str
+    keys: tuple[Key, ...]
+    history: History
+    watch: Watch
+    deletes: frozenset[Key] = frozenset()
+    value: int | None = None
+    adds: int = 0
+    if_match: str | None = None
+    twice: Callable[[], bool] = lambda: False
+    applied: dict[Key, list[Value]] = field(default_factory=dict)
+
+    def check(self, key: Key, before: Values, after: Values) -> None:
+        """Judge what a write of this operation did to a key: a `history.Check`."""
+        if key not in self.keys:
+            raise AnomalyError(f"{self.kind} of {self.keys} has written {key}")
+        if after == before:
+            return
+        written = self._written(key, before, after)
+        mine = self.applied.setdefault(key, [])
+        mine.append(written)
+        if len(mine) > 1 and not self.twice():
+            raise AnomalyError(f"{self.kind} of {key} was applied twice: {mine}")
+        if self.if_match is not None and self.if_match not in before and not self._may_expire(self.if_match):
+            raise AnomalyError(f"{self.kind} of {key} if at {self.if_match} was applied to {sorted(map(str, before))}")
+
+    def _written(self, key: Key, before: Values, after: Values) -> Value:
+        live = sorted(value for value in after if value is not None)
+        if key in self.deletes:
+            if live:
+                raise AnomalyError(f"{self.kind} of {key} has left {live} there; it was {sorted(map(str, before))}")
+            return None
+        if self.kind == "create" and None not in before:
+            raise AnomalyError(f"create of {key} has written over {sorted(map(str, before))}")
+        if not live and self.history.expired(key):
+            return None
+        if len(live) != 1:
+            raise AnomalyError(f"{self.kind} of {key} has left {sorted(map(str, after))} there")
+        if self.kind == "update":
+            self._check_update(key, before, live[0])
+        return live[0]
+
+    def _may_expire(self, value: str) -> bool:
+        """Whether a value was written with an expiry: a request may arrive when it has passed, and count as before."""
+        return EXPIRES_AT in self.history.contents[value]
+
+    def _check_update(self, key: Key, before: Values, after: str) -> None:
+        contents = self.history.contents
+        was = [contents[value] for value in before if value is not None]
+        if not was:
+            raise AnomalyError(f"update has brought {key} to life")
+        hits = {int(content.get("hits", {"N": "0"})["N"]) + self.adds for content in was}
+        if int(contents[after]["hits"]["N"]) not in hits:
+            raise AnomalyError(f"update of {key} has left {contents[after]['hits']} hits, not {hits}")
+
+    # Answers.
+
+    def wrote(self, item: Any) -> None:
+        """The operation has answered with the item that it says it has written."""
+        [key] = self.keys
+        if item.revision not in self.history.contents:
+            raise AnomalyError(f"{self.kind} of {key} was acknowledged as {item.revision}, but never applied")
+
+    def wrote_all(self) -> None:
+        """A batch was acknowledged."""
+        for key in self.keys:
+            if key in self.deletes:
+                self.deleted(key)
+            elif not self.applied.get(key) and not self.history.expired(key):
+                raise AnomalyError(f"{self.kind} of {key} was acknowledged, but never applied")
+
+    def deleted(self, key: Key) -> None:
+        """A deletion was acknowledged."""
+        if not self.applied.get(key) and self.watch.lived(key):
+            raise AnomalyError(f"{self.kind} of {key} was acknowledged, but {key} lived on")
+
+    def saw(self, key: Key, item: Any | None) -> None:
+        """The operation has answered with an item, or said that there is none."""
+        seen = self.watch.of(key)
+        value = None if item is None else item.revision or f"~{item.value}"
+        if value not in seen:
+            raise AnomalyError(f"{self.kind} of {key} answers {value}, but it was {sorted(map(str, seen))}")
+        if item is not None and value is not None:
+            content = self.history.contents[value]
+            if int(content["value"]["N"]) != item.value or (
+                int(content["hits"]["N"]) != item.hits and not self.twice()
+            ):
+                raise AnomalyError(f"{self.kind} of {key} answers {item!r}, but it was {content}")
+
+    def saw_life(self, key: Key, *, live: bool) -> None:
+        """The operation says whether a key is live."""
+        seen = self.watch.of(key)
+        if (live and seen <= ABSENT) or (not live and None not in seen):
+            raise AnomalyError(f"{self.kind} of {key} says {live}, but it was {sorted(map(str, seen))}")
+
+    def refused(self, error: DynashardError) -> bool:
+        """The operation has failed. Returns whether that is an answer, rather than an unknown outcome."""
+        [key] = self.keys if len(self.keys) == 1 else [""]
+        if isinstance(error, NotFoundError) and self.kind in ("get", "update", "delete"):
+            self.saw_life(key, live=False)
+        elif isinstance(error, AlreadyExistsError) and self.kind == "create":
+            self.saw_life(key, live=True)
+        elif isinstance(error, RevisionMismatchError) and self.if_match is not None:
+            if self.watch.of(key) == {self.if_match}:
+                raise AnomalyError(f"{self.kind} of {key} is refused, though it is at {self.if_match}") from error
+        elif error.retryable or isinstance(error, RevisionMismatchError):
+            return False
+        else:
+            raise AnomalyError(f"{self.kind} of {key} failed: {type(error).__name__}: {error}") from error
+        if self.applied.get(key) and not self.twice():
+            raise AnomalyError(f"{self.kind} of {key} was applied, and then refused: {error}")
+        return True
+
+
+@dataclass(eq=False)
+class Session:
+    """A listing from its first page to its last, whoever asks for each.
+
+    Attributes:
+        asked: the arguments of `list`.
+        watch: the values of all keys since its beginning.
+        emitted: the items that its pages brought, as values of keys.
+    """
+
+    asked: Mapping[str, Any]
+    history: History
+    watch: Watch
+    cursor: str | None = None
+    pages: int = 0
+    emitted: list[tuple[Key, str]] = field(default_factory=list)
+
+    def brought(self, items: Sequence[Any], page: Operation) -> None:
+        """Pages bring items; each must have been there while the page was read."""
+        for item in items:
+            page.saw(item.id, item)
+            self.emitted.append((item.id, item.revision or f"~{item.value}"))
+
+    def finish(self) -> None:
+        """The listing has ended: every key that lived all the time was brought once, and none twice."""
+        counts: dict[Key, int] = {}
+        for key, _ in self.emitted:
+            counts[key] = counts.get(key, 0) + 1
+        for key in sorted({*counts, *self.watch.seen}):
+            least, most = self._bounds(key)
+            if not least <= counts.get(key, 0) <= most:
+                raise AnomalyError(
+                    f"the listing {dict(self.asked)} brought {key} {counts.get(key, 0)} times in {self.pages} pages, "
+                    f"not {least} to {most}: it was {sorted(map(str, self.watch.of(key)))}"
+                )
+        if self.asked.get("order") == "ordered":
+            self._check_order()
+
+    def count(self, number: int) -> None:
+        """The listing was counted."""
+        bounds = [self._bounds(key) for key in self.watch.seen]
+        least, most = sum(low for low, _ in bounds), sum(high for _, high in bounds)
+        if not least <= number <= most:
+            raise AnomalyError(f"the listing {dict(self.asked)} counts {number}, not {least} to {most}")
+
+    def _bounds(self, key: Key) -> tuple[int, int]:
+        """How often a key must and may be brought."""
+        values = self.watch.of(key)
+        places = {self._place(key, value) for value in values}
+        found = places - {None}
+        if not found:
+            return 0, 0
+        # An entry whose index key changes may be met at both of its places, or at none.
+        return int(len(places) == 1), len(found)
+
+    def _place(self, key: Key, value: Value) -> str | None:
+        """Where in the listing the value of a key stands; None if nowhere."""
+        if value is None:
+            return None
+        content = self.history.contents[value]
+        filtered = self.asked.get("filters")
+        if filtered and not content["kept"]["BOOL"]:
+            return None
+        sort = key
+        if self.asked.get("index"):
+            if "group" not in content or "rank" not in content:
+                return None
+            sort = content["rank"]["S"]
+        prefix, start, end = (self.asked.get(name) for name in ("prefix", "start", "end"))
+        inside = sort.startswith(prefix or "") and (start is None or start <= sort) and (end is None or sort < end)
+        return sort if inside else None
+
+    def _check_order(self) -> None:
+        backward = self.asked.get("direction") == "desc"
+        places = [self._place(key, value) or "" for key, value in self.emitted]
+        if places != sorted(places, reverse=backward):
+            raise AnomalyError(f"the listing {dict(self.asked)} is out of order: {places}")

@@ -1,0 +1,389 @@
+"""One schedule: everything drawn from a seed, run to its end, and judged.
+
+A schedule has a layout, a change of its count, clients, faults and kills. The same seed always gives the same one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from random import Random
+from typing import Any, Final
+
+from dynashard import definition
+from dynashard.codec import encode_value
+from dynashard.entity import EntityDefinition, IndexDefinition
+from dynashard.placement import UNSHARDED
+from dynashard.resharding import Scope
+from dynashard.routing import Router, home, shard_keys
+from dynashard.schema import PK, REV, SK, TYPE, index_pk, index_sk
+from dynashard.topology import Phase, TopologyTable, View, family_of, index_key
+from dynashard.topology.records import Record, encode, founded
+from dynashard.transport.interface import Wire
+from tests.resharding.changes import Change, Kills, scope_of
+from tests.resharding.clients import LEASE, OPERATION, SKEW, Client, Traffic, kinds_of
+from tests.resharding.database import KEYS, Database, Faults
+from tests.resharding.entities import GROUP, TENANT, AdoptedNote, Event, Note, StampedNote
+from tests.resharding.history import History, Key
+from tests.resharding.scheduler import Actor, AnomalyError, Scheduler
+from tests.resharding.wire import TABLE, TOPOLOGY, LeanWire, wiped
+
+KINDS: Final = ("grow", "shrink", "grow", "shrink", "adopt", "random", "index", "family")
+_BATCH: Final = 25
+_INDEX_COUNT: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a schedule is about, drawn from its seed."""
+
+    seed: int
+    kind: str
+    model: type[Any]
+    scope: Scope
+    origin: int
+    target: int
+    index_origin: int
+    keys: tuple[Key, ...]
+    clients: int
+    bursts: int
+    movers: int
+    operator: bool
+    fault_rate: float
+    kill_rate: float
+    begun: bool
+    large: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a schedule has come to."""
+
+    seed: int
+    kind: str
+    calls: int
+    steps: int
+    operations: int
+    listings: int
+    gave_up: int
+    kills: int
+    refused: tuple[str, ...]
+
+
+def planned(seed: int, kind: str | None = None) -> Plan:
+    """The plan of a seed."""
+    random = Random(seed)
+    drawn = random.choice(KINDS)
+    kind = kind or drawn
+    model: type[Any] = random.choice((Note, Note, Note, StampedNote))
+    partition: str | None = ""
+    index, index_origin, index_target = None, _INDEX_COUNT, _INDEX_COUNT
+    origin, target = random.choice(((1, 2), (2, 4), (1, 4), (2, 8), (4, 8)))
+    if kind == "shrink":
+        origin, target = target, origin
+    elif kind == "adopt":
+        model, origin, target = AdoptedNote, UNSHARDED, random.choice((1, 2, 4))
+    elif kind == "random":
+        model = Event
+        if random.random() < 0.4:
+            origin, target = target, origin
+    elif kind == "family":
+        partition = None
+        if random.random() < 0.5:
+            origin, target = target, origin
+    elif kind == "index":
+        index = random.choice(("by_rank", "by_rank_key"))
+        index_origin, index_target = random.choice(((1, 2), (2, 4), (4, 1), (2, 1), (1, 4)))
+        partition = None
+    entity = definition(model)
+    whole = None if partition is None else entity.logical_partition({"tenant": TENANT})
+    return Plan(
+        seed=seed,
+        kind=kind,
+        model=model,
+        scope=scope_of(model, partition=whole, index=index),
+        origin=origin,
+        target=index_target if index else target,
+        index_origin=index_origin,
+        keys=_keys(entity, random, origin, target),
+        clients=random.choice((1, 2, 2, 2, 3, 3, 4)),
+        bursts=random.choice((3, 5, 7)),
+        begun=random.random() < 0.8,
+        movers=random.choice((1, 1, 2)),
+        operator=random.random() < 0.2,
+        fault_rate=random.choice((0.0, 0.0, 0.02, 0.08)),
+        kill_rate=random.choice((0.0, 0.0, 0.03, 0.1)),
+        large=random.random() < 0.002,
+    )
+
+
+def _keys(entity: EntityDefinition[Any], random: Random, origin: int, target: int) -> tuple[Key, ...]:
+    """A few keys, most of which move."""
+    names = [f"k{number}" for number in range(40)]
+    keys = {name: entity.key_of({"tenant": TENANT, "id": name}) for name in names}
+    moving = [name for name, key in keys.items() if home(entity, key, origin) != home(entity, key, target)]
+    drawn = random.sample(moving or names, random.choice((1, 1, 2))) + random.sample(names, random.choice((0, 0, 1, 2)))
+    return tuple(sorted(set(drawn)))
+
+
+class Schedule:
+    """A planned schedule on an engine.
+
+    Args:
+        wire: the way to an engine whose tables are empty.
+        plan: what is to happen.
+        trace: where lines are written that say what happened; None for nowhere.
+    """
+
+    def __init__(self, wire: LeanWire, plan: Plan, trace: list[str] | None = None) -> None:
+        self._wire = wire
+        self._plan = plan
+        self._random = Random(plan.seed ^ 0x5EED)
+        self._scheduler = Scheduler(Random(plan.seed ^ 0x7142), operation=OPERATION, ticked=self._tick)
+        self._scheduler.trace = trace
+        self._history = History(self._scheduler.clock, skew=SKEW)
+        faults = Faults(Random(plan.seed ^ 0xFA17), plan.fault_rate)
+        self._database = Database(wire, self._scheduler, self._history, faults)
+        self._kills = Kills(Random(plan.seed ^ 0x4111), plan.kill_rate)
+        entity = definition(plan.model)
+        self._traffic = Traffic(
+            self._database,
+            plan.model,
+            plan.keys,
+            kinds_of(self._random.choice),
+            indexes=self._indexes(entity),
+            scattered=entity.shards is not None and not entity.shards.rule.fixed,
+        )
+        self._traffic.mortal = self._traffic.scattered and plan.target < plan.origin
+        self._change = Change(self._database, plan.model, plan.scope, plan.target, self._kills, plan.begun)
+
+    def run(self) -> Outcome:
+        """Run it to its end.
+
+        Raises:
+            AnomalyError: something happened that must not.
+        """
+        calls = self._wire.calls
+        try:
+            self._prepare()
+            self._start()
+            self._scheduler.run()
+            self._finish()
+        finally:
+            self._clean()
+        return Outcome(
+            self._plan.seed,
+            self._plan.kind,
+            calls=self._wire.calls - calls,
+            steps=self._scheduler.steps,
+            operations=self._traffic.operations,
+            listings=self._traffic.listings,
+            gave_up=self._traffic.gave_up,
+            kills=self._kills.struck,
+            refused=tuple(self._change.refused),
+        )
+
+    def _tick(self) -> None:
+        self._history.ticked()
+
+    def _indexes(self, entity: EntityDefinition[Any]) -> Sequence[str | None]:
+        if self._plan.scope.index is not None:
+            return (self._plan.scope.index.name, self._plan.scope.index.name, None)
+        return (None, None, None, *entity.indexes)
+
+    # Before.
+
+    def _prepare(self) -> None:
+        items = self._first_items()
+        self._history.load(items)
+        self._put(TABLE, items)
+        now = self._scheduler.now - 1000
+        entity = definition(self._plan.model)
+        records = [founded(family_of(entity), self._plan.origin, now=now, lease=LEASE)]
+        for index in entity.indexes.values():
+            if index.shards:
+                count = self._plan.index_origin if index == self._plan.scope.index else _INDEX_COUNT
+                records.append(founded(index_key(entity, index), count, now=now, lease=LEASE))
+        self._put(TOPOLOGY, [encode(record) for record in records])
+        if self._plan.begun:
+            self._change.begin(Random(self._plan.seed ^ 0xBE61))
+            self._database.written.add((TOPOLOGY, self._plan.scope.key))
+            self._scheduler.now += self._random.choice((0.0, 61.0, 61.0, 61.0))
+            self._tick()
+
+    def _put(self, table: str, items: Sequence[Wire]) -> None:
+        for at in range(0, len(items), _BATCH):
+            some = items[at : at + _BATCH]
+            self._wire.call("BatchWriteItem", {"RequestItems": {table: [{"PutRequest": {"Item": i}} for i in some]}})
+        for item in items:
+            self._database.written.add((table, *(item[name]["S"] for name in KEYS[table])))
+
+    def _first_items(self) -> list[Wire]:
+        items = []
+        for number, key in enumerate(self._plan.keys):
+            if self._random.random() < 0.5:
+                items.append(self._first_item(key, number))
+                self._traffic.created.add(key)
+        return items
+
+    def _first_item(self, key: Key, number: int) -> Wire:
+        plan, random = self._plan, self._random
+        entity = definition(plan.model)
+        ranked = random.random() < 0.8
+        expires = random.choice((50.0, 200.0) if self._traffic.mortal else (None, None, None, None, 50.0, 150.0, 300.0))
+        item = plan.model(
+            tenant=TENANT,
+            id=key,
+            value=number,
+            kept=random.random() < 0.7,
+            group=GROUP if ranked else None,
+            rank=f"r{random.randrange(2)}" if ranked else None,
+            text="x" * (400 * 1024 - 500) if plan.large and not ranked else "",
+            **({"created_at": datetime.fromtimestamp(1e9, UTC)} if entity.created_fields else {}),
+        )
+        item_key = entity.key_of(item)
+        router = Router(Counts(plan))
+        stored = home(entity, item_key, plan.origin)
+        if self._traffic.scattered:
+            shards = shard_keys(entity.shards.rule, item_key.partition, entity.separator, plan.origin)  # type: ignore[union-attr]
+            stored = random.choice(shards)
+        wire: Wire = {PK: {"S": stored}, SK: {"S": key}}
+        if plan.kind != "adopt" or random.random() < 0.3:
+            wire |= {TYPE: {"S": entity.name}, REV: {"S": f"first.{number}"}}
+        for index in entity.indexes.values():
+            wire |= router.index_attributes(entity, index, item_key, item.__dict__)
+        wire |= entity.encode(item.__dict__)
+        if expires is not None:
+            wire["ExpiresAt"] = encode_value(int(self._scheduler.now + expires), path="ExpiresAt")
+        return wire
+
+    # During.
+
+    def _start(self) -> None:
+        plan, scheduler = self._plan, self._scheduler
+        for number in range(plan.clients):
+            scheduler.spawn(f"client{number}", self._client)
+        scheduler.spawn("controller", self._change.control)
+        for number in range(plan.movers):
+            scheduler.spawn(f"mover{number}", self._change.move)
+        if plan.operator:
+            scheduler.spawn("operator", self._change.interfere)
+
+    def _client(self, actor: Actor) -> None:
+        Client(self._traffic, actor).run(self._plan.bursts, self._change.rest)
+
+    # Afterwards.
+
+    def _finish(self) -> None:
+        """Everything has come to rest: what is stored, and what a new client sees."""
+        self._database.faults.rate = 0.0
+        self._kills.rate = 0.0
+        self._check_stored()
+        final = self._check_records()
+        self._check_places(final)
+        self._scheduler.spawn("finisher", lambda actor: Client(self._traffic, actor).finish())
+        self._scheduler.run()
+
+    def _check_stored(self) -> None:
+        stored = {
+            (item[PK]["S"], item[SK]["S"]): item for item in self._wire.call("Scan", {"TableName": TABLE})["Items"]
+        }
+        if stored != self._history.items and not self._plan.large:
+            raise AnomalyError(f"the history is wrong: {self._history.items} is {stored}")
+
+    def _check_records(self) -> int:
+        """The change has ended; returns the count."""
+        entity = definition(self._plan.model)
+        table = TopologyTable(self._wire, TOPOLOGY)
+        records = table.read([self._plan.scope.key, family_of(entity)])
+        record = records.get(self._plan.scope.key) or records[family_of(entity)]
+        if not _at_rest(record) or records[family_of(entity)].active:
+            raise AnomalyError(f"the change has not ended: {records}")
+        if record.count != self._plan.target and not self._plan.operator and not self._change.refused:
+            raise AnomalyError(f"the change has not led to {self._plan.target}: {record}")
+        return record.count
+
+    def _check_places(self, final: int) -> None:
+        """Each live key stands at its home, under the index keys it should have, and no mark is left."""
+        plan, history = self._plan, self._history
+        if history.marks():
+            raise AnomalyError(f"marks are left: {history.marks()}")
+        entity = definition(plan.model)
+        counts = Counts(plan)
+        if plan.scope.index is not None:
+            counts.index_counts[plan.scope.index.slot] = final
+        count = plan.origin if plan.scope.index is not None else final
+        for key in history.all_keys():
+            for item in history.live(key):
+                item_key = entity.key_of({"tenant": TENANT, "id": key})
+                places = [home(entity, item_key, count)]
+                if self._traffic.scattered and entity.shards is not None:
+                    places = shard_keys(entity.shards.rule, item_key.partition, entity.separator, count)
+                if item[PK]["S"] not in places:
+                    raise AnomalyError(f"{key} stands at {item[PK]['S']}, not at {places}")
+                self._check_index_keys(entity, item, counts)
+
+    def _check_index_keys(self, entity: EntityDefinition[Any], item: Any, counts: "Counts") -> None:
+        router = Router(counts)
+        key = entity.key_of({"tenant": TENANT, "id": item[SK]["S"]})
+        values = {"tenant": TENANT, "id": item[SK]["S"]}
+        values |= {name: item[name]["S"] for name in ("group", "rank") if name in item}
+        for index in entity.indexes.values():
+            wanted: Wire = {}
+            if {"group", "rank"} <= values.keys():
+                wanted = router.index_attributes(entity, index, key, values)
+            names = (index_pk(index.slot), index_sk(index.slot))
+            found = {name: item[name] for name in names if name in item}
+            if found != wanted:
+                raise AnomalyError(f"{item[SK]['S']} stands in {index.name} as {found}, not as {wanted}")
+
+    def _clean(self) -> None:
+        """Leave the tables empty."""
+        if self._scheduler.failure is not None:
+            for table, names in KEYS.items():
+                wiped(self._wire, table, names)
+            return
+        keys = sorted(self._database.written)
+        for at in range(0, len(keys), _BATCH):
+            requests: dict[str, list[Wire]] = {}
+            for table, *rest in keys[at : at + _BATCH]:
+                key = dict(zip(KEYS[table], ({"S": value} for value in rest), strict=True))
+                requests.setdefault(table, []).append({"DeleteRequest": {"Key": key}})
+            self._wire.call("BatchWriteItem", {"RequestItems": requests})
+
+
+class Counts:
+    """A topology of the counts at the beginning of a plan."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self.index_counts: dict[str, int] = {}
+
+    def view(self, entity: EntityDefinition[Any], partition: str) -> View:
+        """See `Topology.view`."""
+        del entity, partition
+        return View(self._plan.origin)
+
+    def index_view(self, entity: EntityDefinition[Any], index: IndexDefinition) -> View:
+        """See `Topology.index_view`."""
+        del entity
+        if index.slot in self.index_counts:
+            return View(self.index_counts[index.slot])
+        if index == self._plan.scope.index:
+            return View(self._plan.index_origin)
+        return View(_INDEX_COUNT if index.shards else UNSHARDED)
+
+    def refresh(self, entity: EntityDefinition[Any], partition: str) -> None:
+        """Nothing is kept."""
+
+
+def run_seed(wire: LeanWire, seed: int, *, kind: str | None = None, trace: list[str] | None = None) -> Outcome:
+    """Run the schedule of a seed.
+
+    Raises:
+        AnomalyError: something happened that must not.
+    """
+    return Schedule(wire, planned(seed, kind), trace).run()
+
+
+def _at_rest(record: Record) -> bool:
+    return record.phase is Phase.STABLE and record.target is None and record.swept

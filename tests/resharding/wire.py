@@ -1,0 +1,155 @@
+"""The shortest way to the local engine: one kept-alive socket, nothing signed, nothing retried."""
+
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import count
+from typing import Any, Final
+
+import orjson
+
+from dynashard import schema
+from dynashard.transport.capacity import METERED
+from dynashard.transport.classification import Refusal, classify
+from dynashard.transport.interface import Call, Wire
+from local.engine import engine_program, free_port
+from local.settings import Settings
+
+TABLE: Final = "schedules-items"
+TOPOLOGY: Final = "schedules-topology"
+_OK: Final = 200
+_NAMESPACE: Final = "DynamoDB_20120810"
+# The engine dies with whoever holds the other end of its standard input.
+_WATCHED: Final = 'exec 3<&0; (read -r _ <&3; kill -9 $$) & exec 3<&-; exec "$@" </dev/null'
+
+
+class LeanWire:
+    """Sends one request at a time to an engine on this machine.
+
+    Errors are those of the layer's own classification, after a single attempt.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port))
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.calls = 0
+
+    def call(self, operation: str, request: Mapping[str, Any]) -> Wire:
+        """Send one request; see `Transport.call`."""
+        if operation in METERED and "ReturnConsumedCapacity" not in request:
+            request = {**request, "ReturnConsumedCapacity": "TOTAL"}
+        body = orjson.dumps(request)
+        self._socket.sendall(
+            b"POST / HTTP/1.1\r\nhost: engine\r\nx-amz-target: %s.%s\r\n"
+            b"content-type: application/x-amz-json-1.0\r\n"
+            b"authorization: AWS4-HMAC-SHA256 Credential=local/20300101/us-east-1/dynamodb/aws4_request,"
+            b" SignedHeaders=host, Signature=0\r\nx-amz-date: 20300101T000000Z\r\ncontent-length: %d\r\n\r\n%s"
+            % (_NAMESPACE.encode(), operation.encode(), len(body), body)
+        )
+        self.calls += 1
+        status, answer = self._receive()
+        if status == _OK:
+            return answer
+        raise classify(
+            Refusal(
+                operation=operation,
+                status=status,
+                code=str(answer.get("__type", status)).rsplit("#", 1)[-1],
+                message=str(answer.get("message") or answer.get("Message") or ""),
+                body=answer,
+            )
+        )
+
+    def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
+        """Send several requests, one after the other; see `Transport.call_all`."""
+        del concurrency
+        return [self.call(call.operation, call.request) for call in calls]
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+    def _receive(self) -> tuple[int, Wire]:
+        received = self._socket.recv(65536)
+        while (end := received.find(b"\r\n\r\n")) < 0:
+            more = self._socket.recv(65536)
+            if not more:
+                raise ConnectionError("the engine has closed the connection")
+            received += more
+        head = received[:end].lower()
+        at = head.index(b"content-length:") + len(b"content-length:")
+        length = int(head[at:].split(b"\r\n", 1)[0])
+        parts = [received[end + 4 :]]
+        missing = length - len(parts[0])
+        while missing > 0:
+            parts.append(self._socket.recv(min(missing, 1 << 20)))
+            missing -= len(parts[-1])
+        answer: Wire = orjson.loads(b"".join(parts)) if length else {}
+        return int(head[9:12]), answer
+
+
+@contextmanager
+def engine_in_memory() -> Iterator[LeanWire]:
+    """An engine of one's own, with the item table and the topology table, and all its data in memory."""
+    port = free_port()
+    program = engine_program(Settings.from_env({}))
+    command = ["/bin/sh", "-c", _WATCHED, "engine", str(program), "serve", "--host", "127.0.0.1", "--port", str(port)]
+    with subprocess.Popen(  # noqa: S603 - the checkout's own engine
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for line in process.stdout:
+            if b"listening on" in line:
+                break
+        wire = LeanWire(port)
+        try:
+            create_tables(wire)
+            yield wire
+        finally:
+            wire.close()
+            process.stdin.close()
+
+
+def create_tables(wire: LeanWire) -> None:
+    """The tables in the stored format; see `dynashard.schema`."""
+    keys = [(schema.PK, schema.SK)]
+    keys += [(schema.index_pk(slot), schema.index_sk(slot)) for slot in schema.INDEX_SLOTS]
+    wire.call(
+        "CreateTable",
+        {
+            "TableName": TABLE,
+            "BillingMode": "PAY_PER_REQUEST",
+            "KeySchema": _key(*keys[0]),
+            "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for pair in keys for name in pair],
+            "GlobalSecondaryIndexes": [
+                {"IndexName": slot, "KeySchema": _key(*pair), "Projection": {"ProjectionType": "ALL"}}
+                for slot, pair in zip(schema.INDEX_SLOTS, keys[1:], strict=True)
+            ],
+        },
+    )
+    wire.call(
+        "CreateTable",
+        {
+            "TableName": TOPOLOGY,
+            "BillingMode": "PAY_PER_REQUEST",
+            "KeySchema": _key(schema.TOPOLOGY_KEY),
+            "AttributeDefinitions": [{"AttributeName": schema.TOPOLOGY_KEY, "AttributeType": "S"}],
+        },
+    )
+
+
+def _key(*names: str) -> list[dict[str, str]]:
+    return [{"AttributeName": name, "KeyType": kind} for name, kind in zip(names, ("HASH", "RANGE"), strict=False)]
+
+
+def wiped(wire: LeanWire, table: str, key_names: tuple[str, ...]) -> int:
+    """Delete everything in a table; returns how many items that were."""
+    gone = count()
+    request: Wire = {"TableName": table}
+    while items := wire.call("Scan", request)["Items"]:
+        for item in items:
+            wire.call("DeleteItem", {"TableName": table, "Key": {name: item[name] for name in key_names}})
+            next(gone)
+    return next(gone)
