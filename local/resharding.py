@@ -7,31 +7,42 @@ is started next goes on where the topology table says that things stand.
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from threading import Event, Thread
+from typing import Any, Final
 
 from domain import ENTITIES
 from dynashard.resharding import Resharder, Timing, drive
-from dynashard.transport import connect
+from dynashard.resharding.growth import GrowthSettings, Report
+from dynashard.resharding.policy import shrink_quiet
+from dynashard.transport import Transport, connect
+
+SHRINK_SECONDS: Final = 3600.0
+"""Between looks for counts that have been quiet for long."""
 
 
-def resharder(environ: Mapping[str, str]) -> Resharder:
-    """What changes the counts of this backend's entities, from the environment variables of its functions.
-
-    Args:
-        environ: names the tables, the engine and the times.
-
-    Cost: no request.
-    """
-    transport = connect(
+def transport_of(environ: Mapping[str, str]) -> Transport:
+    """The way to the local engine, from the environment variables of the functions. Cost: no request."""
+    return connect(
         endpoint_url=environ["DYNAMODB_ENDPOINT"],
         region=environ["AWS_REGION"],
         access_key=environ["AWS_ACCESS_KEY_ID"],
         secret_key=environ["AWS_SECRET_ACCESS_KEY"],
     )
+
+
+def resharder(environ: Mapping[str, str], transport: Transport | None = None) -> Resharder:
+    """What changes the counts of this backend's entities, from the environment variables of its functions.
+
+    Args:
+        environ: names the tables, the engine and the times.
+        transport: the wire; one of its own if None.
+
+    Cost: no request.
+    """
     return Resharder(
-        transport,
+        transport or transport_of(environ),
         table=environ["TABLE_NAME"],
         topology_table=environ["TOPOLOGY_TABLE"],
         entities=[each.entity for each in ENTITIES],
@@ -48,11 +59,50 @@ def timing(environ: Mapping[str, str]) -> Timing:
     )
 
 
+def growth(environ: Mapping[str, str]) -> GrowthSettings:
+    """How counts change by themselves. Raises `ConfigurationError` for what cannot be."""
+    mode: Any = environ["GROWTH_MODE"]
+    return GrowthSettings(mode, float(environ["GROWTH_COOLDOWN_SECONDS"]), float(environ["GROWTH_QUIET_SECONDS"]))
+
+
+def shrink_hourly(
+    look: Callable[[], object], *, stop: Callable[[], bool], sleep: Callable[[float], None], log: Callable[[str], None]
+) -> None:
+    """Look at once, and every hour, until told to stop. A look that fails is logged, and the next one taken.
+
+    Args:
+        look: looks for counts that have been quiet for long.
+        stop: whether to stop; asked before every look.
+        sleep: waits so many seconds.
+        log: takes a line about what went wrong.
+    """
+    while not stop():
+        try:
+            look()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the next look is taken
+            log(f"quiet counts could not be looked at: {error!r}")
+        sleep(SHRINK_SECONDS)
+
+
 def main() -> None:
     """Work until standard input ends."""
     Thread(target=_end_with_input, daemon=True).start()
     never = Event()
-    drive(resharder(os.environ), stop=never.is_set, sleep=time.sleep, log=_log)
+    transport = transport_of(os.environ)
+    worker = resharder(os.environ, transport)
+
+    def look() -> None:
+        entities = [each.entity for each in ENTITIES]
+        table = os.environ["TOPOLOGY_TABLE"]
+        shrink_quiet(worker, transport, table, entities, settings=growth(os.environ), report=_tell)
+
+    hourly = {"stop": never.is_set, "sleep": time.sleep, "log": _log}
+    Thread(target=shrink_hourly, args=[look], kwargs=hourly, daemon=True).start()
+    drive(worker, stop=never.is_set, sleep=time.sleep, log=_log)
+
+
+def _tell(report: Report) -> None:
+    _log(f"{report.news}: {report.told}")
 
 
 def _end_with_input() -> None:

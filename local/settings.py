@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from local.errors import LocalStackError
 
@@ -33,6 +33,12 @@ class Settings(BaseModel):
     """Longest operation on the table, retries included: a change of a shard count waits for it between its phases."""
     topology_skew_seconds: int = Field(default=0, ge=0, le=60)
     """Most that two clocks may differ; all processes here share one."""
+    growth_mode: Literal["on", "dry_run", "off"] = "on"
+    """Whether shard counts change by themselves; `dry_run` only tells of it in the logs."""
+    growth_cooldown_seconds: int = Field(default=300, ge=1)
+    """How long a count is left alone after it changed."""
+    growth_quiet_seconds: int = Field(default=86400, ge=1)
+    """How long a count that grew by itself must have stood before it is halved."""
     local_workers: int = Field(default=4, ge=1, le=64)
     """How many execution environments a function may have: as on Lambda, each takes one event at a time."""
 
@@ -40,6 +46,14 @@ class Settings(BaseModel):
     @classmethod
     def _absolute(cls, value: Path | None) -> Path | None:
         return None if value is None else value.expanduser().resolve()
+
+    @field_validator("growth_quiet_seconds")
+    @classmethod
+    def _outlasts_cooldown(cls, value: int, info: ValidationInfo) -> int:
+        cooldown = info.data.get("growth_cooldown_seconds", 0)
+        if value < cooldown:
+            raise ValueError(f"it is below the cooldown of {cooldown} seconds")
+        return value
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> Self:

@@ -14,7 +14,7 @@ from constructs import Construct
 from dynashard import schema
 from stacks.bundling import Bundle
 from stacks.data import DataStack
-from stacks.function import ENVIRONMENT_NAMES, PythonFunction, acknowledge, allow, layer, log_group
+from stacks.function import ENVIRONMENT_NAMES, PythonFunction, acknowledge, allow, layer, log_group, metrics_read
 from stacks.settings import Settings
 
 ITEM_ACTIONS = (
@@ -30,7 +30,7 @@ ITEM_ACTIONS = (
 """What the layer calls on the table, transactions included. No Scan: everything it lists is a Query."""
 IDEMPOTENCY_ACTIONS = ("dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem")
 TOPOLOGY_ACTIONS = ("dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:PutItem")
-"""Read views; put the first record of an entity. Changing one is the controller's."""
+"""Read views; put the first record of an entity, and the wish for a growing count. The rest is the controller's."""
 
 METHODS = (
     gateway.HttpMethod.GET,
@@ -124,6 +124,7 @@ class ApiStack(Stack):
                 "TOPOLOGY_TABLE": data.topology.table_name,
                 "IDEMPOTENCY_TABLE": data.idempotency.table_name,
                 "TOPOLOGY_LEASE_SECONDS": str(settings.topology_lease_seconds),
+                **settings.growth.variables,
                 "TENANT_CLAIM": settings.auth.tenant_claim,
                 "CURSOR_SECRET_ARN": self.cursor_secret.secret_arn,
             },
@@ -141,6 +142,9 @@ class ApiStack(Stack):
             allow(TOPOLOGY_ACTIONS, [data.topology.table_arn]),
             allow(IDEMPOTENCY_ACTIONS, [data.idempotency.table_arn]),
             allow(["secretsmanager:GetSecretValue"], [self.cursor_secret.secret_arn]),
+            # A throttle without a reason is looked up: how busy was the table, and what is its limit?
+            metrics_read(),
+            allow(["dynamodb:DescribeTable"], [table]),
         ]
 
     def _gateway(self) -> gateway.HttpApi:

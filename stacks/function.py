@@ -134,7 +134,8 @@ class PythonFunction(Construct):
         acknowledge(
             self.role,
             "AwsSolutions::AwsSolutions-IAM5[Resource::*]",
-            "xray:PutTraceSegments and xray:PutTelemetryRecords know no resources; every other action names its own.",
+            "xray:PutTraceSegments, xray:PutTelemetryRecords and, where the growth policy runs, "
+            "cloudwatch:GetMetricData know no resources; every other action names its own.",
         )
         for rule in ("AwsSolutions::AwsSolutions-L1", "Serverless::Serverless-LambdaLatestVersion"):
             acknowledge(
@@ -153,6 +154,11 @@ class PythonFunction(Construct):
 def allow(actions: Sequence[str], resources: Sequence[str]) -> iam.PolicyStatement:
     """A statement that allows exactly these actions on exactly these resources."""
     return iam.PolicyStatement(actions=list(actions), resources=list(resources))
+
+
+def metrics_read() -> iam.PolicyStatement:
+    """A statement that allows to read metrics; CloudWatch knows no resources for that."""
+    return allow(["cloudwatch:GetMetricData"], ["*"])
 
 
 def acknowledge(construct: IConstruct, rule: str, reason: str) -> None:

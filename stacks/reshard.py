@@ -20,7 +20,16 @@ from constructs import Construct
 from dynashard import schema
 from stacks.bundling import Bundle
 from stacks.data import DataStack
-from stacks.function import ENVIRONMENT_NAMES, WAITED_FOR, PythonFunction, acknowledge, allow, layer, log_group
+from stacks.function import (
+    ENVIRONMENT_NAMES,
+    WAITED_FOR,
+    PythonFunction,
+    acknowledge,
+    allow,
+    layer,
+    log_group,
+    metrics_read,
+)
 from stacks.reshard_machine import ADVANCE_SECONDS, definition
 from stacks.settings import Settings
 
@@ -52,6 +61,9 @@ STREAM_ACTIONS = (
     "dynamodb:ListStreams",
 )
 WATCH_MINUTES = 15
+SHRINK_HOURS = 1
+SHRINK = {"look": "shrink"}
+"""The event by which the watch looks for counts that have been quiet for long."""
 OLDEST = "OldestReshardHours"
 """Metric of the watch, in the namespace of all our metrics."""
 NAMESPACE = "Dynashard"
@@ -173,21 +185,44 @@ class ReshardStack(Stack):
             "Watch",
             "watch",
             ADVANCE_SECONDS,
-            [self._topology(), self._may_start(), allow(["states:ListExecutions"], [self.machine.state_machine_arn])],
+            [
+                self._topology(),
+                self._may_start(),
+                allow(["states:ListExecutions"], [self.machine.state_machine_arn]),
+                metrics_read(),
+            ],
             machine=True,
             unkept="A look that fails is taken again at the next quarter of an hour; failures ring an alarm.",
         )
-        rule = events.Rule(
-            self,
-            "WatchRule",
-            description=f"Looks after changes of shard counts ({self.settings.name})",
-            schedule=events.Schedule.rate(Duration.minutes(WATCH_MINUTES)),
-            targets=[targets.LambdaFunction(watch.function, retry_attempts=0)],
-        )
-        acknowledge(
-            rule, "Serverless::Serverless-EventBusDLQ", "A look that is missed is taken at the next quarter of an hour."
+        name = self.settings.name
+        self._look(watch, "WatchRule", f"Looks after changes of shard counts ({name})", Duration.minutes(WATCH_MINUTES))
+        self._look(
+            watch, "ShrinkRule", f"Halves shard counts that are quiet ({name})", Duration.hours(SHRINK_HOURS), SHRINK
         )
         return watch
+
+    def _look(
+        self,
+        watch: PythonFunction,
+        construct_id: str,
+        description: str,
+        every: Duration,
+        event: dict[str, str] | None = None,
+    ) -> None:
+        rule = events.Rule(
+            self,
+            construct_id,
+            description=description,
+            schedule=events.Schedule.rate(every),
+            targets=[
+                targets.LambdaFunction(
+                    watch.function,
+                    retry_attempts=0,
+                    event=None if event is None else events.RuleTargetInput.from_object(event),
+                )
+            ],
+        )
+        acknowledge(rule, "Serverless::Serverless-EventBusDLQ", "A look that is missed is taken at the next time.")
 
     def _function(
         self,
@@ -210,6 +245,8 @@ class ReshardStack(Stack):
             "CONCURRENCY": str(settings.reshard.concurrency),
             "SLICE_SECONDS": str(settings.reshard.slice_seconds),
         }
+        if entry == "watch":
+            environment |= settings.growth.variables
         if machine:
             environment["STATE_MACHINE_ARN"] = self.machine.state_machine_arn
         return PythonFunction(

@@ -112,6 +112,38 @@ class ReshardSettings(_Part):
     stuck_hours: int = Field(default=24, ge=1)
 
 
+class GrowthSettings(_Part):
+    """How shard counts change by themselves.
+
+    Attributes:
+        mode: `on`; `dry_run`, which only tells what it would ask for; `off`.
+        cooldown_seconds: How long a count is left alone after it changed.
+        quiet_seconds: How long it must have stood, with nothing throttled, before it is halved.
+    """
+
+    mode: Literal["on", "dry_run", "off"] = "on"
+    cooldown_seconds: int = Field(default=300, ge=1)
+    quiet_seconds: int = Field(default=86400, ge=1)
+
+    @model_validator(mode="after")
+    def _quiet_outlasts_cooldown(self) -> Self:
+        if self.quiet_seconds < self.cooldown_seconds:
+            raise ValueError(
+                f"quiet_seconds {self.quiet_seconds} is below cooldown_seconds {self.cooldown_seconds}: "
+                "a count would shrink before it may grow again"
+            )
+        return self
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment variables by which functions are told."""
+        return {
+            "GROWTH_MODE": self.mode,
+            "GROWTH_COOLDOWN_SECONDS": str(self.cooldown_seconds),
+            "GROWTH_QUIET_SECONDS": str(self.quiet_seconds),
+        }
+
+
 class _Prewarm(_Part):
     ceiling_write_units: int = Field(ge=1)
     dollars_per_write_unit_hour: float = Field(default=0.00065, gt=0)
@@ -182,6 +214,7 @@ class Settings(_Part):
         api: Size and limits of the API.
         prewarm: How to warm the table before the first traffic; None leaves it as it is.
         reshard: How changes of shard counts are carried through.
+        growth: How shard counts change by themselves.
         topology_lease_seconds: How long a reader may trust its view of the shard counts.
         topology_operation_seconds: Longest operation on the table, retries included; None means the API function's
             timeout, which ends them all. A change of a shard count waits for it between its phases.
@@ -199,6 +232,7 @@ class Settings(_Part):
     api: ApiSettings = ApiSettings()
     prewarm: Prewarm | None = None
     reshard: ReshardSettings = ReshardSettings()
+    growth: GrowthSettings = GrowthSettings()
     topology_lease_seconds: int = Field(default=30, ge=1, le=900)
     topology_operation_seconds: int | None = Field(default=None, ge=1, le=900)
     topology_skew_seconds: int = Field(default=1, ge=0, le=60)

@@ -10,12 +10,13 @@ from functools import cache
 from typing import Any, Final
 
 from dynashard.resharding import Resharder
-from dynashard.transport import connect
+from dynashard.transport import Transport, connect
 from functions.reshard.backend import resharder_of
 from functions.reshard.dispatch import Dispatcher
 from functions.reshard.executions import Executions
 from functions.reshard.operations import Operator
 from functions.reshard.settings import Settings, required
+from functions.reshard.shrink import cloudwatch, shrink
 from functions.reshard.steps import Steps
 from functions.reshard.watch import Watch
 
@@ -51,8 +52,11 @@ def operate(event: Any, _context: object) -> dict[str, Any]:
     return Operator(_resharder(), lambda error: logger.error("unexpected error", exc_info=error)).answer(event)
 
 
-def watch(_event: object, _context: object) -> list[str]:
-    """Schedule: look after changes that nobody works on, or that last."""
+def watch(event: object, _context: object) -> list[str]:
+    """Schedule: look after changes that nobody works on, or that last; asked to shrink, for counts that are quiet."""
+    if isinstance(event, Mapping) and event.get("look") == "shrink":
+        settings, transport = _settings(), _transport()
+        return shrink(settings, _resharder(), transport, log=_log, load=cloudwatch(settings, transport))
     environment = _settings().environment
     return Watch(
         _resharder(),
@@ -81,9 +85,13 @@ def _settings() -> Settings:
 
 
 @cache
+def _transport() -> Transport:
+    return connect(endpoint_url=_settings().endpoint)
+
+
+@cache
 def _resharder() -> Resharder:
-    settings = _settings()
-    return resharder_of(settings, connect(endpoint_url=settings.endpoint))
+    return resharder_of(_settings(), _transport())
 
 
 @cache

@@ -1,10 +1,11 @@
 """What the functions are told by their environment."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final, Self
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
 
 from dynashard.errors import ConfigurationError
+from dynashard.resharding.growth import GrowthSettings
 
 DEFAULT_CONCURRENCY: Final = 8
 
@@ -22,6 +23,7 @@ class Settings:
         skew: how far two clocks may be apart, in seconds.
         concurrency: tasks of one change that are worked on at once.
         slice_seconds: how long a function works on a task before it hands over to the next.
+        growth: how counts shrink by themselves.
         endpoint: URL of DynamoDB, None for the region's own.
     """
 
@@ -33,6 +35,7 @@ class Settings:
     skew: float = 1.0
     concurrency: int = DEFAULT_CONCURRENCY
     slice_seconds: float = 240.0
+    growth: GrowthSettings = field(default_factory=GrowthSettings)
     endpoint: str | None = None
 
     def __post_init__(self) -> None:
@@ -59,8 +62,24 @@ class Settings:
             skew=_number(environ, "TOPOLOGY_SKEW_SECONDS", 1.0),
             concurrency=int(_number(environ, "CONCURRENCY", DEFAULT_CONCURRENCY)),
             slice_seconds=_number(environ, "SLICE_SECONDS", 240.0),
+            growth=growth_from(environ),
             endpoint=environ.get("DYNAMODB_ENDPOINT") or None,
         )
+
+
+def growth_from(environ: Mapping[str, str]) -> GrowthSettings:
+    """How counts change by themselves, from environment variables.
+
+    Raises:
+        ConfigurationError: one cannot be used; the message names it.
+    """
+    # What else the mode could be is refused by the settings themselves.
+    mode: Any = environ.get("GROWTH_MODE", "on")
+    return GrowthSettings(
+        mode,
+        _number(environ, "GROWTH_COOLDOWN_SECONDS", 300.0),
+        _number(environ, "GROWTH_QUIET_SECONDS", 86_400.0),
+    )
 
 
 def required(environ: Mapping[str, str], name: str) -> str:

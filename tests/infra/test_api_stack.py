@@ -83,6 +83,7 @@ def test_the_function_may_do_exactly_what_the_layer_calls(dev: Templates) -> Non
             "dynamodb:BatchWriteItem",
             "dynamodb:ConditionCheckItem",
             "dynamodb:DeleteItem",
+            "dynamodb:DescribeTable",
             "dynamodb:GetItem",
             "dynamodb:PutItem",
             "dynamodb:Query",
@@ -103,7 +104,7 @@ def test_the_function_may_do_exactly_what_the_layer_calls(dev: Templates) -> Non
             "dynamodb:UpdateItem",
         ],
         "<CursorKeysBBA42BD5>": ["secretsmanager:GetSecretValue"],
-        "*": ["xray:PutTelemetryRecords", "xray:PutTraceSegments"],
+        "*": ["cloudwatch:GetMetricData", "xray:PutTelemetryRecords", "xray:PutTraceSegments"],
     }
 
 

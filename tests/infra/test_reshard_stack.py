@@ -9,7 +9,7 @@ from dynashard import errors, schema
 from functions.reshard.handler import NAMESPACE, OLDEST, metric
 from functions.reshard.steps import EVENTS
 from functions.reshard.watch import PATIENCE_SECONDS
-from stacks.reshard import FINISH_SECONDS, WATCH_MINUTES
+from stacks.reshard import FINISH_SECONDS, SHRINK, WATCH_MINUTES
 from stacks.reshard_machine import ADVANCE_SECONDS, HOPELESS, REST_SECONDS
 from tests.infra.conftest import Synthesised
 from tests.infra.prewarm_world import definition_in
@@ -18,16 +18,17 @@ from tests.infra.templates import Templates, of_type, short, statements
 pytestmark = pytest.mark.infra
 
 TABLE = "<ExportsOutputFnGetAttTableArn48754775>"
-TRACES = {"*": ["xray:PutTelemetryRecords", "xray:PutTraceSegments"]}
+ANYWHERE = {"*": ["xray:PutTelemetryRecords", "xray:PutTraceSegments"]}
+METRICS = {"*": ["cloudwatch:GetMetricData", *ANYWHERE["*"]]}
 LOGS = ["logs:CreateLogStream", "logs:PutLogEvents"]
 HISTORY = 25_000
 """Events after which Step Functions ends an execution."""
 
 
 def role_of(template: dict[str, Any], name: str) -> dict[str, list[str]]:
-    """What a function's role may do beyond its log and its traces."""
+    """What a function's role may do beyond its log, its traces, and the metrics that tell the watch of a quiet."""
     allowed = statements(template, f"{name}Role")
-    assert allowed.pop("*") == TRACES["*"]
+    assert allowed.pop("*") == (METRICS if name == "Watch" else ANYWHERE)["*"]
     (log,) = [resource for resource in allowed if resource.startswith(f"<{name}Log")]
     assert allowed.pop(log) == LOGS
     return allowed
@@ -207,6 +208,24 @@ def test_the_alarm_for_what_lasts_reads_the_metric_that_the_watch_writes(dev: Te
     assert {each["Name"]: each["Value"] for each in alarm["Dimensions"]} == {
         name: written[name] for name in directive["Dimensions"][0]
     }
+
+
+def test_the_watch_looks_for_quiet_counts_every_hour_by_the_settings_the_api_grows_by(dev: Templates) -> None:
+    rules = [each["Properties"] for each in of_type(dev["Reshard"], "AWS::Events::Rule").values()]
+    (api,) = of_type(dev["Api"], "AWS::Lambda::Function").values()
+    told = {
+        name: {key: value for key, value in each["Properties"]["Environment"]["Variables"].items() if "GROWTH" in key}
+        for name, each in of_type(dev["Reshard"], "AWS::Lambda::Function").items()
+    }
+
+    assert {rule["ScheduleExpression"]: rule["Targets"][0].get("Input") for rule in rules} == {
+        "rate(15 minutes)": None,
+        "rate(1 hour)": json.dumps(SHRINK, separators=(",", ":")),
+    }
+    (watch,) = [variables for name, variables in told.items() if name.startswith("Watch")]
+    assert watch == {"GROWTH_MODE": "on", "GROWTH_COOLDOWN_SECONDS": "300", "GROWTH_QUIET_SECONDS": "86400"}
+    assert watch.items() <= api["Properties"]["Environment"]["Variables"].items()
+    assert [variables for variables in told.values() if variables] == [watch]
 
 
 def test_the_stream_is_read_by_the_names_of_the_stored_format(dev: Templates) -> None:

@@ -56,6 +56,12 @@ def test_the_longest_operation_is_as_long_as_a_request_unless_something_takes_lo
             {"topology_operation_seconds": 28},
             "environments.dev: topology_operation_seconds 28 is below api.timeout_seconds 29",
         ),
+        ({"growth": {"mode": "maybe"}}, "environments.dev.growth.mode:"),
+        ({"growth": {"cooldown_seconds": 0}}, "environments.dev.growth.cooldown_seconds:"),
+        (
+            {"growth": {"cooldown_seconds": 600, "quiet_seconds": 300}},
+            "environments.dev.growth: quiet_seconds 300 is below cooldown_seconds 600",
+        ),
         ({"prewarm": {**NATIVE, "way": "magic"}}, "environments.dev.prewarm:"),
         ({"prewarm": {**NATIVE, "write_units": 20_000}}, "write_units 20000 is above ceiling_write_units 10000"),
         (

@@ -99,6 +99,7 @@ def test_what_is_acknowledged_is_known_and_has_a_reason(prod: Templates) -> None
         ("Reshard/Lost", "AwsSolutions-SQS3"),
         ("Reshard/Lost", "Serverless-SQSRedrivePolicy"),
         ("Reshard/WatchRule", "Serverless-EventBusDLQ"),
+        ("Reshard/ShrinkRule", "Serverless-EventBusDLQ"),
         *((f"{function}/Role", "AwsSolutions-IAM5[Resource::*]") for function in functions),
         *((f"{function}/Function", rule) for function in functions for rule in rules),
     }

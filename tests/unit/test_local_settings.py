@@ -17,6 +17,7 @@ def test_an_empty_environment_gives_the_documented_defaults() -> None:
     assert (settings.port, settings.dynamodb_port, settings.data_dir) == (8000, 8001, ROOT / ".data")
     assert (settings.dynamodb_endpoint, settings.dynoxide_bin, settings.topology_lease_seconds) == (None, None, 30)
     assert (settings.topology_operation_seconds, settings.topology_skew_seconds) == (4, 0)
+    assert (settings.growth_mode, settings.growth_cooldown_seconds, settings.growth_quiet_seconds) == ("on", 300, 86400)
 
 
 def test_each_variable_is_read(tmp_path: Path) -> None:
@@ -29,11 +30,15 @@ def test_each_variable_is_read(tmp_path: Path) -> None:
             "TOPOLOGY_LEASE_SECONDS": "5",
             "TOPOLOGY_OPERATION_SECONDS": "6",
             "TOPOLOGY_SKEW_SECONDS": "7",
+            "GROWTH_MODE": "dry_run",
+            "GROWTH_COOLDOWN_SECONDS": "8",
+            "GROWTH_QUIET_SECONDS": "9",
         }
     )
 
     assert (settings.port, settings.dynamodb_port, settings.topology_lease_seconds) == (0, 9001, 5)
     assert (settings.topology_operation_seconds, settings.topology_skew_seconds) == (6, 7)
+    assert (settings.growth_mode, settings.growth_cooldown_seconds, settings.growth_quiet_seconds) == ("dry_run", 8, 9)
     assert settings.data_dir == tmp_path / "b"
     assert settings.dynamodb_endpoint == "http://127.0.0.1:4566"
 
@@ -47,6 +52,9 @@ def test_each_variable_is_read(tmp_path: Path) -> None:
         ("TOPOLOGY_LEASE_SECONDS", "0"),
         ("TOPOLOGY_OPERATION_SECONDS", "0"),
         ("TOPOLOGY_SKEW_SECONDS", "-1"),
+        ("GROWTH_MODE", "perhaps"),
+        ("GROWTH_COOLDOWN_SECONDS", "0"),
+        ("GROWTH_QUIET_SECONDS", "299"),
         ("DYNAMODB_ENDPOINT", "localhost:8000"),
         ("LOCAL_WORKERS", "0"),
     ],
