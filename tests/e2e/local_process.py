@@ -100,6 +100,21 @@ class LocalProcess:
         )
         return engine
 
+    def worker_process(self) -> int:
+        """The process id of the worker that changes shard counts, once there is one."""
+        deadline, pause = monotonic() + PATIENCE_SECONDS, Event()
+        while monotonic() < deadline:
+            for pid, line in self.processes().items():
+                if "local.resharding" in line:
+                    return pid
+            pause.wait(0.01)
+        raise AssertionError("no worker was started")
+
+    @property
+    def engine_url(self) -> str:
+        """Where the engine answers."""
+        return self.text.split("engine at ")[1].split()[0]
+
     def kill_everything(self) -> None:
         """`kill -9` on every process at once: they are stopped first, so that none sees another one end."""
         started = self.processes()
