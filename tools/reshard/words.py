@@ -14,7 +14,7 @@ _STAGES: Final = {
     "prepare": "prepares",
     "move": "moves",
     "settle": "settles",
-    "sweep": "sweeps marks",
+    "sweep": "stable, sweeps marks",
     "stable": "stable",
 }
 

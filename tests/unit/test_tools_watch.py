@@ -1,0 +1,147 @@
+"""Watching changes: what is said of them, and when somebody is asked for the worker."""
+
+from dataclasses import replace
+
+import pytest
+
+from dynashard.resharding import Status, Timing
+from tools.reshard.watch import Watch, bar_of
+from tools.reshard.words import GRACE, amounts, left, line, overdue
+
+pytestmark = pytest.mark.unit
+
+TIMING = Timing(lease=30.0, operation=4.0, skew=0.0)
+WAIT = TIMING.wait(TIMING.lease)
+BEGUN = 1_000_000.0
+MOVING = Status(
+    key="user.v1.User:abc", entity="user.v1.User", partition="user.v1.User:abc", index=None, phase="move",
+    stage="move", count=16, target=32, swept=True, since=BEGUN, moved=300, total=1200, write_units=2400.4, read_units=8,
+)  # fmt: skip
+PENDING = replace(MOVING, phase="stable", stage="pending", moved=0, total=None, write_units=0.0, read_units=0.0)
+SWEEPING = replace(MOVING, phase="stable", stage="sweep", count=32, target=None, swept=False, moved=1200, swept_marks=5)
+DONE = replace(SWEEPING, stage="stable", swept=True)
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (MOVING, "16 shards -> 32; moves; 300 of 1,200 moved, 2,400 write and 8 read units"),
+        (replace(MOVING, total=None), "16 shards -> 32; moves; 300 moved, 2,400 write and 8 read units"),
+        (replace(PENDING, count=0, target=1), "unsharded -> 1; waits to begin"),
+        (replace(PENDING, paused=True), "16 shards -> 32; waits to begin, paused"),
+        (replace(PENDING, paused=True, error="Two."), "16 shards -> 32; waits to begin, failed; Two."),
+        (replace(PENDING, back_to=16), "16 shards -> 32; waits to begin; will be changed back to 16 shards"),
+        (replace(PENDING, seconds_left=3661.4), "16 shards -> 32; waits to begin; about 1:01:01 left"),
+    ],
+)
+def test_a_change_is_told_in_one_line(status: Status, said: str) -> None:
+    assert line(status) == f"user.v1.User abc: {said}"
+
+
+def test_a_change_is_named_as_commands_name_it() -> None:
+    everything = replace(PENDING, key="user.v1.User", partition=None)
+    index = replace(everything, key="user.v1.User|GSI2", index="GSI2")
+
+    assert line(everything).startswith("user.v1.User: ")
+    assert line(index).startswith("user.v1.User --index by_department: ")
+
+
+def test_what_is_not_known_is_not_told() -> None:
+    assert (amounts(PENDING), left(PENDING)) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("status", "bar"),
+    [
+        (PENDING, (None, 0)),
+        (MOVING, (1200, 300)),
+        (replace(MOVING, total=None), (None, 0)),
+        (replace(MOVING, stage="settle"), (1200, 1200)),
+        (SWEEPING, (1200, 5)),
+        (replace(SWEEPING, moved=3), (3, 3)),
+        (DONE, (1, 1)),
+    ],
+)
+def test_a_bar_is_as_long_as_the_work(status: Status, bar: tuple[int | None, int]) -> None:
+    assert bar_of(status) == bar
+
+
+LATE = BEGUN + WAIT + GRACE + 1
+
+
+@pytest.mark.parametrize(
+    ("status", "now", "late"),
+    [
+        (PENDING, LATE, True),
+        (PENDING, LATE - 2, False),
+        (replace(PENDING, paused=True), LATE, False),
+        (replace(MOVING, phase="prepare", stage="prepare"), LATE, True),
+        (replace(MOVING, stage="settle"), LATE, True),
+        (MOVING, LATE, False),
+        (replace(MOVING, read_units=0.0), LATE, True),
+        (SWEEPING, LATE, False),
+        (replace(SWEEPING, swept_marks=0), LATE, True),
+        (DONE, LATE, False),
+    ],
+)
+def test_a_step_is_overdue_when_it_should_have_been_taken_long_ago(status: Status, now: float, late: bool) -> None:  # noqa: FBT001
+    assert overdue(status, TIMING, now) is late
+
+
+class Screen:
+    """Looks that were planned, in time that passes a second a look."""
+
+    def __init__(self, *looks: Status) -> None:
+        self.looks = list(looks)
+        self.now = BEGUN
+        self.shown: list[list[Status]] = []
+
+    def watch(self) -> Watch:
+        def sleep(seconds: float) -> None:
+            self.now += seconds
+
+        return Watch(
+            lambda: [self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]],
+            lambda seen: self.shown.append(list(seen)),
+            timing=TIMING,
+            worker="its log is here",
+            clock=lambda: self.now,
+            sleep=sleep,
+        )
+
+
+def test_watching_shows_every_look_and_ends_with_the_last(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen(PENDING, MOVING, SWEEPING)
+
+    seen = screen.watch().until(lambda seen: seen[0].target is None)
+
+    assert seen == [SWEEPING]
+    assert screen.shown == [[PENDING], [MOVING], [SWEEPING]]
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("standing", [PENDING, MOVING, SWEEPING])
+def test_a_change_that_stands_still_is_told_once(standing: Status, capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen(standing)
+
+    screen.watch().until(lambda _: screen.now > BEGUN + 3 * (WAIT + GRACE))
+
+    said = capsys.readouterr().err
+    assert said == "no worker seems to run: the next step is overdue. Its log is here\n"
+
+
+@pytest.mark.parametrize("quiet", [replace(MOVING, paused=True), DONE])
+def test_what_may_stand_still_is_not_told(quiet: Status, capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen(quiet)
+
+    screen.watch().until(lambda _: screen.now > BEGUN + 3 * (WAIT + GRACE))
+
+    assert capsys.readouterr().err == ""
+
+
+def test_slow_work_is_no_standstill(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen(*(replace(MOVING, moved=300 + number // 30) for number in range(200)))
+
+    screen.watch().until(lambda seen: seen[0].moved == 306)
+
+    assert capsys.readouterr().err == ""
