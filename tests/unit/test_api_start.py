@@ -63,3 +63,45 @@ def test_handler_answers_events_with_the_settings_of_its_environment() -> None:
     )
 
     assert _in_a_new_process(program).splitlines()[-1] == "200 404"
+
+
+GROWTH = ("dynashard.resharding", "dynashard.transport.load", "botocore.session", "botocore.client")
+"""What only a throttle needs."""
+
+
+def test_growth_is_loaded_by_the_first_throttle_and_not_by_serving() -> None:
+    program = (
+        "import json, sys\n"
+        "from dynashard.errors import EngineUnavailableError\n"
+        "from functions.api import handler\n"
+        "from functions.api.app import build_app\n"
+        "from functions.api.settings import Settings\n"
+        "from tests.faults import throttled\n"
+        "class Wire:\n"
+        "    hot = False\n"
+        "    def call(self, operation, request):\n"
+        "        if operation == 'GetItem' and self.hot:\n"
+        "            throttled(operation).strike(dict, request)\n"
+        "        if operation == 'BatchGetItem':\n"
+        "            keys = request['RequestItems']['u']['Keys']\n"
+        "            items = [{**key, 'number_of_shards': {'N': '1'}} for key in keys]\n"
+        "            return {'Responses': {'u': items}}\n"
+        "        raise EngineUnavailableError('down', operation=operation)\n"
+        "    def call_all(self, calls, *, concurrency=16):\n"
+        "        return [self.call(call.operation, call.request) for call in calls]\n"
+        "    def close(self): pass\n"
+        "wire = Wire()\n"
+        "settings = Settings(table='t', topology_table='u', idempotency_table='v', cursor_keys=('k' * 16,))\n"
+        "app = build_app(settings, wire)\n"
+        "event = json.load(open('tests/events/health.json'))\n"
+        "served = app.handle(event)['statusCode']\n"
+        "missing = app.handle(json.load(open('tests/events/get_user.json')))['statusCode']\n"
+        f"loaded = [name for name in {GROWTH} if name in sys.modules]\n"
+        "wire.hot = True\n"
+        "refused = app.handle(json.load(open('tests/events/get_user.json')))['statusCode']\n"
+        f"print(served, missing, loaded, refused, [name for name in {GROWTH} if name in sys.modules])\n"
+    )
+
+    said = _in_a_new_process(program).splitlines()[-1]
+
+    assert said == "200 503 [] 429 ['dynashard.resharding', 'dynashard.transport.load']"
