@@ -71,6 +71,25 @@ def test_every_phase_waits_until_the_one_before_has_reached_everybody(world: Mov
     assert all(later - earlier >= WAIT for earlier, later in pairwise(times))
 
 
+@pytest.mark.parametrize("stage", STAGES[1:4])
+def test_a_publication_that_arrives_late_is_waited_for_from_then_on(world: Moving, stage: str) -> None:
+    world.fill(Thing, 10)
+    world.resharder.start(ABC, 8, survey=False)
+    world.until(ABC, STAGES[STAGES.index(stage) - 1])
+    arrived: list[float] = []
+
+    def late() -> None:
+        if not arrived:
+            world.clock.now += 40.0
+            arrived.append(world.clock.now)
+
+    slow = world.new([meanwhile("PutItem", late, nth=None)])
+    world.until(ABC, stage, slow)
+    world.until(ABC, STAGES[STAGES.index(stage) + 1])
+
+    assert world.record(ABC.key).since >= arrived[0] + WAIT
+
+
 def test_settling_leaves_reads_that_lag_the_time_to_see_what_was_moved_last(world: Moving) -> None:
     world.fill(Thing, 20)
     lagging = world.new(timing=replace(TIMING, lag=5.0))
@@ -306,6 +325,9 @@ def test_two_controllers_publish_once(world: Moving, stage: str) -> None:
     world.fill(Thing, 10)
     world.resharder.start(ABC, 8, survey=False)
     world.until(ABC, stage)
+    if stage == "pending":
+        # Who wrote the wish did not wait to see it stand there.
+        world.resharder.advance(ABC.key)
     world.clock.now = world.record(ABC.key).since + WAIT
     other = world.on(world.inner)
     for task in world.resharder.advance(ABC.key).tasks if stage in ("move", "sweep") else ():

@@ -26,6 +26,8 @@ class Change:
         error: why it was paused, if not by an operator.
         back_to: the count to change back to when it is over.
         total: how many items there are to move, as counted beforehand; None if not (yet) known.
+        seen: when what was published last was found published, in epoch seconds; None if that is not known. Waits
+            begin here: a request that publishes may arrive long after it was sent.
         passed: when all items were found moved, in epoch seconds; None before.
         moved, swept, write_units, read_units: sums, once its work is done.
     """
@@ -43,6 +45,7 @@ class Change:
     error: str | None = None
     back_to: int | None = None
     total: int | None = None
+    seen: float | None = None
     passed: float | None = None
     moved: int = 0
     swept: int = 0
@@ -56,7 +59,7 @@ class Change:
         if "id" not in stored:
             return None
         known = {field.name: stored[field.name] for field in fields(cls) if field.name in stored}
-        for name in ("started", "lease", "budget", "passed", "write_units", "read_units"):
+        for name in ("started", "lease", "budget", "seen", "passed", "write_units", "read_units"):
             if name in known:
                 known[name] = float(known[name])
         return cls(**known)

@@ -58,42 +58,52 @@ class _Look:
         self._now = means.clock()
 
     def step(self) -> Step:
-        record, change = self._record, Change.of(self._record)
-        if change is None:
+        change = Change.of(self._record)
+        if change is None or change.paused:
             return _DONE
-        if change.paused:
-            return _DONE
+        if change.seen is None:
+            change = self._see(change)
+        record = self._record
         if not record.busy:
             return self._leave(change)
         if record.phase is Phase.STABLE:
             return self._pending(change) if record.target is not None else self._sweep(change)
         if record.phase is Phase.PREPARE:
             return self._prepared(change)
-        return self._move(change) if record.phase is Phase.MOVE else self._settled()
+        return self._move(change) if record.phase is Phase.MOVE else self._settled(change)
+
+    def _see(self, change: Change) -> Change:
+        """Write down that what was published is there: from now on it can be waited for."""
+        seen = change.but(seen=self._means.clock())
+        record = self._record.changed(self._now, change=seen.stored())
+        self._means.topology.save((self._record, record))
+        self._record = record
+        return seen
 
     def _pending(self, change: Change) -> Step:
         record = self._record
         lease = max(change.lease, record.lease)
-        since = max(record.since, self._family.differ_since or 0.0) if self._scope.partition else record.since
-        left = since + self._means.timing.wait(lease) - self._now
+        # Where nothing moves, the wish itself is not waited for, but what it stands on.
+        since = change.seen if self._moves else max(record.since, self._family.differ_since or 0.0)
+        left = (since or 0.0) + self._means.timing.wait(lease) - self._now
         if left > 0:
             return Step("wait", left)
         tasks = tasks_of(self._scope, change.origin, change.target, self._means.segments)
-        wait = self._publish(phase=Phase.PREPARE, change=change.but(tasks=tasks).stored())
+        wait = self._publish(change.but(tasks=tasks), phase=Phase.PREPARE)
         return self._work(tuple(range(tasks))) if change.survey and tasks else wait
 
     def _prepared(self, change: Change) -> Step:
         record = self._record
         # Where the wish did not wait, somebody may still hold what was known under a longer lease.
         wait = self._means.timing.wait(max(change.lease, record.lease))
-        left = record.since + wait - self._now
+        left = self._left(change, wait)
         if not self._moves:
             return Step("wait", left) if left > 0 else self._widened(change)
         progress = self._progress(change) if change.survey else []
         if left > 0:
             todo = open_tasks(progress, Pass.SURVEY, change.tasks) if change.survey else ()
             return self._work(todo) if todo else Step("wait", left)
-        return self._publish(phase=Phase.MOVE, change=change.but(total=surveyed(change, progress)).stored())
+        return self._publish(change.but(total=surveyed(change, progress)), phase=Phase.MOVE)
 
     def _widened(self, change: Change) -> Step:
         """Of a placement that moves nothing: growing, readers look everywhere; shrinking, writers have left."""
@@ -115,7 +125,7 @@ class _Look:
             self._means.progress.clear(self._scope.key, change.id, change.tasks)
             return answer
         lagging = self._lagging(change)
-        return lagging or self._publish(phase=Phase.SETTLE)
+        return lagging or self._publish(change, phase=Phase.SETTLE)
 
     def _lagging(self, change: Change) -> Step | None:
         """What was moved last may not be seen yet by eventually consistent reads of its new place."""
@@ -128,14 +138,9 @@ class _Look:
         left = change.passed + self._means.timing.lag - self._now
         return Step("wait", left) if left > 0 else None
 
-    def _settled(self) -> Step:
-        record = self._record
-        left = record.since + self._means.wait(record) - self._now
-        if left > 0:
-            return Step("wait", left)
-        change = Change.of(record)
-        assert change is not None  # noqa: S101 - a phase is published with its change
-        return self._stable(change, swept=False)
+    def _settled(self, change: Change) -> Step:
+        left = self._left(change, self._means.wait(self._record))
+        return Step("wait", left) if left > 0 else self._stable(change, swept=False)
 
     def _sweep(self, change: Change) -> Step:
         step, progress = self._worked(change)
@@ -148,7 +153,7 @@ class _Look:
     def _worked(self, change: Change) -> tuple[Step | None, list[Progress]]:
         """What to do until all tasks of this phase are complete."""
         record = self._record
-        left = record.since + self._means.wait(record) - self._now
+        left = self._left(change, self._means.wait(record))
         if left > 0:
             return Step("wait", left), []
         kind = kind_of(record, self._scope)
@@ -160,7 +165,7 @@ class _Look:
         """After a change without marks: the record is quiet when everybody knows."""
         if self._scope.key not in self._family.active:
             return _DONE
-        left = self._record.since + self._means.wait(self._record) - self._now
+        left = self._left(change, self._means.wait(self._record))
         return Step("wait", left) if left > 0 else self._finish(change)
 
     def _finish(self, change: Change) -> Step:
@@ -178,12 +183,20 @@ class _Look:
         return _DONE
 
     def _stable(self, change: Change, *, swept: bool) -> Step:
-        return self._publish(phase=Phase.STABLE, count=change.target, target=None, swept=swept, change=change.stored())
+        return self._publish(change, phase=Phase.STABLE, count=change.target, target=None, swept=swept)
 
-    def _publish(self, **fields: Any) -> Step:
-        record = self._record.changed(self._now, since=self._now, **fields)
+    def _publish(self, change: Change, **fields: Any) -> Step:
+        """Publish, and then say when that was certainly done: a save may arrive long after it was sent."""
+        unseen = change.but(seen=None)
+        record = self._record.changed(self._now, since=self._now, change=unseen.stored(), **fields)
         self._means.topology.save((self._record, record))
+        self._record = record
+        self._see(unseen)
         return Step("wait", self._means.wait(record))
+
+    def _left(self, change: Change, wait: float) -> float:
+        """Seconds until what was published last has reached everybody."""
+        return (change.seen or 0.0) + wait - self._now
 
     def _work(self, tasks: tuple[int, ...]) -> Step:
         return Step("work", 0.0, tasks, self._means.concurrency)

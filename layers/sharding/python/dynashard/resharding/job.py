@@ -116,7 +116,7 @@ class Guard:
         change, kind = Change.of(record), kind_of(record, self._scope)
         if change is None or kind is None or change.paused:
             return
-        if kind is not Pass.SURVEY and now < record.since + self._means.wait(record):
+        if kind is not Pass.SURVEY and (change.seen is None or now < change.seen + self._means.wait(record)):
             self._until = now
             return
         self._job = Job(self._scope, self._means.families[self._scope.family], change, kind)

@@ -54,7 +54,7 @@ class Wishes:
                 return []
             now = self._means.clock()
             if record.target is not None and record.phase in (Phase.STABLE, Phase.PREPARE):
-                stopped = change.but(paused=False, error=None).stored()
+                stopped = change.but(paused=False, error=None, seen=None).stored()
                 quiet = record.changed(now, phase=Phase.STABLE, target=None, since=now, change=stopped)
                 return [(record, quiet)]
             planned = change.but(back_to=change.origin, paused=False, error=None)
