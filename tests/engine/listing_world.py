@@ -13,7 +13,7 @@ from dynashard.entity import IndexDefinition
 from dynashard.placement import UNSHARDED
 from dynashard.routing import home
 from dynashard.service import Collection
-from dynashard.topology import View
+from dynashard.topology import Phase, View
 from dynashard.transport import Transport, connect
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -63,21 +63,36 @@ INDEXES = sorted(definition(Note).indexes)
 
 @dataclass
 class Counts:
-    """A topology whose counts are what a test says; an entity that is declared unsharded stays so."""
+    """A topology whose counts are what a test says; an entity that is declared unsharded stays so.
+
+    `change` is that of the table's count, `index_change` that of the indexes': its phase, and the count it leads to.
+    """
 
     count: int = 16
     index_count: int = 4
     modulo_count: int = 6
+    change: tuple[Phase, int | None] = (Phase.STABLE, None)
+    index_change: tuple[Phase, int | None] = (Phase.STABLE, None)
+    marks: bool = False
+    changes: int = 0
 
     def view(self, entity: EntityDefinition[Any], partition: str) -> View:
         del partition
         if entity.shards is None:
             return View(UNSHARDED)
-        return View(self.count if entity.shards.rule.powers_of_two else self.modulo_count)
+        if not entity.shards.rule.powers_of_two:
+            return View(self.modulo_count)
+        return View(self.count, *self.change, marks=self.marks, version=self._version)
 
     def index_view(self, entity: EntityDefinition[Any], index: IndexDefinition) -> View:
         del entity
-        return View(self.index_count if index.shards else UNSHARDED)
+        if not index.shards:
+            return View(UNSHARDED, marks=self.marks, version=self._version)
+        return View(self.index_count, *self.index_change, marks=self.marks, version=self._version)
+
+    @property
+    def _version(self) -> str:
+        return str(self.changes) if self.changes else ""
 
     def refresh(self, entity: EntityDefinition[Any], partition: str) -> None:
         """Nothing is kept."""

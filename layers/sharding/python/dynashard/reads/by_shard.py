@@ -14,8 +14,8 @@ from dynashard.reads.cursor import pack_texts, unpack_texts
 from dynashard.reads.fetch import Fetch, OvertakenError
 from dynashard.reads.layout import Layout
 from dynashard.reads.positions import DONE, Positions
-from dynashard.reads.progress import advanced, unseen
-from dynashard.reads.sources import Chunk, Position, Want
+from dynashard.reads.progress import advanced, unseen, want
+from dynashard.reads.sources import Chunk, Position
 from dynashard.transport.interface import Wire
 
 WAVE: Final = 16
@@ -25,6 +25,10 @@ FILTERED_READ: Final = 500
 
 FOLLOWED_READ: Final = 100
 """The same while marks are followed, each of which takes a read of its own."""
+
+
+_STALE: Final = 1
+_FORCED: Final = 2
 
 
 def list_by_shard(
@@ -46,14 +50,13 @@ def list_by_shard(
     width = 1
     while len(items) < limit and fetch.allowed:
         layout = fetch.layout()
-        count, forward = len(layout.streams), layout.reading.forward
+        count = len(layout.streams)
         state = layout.rebase(state)
         shards = _due(state, count, width)
         if not shards:
             break
-        starts = [state.start(shard, count, forward=forward) for shard in shards]
         wanted = _wanted(layout, (limit - len(items)) // len(shards))
-        wants = [Want(layout.streams[s], wanted, start) for s, start in zip(shards, starts, strict=True)]
+        wants = [want(layout, state, shard, wanted) for shard in shards]
         try:
             chunks = fetch.wave(layout, wants)
         except OvertakenError:
@@ -63,7 +66,7 @@ def list_by_shard(
             items += taken
             state = after
         if in_turn:
-            width = _width(limit - len(items), sum(len(chunk.rows) for chunk in chunks), starts)
+            width = _width(limit - len(items), sum(len(chunk.rows) for chunk in chunks), [want.start for want in wants])
         state = replace(state, turn=(shards[-1] + in_turn) % count)
     return items, None if state is None or state.done else state
 
@@ -76,8 +79,7 @@ def _wanted(layout: Layout, share: int) -> int:
 
 def _take(layout: Layout, state: Positions, shard: int, chunk: Chunk, room: int) -> tuple[list[Wire], Positions]:
     """The items of a chunk that are new and fit, and the positions after them."""
-    new = unseen(layout, state, shard)
-    rows = chunk.rows if new is None else [row for row in chunk.rows if new(row)]
+    rows = unseen(layout, state, shard, chunk.rows)
     if len(rows) <= room:
         return rows, advanced(layout, state, shard, rows, chunk.last)
     if room == 0:
@@ -119,7 +121,8 @@ def state_of(positions: Positions, partition: str = "") -> list[Any]:
     """
     marks = "".join("n" if at is None else "d" if at == DONE else "p" for at in positions.at)
     known = [(v, at) for v, at in enumerate(positions.at) if at is not None and at != DONE]
-    state: list[Any] = [positions.turn, marks]
+    turn = [positions.turn, positions.version] if positions.version else positions.turn
+    state: list[Any] = [turn, marks]
     if known:
         state.append(pack_texts([at.sort for _, at in known]))
     if any(at.shard or at.item or at.seen for _, at in known):
@@ -131,7 +134,8 @@ def state_of(positions: Positions, partition: str = "") -> list[Any]:
 
 def positions_of(state: Sequence[Any], partition: str = "") -> Positions:
     """The positions that `state_of` wrote."""
-    turn, marks, *columns = state
+    at, marks, *columns = state
+    turn, version = at if isinstance(at, list) else (at, "")
     known = [Position(sort) for sort in unpack_texts(columns[0])] if columns else []
     if len(columns) > 1:
         places = [v for v, mark in enumerate(marks) if mark == "p"]
@@ -140,10 +144,19 @@ def positions_of(state: Sequence[Any], partition: str = "") -> Positions:
             Position(at.sort, item if any(item) else None, _usual(v, partition))
             for at, v, item in zip(known, places, items, strict=True)
         ]
-        for place, shard, change, *seen in columns[3:]:
-            known[place] = replace(known[place], shard=partition + shard, change=change, seen=tuple(seen))
+        for place, shard, change, flags, *seen in columns[3:]:
+            known[place] = replace(
+                known[place],
+                shard=partition + shard,
+                change=change,
+                seen=tuple(seen),
+                stale=bool(flags & _STALE),
+                forced=bool(flags & _FORCED),
+            )
     left = iter(known)
-    return Positions(tuple(None if mark == "n" else DONE if mark == "d" else next(left) for mark in marks), turn)
+    return Positions(
+        tuple(None if mark == "n" else DONE if mark == "d" else next(left) for mark in marks), turn, version
+    )
 
 
 def _usual(virtual: int, partition: str) -> str:
@@ -152,6 +165,7 @@ def _usual(virtual: int, partition: str) -> str:
 
 def _rest(place: int, virtual: int, at: Position, partition: str) -> list[Any]:
     """What of a position is not as usual; empty if nothing is."""
-    if at.shard == _usual(virtual, partition) and not at.change and not at.seen:
+    flags = _STALE * at.stale + _FORCED * at.forced
+    if at.shard == _usual(virtual, partition) and not at.change and not at.seen and not flags:
         return []
-    return [place, at.shard.removeprefix(partition), at.change, *at.seen]
+    return [place, at.shard.removeprefix(partition), at.change, flags, *at.seen]

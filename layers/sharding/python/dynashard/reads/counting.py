@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, cast
+from typing import Final
 
 from dynashard.reads.bounds import Bounds
 from dynashard.reads.fetch import Fetch, OvertakenError
 from dynashard.reads.filters import FilterExpression
 from dynashard.reads.layout import Layout
 from dynashard.reads.positions import Positions
-from dynashard.reads.progress import advanced, unseen
-from dynashard.reads.sources import Source, Want
+from dynashard.reads.progress import advanced, straight, unseen, want
+from dynashard.reads.sources import Source
 from dynashard.transport.interface import Call
 
 _PAGE: Final = 1000
@@ -50,7 +50,7 @@ class Counting:
             state = layout.rebase(state)
             left = [stream for stream in range(count) if not state.finished(stream, count)]
             # DynamoDB can leave out neither what it meets twice nor what was counted before.
-            alone = not layout.moving and all(unseen(layout, state, stream) is None for stream in left)
+            alone = not layout.moving and all(straight(layout, state, stream) for stream in left)
             try:
                 if alone:
                     more, state = self._by_dynamodb(layout, state, left)
@@ -65,7 +65,9 @@ class Counting:
         reading = replace(layout.reading, fields=None, filters=layout.reading.filters & self.hidden)
         calls, total = [], 0
         for stream in left:
-            source = cast("Source", layout.streams[stream])
+            source = layout.streams[stream]
+            if not isinstance(source, Source):
+                raise TypeError(source)
             call = reading.call(source, limit=_PAGE, start=state.at[stream])
             request = {**call.request, "Select": "COUNT"}
             del request["Limit"]
@@ -78,11 +80,10 @@ class Counting:
         return total, state
 
     def _by_keys(self, layout: Layout, state: Positions, left: Sequence[int]) -> tuple[int, Positions]:
-        count, total = len(layout.streams), 0
-        wants = [Want(layout.streams[s], _PAGE, state.start(s, count, forward=True)) for s in left]
+        total = 0
+        wants = [want(layout, state, stream, _PAGE) for stream in left]
         for stream, chunk in zip(left, self.fetch.wave(layout, wants), strict=True):
-            new = unseen(layout, state, stream)
-            rows = chunk.rows if new is None else [row for row in chunk.rows if new(row)]
+            rows = unseen(layout, state, stream, chunk.rows)
             total += len(rows)
             state = advanced(layout, state, stream, rows, chunk.last)
         return total, state

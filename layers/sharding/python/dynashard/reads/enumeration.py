@@ -116,6 +116,7 @@ class Enumeration:
                 hash_of=_entry_hash(entity, index, partition),
                 follows=True,
                 moving=moving,
+                version=_short(f"{moving} {view.version}".encode()) if moving or view.version else "",
                 identity=lambda stored, sort: _identity(logical_partition_of(entity, stored), sort),
                 ample=self._ample,
             )
@@ -177,5 +178,8 @@ def _entry_hash(entity: EntityDefinition[Any], index: IndexDefinition, partition
 
 
 def _identity(partition: str, sort: str) -> str:
-    digest = xxh64_digest(f"{partition}\0{sort}".encode())[:_IDENTITY_BYTES]
-    return urlsafe_b64encode(digest).decode()
+    return _short(f"{partition}\0{sort}".encode())
+
+
+def _short(text: bytes) -> str:
+    return urlsafe_b64encode(xxh64_digest(text)[:_IDENTITY_BYTES]).decode()

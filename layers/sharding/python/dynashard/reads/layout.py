@@ -11,7 +11,7 @@ from typing import Any, Final
 from dynashard.entity import EntityDefinition, IndexDefinition
 from dynashard.placement import CALCULATED
 from dynashard.reads.positions import Positions
-from dynashard.reads.sources import Group, Reading, Source, Stream
+from dynashard.reads.sources import Group, Position, Reading, Source, Stream
 from dynashard.routing import Router, rule_of, shard_keys
 from dynashard.schema import PK, SK
 from dynashard.topology import Phase, View
@@ -35,6 +35,7 @@ class Layout:
         moving: items are on their way, or may be: marks may stand among them, and several entries of one item, with
             equal sort keys, in an index.
         identity: in an index, a short hash of an item's key, from its stored one; None in a table.
+        version: of an index, another one after each change of the view.
         ample: positions are not carried by cursors.
     """
 
@@ -46,14 +47,27 @@ class Layout:
     foreign: bool = False
     moving: bool = False
     identity: Callable[[str, str], str] | None = None
+    version: str = ""
     ample: bool = False
 
     def rebase(self, positions: Positions | None) -> Positions:
         """Positions of any earlier layout, for this one; None is the beginning."""
         count = len(self.streams)
         if positions is None:
-            return Positions.beginning(count)
+            return Positions((None,) * count, version=self.version)
+        if positions.version != self.version:
+            positions = positions.told(self.version)
         return positions.among(count) if self.hash_of is None else positions.under(count)
+
+    def resumed(self, after: Position | None) -> Position | None:
+        """The position at which to go on; one without an item if all entries with its sort key are to be read again.
+
+        Among entries with equal sort keys an item that moves leaves one place for another. While that may happen, or
+        may have happened, what was returned is told by its hash, and not by where it stood.
+        """
+        if after is None or self.identity is None or after.item is None or after.forced:
+            return after
+        return Position(after.sort) if self.moving or after.stale else after
 
     def at_home(self, row: Wire, number: int) -> bool:
         """Whether a stored item belongs to the stream in which it was met."""
@@ -88,7 +102,7 @@ class Layouts:
         """The layout now."""
         view = self._ask()
         last = self._last
-        if last is not None and last[0] == view:
+        if last is not None and last[0] == view and last[0].version == view.version:
             return last[1]
         made = self._make(view)
         self._last = view, made
@@ -138,4 +152,4 @@ def _group(index: IndexDefinition, number: int, old: list[str], new: list[str], 
 
 def index_signature(view: View) -> Hashable:
     """What makes layouts of an index alike."""
-    return view.count, view.new_count, view.stable, view.marks
+    return view.count, view.new_count, view.stable, view.marks, view.version

@@ -62,9 +62,7 @@ def _begin(
         return [(None, bounds)] * len(group.lanes)
     at, beyond = bounds.at(after.sort, forward=forward), bounds.after(after.sort, forward=forward)
     place = next((i for i, lane in enumerate(group.lanes) if after.item and lane.partition == after.shard), None)
-    # From before the change, only the one shard from which entries merely go away is still as it was.
-    still = after.change == group.change or (not after.change and place == 0 and group.leaving == 1)
-    if place is None or not still:
+    if place is None or after.change != group.change:
         return [(None, at)] * len(group.lanes)
     rest = len(group.lanes) - place - 1
     return [*[(None, beyond)] * place, (after, bounds), *[(None, at)] * rest]

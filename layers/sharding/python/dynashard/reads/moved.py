@@ -9,13 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
 from dynashard.entity import EntityDefinition, ItemKey
-from dynashard.errors import (
-    EngineError,
-    EngineUnavailableError,
-    ThrottledError,
-    TransactionConflictError,
-    UnprocessedError,
-)
+from dynashard.errors import TransactionConflictError, UnprocessedError
 from dynashard.reads.layout import Layout
 from dynashard.repository import Patience
 from dynashard.repository.conditions import is_mark, moved_to
@@ -25,8 +19,9 @@ from dynashard.transport.interface import Call, Wire
 
 BATCH: Final = 100
 """Keys of a BatchGetItem."""
-PAIRS: Final = 50
-"""Pairs of places that one TransactGetItems reads."""
+PAIRS: Final = 5
+"""Pairs of places that one TransactGetItems reads: however large items are, they stay below its 4 MB."""
+_WAVE: Final = 16
 _HOPS: Final = 4
 """How many marks may follow one another: an index may still show one of the change before."""
 
@@ -85,15 +80,23 @@ class Moves:
             for key, (old, new) in list(left.items()):
                 before, after = both.get((old, new), (None, there.get(new)))
                 item = next((item for item in (after, before) if item is not None and self.live(item)), None)
+                further = self._further(before, after, new)
                 del left[key]
                 if item is not None:
                     found[key] = item
-                elif after is not None and is_mark(after):
-                    left[key] = new, self._target(after)
+                elif further is not None:
+                    left[key] = further
         return {key: item for key, item in found.items() if self.returned(met[key], item)}
 
     def _settles(self, item: Wire | None) -> bool:
         return item is not None and (is_mark(item) or self.live(item))
+
+    def _further(self, before: Wire | None, after: Wire | None, new: StoredKey) -> _Places | None:
+        """Where to look on, if the item has moved again since its mark was read."""
+        mark = next((item for item in (after, before) if item is not None and is_mark(item)), None)
+        if mark is None or self._target(mark) == new:
+            return None
+        return stored_key(mark), self._target(mark)
 
     def _target(self, mark: Mapping[str, Any]) -> StoredKey:
         stored, sort = stored_key(mark)
@@ -126,28 +129,24 @@ class Moves:
     ) -> dict[_Places, tuple[Wire | None, Wire | None]]:
         """What stands at both places, at one moment."""
         both: dict[_Places, tuple[Wire | None, Wire | None]] = {}
-        left = _groups(sorted(places), PAIRS)
         pauses = self.patience.pauses()
-        while left:
-            group = left.pop()
-            gets = [{"Get": {"TableName": self.table, "Key": _wire_key(key)}} for pair in group for key in pair]
+        waves = _groups(_groups(sorted(places), PAIRS), _WAVE)
+        while waves:
+            calls = [Call("TransactGetItems", {"TransactItems": self._gets(pairs)}) for pairs in waves[-1]]
             try:
-                [answer] = sender.send(layout, [Call("TransactGetItems", {"TransactItems": gets})])
+                answers = sender.send(layout, calls)
             except TransactionConflictError:
                 if next(pauses, None) is None:
                     raise
-                left.append(group)
-            except (ThrottledError, EngineUnavailableError):
-                raise
-            except EngineError:
-                # A transaction brings at most 4 MB.
-                if len(group) == 1:
-                    raise
-                left += [group[: len(group) // 2], group[len(group) // 2 :]]
-            else:
-                items = iter(response.get("Item") for response in answer["Responses"])
-                both |= {pair: (next(items), next(items)) for pair in group}
+                continue
+            for pairs, answer in zip(waves.pop(), answers, strict=True):
+                items = (response.get("Item") for response in answer["Responses"])
+                stands = dict(zip(_places_of(pairs), items, strict=True))
+                both |= {(old, new): (stands[old], stands[new]) for old, new in pairs}
         return both
+
+    def _gets(self, pairs: Iterable[_Places]) -> list[Wire]:
+        return [{"Get": {"TableName": self.table, "Key": _wire_key(key)}} for key in _places_of(pairs)]
 
 
 def stored_key(item: Mapping[str, Any]) -> StoredKey:
@@ -178,6 +177,11 @@ def distinct(layout: Layout, rows: list[Wire]) -> list[Wire]:
 def marks_of(rows: Iterable[Wire]) -> list[Wire]:
     """Those of the stored items that are marks."""
     return [row for row in rows if MOVED_TO in row]
+
+
+def _places_of(pairs: Iterable[_Places]) -> list[StoredKey]:
+    """All places, each once: a transaction takes no item twice."""
+    return list(dict.fromkeys(key for pair in pairs for key in pair))
 
 
 def _groups(members: Sequence[T], size: int) -> list[list[T]]:

@@ -12,7 +12,7 @@ Where the layout changes while a page is gathered, the page ends short; it never
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
 from math import ceil, inf, sqrt
 from typing import Any, Final
@@ -22,7 +22,7 @@ from dynashard.reads.by_shard import FILTERED_READ
 from dynashard.reads.fetch import Fetch, OvertakenError
 from dynashard.reads.layout import Layout
 from dynashard.reads.moved import distinct
-from dynashard.reads.progress import remembering, returned_at
+from dynashard.reads.progress import remembering, returned_at, returned_before
 from dynashard.reads.sources import Chunk, Position, Reading, Stream, Want
 from dynashard.transport.interface import Wire
 
@@ -39,12 +39,14 @@ class Mark:
         number: in an index, the stream it came from.
         streams: in an index, how many there were.
         passed: in an index, the same two of earlier pages that ended at this sort key under another count.
+        version: in an index, that of the view.
     """
 
     position: Position
     number: int = 0
     streams: int = 1
     passed: tuple[tuple[int, int], ...] = ()
+    version: str = ""
 
 
 _Place = tuple[str, float]
@@ -56,13 +58,15 @@ class _Lane:
     """One source while a page is gathered.
 
     `reached` is where to read on, None for the beginning. All that the source holds up to `place` is known, and
-    nothing is left in it if it has `ended`. `new` tells what no earlier page returned; None where all is new.
+    nothing is left in it if it has `ended`. `new` tells what no earlier page returned; None where all is new. Before it
+    come `again` rows that are read once more.
     """
 
     source: Stream
     bounds: Bounds
     reached: Position | None = None
     new: Callable[[Wire], bool] | None = None
+    again: int = 0
     rows: list[Wire] = field(default_factory=list)
     place: _Place = ("", 0)
     ended: bool = False
@@ -75,7 +79,8 @@ class _Lane:
         if chunk.last is not None:
             # In a table no two live items have one sort key, but a mark and its item have: all are known up to it.
             rank = inf if layout.identity is None else self.source.number
-            self.reached, self.place = chunk.last, (chunk.last.sort, rank)
+            # Within a page, what has its place does not leave it unseen.
+            self.reached, self.place = replace(chunk.last, forced=True), (chunk.last.sort, rank)
         elif bound is not None:
             # The Query ended at its bound, equal keys and all; what lies beyond is not known.
             self.place = (bound, inf)
@@ -122,7 +127,8 @@ def _first_round(fetch: Fetch, after: Mark | None, limit: int, item_bytes: float
         if layout.reading.filters.text:
             share = min(share * 4, FILTERED_READ)
         try:
-            first = fetch.wave(layout, [Want(lane.source, share, lane.reached, lane.bounds) for lane in lanes])
+            wants = [Want(lane.source, share + lane.again, lane.reached, lane.bounds) for lane in lanes]
+            first = fetch.wave(layout, wants)
         except OvertakenError:
             continue
         for lane, chunk in zip(lanes, first, strict=True):
@@ -147,12 +153,17 @@ def _lane(layout: Layout, stream: Stream, after: Mark | None, new: Callable[[Wir
         return _Lane(stream, bounds)
     if layout.identity is None:
         return _Lane(stream, bounds, after.position)
-    if after.streams != len(layout.streams) or stream.number > after.number:
-        return _Lane(stream, bounds.at(after.position.sort, forward=forward), new=new)
+    key, again = after.position.sort, returned_before(after.position)
+    if after.streams != len(layout.streams):
+        return _Lane(stream, bounds.at(key, forward=forward), new=new, again=again)
+    if stream.number > after.number:
+        return _Lane(stream, bounds.at(key, forward=forward), new=new if after.passed else None)
     if stream.number < after.number:
-        return _Lane(stream, bounds.after(after.position.sort, forward=forward))
+        return _Lane(stream, bounds.after(key, forward=forward))
+    stale = after.position.stale or after.version != layout.version
+    start = layout.resumed(replace(after.position, stale=stale))
     # The last item itself may stand elsewhere by now.
-    return _Lane(stream, bounds, after.position, new)
+    return _Lane(stream, bounds, start, new, 0 if start is None or start.item else again)
 
 
 def _new(layout: Layout, after: Mark | None) -> Callable[[Wire], bool] | None:
@@ -227,13 +238,14 @@ def _mark(layout: Layout, items: Sequence[_Ranked], after: Mark | None, number: 
         return Mark(position)
     streams = len(layout.streams)
     passed: tuple[tuple[int, int], ...] = ()
-    before: list[str] = []
+    before: list[Position] = []
     if after is not None and after.position.sort == position.sort:
         passed = after.passed if after.streams == streams else (*after.passed, (after.streams, after.number))
         if passed or after.number == number:
-            before = sorted(returned_at(layout, after.position))
+            before = [after.position]
     taken = [row for source, row in items if source == number]
-    return Mark(remembering(layout, position, before, taken, positions=1), number, streams, passed)
+    position = remembering(layout, replace(position, forced=False), before, taken, positions=1)
+    return Mark(position, number, streams, passed, layout.version)
 
 
 def _least(lanes: Sequence[_Lane], *, forward: bool) -> _Lane:
@@ -249,7 +261,9 @@ def state_of_mark(mark: Mark, partition: str = "") -> list[Any]:
     if at.item is None:
         return [at.sort]
     state = [at.sort, *at.item, at.shard.removeprefix(partition), mark.streams, mark.number]
-    return state if not (at.change or at.seen or mark.passed) else [*state, at.change, mark.passed, *at.seen]
+    if not (at.change or at.seen or mark.passed or mark.version or at.forced):
+        return state
+    return [*state, mark.version, at.change, at.forced, mark.passed, *at.seen]
 
 
 def mark_of(state: Sequence[Any], partition: str = "") -> Mark:
@@ -257,6 +271,6 @@ def mark_of(state: Sequence[Any], partition: str = "") -> Mark:
     if len(state) == 1:
         return Mark(Position(state[0]))
     sort, pk, sk, shard, streams, number, *more = state
-    change, passed, *seen = more or ["", []]
-    position = Position(sort, (pk, sk), partition + shard, change, tuple(seen))
-    return Mark(position, number, streams, tuple((was, at) for was, at in passed))
+    version, change, forced, passed, *seen = more or ["", "", False, []]
+    position = Position(sort, (pk, sk), partition + shard, change, tuple(seen), forced=forced)
+    return Mark(position, number, streams, tuple((was, at) for was, at in passed), version)

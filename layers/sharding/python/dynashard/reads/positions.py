@@ -24,10 +24,12 @@ class Positions:
     Attributes:
         at: one a virtual shard: None before its first item, `DONE` after its last.
         turn: the shard to be read next.
+        version: in an index, that of the view under which the last of them was taken.
     """
 
     at: tuple[Position | None, ...]
     turn: int = 0
+    version: str = ""
 
     @classmethod
     def beginning(cls, count: int) -> "Positions":
@@ -44,13 +46,18 @@ class Positions:
         virtual = len(self.at)
         turn = self.turn % count
         if count > virtual:
-            return Positions(tuple(self.at[v & (virtual - 1)] for v in range(count)), turn)
+            return replace(self, at=tuple(self.at[v & (virtual - 1)] for v in range(count)), turn=turn)
         return self if turn == self.turn else replace(self, turn=turn)
 
     def among(self, count: int) -> "Positions":
         """The same positions for a listing that now meets `count` shards, among which items lie at random."""
         new = (None,) * (count - len(self.at))
         return Positions(self.at[:count] + new, self.turn % count)
+
+    def told(self, version: str) -> "Positions":
+        """The same positions under a view of another version: entries of an index may have moved in between."""
+        at = tuple(p if p is None or p == DONE else replace(p, stale=True) for p in self.at)
+        return replace(self, at=at, version=version)
 
     def served(self, shard: int, count: int) -> range:
         """The virtual shards whose items a shard holds under a count of at most their number."""
@@ -67,7 +74,7 @@ class Positions:
         if len(known) < len(left):
             return None
         first = min(known, key=_sort_key) if forward else max(known, key=_sort_key)
-        tied = {(p.item, p.shard, p.change) for p in known if p.sort == first.sort}
+        tied = {(p.item, p.shard, p.change, p.stale, p.forced) for p in known if p.sort == first.sort}
         # Each has its own place among the entries that tie: all of them are read again.
         return first if len(tied) == 1 else Position(first.sort)
 

@@ -1,39 +1,78 @@
 """How a listing that keeps positions gets on: which of the rows it reads are new, and where it stands afterwards."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
 
 from dynashard.reads.layout import Layout
 from dynashard.reads.positions import Positions
-from dynashard.reads.sources import Position
+from dynashard.reads.sources import Position, Source, Want
 from dynashard.schema import PK, SK
 from dynashard.transport.interface import Wire
 
 
-def unseen(layout: Layout, state: Positions, stream: int) -> Callable[[Wire], bool] | None:
-    """Tells the rows of a stream that were not returned before; None where reading on brings no others."""
+def unseen(layout: Layout, state: Positions, stream: int, rows: list[Wire]) -> list[Wire]:
+    """Those of the rows read from a stream's position on that were not returned before."""
     count, virtual = len(layout.streams), len(state.at)
     attribute, forward = layout.reading.sort_attribute, layout.reading.forward
-    start = state.start(stream, count, forward=forward)
     hash_of = layout.hash_of if virtual > count else None
-    if hash_of is None and (start is None or layout.identity is None or _plain(layout, stream, start)):
-        return None
+    if hash_of is None:
+        return rows if layout.identity is None else _after(layout, state.at[stream], rows)
     returned = {v: returned_at(layout, state.at[v]) for v in state.served(stream, count)}
 
     def new(row: Wire) -> bool:
         sort = row[attribute]["S"]
-        v = stream if hash_of is None else hash_of(row) & (virtual - 1)
+        v = hash_of(row) & (virtual - 1)
         at = state.at[v]
         if at is None or at.sort != sort:
             return state.counts(sort, v, forward=forward)
         return layout.identity is not None and layout.identity_of(row) not in returned[v]
 
-    return new
+    return [row for row in rows if new(row)]
 
 
-def _plain(layout: Layout, stream: int, start: Position) -> bool:
-    return not layout.moving and not start.seen and layout.streams[stream].exact(start)
+def _after(layout: Layout, at: Position | None, rows: list[Wire]) -> list[Wire]:
+    """The entries of an index without those that were returned at the sort key of the position."""
+    attribute = layout.reading.sort_attribute
+    tied = 0 if at is None else sum(1 for _ in takewhile(lambda row: row[attribute]["S"] == at.sort, rows))
+    if not tied:
+        return rows
+    returned = returned_at(layout, at)
+    return [row for row in rows[:tied] if layout.identity_of(row) not in returned] + rows[tied:]
+
+
+def start_of(layout: Layout, state: Positions, stream: int) -> Position | None:
+    """Where to go on reading a stream; None for its beginning."""
+    return layout.resumed(state.start(stream, len(layout.streams), forward=layout.reading.forward))
+
+
+def want(layout: Layout, state: Positions, stream: int, limit: int) -> Want:
+    """So many rows more of a stream."""
+    start = start_of(layout, state, stream)
+    return Want(layout.streams[stream], limit + again(start, layout, state, stream), start)
+
+
+def again(start: Position | None, layout: Layout, state: Positions, stream: int) -> int:
+    """How many rows are read once more, since entries with equal sort keys keep no order."""
+    if start is None or layout.identity is None or start.item is not None:
+        return 0
+    return sum(map(returned_before, state.last(stream, len(layout.streams), start.sort)))
+
+
+def returned_before(position: Position) -> int:
+    """How many rows at the sort key of a position were returned before: each may be a mark and an item by now."""
+    return 2 * (len(position.seen) + 1)
+
+
+def straight(layout: Layout, state: Positions, stream: int) -> bool:
+    """Whether reading on from a stream's position brings nothing that was returned before."""
+    if len(state.at) > len(layout.streams) and layout.hash_of is not None:
+        return False
+    at = state.at[stream]
+    if at is None or layout.identity is None:
+        return True
+    source = layout.streams[stream]
+    return layout.resumed(at) is at and not at.seen and isinstance(source, Source) and at.shard == source.partition
 
 
 def returned_at(layout: Layout, position: Position | None) -> set[str]:
@@ -47,29 +86,30 @@ def advanced(layout: Layout, state: Positions, stream: int, taken: Sequence[Wire
     """The positions after rows were taken from a stream that was read up to `last`, or to its end if that is None."""
     count = len(layout.streams)
     if last is not None and layout.identity is not None:
-        before = [id_ for at in state.last(stream, count, last.sort) for id_ in sorted(returned_at(layout, at))]
+        before = state.last(stream, count, last.sort)
         last = remembering(layout, last, before, taken, positions=len(state.at))
     return state.read(stream, count, last, forward=layout.reading.forward)
 
 
 def remembering(
-    layout: Layout, last: Position, before: Sequence[str], taken: Sequence[Wire], *, positions: int
+    layout: Layout, last: Position, before: Sequence[Position], taken: Sequence[Wire], *, positions: int
 ) -> Position:
     """A position of an index that also names what was returned at its sort key, as far as there is room.
 
     Args:
         layout: the layout.
         last: the position.
-        before: what earlier positions at this sort key named.
+        before: the earlier positions at this sort key.
         taken: what was returned from the stream since.
         positions: how many positions a cursor carries.
     """
     attribute = layout.reading.sort_attribute
     tied = takewhile(lambda row: row[attribute]["S"] == last.sort, reversed(taken))
     items = [layout.identity_of(row) for row in tied if (row[PK]["S"], row[SK]["S"]) != last.item]
-    known = dict.fromkeys([*before, *reversed(items)])
-    if not known:
-        return last
-    if last.item is not None and layout.identity is not None:
+    known = dict.fromkeys([name for at in before for name in sorted(returned_at(layout, at))] + items[::-1])
+    if known and last.item is not None and layout.identity is not None:
         known.pop(layout.identity(*last.item), None)
-    return replace(last, seen=tuple(known)[-layout.remembers(positions) :])
+    room = layout.remembers(positions)
+    # What cannot be remembered must not be read again, or the listing would not end.
+    stuck = len(known) > room or (bool(before) and not taken)
+    return replace(last, seen=tuple(known)[-room:], forced=layout.moving and stuck)

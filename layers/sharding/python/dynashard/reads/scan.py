@@ -16,7 +16,7 @@ from dynashard.errors import InvalidQueryError, ThrottledError
 from dynashard.reads.fetch import Fetch, OvertakenError
 from dynashard.reads.layout import Layout
 from dynashard.reads.positions import Positions
-from dynashard.reads.progress import advanced, unseen
+from dynashard.reads.progress import advanced, unseen, want
 from dynashard.reads.sources import Chunk, Want
 from dynashard.repository import Patience
 from dynashard.transport.interface import Wire
@@ -70,8 +70,7 @@ class _Task:
 
     @property
     def want(self) -> Want:
-        start = self.state.start(self.stream, len(self.layout.streams), forward=self.layout.reading.forward)
-        return Want(self.layout.streams[self.stream], _PAGE, start)
+        return want(self.layout, self.state, self.stream, _PAGE)
 
 
 class _Tasks:
@@ -115,8 +114,7 @@ class _Tasks:
         with self._changed:
             rows: list[Wire] = []
             if chunk is not None:
-                new = unseen(task.layout, self._state, task.stream)
-                rows = chunk.rows if new is None else [row for row in chunk.rows if new(row)]
+                rows = unseen(task.layout, self._state, task.stream, chunk.rows)
                 self._state = advanced(task.layout, self._state, task.stream, rows, chunk.last)
             self._taken.discard(task.stream)
             self._changed.notify_all()

@@ -26,6 +26,8 @@ class Position:
         change: in an index whose count was changing, from which count to which: `16>32`.
         seen: in an index, the items returned already whose entries have this very sort key, but for `item`; short
             hashes, as `Layout.identity` makes them.
+        stale: in an index, whether entries may have moved since among those with this sort key.
+        forced: in an index, whether to go on just after it even so: too much was returned to be remembered.
     """
 
     sort: str
@@ -33,6 +35,8 @@ class Position:
     shard: str = ""
     change: str = ""
     seen: tuple[str, ...] = ()
+    stale: bool = False
+    forced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +59,9 @@ class Source:
         In an index, the exact place counts only in the shard it was taken in: DynamoDB says nothing of the order of
         entries with equal sort keys. Elsewhere all entries with that sort key are read again.
         """
-        if after is None or self.slot is None or self.exact(after):
+        if after is None or self.slot is None or (after.item is not None and after.shard == self.partition):
             return after, bounds
         return None, bounds.at(after.sort, forward=forward)
-
-    def exact(self, after: Position) -> bool:
-        """Whether reading can go on just after a position, so that nothing is read twice."""
-        return self.slot is None or (after.item is not None and after.shard == self.partition)
 
     def start_key(self, position: Position) -> Wire:
         """DynamoDB's exclusive start key for going on after a position."""
@@ -90,10 +90,6 @@ class Group:
     lanes: tuple[Source, ...]
     leaving: int
     change: str
-
-    def exact(self, after: Position) -> bool:  # noqa: ARG002 - entries may have come to any lane since
-        """Whether reading can go on just after a position, so that nothing is read twice: never."""
-        return False
 
 
 Stream = Source | Group

@@ -1,6 +1,6 @@
 """What an operation knows of a shard count, and who tells it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
 from typing import Any, Protocol
@@ -33,6 +33,7 @@ class View:
         expires: when the lease ends, in epoch seconds of the wall clock.
         marks: whether marks may stand anywhere in the entity's items: from well before the first one is written
             until after the last one is swept.
+        version: another one after each change of what the topology says; '' if that is not told.
     """
 
     count: int
@@ -40,6 +41,7 @@ class View:
     target: int | None = None
     expires: float = inf
     marks: bool = False
+    version: str = field(default="", compare=False)
 
     @property
     def stable(self) -> bool:
