@@ -1,6 +1,9 @@
 """The way from the command line to a table: the local stack's, or that of a deployed environment."""
 
+import json
 import os
+import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -8,12 +11,15 @@ from typing import Any, Final
 from dynashard import Dynashard
 from dynashard.errors import EngineError, EngineUnavailableError
 from dynashard.resharding import Resharder, Timing
+from dynashard.resharding.growth import GrowthSettings, Report
+from dynashard.resharding.policy import growth_of
 from dynashard.topology import LeasedTopology
 from dynashard.transport import Transport, connect
+from dynashard.transport.load import TableLoad, table_load
 from local.errors import LocalStackError
 from local.functions import api_environment
-from local.resharding import timing
-from local.settings import Settings
+from local.resharding import growth, timing
+from local.settings import ROOT, Settings
 from local.worker import RESHARD_LOG
 from tools.entities import models
 from tools.failure import CommandError
@@ -37,6 +43,8 @@ class Backend:
         topology_table: the name of the table of shard counts.
         timing: how long what is published takes to reach everybody, as far as is known here.
         worker: where changes of shard counts are carried out, for those who miss them.
+        growth: how its counts change by themselves.
+        load: tells how busy the table is; None where nobody counts.
         entities: its items.
     """
 
@@ -46,7 +54,26 @@ class Backend:
     topology_table: str
     timing: Timing
     worker: str
+    growth: GrowthSettings
+    load: TableLoad | None
     entities: Dynashard
+
+    def writer(self) -> Dynashard:
+        """Its items, for those who write many: a throttle makes counts grow, as one of the API does.
+
+        Cost: no request; of a throttle, as `dynashard.resharding.growth.Growth.throttled`, after a random wait.
+        """
+        growing = growth_of(
+            self.resharder(),
+            self.transport,
+            self.topology_table,
+            settings=self.growth,
+            # The first throttle that lasts ends a command: there will be no second.
+            sleep=time.sleep,
+            load=self.load,
+            report=_tell,
+        )
+        return _entities(self.transport, self.table, self.topology_table, self.timing, throttled=growing.throttled)
 
     def resharder(self) -> Resharder:
         """What changes the shard counts of this backend. Cost: no request."""
@@ -92,9 +119,18 @@ def _local(*, reach: bool) -> Backend:
     if reach:
         _require_table(transport, endpoint, table)
     data = settings.dynamodb_endpoint or settings.data_dir
-    worker = f"`make run` has one, whose log is {settings.data_dir / RESHARD_LOG}"
-    topology = variables["TOPOLOGY_TABLE"]
-    return _backend(f"the local stack on {data}", transport, table, topology, timing=timing(variables), worker=worker)
+    topology, told = variables["TOPOLOGY_TABLE"], timing(variables)
+    return Backend(
+        target=f"the local stack on {data}",
+        transport=transport,
+        table=table,
+        topology_table=topology,
+        timing=told,
+        worker=f"`make run` has one, whose log is {settings.data_dir / RESHARD_LOG}",
+        growth=growth(variables),
+        load=None,
+        entities=_entities(transport, table, topology, told),
+    )
 
 
 def _require_table(transport: Transport, endpoint: str, table: str) -> None:
@@ -117,24 +153,40 @@ def _deployed(environment: str) -> Backend:
     for name in (_TABLE_OUTPUT, _TOPOLOGY_OUTPUT):
         if name not in outputs:
             raise CommandError(f"the stack {stack} has no output {name}: deploy it again from this version")
-    table = outputs[_TABLE_OUTPUT]
+    transport, table, topology = connect(), outputs[_TABLE_OUTPUT], outputs[_TOPOLOGY_OUTPUT]
     # A lease other than the deployed one does no harm: clients keep to the shorter, and changes wait for the longer.
-    return _backend(
-        f"the environment {environment} with table {table}",
-        connect(),
-        table,
-        outputs[_TOPOLOGY_OUTPUT],
-        timing=Timing(),
+    told = Timing()
+    return Backend(
+        target=f"the environment {environment} with table {table}",
+        transport=transport,
+        table=table,
+        topology_table=topology,
+        timing=told,
         worker="the executions of the environment's state machine tell why",
+        growth=_deployed_growth(environment),
+        load=table_load(transport, table),
+        entities=_entities(transport, table, topology, told),
     )
 
 
-def _backend(
-    target: str, transport: Transport, table: str, topology_table: str, *, timing: Timing, worker: str
-) -> Backend:
+def _deployed_growth(environment: str) -> GrowthSettings:
+    """As this checkout would deploy it; off for an environment that it does not know."""
+    environments = json.loads((ROOT / "cdk.json").read_text())["context"]["environments"]
+    if environment not in environments:
+        return GrowthSettings(mode="off")
+    try:
+        return GrowthSettings(**environments[environment].get("growth", {}))
+    except TypeError as error:
+        raise CommandError(f"environments.{environment}.growth in cdk.json cannot be used: {error}") from error
+
+
+def _entities(transport: Transport, table: str, topology_table: str, timing: Timing, **more: Any) -> Dynashard:
     topology = LeasedTopology(transport, topology_table, lease=timing.lease)
-    entities = Dynashard(transport, table=table, cursor_keys=[_NO_LISTING_KEY], topology=topology)
-    return Backend(target, transport, table, topology_table, timing, worker, entities)
+    return Dynashard(transport, table=table, cursor_keys=[_NO_LISTING_KEY], topology=topology, **more)
+
+
+def _tell(report: Report) -> None:
+    print(f"growth: {report.news}: {report.told}", file=sys.stderr)
 
 
 def _outputs(stack: str) -> Mapping[str, str]:

@@ -58,7 +58,7 @@ def load(  # noqa: PLR0917 - typer calls it by name
     with _opened(file) as stream:
         backend = open_backend(environment, reach=not dry_run)
         checkpoint = keeper.open(backend.target, wanted.entity.__name__, tenant, resume=resume)
-        items = backend.entities.collection(wanted.entity)
+        items = backend.writer().collection(wanted.entity)
         columns = frozenset(wanted.entity.model_fields) - items.entity.server_fields
         lines = Lines(stream)
         with (
