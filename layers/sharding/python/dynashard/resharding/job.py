@@ -156,10 +156,22 @@ class Sources:
             request = {**request, "ExclusiveStartKey": position.key}
         answer = self._means.transport.call(operation, request)
         last = answer.get("LastEvaluatedKey")
+        nothing = last is None and not answer["ScannedCount"]
+        if operation == "Scan" and nothing and position.key and self._gone(position.key):
+            return Chunk([], Position(position.source))
         if last is not None:
             return Chunk(answer["Items"], Position(position.source, last))
         following = position.source + 1
         return Chunk(answer["Items"], Position(following) if following < len(self._requests) else None)
+
+    def _gone(self, key: Wire) -> bool:
+        """Whether the item is gone behind which a segment was to go on.
+
+        The local engine says then that the segment has ended, and so it is read again from its beginning: what is
+        done stays done. DynamoDB itself keeps the place.
+        """
+        request = {"TableName": self._means.table, "Key": key, "ConsistentRead": True, "ProjectionExpression": PK}
+        return "Item" not in self._means.transport.call("GetItem", request)
 
 
 def after(position: Position, item: Wire) -> Position:

@@ -73,11 +73,10 @@ class Vacancy:
             "Limit": _CHUNK,
             "ProjectionExpression": f"{PK}, {SK}, {EXPIRES_AT}, #type",
         }
-        names, segments = {"#type": TYPE}, self._means.segments
+        names = {"#type": TYPE}
         if self._scope.partition is None:
-            whole = {**reading, "Limit": _SCANNED, "TotalSegments": segments, "ExpressionAttributeNames": names}
-            for segment in range(segments):
-                yield "Scan", {**whole, "Segment": segment}
+            # One after the other anyway, so not in segments.
+            yield "Scan", {**reading, "Limit": _SCANNED, "ExpressionAttributeNames": names}
             return
         for stored in self._leaving(self._scope.partition):
             yield (
