@@ -1,16 +1,21 @@
 """A throttled request of the API makes a count grow, by the settings, and its caller hears what it always heard."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from dynashard import Entity
 from dynashard.errors import ThrottledError
+from dynashard.topology import Record
 from dynashard.transport import Transport
-from dynashard.transport.load import Load
+from dynashard.transport.load import Load, TableLoad
 from functions.api.growth import Growing, growing
+from functions.api.growth import cloudwatch as api_load
 from functions.api.observing import Observer
+from functions.reshard.shrink import cloudwatch as reshard_load
 from tests.api_caller import TENANT
 from tests.engine.growth_world import (
     EXPOSED,
@@ -22,6 +27,7 @@ from tests.engine.growth_world import (
     growth_world,
     partition,
 )
+from tests.engine.topology_world import put_by_hand
 from tests.faults import throttled
 
 pytestmark = pytest.mark.engine
@@ -162,14 +168,45 @@ def test_a_count_is_left_alone_for_the_cooldown_after_it_changed(world: GrowthWo
 
 def test_a_change_that_an_operator_called_off_is_not_asked_for_at_once(world: GrowthWorld) -> None:
     world.throttle_twice(world.api(), "meters")
-    world.clock.now += 5
+    world.work()
+    world.clock.now += 3600
+    world.throttle_twice(world.api(), "meters")
     world.resharder.abort(partition(Meter))
+    called_off = world.clock.now
     world.work()
 
-    world.clock.now += COOLDOWN - 200
+    world.clock.now = called_off + COOLDOWN - 20
+    world.throttle_twice(world.api(), "meters")
+    within = world.wishes()
+    world.clock.now = called_off + COOLDOWN
     world.throttle_twice(world.api(), "meters")
 
-    assert world.wishes() == {}
+    assert within == {}
+    assert world.wishes() == {partition(Meter).key: (8, "throttle")}
+
+
+def test_the_cooldown_counts_from_the_newest_count_of_the_history(world: GrowthWorld) -> None:
+    changed = int(world.clock.now)
+    history = frozenset({f"{changed - 9000}:1", f"{changed}:2"})
+    put_by_hand(world.inner, world.topology, Record(partition(Meter).key, 2, Decimal(changed), 30.0, history))
+
+    world.clock.now = changed + COOLDOWN - 20
+    world.throttle_twice(world.api(), "meters")
+    within = world.wishes()
+    world.clock.now = changed + COOLDOWN
+    world.throttle_twice(world.api(), "meters")
+
+    assert within == {}
+    assert world.wishes() == {partition(Meter).key: (4, "throttle")}
+
+
+def test_a_hot_partition_is_not_read_through_before_it_changes(world: GrowthWorld) -> None:
+    world.throttle_twice(world.api(), "meters")
+
+    record = world.record(partition(Meter))
+
+    assert record is not None
+    assert record.change["survey"] is False
 
 
 def test_the_ceiling_is_kept(world: GrowthWorld, caplog: pytest.LogCaptureFixture) -> None:
@@ -256,6 +293,15 @@ def test_a_throttle_without_a_reason_is_judged_by_the_load_of_the_table(
         world.clock.now += 10
 
     assert world.wishes() == ({partition(Meter).key: (target, "throttle")} if target else {})
+
+
+@pytest.mark.parametrize(("environment", "known"), [("local", False), ("dev", True), ("prod", True)])
+def test_cloudwatch_is_asked_wherever_it_counts(world: GrowthWorld, environment: str, *, known: bool) -> None:
+    api, reshard = world.settings(environment=environment), replace(world.reshard_settings(), environment=environment)
+
+    asked = (api_load(api, world.inner), reshard_load(reshard, world.inner))
+
+    assert [isinstance(load, TableLoad) for load in asked] == [known, known]
 
 
 def throttled_error(reason: str = HOT) -> ThrottledError:
