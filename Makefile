@@ -81,6 +81,10 @@ openapi: setup ## Write docs/openapi.json again after the API has changed
 bench: setup ## Measure side by side with botocore and pynamodb
 	$(RUN)/python -m bench
 
+.PHONY: soak
+soak: setup ## Change counts under 200,000 items while clients work over HTTP (half an hour)
+	$(RUN)/python -m bench.soak
+
 .PHONY: snapshot
 snapshot: setup ## Write the template snapshots anew: read the difference before you commit it
 	UPDATE_SNAPSHOTS=1 $(RUN)/python -m pytest -n0 -q tests/infra/test_templates.py -k committed

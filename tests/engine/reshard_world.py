@@ -114,8 +114,8 @@ class ReshardWorld:
             self.pass_by(_HURRY * seconds)
             ending.wait(0.002)
 
-        arguments = {"stop": ending.is_set, "sleep": sleep, "log": errors.append}
-        thread = Thread(target=partial(drive, self.resharder(), **arguments))
+        work = partial(drive, self.resharder(), stop=ending.is_set, sleep=sleep, log=errors.append)
+        thread = Thread(target=work)
         thread.start()
         try:
             yield

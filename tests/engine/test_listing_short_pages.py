@@ -71,7 +71,7 @@ def test_page_cut_short_beside_a_mark_goes_on_with_the_item_itself(
             dynamodb.call("PutItem", TableName=table, Item={**item, PK: {"S": old}, MOVED_TO: {"N": str(NEW)}})
     db = Dynashard(wire, table=table, cursor_keys=["a key for the tests"], topology=Told(VIEWS[phase]))
     how, direction = order.split()
-    asked = {"order": how, "direction": direction, "limit": 20, "budget": Budget(requests=1)}
+    asked: dict[str, Any] = {"order": how, "direction": direction, "limit": 20, "budget": Budget(requests=1)}
 
     listed = [note.id for page in db.collection(Note).pages({"tenant": "t"}, **asked) for note in page.items]
 

@@ -1,0 +1,91 @@
+"""The local stack as a process of its own, and the way into its tables."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+
+import httpx
+
+from local.functions import api_environment
+from local.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+_READY = re.compile(r"ready on (http://127\.0\.0\.1:\d+)")
+_ENGINE = re.compile(r"engine at (http://127\.0\.0\.1:\d+)")
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A running local stack.
+
+    Attributes:
+        url: of its API.
+        environment: the variables by which commands find it.
+        variables: those its API runs with: table names, endpoint, credentials.
+    """
+
+    url: str
+    environment: Mapping[str, str]
+    variables: Mapping[str, str]
+
+    def client(self, tenant: str) -> httpx.Client:
+        """A client that speaks for a tenant."""
+        client = httpx.Client(base_url=self.url, timeout=60, trust_env=False)
+        token = client.post("/local/tokens", json={"tenant_id": tenant}).json()["token"]
+        client.headers["Authorization"] = f"Bearer {token}"
+        return client
+
+    def command(self, *arguments: str) -> "subprocess.Popen[str]":
+        """Start `dynashard` with these arguments."""
+        return subprocess.Popen(  # noqa: S603 - this checkout's own command
+            [str(Path(sys.executable).with_name("dynashard")), *arguments],
+            env={**os.environ, **self.environment},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+
+@contextmanager
+def running_stack(data_dir: Path, *, lease: int) -> Iterator[Stack]:
+    """Start the local stack on free ports, and stop it at the end.
+
+    Raises:
+        RuntimeError: it does not start; with what it printed.
+    """
+    settings = {"DATA_DIR": str(data_dir), "TOPOLOGY_LEASE_SECONDS": str(lease)}
+    with subprocess.Popen(
+        [sys.executable, "-m", "local"],
+        cwd=ROOT,
+        env={**os.environ, **settings, "PORT": "0", "DYNAMODB_PORT": "0"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            url, engine = _told(process)
+            port = engine.rpartition(":")[2]
+            environment = {**settings, "DYNAMODB_PORT": port}
+            yield Stack(url, environment, api_environment(Settings.from_env(environment)))
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(60)
+
+
+def _told(process: "subprocess.Popen[str]") -> tuple[str, str]:
+    assert process.stdout is not None  # noqa: S101 - asked for as a pipe
+    told = ""
+    for line in process.stdout:
+        told += line
+        ready, engine = _READY.search(told), _ENGINE.search(told)
+        if ready and engine:
+            # What else it prints must not fill the pipe.
+            Thread(target=process.stdout.read, daemon=True).start()
+            return ready[1], engine[1]
+    raise RuntimeError(f"the local stack did not start: {told}")
