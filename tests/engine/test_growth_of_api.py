@@ -237,6 +237,10 @@ def test_the_kill_switch_silences_it(world: GrowthWorld, caplog: pytest.LogCaptu
 
     assert (answer.status, answer.code) == (429, "key_range_throttled")
     assert (world.wishes(), world.topology_calls(), news(caplog)) == ({}, [], [])
+    silent = growing(
+        world.settings(growth_mode="off"), world.inner, EXPOSED, Observer("local", metrics=False), clock=world.clock
+    )
+    assert not isinstance(silent, Growing)
 
 
 def test_a_topology_that_cannot_be_changed_is_no_concern_of_the_caller(

@@ -123,9 +123,10 @@ def test_a_record_that_nothing_declares_any_more_is_passed_over(world: GrowthWor
     assert look(world)
 
 
-def test_the_watch_is_told_by_its_schedule_to_shrink(
-    wire: Transport, table: str, engine_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def deployed(wire: Transport, table: str, engine_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The environment of a function whose users grew two days ago, and the name of its topology table."""
+    entries = (handler._settings, handler._transport, handler._resharder)
     with topology_table_on(wire) as topology:
         LeasedTopology(wire, topology).view(definition(User), "")
         grown = Record("user.v1.User:abc", 32, Decimal(int(time.time() - 2 * DAY)), 30.0, change={"cause": "throttle"})
@@ -140,15 +141,29 @@ def test_the_watch_is_told_by_its_schedule_to_shrink(
             "AWS_SECRET_ACCESS_KEY": "local",
         }.items():
             monkeypatch.setenv(name, value)
-        for cached in (handler._settings, handler._transport, handler._resharder):
-            cached.cache_clear()
+        for entry in entries:
+            entry.cache_clear()
+        yield topology
+    for entry in entries:
+        entry.cache_clear()
 
-        first, second = (handler.watch(SHRINK, None) for _ in range(2))
 
-        for cached in (handler._settings, handler._transport, handler._resharder):
-            cached.cache_clear()
+@pytest.mark.usefixtures("deployed")
+def test_the_watch_is_told_by_its_schedule_to_shrink() -> None:
+    first, second = (handler.watch(SHRINK, None) for _ in range(2))
+
     assert first == ["asked: user.v1.User:abc to 16 shards: quiet for long"]
     assert second == []
+
+
+@pytest.mark.usefixtures("deployed")
+@pytest.mark.parametrize(("name", "value"), [("GROWTH_MODE", "off"), ("GROWTH_QUIET_SECONDS", str(3 * DAY))])
+def test_the_watch_keeps_to_the_settings_of_its_environment(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+
+    assert handler.watch(SHRINK, None) == []
 
 
 def test_the_local_worker_looks_at_once_and_every_hour_whatever_happens() -> None:
