@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from domain import ENTITIES, Exposed
 from dynashard import definition
@@ -10,9 +10,6 @@ from dynashard.errors import InputError
 from dynashard.resharding import Resharder, Scope, Timing
 from dynashard.transport import Transport
 from functions.reshard.settings import Settings
-
-LAG_SECONDS: Final = 5.0
-"""DynamoDB's eventually consistent reads usually lag less than a second."""
 
 
 def resharder_of(
@@ -37,7 +34,7 @@ def resharder_of(
         table=settings.table,
         topology_table=settings.topology_table,
         entities=[each.entity for each in exposed],
-        timing=Timing(settings.lease, settings.operation, settings.skew, lag=LAG_SECONDS),
+        timing=Timing(settings.lease, settings.operation, settings.skew),
         concurrency=settings.concurrency,
         clock=clock,
         **seams,

@@ -19,7 +19,7 @@ from tests.engine.topology_world import Clock, topology_table_on
 from tests.faults import Fault, FaultyTransport
 
 REGISTRY = Registry()
-TIMING = Timing(lease=30.0, operation=10.0, skew=1.0)
+TIMING = Timing(lease=30.0, operation=10.0, skew=1.0, lag=0.0)
 WAIT = TIMING.wait(30.0)
 
 

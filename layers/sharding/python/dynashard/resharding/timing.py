@@ -14,8 +14,9 @@ class Timing:
         lease: how long a view may be used.
         operation: the longest operation, retries included.
         skew: how far clocks may be apart.
-        lag: how long an eventually consistent read may miss what was written: what was moved last must be seen at
-            its new place before anybody looks only there. 0 for an engine whose reads are all consistent.
+        lag: how long a transaction may be visible in part, and an eventually consistent read miss what was written:
+            what was moved last must be seen at its new place before anybody looks only there. 0 for an engine that
+            knows neither.
 
     Raises:
         ConfigurationError: no lease, or a negative time.
@@ -24,7 +25,7 @@ class Timing:
     lease: float = DEFAULT_LEASE
     operation: float = 30.0
     skew: float = 1.0
-    lag: float = 0.0
+    lag: float = 5.0
 
     def __post_init__(self) -> None:
         if self.lease <= 0:
