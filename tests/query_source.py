@@ -67,6 +67,7 @@ class MemoryTransport:
         cut: items an answer, at most; None for no cut.
         read: how many rows were read so far.
         waves: how many requests went out at a time.
+        before: happens before each request.
     """
 
     slot: str | None
@@ -74,6 +75,7 @@ class MemoryTransport:
     cut: int | None = None
     read: int = 0
     waves: list[int] = field(default_factory=list)
+    before: Callable[[], object] = lambda: None
     _rows: dict[str, list[Wire]] = field(default_factory=dict)
 
     def store(self, rows: Iterable[Wire]) -> None:
@@ -106,6 +108,7 @@ class MemoryTransport:
 
     def _answer(self, operation: str, request: Mapping[str, Any]) -> Wire:
         assert operation == "Query"
+        self.before()
         forward = request.get("ScanIndexForward", True)
         values = request["ExpressionAttributeValues"]
         rows = [r for r in self._rows.get(values[":partition"]["S"], ()) if self._in_range(request, r)]

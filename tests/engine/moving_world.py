@@ -302,16 +302,22 @@ class Change:
 
 @dataclass
 class Amid:
-    """A transport on which a change takes a step before every request, and perhaps after it."""
+    """A transport on which a change takes a step before every request, and another after it.
+
+    Queries bring at most `page` items, as if these were large.
+    """
 
     inner: Transport
     change: Change
+    page: int | None = None
 
     def call(self, operation: str, request: Mapping[str, Any]) -> Wire:
         self.change.step()
         if operation == "TransactGetItems" and self.change.half:
             self.change.settle_half()
             raise TransactionConflictError("Another transaction holds the item.", operation=operation)
+        if operation == "Query" and self.page is not None:
+            request = {**request, "Limit": min(self.page, request.get("Limit", self.page))}
         answer = self.inner.call(operation, request)
         self.change.step()
         return answer

@@ -43,9 +43,12 @@ class Counting:
 
     def _counted(self, bounds: Bounds) -> int:
         bounds = replace(bounds, high_open=bounds.high_open and bounds.low is None)
-        total, state = 0, None
+        total, state, known = 0, None, None
         while state is None or not state.done:
             layout = _forward(self.fetch.layout(), bounds)
+            if known not in (None, layout.signature):
+                # Of entries with equal sort keys, DynamoDB's count does not tell which ones were in it.
+                total, state, known = 0, None, None
             count = len(layout.streams)
             state = layout.rebase(state)
             left = [stream for stream in range(count) if not state.finished(stream, count)]
@@ -53,6 +56,7 @@ class Counting:
             alone = not layout.moving and all(straight(layout, state, stream) for stream in left)
             try:
                 if alone:
+                    known = layout.signature if layout.identity is not None else None
                     more, state = self._by_dynamodb(layout, state, left)
                 else:
                     more, state = self._by_keys(layout, state, left)

@@ -1,0 +1,161 @@
+"""Scans, counts and loads of shards while counts change."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from random import Random
+from threading import get_ident
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynashard import Filter, Patience
+from dynashard.errors import ThrottledError
+from dynashard.topology import Phase
+from tests.engine.listing_world import INDEXES, Counts, Note, World, some_notes, tenant, world_on
+from tests.engine.moving_world import Amid, Change
+from tests.faults import FaultyTransport, throttled
+from tests.recording import RecordingTransport
+
+pytestmark = pytest.mark.engine
+
+PATIENT = Patience(sleep=lambda _: None)
+KEPT = [Filter("kept", "=", value=True)]
+
+
+@pytest.fixture(scope="module")
+def world(engine_url: str, create_table: Any) -> Iterator[World]:
+    with world_on(engine_url, create_table()) as made:
+        yield made
+
+
+def notes_of(random: Random, size: int, of: str) -> list[Note]:
+    """Notes that do not expire, few of which share an index key."""
+    return [note.model_copy(update={"expires_at": None}) for note in some_notes(random, size, of=of, ranks=1000)]
+
+
+@st.composite
+def changes(draw: st.DrawFn) -> dict[str, Any]:
+    return {
+        "seed": draw(st.integers(0, 2**32)),
+        "index": draw(st.sampled_from([None, None, *INDEXES])),
+        "own": draw(st.booleans()),
+        "filters": draw(st.sampled_from([[], KEPT])),
+    }
+
+
+def begun(world: World, seed: int, *, own: bool) -> tuple[Change, str]:
+    random, of = Random(seed), tenant()
+    return Change(world, random, notes_of(random, 60, of), index=own), of
+
+
+def listed(note: Note, index: str | None, filters: list[Filter]) -> bool:
+    return (index is None or note.group is not None) and (note.kept or not filters)
+
+
+def inside(key: str, asked: dict[str, str]) -> bool:
+    start, end = asked.get("start", ""), asked.get("end")
+    return key.startswith(asked.get("prefix", "")) and key >= start and (end is None or key < end)
+
+
+@settings(max_examples=12)
+@given(change=changes(), workers=st.sampled_from([1, 3]))
+def test_a_scan_brings_what_stays_once_while_counts_change_under_it(
+    world: World, change: dict[str, Any], workers: int
+) -> None:
+    index, filters = change["index"], change["filters"]
+    going_on, of = begun(world, change["seed"], own=change["own"] and index is not None)
+    # The consumer asks for nothing but the first layout: it holds nobody up.
+    going_on.counts.idle.add(get_ident())
+    collection = world.collection(through=Amid(world.transport, going_on, page=9), patience=PATIENT)
+    partition = {"tenant": of} if index is None else {"tenant": of, "group": "g"}
+
+    items = list(collection.scan(partition, workers=workers, index=index, filters=filters))
+
+    came = Counter(item.id for item in items)
+    notes = [*going_on.staying, *going_on.passing]
+    assert set(came) <= {note.id for note in notes if listed(note, index, filters)}
+    assert [key for key, times in came.items() if times > 1] == []
+    assert [n.id for n in going_on.staying if listed(n, index, filters) and not came[n.id]] == []
+
+
+@settings(max_examples=12)
+@given(change=changes(), span=st.sampled_from([{}, {"prefix": "b"}, {"start": "a", "end": "b5"}]))
+def test_a_count_counts_what_stays_once_while_counts_change_under_it(
+    world: World, change: dict[str, Any], span: dict[str, str]
+) -> None:
+    index, filters = change["index"], change["filters"]
+    going_on, of = begun(world, change["seed"], own=change["own"] and index is not None)
+    going_on.left_to_come, going_on.passing = [], []
+    asked = span if index is None else {}
+    there = [n for n in going_on.present if listed(n, index, filters) and inside(n.id, asked)]
+    collection = world.collection(through=Amid(world.transport, going_on, page=9), patience=PATIENT)
+    partition = {"tenant": of} if index is None else {"tenant": of, "group": "g"}
+
+    assert collection.count(partition, index=index, filters=filters, **asked) == len(there)
+
+
+def test_the_loads_of_shards_are_those_of_both_counts_while_items_move(world: World) -> None:
+    change, of = begun(world, 3, own=False)
+    world.counts = counts = change.counts
+    counts.count, counts.change = 4, (Phase.STABLE, None)
+    notes = notes_of(Random(4), 60, tenant())
+    world.collection().batch_write(put=notes)
+    counts.change = (Phase.MOVE, 8)
+    moving = [note for note in notes if change._moves(note)]
+    for note in moving[:10]:
+        change._move(note)
+        change.settle_half()
+
+    loads = world.collection().shards({"tenant": notes[0].tenant})
+
+    assert [load.partition_key.rpartition(":")[2] for load in loads] == [str(n) for n in range(8)]
+    assert sum(load.items for load in loads) == len(notes)
+    assert sum(load.items for load in loads[4:]) == 10
+    assert of
+
+
+@pytest.mark.parametrize("order", ["round_robin", "shard", "ordered"])
+def test_a_listing_follows_many_marks_with_one_request(world: World, order: str) -> None:
+    change, _ = begun(world, 5, own=False)
+    world.counts = counts = change.counts
+    counts.count, counts.change = 1, (Phase.STABLE, None)
+    notes = notes_of(Random(6), 60, tenant())
+    world.collection().batch_write(put=notes)
+    counts.change = (Phase.MOVE, 2)
+    for note in [note for note in notes if change._moves(note)]:
+        change._move(note)
+        change.settle_half()
+    recording = RecordingTransport(world.transport)
+
+    page = world.collection(through=recording).list({"tenant": notes[0].tenant}, order=order, limit=100)
+
+    assert sorted(item.id for item in page.items) == sorted(note.id for note in notes)
+    assert (page.rounds, page.consumed.requests) == (2, 2)
+    assert len(recording.requests) == 2
+
+
+def test_who_wants_to_know_is_told_of_a_throttle_before_the_caller_is(world: World) -> None:
+    world.counts = Counts(4)
+    told: list[Any] = []
+    faulty = FaultyTransport(world.transport, [throttled("Query", nth=None)])
+    collection = world.collection(
+        through=faulty, patience=Patience(seconds=0), throttled=lambda *about: told.append(about)
+    )
+    entity = collection.entity
+    ways: list[Callable[[], object]] = [
+        lambda: collection.list({"tenant": "t"}),
+        lambda: collection.list({"tenant": "t"}, order="ordered"),
+        lambda: collection.count({"tenant": "t"}),
+        lambda: list(collection.scan({"tenant": "t"})),
+        lambda: collection.shards({"tenant": "t"}),
+    ]
+
+    for way in ways:
+        with pytest.raises(ThrottledError) as raised:
+            way()
+        assert told.pop() == (entity, "listing.v1.Note:t", raised.value)
+    with pytest.raises(ThrottledError) as raised:
+        collection.list({"tenant": "t", "group": "g"}, index="by_rank")
+    assert told == [(entity, None, raised.value)]
