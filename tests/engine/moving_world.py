@@ -71,12 +71,15 @@ class Change:
         passing: notes of which some come and others go.
     """
 
-    def __init__(self, world: World, random: Random, notes: Sequence[Note], *, index: bool) -> None:
+    def __init__(
+        self, world: World, random: Random, notes: Sequence[Note], *, index: bool, counts: Leased | None = None
+    ) -> None:
         self.world = world
         self.random = random
         self.rate = random.choice([0.1, 0.5, 0.95])
         self.index = index
-        self.counts = Leased(count=random.choice(TABLE_COUNTS), index_count=random.choice(INDEX_COUNTS))
+        drawn = Leased(count=random.choice(TABLE_COUNTS), index_count=random.choice(INDEX_COUNTS))
+        self.counts = counts or drawn
         world.counts = self.counts
         self.half: list[Callable[[], None]] = []
         self.left: list[Note] = []
@@ -96,16 +99,24 @@ class Change:
     def step(self) -> None:
         """Perhaps something happens."""
         with self.lock:
-            if self.random.random() >= self.rate:
-                return
-            if self.half:
-                self.half.pop()()
-            elif self.random.random() < 0.2:
-                self._write()
-            elif self.index:
-                self._index_step()
-            else:
-                self._table_step()
+            if self.random.random() < self.rate:
+                self._go_on()
+
+    def go_on(self, steps: int) -> None:
+        """So many things happen while nobody is working."""
+        with self.lock, self.counts.nobody_working():
+            for _ in range(steps):
+                self._go_on()
+
+    def _go_on(self) -> None:
+        if self.half:
+            self.half.pop()()
+        elif self.random.random() < 0.2:
+            self._write()
+        elif self.index:
+            self._index_step()
+        else:
+            self._table_step()
 
     def settle_half(self) -> None:
         """A transaction under way comes to its end."""
@@ -140,15 +151,14 @@ class Change:
             self._sweep_or_begin()
         elif phase is Phase.PREPARE:
             self._publish(Phase.MOVE, target, marks=True)
-            self.left = []
-        elif phase is Phase.MOVE:
             # Nothing comes to life at an old place any more: what lives there now is all there is to move.
-            moving = [n for n in self.present if self._stored(n, counts.count) and self._moves(n)]
-            if moving:
-                for note in self.random.sample(moving, min(len(moving), self.random.choice([1, 5, 50]))):
-                    self.settle_half()
-                    self._move(note)
-            else:
+            self.left = [note for note in self.present if self._moves(note)]
+            self.random.shuffle(self.left)
+        elif phase is Phase.MOVE:
+            for _ in range(min(len(self.left), self.random.choice([1, 3, 10]))):
+                self.settle_half()
+                self._move(self.left.pop())
+            if not self.left and not self.half:
                 self._publish(Phase.SETTLE, target, marks=True)
         else:
             self._publish(Phase.STABLE, target, marks=True)
@@ -177,10 +187,19 @@ class Change:
             self.left = [n for n in self.present if n.group is not None]
         elif self.left:
             self.random.shuffle(self.left)
-            for note in [self.left.pop() for _ in range(min(len(self.left), self.random.choice([1, 5, 50])))]:
+            for note in [self.left.pop() for _ in range(min(len(self.left), self.random.choice([1, 3, 10])))]:
                 self._rewrite(note, target or 0)
         else:
             self._publish(Phase.STABLE, target, marks=False)
+
+    def move_some(self, target: int, most: int) -> int:
+        """Be amid a move to a count, with at most so many notes moved; how many."""
+        self.counts.change = (Phase.MOVE, target)
+        moving = [note for note in self.present if self._moves(note)][:most]
+        for note in moving:
+            self._move(note)
+            self.settle_half()
+        return len(moving)
 
     # What the mover and the writers write.
 
@@ -287,6 +306,8 @@ class Change:
             if self._stored(note, count):
                 self._call("DeleteItem", Key=self._key(note, count))
         self.present.remove(note)
+        if note in self.left:
+            self.left.remove(note)
 
     def _create(self, note: Note) -> None:
         counts = self.counts

@@ -55,6 +55,7 @@ def paged(change: Change, partition: dict[str, Any], limits: list[int], **asked:
     collection = change.world.collection(through=Amid(change.world.transport, change), patience=PATIENT)
     items: list[Note] = []
     cursor: str | None = None
+    change.go_on(change.random.choice([0, 3, 12, 30]))
     for _ in range(3000):
         limit = change.random.choice(limits)
         page = collection.list(partition, limit=limit, cursor=cursor, **asked)
@@ -63,9 +64,7 @@ def paged(change: Change, partition: dict[str, Any], limits: list[int], **asked:
         cursor = page.cursor
         if cursor is None:
             return items
-        with change.counts.nobody_working():
-            for _ in range(change.random.choice([0, 3, 30, 100])):
-                change.step()
+        change.go_on(change.random.choice([0, 0, 2, 20]))
     raise AssertionError("the listing does not end")
 
 
@@ -82,7 +81,7 @@ def check(change: Change, items: list[Any], asked: dict[str, Any], index: str | 
     assert missed == [], f"missed {missed}"
 
 
-@settings(max_examples=25)
+@settings(max_examples=50)
 @given(
     seed=st.integers(0, 2**32),
     size=st.sampled_from([0, 1, 10, 60, 150]),
@@ -114,7 +113,7 @@ INDEX_SPANS: list[dict[str, str]] = [
 ]
 
 
-@settings(max_examples=30)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 2**32),
     size=st.sampled_from([1, 10, 60, 150]),

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from dynashard import Filter, Patience
 from dynashard.errors import ThrottledError
-from dynashard.topology import Phase
 from tests.engine.listing_world import INDEXES, Counts, Note, World, some_notes, tenant, world_on
-from tests.engine.moving_world import Amid, Change
+from tests.engine.moving_world import Amid, Change, Leased
 from tests.faults import FaultyTransport, throttled
 from tests.recording import RecordingTransport
 
@@ -47,7 +46,9 @@ def changes(draw: st.DrawFn) -> dict[str, Any]:
 
 def begun(world: World, seed: int, *, own: bool) -> tuple[Change, str]:
     random, of = Random(seed), tenant()
-    return Change(world, random, notes_of(random, 60, of), index=own), of
+    change = Change(world, random, notes_of(random, 60, of), index=own)
+    change.go_on(random.choice([0, 3, 12, 30]))
+    return change, of
 
 
 def listed(note: Note, index: str | None, filters: list[Filter]) -> bool:
@@ -97,41 +98,28 @@ def test_a_count_counts_what_stays_once_while_counts_change_under_it(
 
 
 def test_the_loads_of_shards_are_those_of_both_counts_while_items_move(world: World) -> None:
-    change, of = begun(world, 3, own=False)
-    world.counts = counts = change.counts
-    counts.count, counts.change = 4, (Phase.STABLE, None)
     notes = notes_of(Random(4), 60, tenant())
-    world.collection().batch_write(put=notes)
-    counts.change = (Phase.MOVE, 8)
-    moving = [note for note in notes if change._moves(note)]
-    for note in moving[:10]:
-        change._move(note)
-        change.settle_half()
+    change = Change(world, Random(1), notes, index=False, counts=Leased(count=4))
+    stored = len(change.present)
+    moved = change.move_some(8, 10)
 
     loads = world.collection().shards({"tenant": notes[0].tenant})
 
     assert [load.partition_key.rpartition(":")[2] for load in loads] == [str(n) for n in range(8)]
-    assert sum(load.items for load in loads) == len(notes)
-    assert sum(load.items for load in loads[4:]) == 10
-    assert of
+    assert sum(load.items for load in loads) == stored
+    assert sum(load.items for load in loads[4:]) == moved == 10
 
 
 @pytest.mark.parametrize("order", ["round_robin", "shard", "ordered"])
 def test_a_listing_follows_many_marks_with_one_request(world: World, order: str) -> None:
-    change, _ = begun(world, 5, own=False)
-    world.counts = counts = change.counts
-    counts.count, counts.change = 1, (Phase.STABLE, None)
     notes = notes_of(Random(6), 60, tenant())
-    world.collection().batch_write(put=notes)
-    counts.change = (Phase.MOVE, 2)
-    for note in [note for note in notes if change._moves(note)]:
-        change._move(note)
-        change.settle_half()
+    change = Change(world, Random(1), notes, index=False, counts=Leased(count=1))
+    assert change.move_some(2, 100) > 20
     recording = RecordingTransport(world.transport)
 
     page = world.collection(through=recording).list({"tenant": notes[0].tenant}, order=order, limit=100)
 
-    assert sorted(item.id for item in page.items) == sorted(note.id for note in notes)
+    assert sorted(item.id for item in page.items) == sorted(note.id for note in change.present)
     assert (page.rounds, page.consumed.requests) == (2, 2)
     assert len(recording.requests) == 2
 
