@@ -81,6 +81,10 @@ openapi: setup ## Write docs/openapi.json again after the API has changed
 bench: setup ## Measure side by side with botocore and pynamodb
 	$(RUN)/python -m bench
 
+.PHONY: bench-reshard
+bench-reshard: setup ## Explore 100,000 random schedules of a change of counts (an hour on two cores)
+	$(RUN)/python -m bench.reshard
+
 .PHONY: soak
 soak: setup ## Change counts under 200,000 items while clients work over HTTP (half an hour)
 	$(RUN)/python -m bench.soak

@@ -1,6 +1,6 @@
 """Those who change the count: a controller, movers that are killed and come back, and an operator who interferes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -10,16 +10,19 @@ from typing import Any, Final, TypeVar
 from dynashard import definition
 from dynashard.errors import DynashardError, ReshardRefusedError
 from dynashard.resharding import Resharder, Scope, Timing
-from dynashard.topology import Phase, TopologyTable
+from dynashard.topology import Phase, Record, TopologyTable
 from tests.resharding.clients import LEASE, OPERATION, SKEW
 from tests.resharding.database import ActorTransport, Database
 from tests.resharding.scheduler import Actor, AnomalyError, Killed, Scheduler
 from tests.resharding.wire import TABLE, TOPOLOGY
 
 T = TypeVar("T")
-TIMING: Final = Timing(lease=LEASE, operation=OPERATION, skew=SKEW)
+TIMING: Final = Timing(lease=LEASE, operation=OPERATION, skew=SKEW, lag=OPERATION)
 SURVEYS: Final = 0.1
 """How often items are counted beforehand: it changes nothing, and takes turns."""
+_TURNS: Final = 60
+"""How many turns one waits for another at most."""
+_EARLY: Final = 0.5
 _LOOKS: Final = frozenset({"BatchGetItem", "GetItem"})
 
 
@@ -54,9 +57,12 @@ class Change:
         model: the entity.
         to: the count it leads to.
         kills: how often its processes are killed.
-        begun: whether it was asked for before the schedule began.
+        begun: whether it was asked for before the clients came.
         tasks: those that were open when the controller last looked; movers may work on old news.
         due: when the controller looks again.
+        stage: how many phases and times of work it has come to.
+        early: how many clients want to look at the topology before the next publication.
+        late: how many operations others have done.
         over: whether the controller has seen it done.
         refused: reasons of refusals met.
     """
@@ -71,6 +77,10 @@ class Change:
     over: bool = False
     refused: list[str] = field(default_factory=list)
     due: float = 0.0
+    stage: int = 0
+    early: int = 0
+    late: int = 0
+    _label: Any = None
     ids: Any = field(default_factory=lambda: count(1))
 
     @property
@@ -93,28 +103,30 @@ class Change:
             new_id=lambda: f"change{next(self.ids)}",
         )
 
-    def begin(self, random: Random) -> None:
-        """Ask for the change, without anybody in between, and let the first wait pass."""
-        resharder = Resharder(
-            self.database.wire,
-            table=TABLE,
-            topology_table=TOPOLOGY,
-            entities=[self.model],
-            timing=TIMING,
-            clock=self.scheduler.clock,
-            new_id=lambda: f"change{next(self.ids)}",
-        )
-        resharder.start(self.scope, self.to, survey=random.random() < SURVEYS)
+    def lead(self, actor: Actor, *, stages: int) -> None:
+        """Ask for the change, and bring it through some of its waits and times of work, with nobody else there."""
+        self._persist(actor, lambda resharder: resharder.start(self.scope, self.to, survey=False))
+        while self.stage < stages and not self.over:
+            step = self._attempt(actor, self._advance) or {}
+            self._enter(step)
+            for task in step.get("tasks", ()):
+                while not self._attempt(actor, partial(self._work, task)):
+                    self.scheduler.idle(actor, 1.0)
+            self.over = step.get("kind") == "done"
+            self.scheduler.idle(actor, float(step.get("seconds", 1.0)))
 
     def control(self, actor: Actor) -> None:
         """The controller: starts the change, and publishes phase after phase."""
         if not self.begun:
             survey = actor.random.random() < SURVEYS
             self._persist(actor, lambda resharder: resharder.start(self.scope, self.to, survey=survey))
+        self._dally(actor)
+        self._await_early(actor)
         while not self.over:
             step: dict[str, Any] = self._attempt(actor, self._advance) or {}
             self.scheduler.note(actor, f"=== step {step}")
             self.tasks = tuple(step.get("tasks") or ())
+            self._enter(step)
             if not step:
                 pause = 1.0
             elif step["kind"] == "done":
@@ -124,7 +136,59 @@ class Change:
                 pause = max(1.0, float(step["seconds"]))
             self.due = self.scheduler.now + pause
             self.scheduler.idle(actor, 0.0 if self.over else pause)
+            self._dally(actor)
             self._await_movers(actor)
+            self._await_early(actor)
+
+    def _enter(self, step: Mapping[str, Any]) -> None:
+        """Count the stages of the change: its phases, and times of work."""
+        record = self._record()
+        label = record and (record.phase, record.target, step.get("kind") == "work")
+        self.stage += label != self._label
+        self._label = label
+
+    def _dally(self, actor: Actor) -> None:
+        """Let some turns pass, but no time: so that phases are published in the midst of what clients do."""
+        for _ in range(actor.random.choice((0, 0, 2, 5, 10, 30))):
+            self.scheduler.pause(actor)
+
+    def _await_early(self, actor: Actor) -> None:
+        """Publish nothing before those have looked at the topology who want to act on what they saw afterwards."""
+        for _ in range(_TURNS):
+            if not self.early:
+                return
+            self.scheduler.pause(actor)
+
+    def among(self, actor: Actor, operations: int) -> Iterator[bool]:
+        """Turns for some operations, so that they lie around a publication.
+
+        Those who are early look at the topology before it, and act on what they saw after others have acted on what
+        is true since. Yields whether this is one of them.
+        """
+        early = actor.random.random() < _EARLY
+        for number in range(operations):
+            if number == early:
+                self._await(actor, self._published)
+                if early:
+                    self._await(actor, self._acted)
+            self.early += early and number == 0
+            yield early
+            self.early -= early and number == 0
+            self.late += not early
+
+    def _published(self) -> int:
+        return self.stage
+
+    def _acted(self) -> int:
+        return self.late
+
+    def _await(self, actor: Actor, what: Callable[[], int]) -> None:
+        """Give turns away until something has changed, at most so many, or none at all."""
+        before = what()
+        for _ in range(actor.random.choice((0, _TURNS, _TURNS))):
+            if what() != before or self.over:
+                return
+            self.scheduler.pause(actor)
 
     def _await_movers(self, actor: Actor) -> None:
         """Look again when the movers believe that they are done, or after a long time."""
@@ -135,21 +199,26 @@ class Change:
             self.scheduler.idle(actor, 1.0)
 
     def rest(self, actor: Actor) -> bool:
-        """Wait for a while, mostly until the controller looks again: then it is that something happens."""
-        pause = actor.random.choice((0.0, 0.0, 1.0, 15.0, 35.0))
-        if actor.random.random() < 0.7:
+        """Wait for a while, mostly until a later phase is about to be published: then it is that something happens."""
+        stage = self.stage + actor.random.choice((0, 0, 1, 1, 2))
+        while self.stage < stage and not self.over:
+            self.scheduler.idle(actor, max(0.5, self.due - self.scheduler.now))
+        pause = actor.random.choice((0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 15.0, 35.0))
+        if actor.random.random() < 0.8:
             pause += max(0.0, self.due - self.scheduler.now)
         self.scheduler.idle(actor, pause)
+        self._dally(actor)
         return not self.over or actor.random.random() < 0.5
 
     def at_rest(self) -> bool:
         """Whether the change has ended, by the records themselves."""
-        table = TopologyTable(self.database.wire, TOPOLOGY)
-        records = table.read([self.scope.key, self.scope.family])
-        record = records.get(self.scope.key)
-        if record is None or records[self.scope.family].active:
+        record, family = self._record(), self._record(family=True)
+        if record is None or family is None or family.active:
             return record is None
         return record.phase is Phase.STABLE and record.target is None and record.swept
+
+    def _record(self, *, family: bool = False) -> Record | None:
+        return TopologyTable(self.database.wire, TOPOLOGY).find(self.scope.family if family else self.scope.key)
 
     def _advance(self, resharder: Resharder) -> dict[str, Any]:
         return resharder.advance(self.scope.key).as_dict()

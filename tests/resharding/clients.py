@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from dynashard import EntityDefinition, Filter, Patience
 from dynashard.entity import IndexDefinition
@@ -55,6 +55,22 @@ class LookedTopology:
         self._inner.refresh(entity, partition)
 
 
+Kinds = tuple[Sequence[str], Sequence[str]]
+"""What writers do, and what readers do."""
+
+
+class Pace(Protocol):
+    """When clients act."""
+
+    def among(self, actor: Actor, operations: int) -> Iterator[bool]:
+        """The turns for a few operations; whether they are those of someone who looks at the topology early."""
+        ...
+
+    def rest(self, actor: Actor) -> bool:
+        """Rest for a while; whether to go on then."""
+        ...
+
+
 @dataclass
 class Traffic:
     """What the clients of a schedule share.
@@ -74,7 +90,7 @@ class Traffic:
     database: Database
     model: type[Any]
     keys: tuple[Key, ...]
-    kinds: Sequence[str]
+    kinds: Kinds
     indexes: Sequence[str | None]
     scattered: bool = False
     mortal: bool = False
@@ -116,18 +132,20 @@ class Client:
         self._revisions = count(1)
         self._known: dict[Key, Any] = {}
 
-    def run(self, bursts: int, rest: Callable[[Actor], bool]) -> None:
+    def run(self, bursts: int, pace: "Pace") -> None:
         """Do a few operations at a time, with rests in between.
 
         Args:
             bursts: how often, at most.
-            rest: rests for a while; whether to go on then.
+            pace: gives the times.
         """
         for _ in range(bursts):
-            for _ in range(self._random.choice((1, 2, 3, 5))):
+            expected = self._random.random() < 0.8
+            for early in pace.among(self._actor, self._random.choice((1, 2, 3, 4, 6))):
                 self._scheduler.pause(self._actor)
-                self.operate(self._random.choice(self._traffic.kinds))
-            if not rest(self._actor):
+                writers, readers = self._traffic.kinds
+                self.operate(self._random.choice(readers if early is expected else writers))
+            if not pace.rest(self._actor):
                 return
 
     def operate(self, kind: str) -> None:
@@ -227,8 +245,9 @@ class Client:
             chosen += [] if fresh is None else [fresh]
         if not chosen:
             return
+        put = [self._item(key) for key in chosen if key not in deleted]
         with self._operation("batch_write", *chosen, deletes=deleted) as operation:
-            put = [self._item(key) for key in chosen if key not in deleted]
+            operation.puts.update((item.id, item.value) for item in put)
             self.collection.batch_write(put=put, delete=[self._fields(key) for key in sorted(deleted)])
             operation.wrote_all()
 
@@ -392,17 +411,20 @@ class Client:
         return {"random": self._random.random, "lanes": 1} if "random" in known else {}
 
 
-def kinds_of(choose: Callable[[Sequence[Sequence[str]]], Sequence[str]]) -> Sequence[str]:
-    """The kinds of operations of a schedule: some of everything, or few against one another."""
+def kinds_of(choose: Callable[[Sequence[Kinds]], Kinds], *, race: bool) -> Kinds:
+    """The kinds of operations of a schedule: those of writers, and those of readers; often the same."""
+    if race:
+        return (
+            ("create", "create", "create", "put", "delete", "batch_write"),
+            ("batch_get", "scan", "page", "count", "get", "batch_write", "update"),
+        )
+    mixed = (*_WRITES, *_READS, *_LISTS)
     return choose(
         (
-            (*_WRITES, *_READS, *_LISTS),
-            ("create", "create", "delete", "get"),
-            ("create", "delete", "update", "batch_get"),
-            ("put", "delete", "update", "exists"),
-            ("create", "delete", "page", "scan"),
-            ("put", "delete", "page"),
-            ("create", "batch_write", "get", "scan"),
-            ("put", "update", "batch_get", "count"),
+            (mixed, mixed),
+            (_WRITES, mixed),
+            (_WRITES, _READS),
+            (_WRITES, _LISTS),
+            (("create", "put", "delete"), ("page", "page", "scan", "batch_get")),
         )
     )

@@ -146,6 +146,10 @@ class History:
         items = (self.items[pk, key] for pk in sorted(self._places[key]))
         return [item for item in items if MOVED_TO not in item and not self._expired(item, self._skew)]
 
+    def written(self, number: int) -> bool:
+        """Whether a number was ever stored."""
+        return any(content["value"]["N"] == str(number) for content in self.contents.values())
+
     def expired(self, key: Key) -> bool:
         """Whether an unmarked item of a key is there that has expired, or is about to."""
         items = (self.items[pk, key] for pk in self._places[key])
@@ -167,10 +171,10 @@ class History:
         after = self._now(key)
         if check is not None:
             check(key, before, after)
-        elif not (after <= before or self._expiring(key)):
+        elif not after - ABSENT <= before:
             raise AnomalyError(f"{key} was {_told(before)} and became {_told(after)}, though no client wrote it")
-        elif before != after and None in after and None not in before:
-            raise AnomalyError(f"{key} was {_told(before)} and is gone, though no client deleted it")
+        elif before != after and None not in before and not self._expiring(key):
+            raise AnomalyError(f"{key} was {_told(before)} and is {_told(after)}, though no client deleted it")
         self._become(key, after)
 
     def _become(self, key: Key, values: Values) -> None:

@@ -24,10 +24,10 @@ def _no_prepare(stack: ExitStack) -> None:
     """From stable to MOVE at once."""
     publish = controller._Look._publish
 
-    def skip(self: Any, **fields: Any) -> Any:
+    def skip(self: Any, *change: Any, **fields: Any) -> Any:
         if fields.get("phase") is Phase.PREPARE:
             fields["phase"] = Phase.MOVE
-        return publish(self, **fields)
+        return publish(self, *change, **fields)
 
     stack.enter_context(patch.object(controller._Look, "_publish", skip))
 

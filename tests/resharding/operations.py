@@ -22,6 +22,7 @@ class Operation:
         adds: what it adds to `hits`.
         if_match: the revision that it names.
         applied: what it has written to each key.
+        puts: the numbers that a batch writes.
         twice: whether a request may have been applied twice, because faults were injected.
     """
 
@@ -35,6 +36,7 @@ class Operation:
     if_match: str | None = None
     twice: Callable[[], bool] = lambda: False
     applied: dict[Key, list[Value]] = field(default_factory=dict)
+    puts: dict[Key, int] = field(default_factory=dict)
 
     def check(self, key: Key, before: Values, after: Values) -> None:
         """Judge what a write of this operation did to a key: a `history.Check`."""
@@ -92,7 +94,7 @@ class Operation:
         for key in self.keys:
             if key in self.deletes:
                 self.deleted(key)
-            elif not self.applied.get(key) and not self.history.expired(key):
+            elif not self.history.written(self.puts[key]):
                 raise AnomalyError(f"{self.kind} of {key} was acknowledged, but never applied")
 
     def deleted(self, key: Key) -> None:

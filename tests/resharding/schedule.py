@@ -27,14 +27,32 @@ from tests.resharding.history import History, Key
 from tests.resharding.scheduler import Actor, AnomalyError, Scheduler
 from tests.resharding.wire import TABLE, TOPOLOGY, LeanWire, wiped
 
-KINDS: Final = ("grow", "shrink", "grow", "shrink", "adopt", "random", "index", "family")
+KINDS: Final = ("race", "race", "grow", "shrink", "adopt", "random", "index", "family")
 _BATCH: Final = 25
 _INDEX_COUNT: Final = 2
+_STAGES: Final = (1, 2, 3, 4, 5, 6)
+"""Phases and times of work that a change may have come to when the clients come."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a schedule is about, drawn from its seed."""
+    """What a schedule is about, drawn from its seed.
+
+    Attributes:
+        seed: all of it follows from this.
+        kind: one of `KINDS`.
+        model: the entity.
+        scope: what the change concerns.
+        origin, target: the counts it leads from and to.
+        index_origin: the count of the index that it may concern.
+        keys: the keys that clients use.
+        clients, bursts: how many clients, and how often each does a few operations.
+        movers: how many movers.
+        operator: whether somebody pauses or aborts.
+        fault_rate, kill_rate: how often a request is hit, or the process that sends it.
+        stages: how far the change has come before the clients come; None if it is not yet asked for.
+        large: whether an item has 400 KB.
+    """
 
     seed: int
     kind: str
@@ -50,7 +68,7 @@ class Plan:
     operator: bool
     fault_rate: float
     kill_rate: float
-    begun: bool
+    stages: int | None
     large: bool
 
 
@@ -69,8 +87,8 @@ class Outcome:
     refused: tuple[str, ...]
 
 
-def planned(seed: int, kind: str | None = None) -> Plan:
-    """The plan of a seed."""
+def planned(seed: int, kind: str | None = None, stages: int | None = None) -> Plan:
+    """The plan of a seed, or one for a kind and a stage of the change that are given."""
     random = Random(seed)
     drawn = random.choice(KINDS)
     kind = kind or drawn
@@ -78,6 +96,8 @@ def planned(seed: int, kind: str | None = None) -> Plan:
     partition: str | None = ""
     index, index_origin, index_target = None, _INDEX_COUNT, _INDEX_COUNT
     origin, target = random.choice(((1, 2), (2, 4), (1, 4), (2, 8), (4, 8)))
+    if kind == "race":
+        model, (origin, target) = Note, random.choice(((1, 2), (2, 1), (2, 4), (4, 2)))
     if kind == "shrink":
         origin, target = target, origin
     elif kind == "adopt":
@@ -104,10 +124,10 @@ def planned(seed: int, kind: str | None = None) -> Plan:
         origin=origin,
         target=index_target if index else target,
         index_origin=index_origin,
-        keys=_keys(entity, random, origin, target),
-        clients=random.choice((1, 2, 2, 2, 3, 3, 4)),
-        bursts=random.choice((3, 5, 7)),
-        begun=random.random() < 0.8,
+        keys=_keys(entity, random, origin, target, moving=5 if kind == "race" else random.choice((1, 2, 3))),
+        clients=3 if kind == "race" else random.choice((1, 2, 2, 2, 3, 3, 4)),
+        bursts=random.choice((1, 2, 3) if kind == "race" else (3, 5, 7)),
+        stages=stages or random.choice(_STAGES if kind == "race" else (None, 1, 1, *_STAGES)),
         movers=random.choice((1, 1, 2)),
         operator=random.random() < 0.2,
         fault_rate=random.choice((0.0, 0.0, 0.02, 0.08)),
@@ -116,13 +136,13 @@ def planned(seed: int, kind: str | None = None) -> Plan:
     )
 
 
-def _keys(entity: EntityDefinition[Any], random: Random, origin: int, target: int) -> tuple[Key, ...]:
+def _keys(entity: EntityDefinition[Any], random: Random, origin: int, target: int, *, moving: int) -> tuple[Key, ...]:
     """A few keys, most of which move."""
     names = [f"k{number}" for number in range(40)]
     keys = {name: entity.key_of({"tenant": TENANT, "id": name}) for name in names}
-    moving = [name for name, key in keys.items() if home(entity, key, origin) != home(entity, key, target)]
-    drawn = random.sample(moving or names, random.choice((1, 1, 2))) + random.sample(names, random.choice((0, 0, 1, 2)))
-    return tuple(sorted(set(drawn)))
+    movers = [name for name, key in keys.items() if home(entity, key, origin) != home(entity, key, target)]
+    drawn = random.sample(movers or names, moving) + random.sample(names, random.choice((0, 0, 0, 1)))
+    return tuple(dict.fromkeys(drawn))
 
 
 class Schedule:
@@ -149,12 +169,12 @@ class Schedule:
             self._database,
             plan.model,
             plan.keys,
-            kinds_of(self._random.choice),
+            kinds_of(self._random.choice, race=plan.kind == "race"),
             indexes=self._indexes(entity),
             scattered=entity.shards is not None and not entity.shards.rule.fixed,
         )
         self._traffic.mortal = self._traffic.scattered and plan.target < plan.origin
-        self._change = Change(self._database, plan.model, plan.scope, plan.target, self._kills, plan.begun)
+        self._change = Change(self._database, plan.model, plan.scope, plan.target, self._kills, begun=plan.stages is not None)
 
     def run(self) -> Outcome:
         """Run it to its end.
@@ -204,11 +224,16 @@ class Schedule:
                 count = self._plan.index_origin if index == self._plan.scope.index else _INDEX_COUNT
                 records.append(founded(index_key(entity, index), count, now=now, lease=LEASE))
         self._put(TOPOLOGY, [encode(record) for record in records])
-        if self._plan.begun:
-            self._change.begin(Random(self._plan.seed ^ 0xBE61))
-            self._database.written.add((TOPOLOGY, self._plan.scope.key))
-            self._scheduler.now += self._random.choice((0.0, 61.0, 61.0, 61.0))
-            self._tick()
+        if self._plan.stages is not None:
+            self._lead(self._plan.stages)
+
+    def _lead(self, stages: int) -> None:
+        faults, kills = self._database.faults, self._kills
+        kept = faults.rate, kills.rate
+        faults.rate = kills.rate = 0.0
+        self._scheduler.spawn("leader", lambda actor: self._change.lead(actor, stages=stages))
+        self._scheduler.run()
+        faults.rate, kills.rate = kept
 
     def _put(self, table: str, items: Sequence[Wire]) -> None:
         for at in range(0, len(items), _BATCH):
@@ -220,7 +245,7 @@ class Schedule:
     def _first_items(self) -> list[Wire]:
         items = []
         for number, key in enumerate(self._plan.keys):
-            if self._random.random() < 0.5:
+            if self._random.random() < (0.3 if self._plan.kind == "race" else 0.5):
                 items.append(self._first_item(key, number))
                 self._traffic.created.add(key)
         return items
@@ -269,7 +294,7 @@ class Schedule:
             scheduler.spawn("operator", self._change.interfere)
 
     def _client(self, actor: Actor) -> None:
-        Client(self._traffic, actor).run(self._plan.bursts, self._change.rest)
+        Client(self._traffic, actor).run(self._plan.bursts, self._change)
 
     # Afterwards.
 
@@ -376,13 +401,27 @@ class Counts:
         """Nothing is kept."""
 
 
-def run_seed(wire: LeanWire, seed: int, *, kind: str | None = None, trace: list[str] | None = None) -> Outcome:
+def run_seed(
+    wire: LeanWire,
+    seed: int,
+    *,
+    kind: str | None = None,
+    stages: int | None = None,
+    trace: list[str] | None = None,
+) -> Outcome:
     """Run the schedule of a seed.
+
+    Args:
+        wire: the way to an engine whose tables are empty.
+        seed: what all is drawn from.
+        kind: one of `KINDS`; drawn if None.
+        stages: how far the change has come before the clients come; drawn if None.
+        trace: where to write what happens.
 
     Raises:
         AnomalyError: something happened that must not.
     """
-    return Schedule(wire, planned(seed, kind), trace).run()
+    return Schedule(wire, planned(seed, kind, stages), trace).run()
 
 
 def _at_rest(record: Record) -> bool:

@@ -64,7 +64,8 @@ class Scheduler:
         self._ticked = ticked
         self._actors: list[Actor] = []
         self._sticky = random.choice((0.0, 0.3, 0.6, 0.9))
-        self._hasty = random.choice((0.0, 0.05, 0.2))
+        self._hasty = random.choice((0.0, 0.0, 0.01, 0.05, 0.2))
+        self._restless = random.choice((0.0, 0.01, 0.05, 0.3))
         self._over = Lock()
         self._over.acquire()
 
@@ -162,7 +163,9 @@ class Scheduler:
         if current is not None and current.wake <= self.now and random.random() < self._sticky:
             return current
         horizon = min([a.looked + self._operation for a in self._actors if a.looked is not None], default=inf)
-        ready = [actor for actor in self._actors if actor.wake <= self.now or actor.wake <= horizon]
+        ready = [actor for actor in self._actors if actor.wake <= self.now]
+        if not ready or random.random() < self._restless:
+            ready = [actor for actor in self._actors if actor.wake <= max(self.now, horizon)]
         if len(ready) > 1:
             [chosen] = random.choices(ready, [actor.weight for actor in ready])
         else:
