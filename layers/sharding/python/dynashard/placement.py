@@ -62,7 +62,7 @@ Its counts cannot change while traffic flows: nearly every key would move.
 RANDOM: Final = Placement("random", joiner=":", first=0, powers_of_two=True, hash=_xxh64, fixed=False)
 """A shard drawn at random for every new item. Source: AWS, 'Choosing the right number of shards'.
 
-Nothing moves when the count changes, so it can grow within seconds; a read by key looks into every shard.
+Nothing moves when the count changes, so it grows within one wait; a read by key looks into every shard.
 """
 
 PLACEMENTS: Final[dict[str, Placement]] = {p.name: p for p in (CALCULATED, MODULO, RANDOM)}

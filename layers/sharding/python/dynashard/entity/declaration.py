@@ -54,7 +54,7 @@ class Shards:
         count: a power of two from 1 to 1024; any count up to 1024 with the modulo placement.
         placement: `calculated` (xxh64: a key has one home, and counts can change), `modulo` (md5, as AWS published
             it; counts never change) or `random`: for items that are only ever added, such as events. Their shards
-            can be doubled within seconds, since nothing moves, but no key has a home: a read by key, and with it
+            can be doubled within one wait, since nothing moves, but no key has a home: a read by key, and with it
             every change of a single item, looks into all shards.
         max: the ceiling of automatic growth: a power of two from `count` to 1024.
         adopt: `unsharded` if the items of the table stand under the bare partition key, and do so until they are
