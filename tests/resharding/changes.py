@@ -170,7 +170,7 @@ class Change:
             if number == early:
                 self._await(actor, self._published)
                 if early:
-                    self._await(actor, self._acted)
+                    self._await(actor, actor.random.choice((self._acted, self._acted, self._published)))
             self.early += early and number == 0
             yield early
             self.early -= early and number == 0

@@ -140,7 +140,7 @@ class Client:
             pace: gives the times.
         """
         for _ in range(bursts):
-            expected = self._random.random() < 0.8
+            expected = self._random.random() < 0.7
             for early in pace.among(self._actor, self._random.choice((1, 2, 3, 4, 6))):
                 self._scheduler.pause(self._actor)
                 writers, readers = self._traffic.kinds

@@ -222,7 +222,7 @@ class Database:
                 self.history.begin(_coming(actions), by_client=check is not None)
             self._apply(actions[writing[0]], keys[writing[0]], check)
             for at in writing[1:]:
-                for _ in range(self.faults.random.choice((1, 1, 2, 6))):
+                for _ in range(self.faults.random.choice((1, 3, 10, 40))):
                     self.scheduler.pause_inside(actor)
                 self.scheduler.note(actor, "... its transaction goes on")
                 kind, action = next(iter(actions[at].items()))

@@ -30,7 +30,7 @@ from tests.resharding.wire import TABLE, TOPOLOGY, LeanWire, wiped
 KINDS: Final = ("race", "race", "grow", "shrink", "adopt", "random", "index", "family")
 _BATCH: Final = 25
 _INDEX_COUNT: Final = 2
-_STAGES: Final = (1, 2, 3, 4, 5, 6)
+_STAGES: Final = (1, 2, 3, 4, 5, 6, 7)
 """Phases and times of work that a change may have come to when the clients come."""
 
 
@@ -51,6 +51,7 @@ class Plan:
         operator: whether somebody pauses or aborts.
         fault_rate, kill_rate: how often a request is hit, or the process that sends it.
         stages: how far the change has come before the clients come; None if it is not yet asked for.
+        filled: what part of the keys is live in the beginning.
         large: whether an item has 400 KB.
     """
 
@@ -69,6 +70,7 @@ class Plan:
     fault_rate: float
     kill_rate: float
     stages: int | None
+    filled: float
     large: bool
 
 
@@ -132,6 +134,7 @@ def planned(seed: int, kind: str | None = None, stages: int | None = None) -> Pl
         operator=random.random() < 0.2,
         fault_rate=random.choice((0.0, 0.0, 0.02, 0.08)),
         kill_rate=random.choice((0.0, 0.0, 0.03, 0.1)),
+        filled=random.choice((0.2, 0.5, 0.8)),
         large=random.random() < 0.002,
     )
 
@@ -174,7 +177,9 @@ class Schedule:
             scattered=entity.shards is not None and not entity.shards.rule.fixed,
         )
         self._traffic.mortal = self._traffic.scattered and plan.target < plan.origin
-        self._change = Change(self._database, plan.model, plan.scope, plan.target, self._kills, begun=plan.stages is not None)
+        self._change = Change(
+            self._database, plan.model, plan.scope, plan.target, self._kills, begun=plan.stages is not None
+        )
 
     def run(self) -> Outcome:
         """Run it to its end.
@@ -245,7 +250,7 @@ class Schedule:
     def _first_items(self) -> list[Wire]:
         items = []
         for number, key in enumerate(self._plan.keys):
-            if self._random.random() < (0.3 if self._plan.kind == "race" else 0.5):
+            if self._random.random() < self._plan.filled:
                 items.append(self._first_item(key, number))
                 self._traffic.created.add(key)
         return items
