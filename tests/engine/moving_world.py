@@ -201,6 +201,13 @@ class Change:
             self.settle_half()
         return len(moving)
 
+    def rank_anew(self, note: Note, rank: str) -> None:
+        """A writer gives a note another index key, where the note lives."""
+        target = self.counts.change[1]
+        live = [count for count in (self.counts.count, target) if count is not None and self._stored(note, count)]
+        wire = self._wire(note.model_copy(update={"rank": rank}))
+        self._put({**wire, **self._key(note, live[0])})
+
     # What the mover and the writers write.
 
     def _key(self, note: Note, count: int) -> Wire:

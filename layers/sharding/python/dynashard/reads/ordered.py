@@ -102,7 +102,7 @@ def list_ordered(fetch: Fetch, after: Mark | None, *, limit: int, item_bytes: fl
     """
     layout, lanes = _first_round(fetch, after, limit, item_bytes)
     reading = layout.reading
-    while fetch.allowed and fetch.layout().signature == layout.signature:
+    while fetch.allowed:
         ranked = _ranked(reading, lanes)
         last = ranked[limit - 1] if len(ranked) >= limit else None
         behind = [lane for lane in lanes if not lane.ended and (last is None or _before(reading, lane.place, last))]
