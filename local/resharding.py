@@ -47,6 +47,8 @@ def resharder(environ: Mapping[str, str], transport: Transport | None = None) ->
         topology_table=environ["TOPOLOGY_TABLE"],
         entities=[each.entity for each in ENTITIES],
         timing=timing(environ),
+        # The local engine does one thing at a time: what many tasks send at once, requests of clients wait for.
+        concurrency=2,
     )
 
 

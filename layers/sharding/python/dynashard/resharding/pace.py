@@ -8,6 +8,8 @@ from dynashard.errors import KeyRangeThrottledError, ThrottledError
 
 _MOVE_UNITS: Final = 4
 """What the smallest move takes."""
+_BURST: Final = 0.03
+"""Seconds of its budget that a task sends at a time: a larger burst would only make others wait behind it."""
 _FIRST_PAUSE: Final = 0.25
 _LONGEST_PAUSE: Final = 20.0
 _FIRST_CONFLICT: Final = 0.02
@@ -76,7 +78,7 @@ class Pace:
         """How many writes to send at a time now."""
         width = self._width * self._own.share * self._table.share
         if self._rate is not None:
-            width = min(width, self._rate / _MOVE_UNITS)
+            width = min(width, self._rate * _BURST / _MOVE_UNITS)
         return max(1, int(width))
 
     @property
