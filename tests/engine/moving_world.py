@@ -194,18 +194,26 @@ class Change:
 
     def move_some(self, target: int, most: int) -> int:
         """Be amid a move to a count, with at most so many notes moved; how many."""
-        self.counts.change = (Phase.MOVE, target)
-        moving = [note for note in self.present if self._moves(note)][:most]
+        self._publish(Phase.MOVE, target, marks=True)
+        self.left = [note for note in self.present if self._moves(note)]
+        moving, self.left = self.left[:most], self.left[most:]
         for note in moving:
             self._move(note)
             self.settle_half()
         return len(moving)
 
-    def rank_anew(self, note: Note, rank: str) -> None:
-        """A writer gives a note another index key, where the note lives."""
+    def finish(self) -> None:
+        """Let the change under way come to its end, marks and all, while nobody is working."""
+        with self.counts.nobody_working():
+            while self.half or self.counts.marks:
+                self.settle_half()
+                self._table_step()
+
+    def write_anew(self, note: Note, **fields: Any) -> None:
+        """A writer changes a note, where it lives."""
         target = self.counts.change[1]
         live = [count for count in (self.counts.count, target) if count is not None and self._stored(note, count)]
-        wire = self._wire(note.model_copy(update={"rank": rank}))
+        wire = self._wire(note.model_copy(update=fields))
         self._put({**wire, **self._key(note, live[0])})
 
     # What the mover and the writers write.
@@ -303,11 +311,12 @@ class Change:
         self.settle_half()
         gone = [note for note in self.passing if note in self.present]
         if gone and self.random.random() < 0.5:
-            self._delete(self.random.choice(gone))
+            self.delete(self.random.choice(gone))
         elif self.left_to_come:
             self._create(self.left_to_come.pop())
 
-    def _delete(self, note: Note) -> None:
+    def delete(self, note: Note) -> None:
+        """A writer deletes a note, where it lives."""
         target = self.counts.change[1]
         for count in {self.counts.count, self.counts.count if target is None else target}:
             if self._stored(note, count):

@@ -1,7 +1,7 @@
 """Scans, counts and loads of shards while counts change."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 from threading import get_ident
 from typing import Any
@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from dynashard import Filter, Patience
 from dynashard.errors import ThrottledError
+from dynashard.topology import Phase
+from dynashard.transport.interface import Call, Transport, Wire
 from tests.engine.listing_world import INDEXES, Counts, Note, World, some_notes, tenant, world_on
 from tests.engine.moving_world import Amid, Change, Leased
 from tests.faults import FaultyTransport, throttled
@@ -130,7 +132,7 @@ def test_an_entry_whose_item_has_another_index_key_by_now_stands_only_there(worl
     change = Change(world, Random(1), notes, index=False, counts=Leased(count=1, marks=True))
     change.move_some(2, 100)
     for note in change.present:
-        change.rank_anew(note, "a" if int(note.id) % 2 else "c")
+        change.write_anew(note, rank="a" if int(note.id) % 2 else "c")
 
     partition = {"tenant": f"again {order}", "group": "g"}
     items = [i for p in world.collection().pages(partition, index="by_rank", order=order, limit=4) for i in p.items]
@@ -141,21 +143,93 @@ def test_an_entry_whose_item_has_another_index_key_by_now_stands_only_there(worl
 
 
 @pytest.mark.parametrize("order", ["round_robin", "shard", "ordered"])
+@pytest.mark.parametrize("index", [None, "by_rank"])
+def test_filters_are_asked_of_the_item_and_not_of_its_mark(world: World, index: str | None, order: str) -> None:
+    of = f"filtered {index} {order}"
+    notes = [Note(tenant=of, id=f"{n:02d}", group="g", rank="r", kept=n % 2 == 0) for n in range(30)]
+    change = Change(world, Random(1), notes, index=False, counts=Leased(count=2, marks=True))
+    change.move_some(8, 100)
+    for note in change.present:
+        change.write_anew(note, kept=not note.kept)
+
+    partition = {"tenant": of} if index is None else {"tenant": of, "group": "g"}
+    asked: dict[str, Any] = {"index": index, "filters": KEPT}
+    items = [i for p in world.collection().pages(partition, order=order, limit=4, **asked) for i in p.items]
+
+    assert sorted(item.id for item in items) == sorted(note.id for note in change.present if not note.kept)
+    assert world.collection().count(partition, **asked) == len(items)
+
+
+@pytest.mark.parametrize("order", ["round_robin", "shard", "ordered"])
 @pytest.mark.parametrize("direction", ["asc", "desc"])
-@pytest.mark.parametrize("index", INDEXES)
-def test_more_entries_that_tie_than_a_cursor_remembers_are_listed_to_the_end(
+@pytest.mark.parametrize("index", ["by_rank", "by_rank_bare"])
+def test_a_cursor_that_slept_through_a_whole_change_goes_on_among_equal_index_keys(
     world: World, index: str, order: str, direction: str
 ) -> None:
-    of = f"ties {index} {order} {direction}"
-    notes = [Note(tenant=of, id=f"{n:03d}", group="g", rank="same") for n in range(300)]
-    change = Change(world, Random(1), notes, index=False, counts=Leased(count=4, index_count=2, marks=True))
-    change.move_some(16, 50)
-    seen: list[str] = []
+    of = f"asleep {index} {order} {direction}"
+    notes = [Note(tenant=of, id=f"{n:02d}", group="g", rank="same") for n in range(9)]
+    change = Change(world, Random(1), notes, index=False, counts=Leased(count=2, index_count=1))
+    asked: dict[str, Any] = {"index": index, "order": order, "direction": direction, "limit": 3}
 
-    for page in world.collection().pages(
-        {"tenant": of, "group": "g"}, index=index, order=order, direction=direction, limit=90
-    ):
-        seen += [item.id for item in page.items]
+    first = world.collection().list({"tenant": of, "group": "g"}, **asked)
+    change.move_some(16, 100)
+    change.finish()
+    pages = [first, *world.collection().pages({"tenant": of, "group": "g"}, cursor=first.cursor, **asked)]
+
+    assert change.counts.change[0] is Phase.STABLE
+    assert sorted(item.id for page in pages for item in page.items) == sorted(note.id for note in change.present)
+
+
+class Asked:
+    """A transport that wants a view to have been asked for before each round trip: a lease may have ended."""
+
+    def __init__(self, inner: Transport, counts: Leased) -> None:
+        self.inner, self.counts = inner, counts
+
+    def call(self, operation: str, request: Mapping[str, Any]) -> Wire:
+        assert self.counts.asked, f"{operation} was sent under an old view"
+        self.counts.asked.clear()
+        return self.inner.call(operation, request)
+
+    def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
+        assert self.counts.asked, f"{calls[0].operation} was sent under an old view"
+        self.counts.asked.clear()
+        return self.inner.call_all(calls, concurrency=concurrency)
+
+    def close(self) -> None:
+        """The inner transport is closed by who opened it."""
+
+
+@pytest.mark.parametrize("order", ["round_robin", "shard", "ordered"])
+@pytest.mark.parametrize("index", [None, "by_rank"])
+def test_the_view_is_asked_for_before_every_round_trip(world: World, index: str | None, order: str) -> None:
+    of = f"asked {index} {order}"
+    notes = [Note(tenant=of, id=f"{n:02d}", group="g", rank=f"{n:02d}") for n in range(60)]
+    change = Change(world, Random(1), notes, index=False, counts=Leased(count=2, index_count=2))
+    change.move_some(8, 100)
+    for note in change.present[:5]:
+        change.delete(note)
+    collection = world.collection(through=Asked(world.transport, change.counts))
+    partition = {"tenant": of} if index is None else {"tenant": of, "group": "g"}
+
+    items = [i for p in collection.pages(partition, index=index, order=order, limit=7) for i in p.items]
+
+    assert sorted(item.id for item in items) == sorted(note.id for note in change.present)
+    assert len(list(collection.scan(partition, index=index))) == collection.count(partition, index=index) == len(items)
+
+
+@pytest.mark.parametrize("order", ["round_robin", "shard", "ordered"])
+@pytest.mark.parametrize("direction", ["asc", "desc"])
+def test_more_entries_that_tie_than_a_cursor_remembers_are_listed_to_the_end(
+    world: World, order: str, direction: str
+) -> None:
+    of = f"ties {order} {direction}"
+    notes = [Note(tenant=of, id=f"{n:03d}", group="g", rank="same") for n in range(150)]
+    change = Change(world, Random(1), notes, index=False, counts=Leased(count=4, index_count=2, marks=True))
+    change.move_some(16, 30)
+    asked: dict[str, Any] = {"index": "by_rank_bare", "order": order, "direction": direction, "limit": 45}
+
+    seen = [i.id for page in world.collection().pages({"tenant": of, "group": "g"}, **asked) for i in page.items]
 
     assert set(seen) == {note.id for note in change.present}
 
