@@ -66,14 +66,26 @@ def explore(wire: LeanWire, seeds: Sequence[int], kind: str | None = None) -> Su
     return found
 
 
-def caught(wire: LeanWire, mutant: str, seeds: Sequence[int], kind: str | None = None) -> tuple[int, str] | None:
-    """After how many schedules a broken variant is caught, and by what; None if none of these seeds catches it."""
+@dataclass(frozen=True, slots=True)
+class Catch:
+    """A broken variant is caught: after how many schedules, by which seed, and with what anomaly."""
+
+    schedules: int
+    seed: int
+    what: str
+
+
+def caught(wire: LeanWire, mutant: str, seeds: Sequence[int]) -> Catch | None:
+    """What catches a broken variant; None if none of these seeds does.
+
+    The schedules are races at the stage of the change that the variant concerns.
+    """
     with broken(mutant):
         for number, seed in enumerate(seeds, 1):
             try:
-                run_seed(wire, seed, kind=kind)
+                run_seed(wire, seed, kind="race", stages=MUTANTS[mutant].stages)
             except AnomalyError as anomaly:
-                return number, str(anomaly)
+                return Catch(number, seed, str(anomaly))
     return None
 
 
@@ -107,7 +119,7 @@ def main() -> int:
     return 1 if found.anomalies or None in mutants.values() else 0
 
 
-def _told(found: Sum, mutants: dict[str, tuple[int, str] | None], seconds: float) -> dict[str, Any]:
+def _told(found: Sum, mutants: dict[str, Catch | None], seconds: float) -> dict[str, Any]:
     return {
         "schedules": found.schedules,
         "anomalies": len(found.anomalies),
@@ -118,8 +130,8 @@ def _told(found: Sum, mutants: dict[str, tuple[int, str] | None], seconds: float
         "kills": found.kills,
         "kinds": dict(found.kinds),
         "mutants": {
-            name: {"caught_after": None} if hit is None else {"caught_after": hit[0], "by": hit[1]}
-            for name, hit in mutants.items()
+            name: {"caught_after": None} if catch is None else {"caught_after": catch.schedules, "by": catch.what}
+            for name, catch in mutants.items()
         },
         "seconds": round(seconds),
     }
@@ -157,8 +169,8 @@ def _explored(seeds: Sequence[int]) -> Sum:
     return explore(_KEPT[1], seeds)
 
 
-def _caught(mutant: str, most: int) -> tuple[int, str] | None:
-    return caught(_KEPT[1], mutant, range(1, most + 1), kind="race")
+def _caught(mutant: str, most: int) -> Catch | None:
+    return caught(_KEPT[1], mutant, range(most))
 
 
 if __name__ == "__main__":

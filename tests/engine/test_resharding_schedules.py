@@ -4,12 +4,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from bench.reshard import explore
+from bench.reshard import caught, explore
+from tests.resharding.mutants import MUTANTS
+from tests.resharding.schedule import run_seed
 from tests.resharding.wire import LeanWire, engine_in_memory
 
 pytestmark = pytest.mark.engine
 
 CHUNKS, CHUNK = 10, 100
+MOST = 1000
+"""Schedules in which a mutant must be caught; each is within the first hundred or so."""
 
 
 @pytest.fixture(scope="module")
@@ -24,3 +28,20 @@ def test_no_schedule_loses_doubles_or_hides_an_item(engine_of_its_own: LeanWire,
 
     assert found.anomalies == [], "repeat one with: python -m bench.reshard --seed N"
     assert found.schedules == CHUNK
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_code_that_breaks_the_protocol_is_caught(engine_of_its_own: LeanWire, mutant: str) -> None:
+    catch = caught(engine_of_its_own, mutant, range(MOST))
+
+    assert catch is not None
+    run_seed(engine_of_its_own, catch.seed, kind="race", stages=MUTANTS[mutant].stages)
+
+
+def test_a_seed_always_gives_the_same_schedule(engine_of_its_own: LeanWire) -> None:
+    traces: list[list[str]] = [[], []]
+
+    outcomes = [run_seed(engine_of_its_own, 7, trace=trace) for trace in traces]
+
+    assert outcomes[0] == outcomes[1]
+    assert [line.split()[:3] for line in traces[0]] == [line.split()[:3] for line in traces[1]]

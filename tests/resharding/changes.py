@@ -100,6 +100,7 @@ class Change:
             clock=self.scheduler.clock,
             sleep=lambda seconds: self.scheduler.sleep(actor, seconds),
             random=actor.random.random,
+            segments=2,
             new_id=lambda: f"change{next(self.ids)}",
         )
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Any, Final
 from unittest.mock import patch
 
-from dynashard.reads import moved
+from dynashard.reads.moved import Moves
 from dynashard.repository.reading import HomeReader
 from dynashard.repository.writes import Write
 from dynashard.repository.writing import HomeWriter
@@ -56,25 +57,35 @@ def _no_mark_in_settle(stack: ExitStack) -> None:
 
 def _no_confirmation(stack: ExitStack) -> None:
     """A mark with nothing behind it is taken for an absent item."""
-    stack.enter_context(patch.object(HomeReader, "_confirm", lambda *_args, **_more: []))
+    stack.enter_context(patch.object(HomeReader, "_confirm", lambda *_args: []))
+    stack.enter_context(patch.object(Moves, "_confirm", lambda *_args: {}))
 
 
-MUTANTS: Final[Mapping[str, Callable[[ExitStack], None]]] = {
-    "no lease": _no_lease,
-    "no PREPARE": _no_prepare,
-    "eager mover": _eager_mover,
-    "no mark in SETTLE": _no_mark_in_settle,
-    "no transactional confirmation": _no_confirmation,
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A way to break the code.
+
+    Attributes:
+        apply: breaks it, for as long as the stack lasts.
+        stages: how far a change has come when it is most likely to show.
+    """
+
+    apply: Callable[[ExitStack], None]
+    stages: int
+
+
+MUTANTS: Final[Mapping[str, Mutant]] = {
+    "no lease": Mutant(_no_lease, stages=4),
+    "no PREPARE": Mutant(_no_prepare, stages=1),
+    "eager mover": Mutant(_eager_mover, stages=2),
+    "no mark in SETTLE": Mutant(_no_mark_in_settle, stages=5),
+    "no transactional confirmation": Mutant(_no_confirmation, stages=3),
 }
 
 
 @contextmanager
-def broken(name: str | None) -> Iterator[None]:
-    """Break the code in this way for as long as the block lasts; None leaves it whole."""
+def broken(name: str) -> Iterator[None]:
+    """Break the code in this way for as long as the block lasts."""
     with ExitStack() as stack:
-        if name is not None:
-            MUTANTS[name](stack)
+        MUTANTS[name].apply(stack)
         yield
-
-
-__all__ = ["MUTANTS", "broken", "moved"]
