@@ -54,6 +54,8 @@ class DataStack(Stack):
             contributor_insights_specification=dynamodb.ContributorInsightsSpecification(
                 enabled=True, mode=dynamodb.ContributorInsightsMode.THROTTLED_KEYS
             ),
+            # What is derived from items (copies, roll-ups) follows their changes; both images tell what changed.
+            dynamo_stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
         )
 
     def _topology_table(self) -> dynamodb.TableV2:
