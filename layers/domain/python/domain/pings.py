@@ -1,0 +1,55 @@
+"""What video players send while they play."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Final
+
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+
+from dynashard import Entity, Index, Key, Shards
+
+RETENTION: Final = timedelta(days=90)
+"""How long a ping is kept after its time. Roll-ups outlive it."""
+LAST: Final = datetime(2200, 1, 1, tzinfo=UTC)
+
+
+def in_utc(value: datetime) -> datetime:
+    """The same moment in UTC; refuses one without a zone, and one that no retention could be added to."""
+    if value.tzinfo is None or value >= LAST:
+        raise ValueError("give a time with its zone, such as 2026-11-21T12:00:00Z, before the year 2200")
+    return value.astimezone(UTC)
+
+
+Moment = Annotated[datetime, AfterValidator(in_utc)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,100}$")]
+
+
+class Ping(
+    Entity,
+    name="ping.v1.Ping",
+    key=Key(partition="{tenant_id}:{series}.{episode}:{at:%Y-%m-%d}", sort="{at}#{id}"),
+    shards=Shards(start=4, max=256),
+    indexes=[Index("GSI1", "by_time", partition="{tenant_id}:{at:%Y-%m-%d}", sort="{at}#{id}", shards=Shards(16))],
+    expires="expires_at",
+):
+    """A minute of playback, as a player tells of it.
+
+    The player names each ping (its session and a number, say), so that a ping that is sent again is the same ping.
+    """
+
+    tenant_id: str
+    series: Name
+    episode: Name
+    at: Moment
+    id: Name
+    session_id: Name
+    viewer_id: Name | None = None
+    seconds: Annotated[int, Field(ge=0, le=3600)] = 60
+    expires_at: Annotated[Moment | None, Field(validate_default=True)] = None
+
+    @field_validator("expires_at")
+    @classmethod
+    def _not_kept_longer(cls, value: datetime | None, info: ValidationInfo) -> datetime | None:
+        if not isinstance(at := info.data.get("at"), datetime):
+            return value
+        last = at.replace(microsecond=0) + RETENTION
+        return last if value is None else min(value, last)
