@@ -336,3 +336,22 @@ def test_unreachable_engine_says_when_to_come_back(transport: Transport, table: 
     answer = caller_on(faulty, table).get("/v1/users/1")
 
     assert (answer.status, answer.code, answer.headers["retry-after"]) == (503, "engine_unavailable", "1")
+
+
+def test_an_item_stored_before_its_adoption_has_an_etag_that_holds_until_it_is_written(
+    caller: Caller, transport: Transport, table: str
+) -> None:
+    path = caller.post("/v1/users", a_user()).headers["location"]
+    [stored] = transport.call("Scan", {"TableName": table})["Items"]
+    key = {name: stored[name] for name in ("PK", "SK")}
+    transport.call("UpdateItem", {"TableName": table, "Key": key, "UpdateExpression": "REMOVE Rev"})
+
+    read = caller.get(path)
+    condition = {"If-Match": read.etag}
+    changed = caller.patch(path, {"department": "eng"}, headers=condition)
+    late = caller.patch(path, {"department": "ops"}, headers=condition)
+
+    assert (read.status, read.etag) == (200, '""')
+    assert (changed.status, changed.json["department"]) == (200, "eng")
+    assert changed.etag not in ('""', None)
+    assert (late.status, late.code) == (412, "revision_mismatch")

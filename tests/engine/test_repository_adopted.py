@@ -23,7 +23,7 @@ def test_adopted_item_is_read_updated_replaced_and_deleted(world: World) -> None
     adopted(world, made={"S": "2020-01-01T00:00:00Z"}, legacy={"S": "kept"})
 
     read = world.people.get(key())
-    assert (read.mail, read.revision, read.made.year) == ("old@example.com", None, 2020)
+    assert (read.mail, read.revision, read.made.year) == ("old@example.com", "", 2020)
     updated = world.people.update(key(), set={"team": "eng"}, add={"rank": 3})
     assert (updated.team, updated.rank, updated.revision) == ("eng", 3, "rev-1")
     assert world.only()["legacy"] == {"S": "kept"}

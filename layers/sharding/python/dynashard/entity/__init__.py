@@ -7,6 +7,7 @@ from dynashard.entity.checks import plain_types
 from dynashard.entity.declaration import Index, Key, Shards, created_at, new_id, updated_at
 from dynashard.entity.definition import EntityDefinition, IndexDefinition, ItemKey
 from dynashard.entity.model import Entity, definition
+from dynashard.entity.record import UNREVISED
 from dynashard.entity.registry import REGISTRY, Registry
 
 # A model inside an item is stored as a map of its fields.
@@ -14,6 +15,7 @@ register_encoder(BaseModel, lambda model: model.__dict__)
 
 __all__ = [
     "REGISTRY",
+    "UNREVISED",
     "Entity",
     "EntityDefinition",
     "Index",

@@ -25,7 +25,7 @@ from dynashard.entity.declaration import (
     stamp_created,
     stamp_updated,
 )
-from dynashard.entity.record import Record
+from dynashard.entity.record import UNREVISED, Record
 from dynashard.errors import InvalidKeyError, InvalidValueError, UndecodableItemError
 from dynashard.keys import KeyTemplate, utf8
 from dynashard.schema import EXPIRES_AT, MAX_PARTITION_KEY_BYTES, MAX_SORT_KEY_BYTES, PK, REV, SK, TYPE
@@ -324,7 +324,7 @@ class EntityDefinition(Generic[T]):
                 f"{self.name} at {wire.get(PK)} {wire.get(SK)}: {where}: {first['msg']}. "
                 "Give new fields a default, or migrate the stored items"
             ) from error
-        return self.settled(item, wire[REV]["S"] if REV in wire else None)
+        return self.settled(item, wire[REV]["S"] if REV in wire else UNREVISED)
 
     def settled(self, item: T, revision: str | None) -> T:
         """The same item, told the revision at which it is stored."""

@@ -1,6 +1,11 @@
 """What every stored item is, before anything is declared about it: a pydantic model with a revision."""
 
+from typing import Final
+
 from pydantic import BaseModel, ConfigDict, PrivateAttr
+
+UNREVISED: Final = ""
+"""The revision of a stored item that has none yet, because it was written before it was adopted."""
 
 
 class Record(BaseModel):
@@ -18,5 +23,8 @@ class Record(BaseModel):
 
     @property
     def revision(self) -> str | None:
-        """Id of the write that made the stored item what it is; None for an item that was never stored."""
+        """Id of the write that made the stored item what it is; None for an item that was never stored.
+
+        Empty for one that was stored before it was adopted.
+        """
         return self._revision

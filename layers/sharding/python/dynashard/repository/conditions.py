@@ -8,11 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from dynashard.entity import UNREVISED
 from dynashard.errors import AlreadyExistsError, ConditionFailedError, NotFoundError, RevisionMismatchError
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV
-
-UNREVISED: Final = ""
-"""The revision of an adopted item that this layer has not written yet."""
 
 _UNMARKED: Final = f"attribute_not_exists({MOVED_TO})"
 _LIVE: Final = f"(attribute_not_exists({EXPIRES_AT}) OR {EXPIRES_AT} > :now)"
@@ -114,7 +112,7 @@ def refusal(
     """
     current = failed.item if is_live(failed.item, now) else None
     if if_match is not None:
-        revision = current[REV]["S"] if current and REV in current else None
+        revision = revision_of(current) if current else None
         state = f"is at revision {revision}" if current else "does not exist"
         return RevisionMismatchError(f"{name} {state}; read it again before changing it", current=revision)
     if current is None:

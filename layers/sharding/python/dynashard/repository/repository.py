@@ -10,7 +10,7 @@ from dynashard.errors import ConditionFailedError, DynashardError, NotFoundError
 from dynashard.repository.batch import STANDING, Reading
 from dynashard.repository.batches import Batches
 from dynashard.repository.changes import Changes, check_changes, fields_after, touched_indexes, update_expression
-from dynashard.repository.conditions import UNREVISED, is_live, refusal, revision_of
+from dynashard.repository.conditions import is_live, refusal, revision_of
 from dynashard.repository.items import E, KeyLike
 from dynashard.repository.writes import Kind, Write
 from dynashard.schema import REV, index_pk, index_sk
@@ -168,12 +168,11 @@ class Repository(Batches[E]):
         item_key = entity.key_of(key)
         known = {name: self._key_fields(key)[name] for name in entity.key_fields}
         known |= changes.set
-        unread = entity.assignment.checks_whole or any(entity.assignment.bounded(name) for name in changes.add)
-        if not unread and self._known_suffices(changes, known):
+        if not self._reads_first(changes, known):
             return self._apply(item_key, key, changes, known, if_match)
         for _ in range(_RACES):
             current = self.get(key, consistent=True)
-            revision = current.revision or UNREVISED
+            revision = current.revision
             if if_match is not None and revision != if_match:
                 raise RevisionMismatchError(
                     f"{self._name(key)} is at revision {revision}; read it again before changing it",
@@ -244,6 +243,16 @@ class Repository(Batches[E]):
     def _apply(
         self, item_key: ItemKey, key: KeyLike, changes: Changes, after: Mapping[str, Any], if_match: str | None
     ) -> E:
+        write = self._update_write(item_key, changes, after, if_match)
+        try:
+            done = self._write(write, key)
+        except ConditionFailedError as failed:
+            raise self._refusal(failed, key, write) from None
+        return self._entity.decode(done.attributes or {})
+
+    def _update_write(
+        self, item_key: ItemKey, changes: Changes, after: Mapping[str, Any], if_match: str | None
+    ) -> Write:
         entity, store = self._entity, self._store
         revision = store.new_revision()
         system = {REV: {"S": revision}}
@@ -258,14 +267,15 @@ class Repository(Batches[E]):
             "ReturnValues": "ALL_NEW",
             **update_expression(entity, changes, system=system, gone=gone, now=stamp),
         }
-        write = Write(
+        return Write(
             Kind.CHANGE, item_key, "UpdateItem", store.now(), options=options, if_match=if_match, revision=revision
         )
-        try:
-            done = self._write(write, key)
-        except ConditionFailedError as failed:
-            raise self._refusal(failed, key, write) from None
-        return entity.decode(done.attributes or {})
+
+    def _reads_first(self, changes: Changes, known: Mapping[str, Any]) -> bool:
+        """Whether an update needs to know the item as it is."""
+        entity = self._entity
+        unread = entity.assignment.checks_whole or any(entity.assignment.bounded(name) for name in changes.add)
+        return unread or not self._known_suffices(changes, known)
 
     def _known_suffices(self, changes: Changes, known: Mapping[str, Any]) -> bool:
         """Whether every index key that changes can be told from the fields at hand."""
