@@ -89,6 +89,10 @@ bench-reshard: setup ## Explore 100,000 random schedules of a change of counts (
 soak: setup ## Change counts under 200,000 items while clients work over HTTP (half an hour)
 	$(RUN)/python -m bench.soak
 
+.PHONY: soak-adoption
+soak-adoption: setup ## Adopt 100,000 items that were never sharded while clients work over HTTP (a quarter of an hour)
+	PYTHONPATH=bench/soak/unsharded $(RUN)/python -m bench.soak --items 100000 --counts 16 --json build/soak-adoption.json
+
 .PHONY: snapshot
 snapshot: setup ## Write the template snapshots anew: read the difference before you commit it
 	UPDATE_SNAPSHOTS=1 $(RUN)/python -m pytest -n0 -q tests/infra/test_templates.py -k committed

@@ -1,5 +1,7 @@
 """`make soak`: a logical partition of 200,000 items grows and shrinks while clients work on it over HTTP.
 
+With a domain that adopts (`make soak-adoption`), the items begin under the bare partition key instead.
+
 Clients must see no error; every listing must bring each item that was there throughout exactly once; and writes must
 be about as quick as without a change. What was acknowledged is compared with what is stored at the end.
 """
@@ -16,6 +18,7 @@ from pathlib import Path
 from random import Random
 from statistics import quantiles
 from threading import Event, Thread
+from typing import Any
 
 from rich.console import Console
 
@@ -24,7 +27,7 @@ from bench.soak.ledger import Findings, Ledger
 from bench.soak.stack import Stack, running_stack
 from domain import ENTITIES
 from domain.users import User
-from dynashard import Dynashard, definition
+from dynashard import Collection, Dynashard, definition
 from dynashard.resharding import Resharder, Scope
 from dynashard.routing import home
 from dynashard.schema import MOVED_TO, PK, SK
@@ -33,6 +36,7 @@ from dynashard.transport import Transport, connect
 
 _TENANT = "soak"
 _CHUNK = 5000
+_BATCH = 25
 _LIMIT_RATIO = 1.5
 
 
@@ -89,16 +93,33 @@ class Soak:
         return self._report(time.monotonic() - started)
 
     def _load(self) -> None:
-        users = Dynashard(
-            self._transport, table=self._table, cursor_keys=["no listing of the soak's own"], topology=self._topology
-        ).collection(User)
+        write = self._write_bare if self._scope.entity.shards.adopt else self._collection().batch_write  # type: ignore[union-attr]
         for first in range(0, self._plan.items, _CHUNK):
             numbers = range(first, min(first + _CHUNK, self._plan.items))
             people = [User(tenant_id=_TENANT, email=f"b{n}@example.com", display_name=f"B {n}") for n in numbers]
-            users.batch_write(put=people)
+            write(put=people)
             for person in people:
                 self._ledger.born(person.id)
         self._say(f"{self._plan.items:,} items loaded")
+
+    def _collection(self) -> Collection[User]:
+        database = Dynashard(
+            self._transport, table=self._table, cursor_keys=["no listing of the soak's own"], topology=self._topology
+        )
+        return database.collection(User)
+
+    def _write_bare(self, put: Sequence[User]) -> None:
+        """Store items as a service does that knows nothing of the layer: under the bare partition key."""
+        entity = self._scope.entity
+        for first in range(0, len(put), _BATCH):
+            writes = []
+            for user in put[first : first + _BATCH]:
+                key = entity.key_of(user)
+                bare = {PK: {"S": key.partition}, SK: {"S": key.sort}, **entity.encode(user.__dict__)}
+                writes.append({"PutRequest": {"Item": bare}})
+            requests: dict[str, Any] = {self._table: writes}
+            while requests:
+                requests = self._transport.call("BatchWriteItem", {"RequestItems": requests})["UnprocessedItems"]
 
     @contextmanager
     def _at_work(self, stop: Event) -> Iterator[None]:

@@ -1,0 +1,17 @@
+"""Users whose items stand under the bare partition key until they are resharded."""
+
+from dynashard import Entity, Key, Shards, new_id
+
+
+class User(
+    Entity,
+    name="user.v1.User",
+    key=Key(partition="{tenant_id}", sort="{id}"),
+    shards=Shards(16, adopt="unsharded"),
+):
+    """A person known to a tenant."""
+
+    tenant_id: str
+    id: str = new_id()
+    email: str
+    display_name: str
