@@ -12,6 +12,7 @@
     ├── NotFoundError                    not_found               404     no
     ├── AlreadyExistsError               already_exists          409     no
     ├── RevisionMismatchError            revision_mismatch       412     no
+    ├── TransactionRefusedError          transaction_refused     409     no
     ├── UndecodableItemError             undecodable_item        500     no
     ├── ReshardRefusedError              reshard_refused         409     no
     ├── TopologyChangedError             topology_changed        409     yes
@@ -154,6 +155,27 @@ class RevisionMismatchError(DynashardError):
     def __init__(self, message: str, *, current: str | None = None) -> None:
         super().__init__(message)
         self.current = current
+
+
+class TransactionRefusedError(DynashardError):
+    """A step of a transaction asks for what is not so; nothing of the transaction was done.
+
+    `step` is its number, from 0; `reason` is the code of what a single write would have raised: `already_exists`,
+    `not_found` or `revision_mismatch`.
+    """
+
+    code = "transaction_refused"
+    status = 409
+
+    def __init__(self, message: str, *, step: int, reason: str) -> None:
+        super().__init__(message)
+        self.step = step
+        self.reason = reason
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """The step and the reason."""
+        return {"step": self.step, "reason": self.reason}
 
 
 class UndecodableItemError(DynashardError):
