@@ -9,13 +9,13 @@ from dynashard import Entity, Index, Key, Shards
 
 RETENTION: Final = timedelta(days=90)
 """How long a ping is kept after its time. Roll-ups outlive it."""
-LAST: Final = datetime(2200, 1, 1, tzinfo=UTC)
+YEARS: Final = range(2000, 2200)
 
 
 def in_utc(value: datetime) -> datetime:
-    """The same moment in UTC; refuses one without a zone, and one that no retention could be added to."""
-    if value.tzinfo is None or value >= LAST:
-        raise ValueError("give a time with its zone, such as 2026-11-21T12:00:00Z, before the year 2200")
+    """The same moment in UTC; refuses one without a zone, or of another age."""
+    if value.tzinfo is None or value.year not in YEARS:
+        raise ValueError("give a time of this age with its zone, such as 2026-11-21T12:00:00Z")
     return value.astimezone(UTC)
 
 
