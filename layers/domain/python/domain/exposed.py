@@ -1,8 +1,15 @@
-"""How an entity is named outside: plain data for REST, direct invocation and the command line."""
+"""How entities are named outside: plain data for REST, direct invocation and the command line."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from dynashard import Entity
+
+OPERATIONS: Final = ("list", "create", "get", "put", "update", "delete")
+"""All that callers may do with an entity: over REST, `GET` and `POST` of the resource, then `GET`, `PUT`, `PATCH` and
+`DELETE` of an item."""
+READS: Final = ("list", "get")
+"""For entities that the backend writes by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,8 +21,32 @@ class Exposed:
         path: its REST path below `/v1` and its name on the command line, such as `users`.
         filters: fields by which a listing may be filtered. A filter is applied after reading, so it saves
             answers, not read units; a field that many listings filter by deserves an index.
+        distinct: fields by which a listing over several logical partitions may leave out what it has shown already,
+            such as the original of a copy.
+        operations: what callers may do: `OPERATIONS`, or some of them, such as `READS`.
+        queued: a create is accepted as soon as it lies on the queue, and done later.
+        tag: the heading of its routes in the OpenAPI document; the path if None.
     """
 
     entity: type[Entity]
     path: str
     filters: tuple[str, ...] = ()
+    distinct: tuple[str, ...] = ()
+    operations: tuple[str, ...] = OPERATIONS
+    queued: bool = False
+    tag: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Entities that share their logical partitions, listed as one: each item with its class in `type`.
+
+    Attributes:
+        entities: the entities.
+        path: the REST path of the listing below `/v1`, such as `on-call`.
+        tag: as in `Exposed`.
+    """
+
+    entities: tuple[type[Entity], ...]
+    path: str
+    tag: str | None = None

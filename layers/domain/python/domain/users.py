@@ -6,9 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from domain.fields import ShortText
 from dynashard import Entity, Index, Key, Shards, created_at, new_id, updated_at
-
-ShortText = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class UserStatus(StrEnum):

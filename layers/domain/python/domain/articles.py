@@ -1,0 +1,48 @@
+"""Articles of a publication, by author and year."""
+
+import re
+from datetime import UTC, datetime
+from typing import Annotated, Any, Self
+
+from pydantic import Field, model_validator
+
+from domain.fields import Moment, ShortText
+from dynashard import Entity, Index, Key, created_at, updated_at
+
+
+def _slug(given: dict[str, Any]) -> str:
+    """The title as it stands in an address: its words in lower case, joined by `-`."""
+    return "-".join(re.findall(r"\w+", given["title"].lower())) or "untitled"
+
+
+def _year(given: dict[str, Any]) -> int:
+    return int(given["published_at"].astimezone(UTC).year)
+
+
+class Article(
+    Entity,
+    name="article.v1.Article",
+    key=Key(partition="{tenant_id}:{author}_{year:04d}", sort="{slug}"),
+    indexes=[Index("GSI1", "by_date", partition="{tenant_id}:{author}_{year:04d}", sort="{published_at}#{slug}")],
+):
+    """What an author has published.
+
+    A partition holds one year of one author, so none grows without bounds. Two authors may use one title; an author
+    uses it once a year. An author's years are listed as one: by title in the table, by date in the index.
+    """
+
+    tenant_id: str
+    author: ShortText
+    title: Annotated[str, Field(min_length=1, max_length=300)]
+    published_at: Moment
+    year: int = Field(default_factory=_year, ge=1, le=9999)
+    slug: str = Field(default_factory=_slug, pattern=r"^[\w-]+$", max_length=300)
+    text: str = ""
+    created_at: datetime = created_at()
+    updated_at: datetime = updated_at()
+
+    @model_validator(mode="after")
+    def _published_in_its_year(self) -> Self:
+        if self.published_at.astimezone(UTC).year != self.year:
+            raise ValueError("published_at must lie in the year, as UTC has it")
+        return self

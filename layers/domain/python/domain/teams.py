@@ -1,0 +1,75 @@
+"""Teams of an account, their schedules, and who stands by when."""
+
+from datetime import datetime
+from typing import Self
+
+from pydantic import model_validator
+
+from domain.fields import Moment, ShortText
+from dynashard import Entity, Index, Key, created_at, new_id, updated_at
+
+PREFIX = "team.v1"
+"""All four share one logical partition an account: it is read far more often than written, so it is not sharded."""
+BY_USER = Index("GSI1", "by_user", partition="{tenant_id}:{user_id}", sort="{starts_at}")
+
+
+class Team(Entity, name="team.v1.Team", key=Key("{tenant_id}", "team_{team_id}", prefix=PREFIX)):
+    """People who stand by for each other."""
+
+    tenant_id: str
+    team_id: str = new_id()
+    name: ShortText
+    created_at: datetime = created_at()
+    updated_at: datetime = updated_at()
+
+
+class Schedule(
+    Entity, name="team.v1.Schedule", key=Key("{tenant_id}", "team_{team_id}#schedule_{schedule_id}", prefix=PREFIX)
+):
+    """A plan of a team: its shifts and overrides say who stands by."""
+
+    tenant_id: str
+    team_id: str
+    schedule_id: str = new_id()
+    name: ShortText
+    created_at: datetime = created_at()
+    updated_at: datetime = updated_at()
+
+
+class Turn(Entity):
+    """A user who stands by for a time."""
+
+    tenant_id: str
+    team_id: str
+    schedule_id: str
+    user_id: ShortText
+    starts_at: Moment
+    ends_at: Moment
+
+    @model_validator(mode="after")
+    def _ends_after_start(self) -> Self:
+        if self.ends_at <= self.starts_at:
+            raise ValueError("ends_at must be after starts_at")
+        return self
+
+
+class Shift(
+    Turn,
+    name="team.v1.Shift",
+    key=Key("{tenant_id}", "team_{team_id}#schedule_{schedule_id}#shift_{shift_id}", prefix=PREFIX),
+    indexes=[BY_USER],
+):
+    """A planned turn."""
+
+    shift_id: str = new_id()
+
+
+class Override(
+    Turn,
+    name="team.v1.Override",
+    key=Key("{tenant_id}", "team_{team_id}#schedule_{schedule_id}#override_{override_id}", prefix=PREFIX),
+    indexes=[BY_USER],
+):
+    """A turn that goes before the planned ones: somebody stands in."""
+
+    override_id: str = new_id()
