@@ -1,0 +1,53 @@
+"""A change of an item, and who is told of it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dynashard.entity import Entity
+
+Kind = Literal["created", "updated", "deleted", "expired"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What has happened to one item.
+
+    Attributes:
+        kind: `created`, `updated`, `deleted`, or `expired`: the table's TTL, or the layer, took away what was past its
+            time.
+        entity: the item's class.
+        key: its key fields.
+        old: what it was; None for `created`.
+        new: what it is; None for `deleted` and `expired`.
+        sequence: the number of the record in its part of the stream. Larger is later there; numbers of two parts
+            cannot be compared.
+    """
+
+    kind: Kind
+    entity: type[Entity]
+    key: Mapping[str, Any]
+    old: Any
+    new: Any
+    sequence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """Something that follows the changes of some entities.
+
+    Changes come at least once, in batches. Those of one stored item come in order, those of different items in any; an
+    item that moves to another shard is another stored item from then on. So what `handle` does must be right when it is
+    done again, and must not trust that nothing has happened since.
+
+    Attributes:
+        name: what it is called in logs and dead letters.
+        entities: whose changes it gets.
+        handle: takes a batch. What it raises decides what happens: an error that can pass (throttling, a conflict, an
+            engine out of reach) brings the batch again; any other is a fault of a change, which is searched for and set
+            aside as a dead letter.
+    """
+
+    name: str
+    entities: Sequence[type[Entity]]
+    handle: Callable[[Sequence[Change]], None]

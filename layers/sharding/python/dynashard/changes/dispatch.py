@@ -1,0 +1,162 @@
+"""Batches of stream records to the consumers that follow them: what can pass comes again, what cannot is set aside."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dynashard.changes.change import Change, Consumer
+from dynashard.changes.decode import decode, watched
+from dynashard.errors import ConfigurationError, DynashardError, EngineError
+
+Record = Mapping[str, Any]
+"""A record of the stream, as Lambda hands it on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A record that cannot be handled: a dead letter.
+
+    Attributes:
+        consumer: who could not; None if nobody could read it.
+        reason: why, in one line.
+        record: the record.
+    """
+
+    consumer: str | None
+    reason: str
+    record: Record
+
+    @property
+    def sequence(self) -> str:
+        """The record's number in its part of the stream."""
+        return str(self.record["dynamodb"]["SequenceNumber"])
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a batch.
+
+    Attributes:
+        again: the number of the first record that has to come again; None if none has to.
+        changes: how many changes of watched entities it told of.
+        letters: how many dead letters were kept.
+        reason: why records have to come again, in one line.
+    """
+
+    again: str | None
+    changes: int
+    letters: int
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    position: int
+    record: Record
+    change: Change
+
+
+@dataclass(frozen=True, slots=True)
+class _Stop:
+    """From this position on the batch has to come again."""
+
+    position: int
+    reason: str
+
+
+class Dispatcher:
+    """Hands changes to consumers. Safe to share between threads if the consumers are.
+
+    Args:
+        consumers: who is told.
+        keep: keeps a dead letter for good, or raises; then the record comes again.
+    """
+
+    def __init__(self, consumers: Iterable[Consumer], *, keep: Callable[[Letter], None]) -> None:
+        self._consumers = tuple(consumers)
+        self._registry = watched({model for each in self._consumers for model in each.entities})
+        self._keep = keep
+
+    def take(self, records: Sequence[Record]) -> Outcome:
+        """Hand a batch to every consumer that it concerns.
+
+        An error that can pass stops a consumer at the first record of the part it was given, and the batch has to come
+        again from there: changes that were handled come again too. Any other error is searched for by halves, until the
+        change at fault is alone; it is kept as a dead letter, and the others are handled.
+
+        Args:
+            records: in the order of the stream.
+
+        Cost: what the consumers cost. For a change at fault, some of the others in its batch are handled up to once
+        more for each halving.
+        """
+        work = _Batch(self._keep)
+        entries = work.decoded(records, self._registry)
+        stops = [work.stop] if work.stop else []
+        for consumer in self._consumers:
+            mine = [entry for entry in entries if entry.change.entity in consumer.entities]
+            stopped = work.give(consumer, mine)
+            stops += [stopped] if stopped else []
+        first = min(stops, key=lambda stop: stop.position, default=None)
+        if first is None:
+            return Outcome(None, len(entries), work.letters)
+        again = str(records[first.position]["dynamodb"]["SequenceNumber"])
+        return Outcome(again, len(entries), work.letters, first.reason)
+
+
+class _Batch:
+    """One batch under way."""
+
+    def __init__(self, keep: Callable[[Letter], None]) -> None:
+        self._keep = keep
+        self.letters = 0
+        self.stop: _Stop | None = None
+
+    def decoded(self, records: Sequence[Record], registry: Mapping[str, Any]) -> list[_Entry]:
+        """The changes that the records tell of, up to one that can neither be read nor set aside."""
+        entries: list[_Entry] = []
+        for position, record in enumerate(records):
+            try:
+                change = decode(record, registry)
+            except Exception as error:  # noqa: BLE001 - whatever it is that cannot be read, it is set aside
+                self.stop = self._bury(None, position, record, error)
+                if self.stop:
+                    break
+                continue
+            if change is not None:
+                entries.append(_Entry(position, record, change))
+        return entries
+
+    def give(self, consumer: Consumer, entries: Sequence[_Entry]) -> _Stop | None:
+        """Have a consumer handle changes; from where on they have to come again, if they have to."""
+        if not entries:
+            return None
+        try:
+            consumer.handle([entry.change for entry in entries])
+        except Exception as error:  # noqa: BLE001 - whatever it is, it must not keep other changes waiting
+            if _passes(error):
+                return _Stop(entries[0].position, f"{consumer.name}: {_line(error)}")
+            if len(entries) == 1:
+                return self._bury(consumer.name, entries[0].position, entries[0].record, error)
+            half = len(entries) // 2
+            return self.give(consumer, entries[:half]) or self.give(consumer, entries[half:])
+        return None
+
+    def _bury(self, consumer: str | None, position: int, record: Record, error: Exception) -> _Stop | None:
+        try:
+            self._keep(Letter(consumer, _line(error), record))
+        except Exception as lost:  # noqa: BLE001 - what cannot be kept must come again
+            return _Stop(position, f"a dead letter cannot be kept: {_line(lost)}")
+        self.letters += 1
+        return None
+
+
+def _passes(error: Exception) -> bool:
+    """Whether the same change can be handled later: something around it was wrong, not the change."""
+    if isinstance(error, DynashardError):
+        return error.retryable or isinstance(error, EngineError | ConfigurationError)
+    return isinstance(error, OSError)
+
+
+def _line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0]
