@@ -101,6 +101,41 @@ class KeyTemplate:
                 raise InvalidKeyError(f"{name} may not contain {character!r}: it divides keys", field=name)
         return text
 
+    @property
+    def leading_fields(self) -> tuple[str, ...]:
+        """The first fields whose values alone decide how a key begins: each ends where no other value could."""
+        names: list[str] = []
+        for place, part in enumerate(self.parts):
+            if isinstance(part, TemplateField):
+                if not (part.after or part.width is not None or place == len(self.parts) - 1):
+                    break
+                names.append(part.name)
+        return tuple(names)
+
+    def leading(self, values: Mapping[str, Any]) -> str:
+        """The text with which exactly those keys begin whose first fields have these values.
+
+        `{team}#shift_{id}` with a team is `t1#shift_`; with all fields it is the key itself.
+
+        Args:
+            values: the first one, two, ... of `leading_fields`.
+
+        Raises:
+            InvalidKeyError: as `render`; or a field is none of these, or one before it is missing.
+        """
+        for name in values:
+            before = self.leading_fields[: self.leading_fields.index(name)] if name in self.leading_fields else None
+            if before is None:
+                raise InvalidKeyError(f"{name} is none of the first fields of the key", field=name)
+            if missing := [each for each in before if each not in values]:
+                raise InvalidKeyError(f"{name} stands behind {missing[0]} in the key: give both", field=missing[0])
+        rendered = []
+        for part in self.parts:
+            if isinstance(part, TemplateField) and part.name not in values:
+                break
+            rendered.append(part if isinstance(part, str) else self.field_text(part, values))
+        return "".join(rendered)
+
     def literals(self) -> str:
         """All literal characters, in order."""
         return "".join(part for part in self.parts if isinstance(part, str))

@@ -1,0 +1,85 @@
+"""The first fields of a key decide how it begins, and no other key begins so."""
+
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from dynashard.errors import InvalidKeyError
+from dynashard.keys import TemplateError, TemplateField, parse
+
+pytestmark = pytest.mark.unit
+
+VALUES = st.lists(st.sampled_from(["a", "b", "#", "_", "a#", "-", "0"]), min_size=1, max_size=3).map("".join)
+
+
+@st.composite
+def templates(draw: st.DrawFn) -> str:
+    literals = st.sampled_from(["", "#", "_", "x#", "#a_", "0"])
+    names = draw(st.lists(st.sampled_from(["{s}", "{t}", "{u}", "{n:02d}"]), min_size=1, max_size=4, unique=True))
+    return "".join(draw(literals) + name for name in names) + draw(literals)
+
+
+def values() -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries({"s": VALUES, "t": VALUES, "u": VALUES, "n": st.integers(0, 12)})
+
+
+@settings(max_examples=400)
+@given(templates(), values(), values(), st.data())
+def test_a_key_begins_so_only_if_its_first_fields_are_these(
+    text: str, mine: dict[str, Any], theirs: dict[str, Any], data: st.DataObject
+) -> None:
+    try:
+        template = parse(text, numeric=lambda name: name == "n")
+    except TemplateError:
+        assume(False)
+    count = data.draw(st.integers(0, len(template.leading_fields)))
+    asked = {name: mine[name] for name in template.leading_fields[:count]}
+    theirs |= data.draw(st.sampled_from([{}, asked]))
+    try:
+        key, begin = template.render(theirs), template.leading(asked)
+    except InvalidKeyError:
+        assume(False)
+
+    assert key.startswith(begin) == all(theirs[name] == value for name, value in asked.items())
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "begin"),
+    [
+        ("team_{t}#schedule_{s}#shift_{u}", {}, "team_"),
+        ("team_{t}#schedule_{s}#shift_{u}", {"t": "1"}, "team_1#schedule_"),
+        ("team_{t}#schedule_{s}#shift_{u}", {"t": "1", "s": "2"}, "team_1#schedule_2#shift_"),
+        ("team_{t}#schedule_{s}#shift_{u}", {"t": "1", "s": "2", "u": "3"}, "team_1#schedule_2#shift_3"),
+        ("{n:04d}{s}", {"n": 7}, "0007"),
+    ],
+)
+def test_leading_text(text: str, given: dict[str, Any], begin: str) -> None:
+    assert parse(text, numeric=lambda name: name == "n").leading(given) == begin
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "reason"),
+    [
+        ({"s": "2"}, "t", "give both"),
+        ({"u": "2"}, "t", "give both"),
+        ({"x": "2"}, "x", "none of the first fields"),
+        ({"t": "a#schedule_b"}, "t", "may not contain"),
+        ({"t": ""}, "t", "may not be empty"),
+    ],
+)
+def test_what_does_not_lead_is_refused(given: dict[str, Any], field: str, reason: str) -> None:
+    with pytest.raises(InvalidKeyError, match=reason) as refused:
+        parse("team_{t}#schedule_{s}#shift_{u}").leading(given)
+
+    assert refused.value.field == field
+
+
+def test_field_whose_end_only_the_whole_key_tells_does_not_lead() -> None:
+    template = parse("{author}_{year:04d}", numeric=lambda name: name == "year")
+
+    assert template.leading_fields == ()
+    assert [part.name for part in template.parts if isinstance(part, TemplateField)] == ["author", "year"]
+    with pytest.raises(InvalidKeyError, match="none of the first fields"):
+        template.leading({"author": "ada"})
