@@ -1,27 +1,51 @@
-"""JSON bodies: read strictly, merged by RFC 7396, and turned into entities."""
+"""JSON bodies of requests, read strictly."""
 
 import json
 import math
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final, NoReturn, TypeVar
+from collections.abc import Sequence
+from typing import Any, Final, NoReturn
 
-from pydantic import BaseModel, ValidationError
-from pydantic_core import to_json, to_jsonable_python
-
+from dynashard.errors import FieldError, ValidationFailedError
+from dynashard.hosting.documents import (
+    REVISION,
+    Document,
+    field_errors,
+    merge_patch,
+    refuse_changed,
+    refuse_read_only,
+    representation,
+    validated,
+    with_fixed,
+    without,
+    written,
+)
 from functions.api.incoming import Incoming
-from functions.api.problems import FieldError, ProblemError, invalid_fields
+from functions.api.problems import ProblemError
+
+__all__ = [
+    "JSON",
+    "MAX_DEPTH",
+    "MERGE_PATCH",
+    "REVISION",
+    "Document",
+    "field_errors",
+    "json_object",
+    "merge_patch",
+    "parse_json",
+    "refuse_changed",
+    "refuse_read_only",
+    "representation",
+    "validated",
+    "with_fixed",
+    "without",
+    "written",
+]
 
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
-REVISION: Final = "revision"
-"""Name of the ETag's value inside a representation; read-only."""
-
 MAX_DEPTH: Final = 32
 """Levels of nesting that DynamoDB stores."""
 MAX_DIGITS: Final = 400
-
-Document = dict[str, Any]
-Model = TypeVar("Model", bound=BaseModel)
 
 
 def json_object(incoming: Incoming, accepted: Sequence[str] = (JSON,)) -> Document:
@@ -32,7 +56,8 @@ def json_object(incoming: Incoming, accepted: Sequence[str] = (JSON,)) -> Docume
         accepted: media types that are understood.
 
     Raises:
-        ProblemError: 415 for another media type, 400 for bad JSON, 422 for JSON that is no object.
+        ProblemError: 415 for another media type, 400 for bad JSON.
+        ValidationFailedError: JSON that is no object.
     """
     media_type = incoming.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type not in accepted:
@@ -43,7 +68,7 @@ def json_object(incoming: Incoming, accepted: Sequence[str] = (JSON,)) -> Docume
         )
     document = parse_json(incoming.body)
     if not isinstance(document, dict):
-        raise invalid_fields(FieldError("", "The body must be a JSON object.", "object_type"))
+        raise ValidationFailedError(FieldError("", "The body must be a JSON object.", "object_type"))
     return document
 
 
@@ -117,88 +142,3 @@ def _refuse_deep(document: Any) -> None:
         if not level:
             return
     raise RecursionError
-
-
-def merge_patch(target: Any, patch: Any) -> Any:
-    """Apply a JSON Merge Patch (RFC 7396): null removes, objects merge, everything else replaces."""
-    if not isinstance(patch, dict):
-        return patch
-    merged = dict(target) if isinstance(target, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            merged.pop(name, None)
-        else:
-            merged[name] = merge_patch(merged.get(name), value)
-    return merged
-
-
-def validated(model: type[Model], document: Mapping[str, Any]) -> Model:
-    """The model a document describes.
-
-    Raises:
-        ProblemError: 422 with every field at fault.
-    """
-    try:
-        return model.model_validate_json(json.dumps(document))
-    except ValidationError as error:
-        raise invalid_fields(*field_errors(error)) from error
-
-
-def field_errors(error: ValidationError) -> list[FieldError]:
-    """The fields a validation error is about, without the values that were sent."""
-    return [
-        FieldError(".".join(str(part) for part in entry["loc"]), entry["msg"], entry["type"])
-        for entry in error.errors(include_url=False, include_context=False, include_input=False)
-    ]
-
-
-def representation(item: BaseModel, revision: str | None) -> Document:
-    """The JSON document that stands for an item, its revision included."""
-    document: Document = item.model_dump(mode="json")
-    if revision is not None:
-        document[REVISION] = revision
-    return document
-
-
-def written(document: Any) -> str:
-    """A document as JSON text."""
-    return to_json(document).decode()
-
-
-def without(document: Mapping[str, Any], names: Collection[str]) -> Document:
-    """The document without these names."""
-    return {name: value for name, value in document.items() if name not in names}
-
-
-def with_fixed(document: Mapping[str, Any], fixed: Mapping[str, Any]) -> Document:
-    """The document with these fields filled in where it does not name them."""
-    return {**{name: to_jsonable_python(value) for name, value in fixed.items()}, **document}
-
-
-def refuse_read_only(document: Mapping[str, Any], names: Collection[str]) -> None:
-    """Refuse a document that sets fields only the server sets.
-
-    Raises:
-        ProblemError: 422 with each of them.
-    """
-    sent = [name for name in document if name in names]
-    if sent:
-        raise invalid_fields(
-            *(FieldError(name, "The server sets this field: leave it out.", "read_only") for name in sent)
-        )
-
-
-def refuse_changed(item: BaseModel, fixed: Mapping[str, Any]) -> None:
-    """Refuse an item whose fixed fields (tenant, key) have another value.
-
-    Raises:
-        ProblemError: 422 with each of them.
-    """
-    changed = [name for name, value in fixed.items() if getattr(item, name) != value]
-    if changed:
-        raise invalid_fields(
-            *(
-                FieldError(name, "The address and the token decide this field: leave it out or as it is.", "immutable")
-                for name in changed
-            )
-        )

@@ -1,110 +1,13 @@
-"""The keys that sign cursors: given by the environment, or kept in Secrets Manager and read again as they rotate."""
+"""The keys that sign the API's cursors."""
 
-import json
 from collections.abc import Callable
-from threading import Lock
-from typing import Any, Final
 
-from dynashard.errors import ConfigurationError, EngineUnavailableError
-from functions.api.settings import Settings, key_list
+from dynashard.hosting.cursor_keys import CursorKeys, Keys, cursor_key_reader, keys_in
+from functions.api.settings import Settings
 
-LIFETIME_SECONDS: Final = 900.0
-"""After this a rotated secret is noticed by itself."""
-REFRESH_SECONDS: Final = 60.0
-"""How often an unknown key may have the secret read again."""
-
-Keys = tuple[str, ...]
-
-
-class CursorKeys:
-    """Signing keys, newest first. Safe to share between threads.
-
-    Args:
-        read: reads them from where they are kept.
-        clock: the time in seconds.
-    """
-
-    def __init__(self, read: Callable[[], Keys], clock: Callable[[], float]) -> None:
-        self._read = read
-        self._clock = clock
-        self._lock = Lock()
-        self._keys: Keys = ()
-        self._read_at = 0.0
-
-    def current(self) -> Keys:
-        """The keys to use. Cost: reads them on first use and every 15 minutes."""
-        return self._within(LIFETIME_SECONDS)
-
-    def after_unknown_key(self) -> Keys:
-        """The keys to try once more with, for a cursor these keys do not verify.
-
-        Cost: reads them, but at most once a minute, so that forged cursors cannot make it expensive.
-        """
-        return self._within(REFRESH_SECONDS)
-
-    def _within(self, seconds: float) -> Keys:
-        with self._lock:
-            now = self._clock()
-            if not self._keys or now - self._read_at >= seconds:
-                self._keys = self._renewed()
-                self._read_at = now
-            return self._keys
-
-    def _renewed(self) -> Keys:
-        try:
-            return self._read()
-        except EngineUnavailableError:
-            if not self._keys:
-                raise
-            # Keys that were good a moment ago are better than no listings.
-            return self._keys
+__all__ = ["CursorKeys", "Keys", "keys_in", "reader"]
 
 
 def reader(settings: Settings) -> Callable[[], Keys]:
     """How the keys of these settings are read."""
-    if settings.cursor_secret_arn is None:
-        return lambda: settings.cursor_keys
-    return _SecretReader(settings.cursor_secret_arn)
-
-
-class _SecretReader:
-    """Reads the secret with botocore's client, made on first use."""
-
-    def __init__(self, arn: str) -> None:
-        self._arn = arn
-        self._client: Any = None
-
-    def __call__(self) -> Keys:
-        # Only deployed functions pay for the SDK, and only for their first listing.
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
-        from botocore.session import get_session  # noqa: PLC0415
-
-        if self._client is None:
-            self._client = get_session().create_client("secretsmanager")
-        try:
-            secret = self._client.get_secret_value(SecretId=self._arn)["SecretString"]
-        except (BotoCoreError, ClientError) as error:
-            raise EngineUnavailableError(
-                "The cursor keys cannot be read: try again.", operation="GetSecretValue"
-            ) from error
-        return keys_in(secret)
-
-
-def keys_in(secret: str) -> Keys:
-    """The keys in the text of a secret: `{"keys": ["newest", "older"]}`, or `{"current": ..., "previous": [...]}`.
-
-    CloudFormation can generate only the second form.
-
-    Raises:
-        ConfigurationError: it is something else.
-    """
-    try:
-        document = json.loads(secret)
-    except json.JSONDecodeError as error:
-        raise ConfigurationError('The cursor secret is no JSON: store {"keys": ["newest", "older"]}') from error
-    keys: object = None
-    if isinstance(document, dict) and "keys" in document:
-        keys = document["keys"]
-    elif isinstance(document, dict) and isinstance(document.get("previous", []), list):
-        keys = [document.get("current"), *document.get("previous", [])]
-    return key_list(keys, "The cursor secret")
+    return cursor_key_reader(settings.cursor_keys, settings.cursor_secret_arn)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 from urllib.parse import parse_qsl, unquote
 
+from dynashard.hosting.environment import seconds_left
 from functions.api.problems import ProblemError
 
 MAX_BODY_BYTES: Final = 400 * 1024
@@ -57,6 +58,11 @@ class Incoming:
             body=body_of(event),
             context=context,
         )
+
+    @property
+    def seconds_left(self) -> float:
+        """How long the request can still take before Lambda ends it."""
+        return seconds_left(self.context)
 
 
 def tenant_of(event: Mapping[str, Any], claim: str) -> str:

@@ -7,7 +7,8 @@ from typing import Any, Final
 from aws_lambda_powertools.event_handler import Response
 
 from dynashard import Entity
-from dynashard.errors import AlreadyExistsError, RevisionMismatchError
+from dynashard.errors import AlreadyExistsError, RevisionMismatchError, WriteContendedError
+from dynashard.hosting.idempotency import MAX_KEY_LENGTH, Attempt, IdempotentCreates, usable
 from dynashard.repository import Repository
 from functions.api.bodies import (
     JSON,
@@ -25,7 +26,6 @@ from functions.api.bodies import (
     written,
 )
 from functions.api.conditional import Preconditions, etag
-from functions.api.idempotency import IdempotentCreates
 from functions.api.incoming import Incoming
 from functions.api.listing import consistent_only
 from functions.api.problems import ProblemError
@@ -66,9 +66,12 @@ class Items:
         key = incoming.headers.get("idempotency-key")
         if key is None:
             return self._created(self._create(item))
-        document, replayed = self._idempotent.run(
-            incoming, key, route=self._resource.root, body=body, create=lambda: self._create(item)
-        )
+        if not usable(key):
+            raise ProblemError(
+                "malformed_header", f"Idempotency-Key is 1 to {MAX_KEY_LENGTH} printable ASCII characters."
+            )
+        attempt = Attempt(incoming.tenant, key, body, item, incoming.seconds_left)
+        document, replayed = self._idempotent.run(attempt, self._items)
         return self._created(document, {"Idempotency-Replayed": "true"} if replayed else {})
 
     def _create(self, item: Entity) -> Document:
@@ -178,7 +181,5 @@ def _no_content() -> Response[str]:
     return Response(HTTPStatus.NO_CONTENT, body="")
 
 
-def _contended() -> ProblemError:
-    return ProblemError(
-        "write_contended", "Other writers kept changing this item: try again.", headers={"Retry-After": "1"}
-    )
+def _contended() -> WriteContendedError:
+    return WriteContendedError("Other writers kept changing this item: try again.")

@@ -4,12 +4,23 @@ The layer's errors bring their code and status along; the codes of HTTP itself a
 has a line for each.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final
 
-from dynashard.errors import DynashardError, InputError
+from dynashard.errors import DynashardError, FieldError, InputError, ValidationFailedError
+
+__all__ = [
+    "CONTENT_TYPE",
+    "HTTP_CODES",
+    "TYPE_PREFIX",
+    "FieldError",
+    "Problem",
+    "ProblemError",
+    "invalid_fields",
+    "problem_of",
+]
 
 CONTENT_TYPE: Final = "application/problem+json"
 TYPE_PREFIX: Final = "urn:dynashard:problem:"
@@ -24,13 +35,9 @@ HTTP_CODES: Final[Mapping[str, int]] = {
     "tenant_missing": 403,
     "no_such_route": 404,
     "method_not_allowed": 405,
-    "request_in_progress": 409,
-    "write_contended": 409,
     "precondition_failed": 412,
     "body_too_large": 413,
     "unsupported_media_type": 415,
-    "validation_failed": 422,
-    "idempotency_key_reused": 422,
     "internal_error": 500,
 }
 """Codes of HTTP's own errors, with their status."""
@@ -39,45 +46,26 @@ _HIDDEN: Final = "The request failed on our side. Quote the request id when you 
 _SERVER_ERROR: Final = 500
 
 
-@dataclass(frozen=True, slots=True)
-class FieldError:
-    """What is wrong with one field: its path such as `address.lines.0`, a sentence, and a stable code."""
-
-    field: str
-    message: str
-    code: str
-
-
 class ProblemError(Exception):
     """A request that HTTP's own rules refuse.
 
     Args:
         code: one of `HTTP_CODES`.
         detail: what is wrong and what to do.
-        errors: the fields at fault, for 422.
         headers: headers the answer must carry, such as `Allow`.
     """
 
-    def __init__(
-        self,
-        code: str,
-        detail: str,
-        *,
-        errors: Sequence[FieldError] = (),
-        headers: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, code: str, detail: str, *, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(detail)
         self.code = code
         self.status = HTTP_CODES[code]
         self.detail = detail
-        self.errors = tuple(errors)
         self.headers = dict(headers or {})
 
 
-def invalid_fields(*errors: FieldError) -> ProblemError:
+def invalid_fields(*errors: FieldError) -> ValidationFailedError:
     """The 422 for these fields."""
-    names = ", ".join(sorted({error.field or "the body" for error in errors}))
-    return ProblemError("validation_failed", f"Not accepted: {names}.", errors=errors)
+    return ValidationFailedError(*errors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +102,9 @@ def problem_of(error: Exception) -> Problem:
     """The problem that an exception becomes; whatever is not an expected error becomes a 500 that says nothing."""
     match error:
         case ProblemError():
-            return Problem(error.status, error.code, error.detail, error.errors, headers=error.headers)
+            return Problem(error.status, error.code, error.detail, headers=error.headers)
+        case ValidationFailedError():
+            return Problem(error.status, error.code, str(error), error.errors)
         case InputError():
             return _refused_input(error)
         case DynashardError():

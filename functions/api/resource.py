@@ -10,12 +10,12 @@ from pydantic import TypeAdapter, ValidationError
 from domain import Exposed
 from dynashard import Entity, definition
 from dynashard.errors import ConfigurationError, NotFoundError
-from functions.api.bodies import REVISION
+from dynashard.hosting.documents import REVISION, TENANT
 from functions.api.incoming import Incoming, path_values
 from functions.api.problems import FieldError, invalid_fields
 
-TENANT: Final = "tenant_id"
-"""The field every exposed entity is partitioned by; its value comes from the token."""
+__all__ = ["LIST_PARAMETERS", "PREFIX", "TENANT", "Resource"]
+
 PREFIX: Final = "/v1"
 LIST_PARAMETERS: Final = (
     "limit",
@@ -129,7 +129,7 @@ class Resource:
         and `..`.
 
         Raises:
-            ProblemError: 422 with the key field.
+            ValidationFailedError: with the key field.
         """
         errors = []
         for name in self.path_fields:

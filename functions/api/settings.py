@@ -1,11 +1,11 @@
 """What the function is told by its environment."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, Self, cast
 
 from dynashard.errors import ConfigurationError
+from dynashard.hosting.environment import number, required, signing_keys
 
 ENVIRONMENTS: Final = ("dev", "prod", "local")
 GROWTH_MODES: Final = ("on", "dry_run", "off")
@@ -72,54 +72,16 @@ class Settings:
             ConfigurationError: one is missing or cannot be used; the message names it.
         """
         return cls(
-            table=_required(environ, "TABLE_NAME"),
-            topology_table=_required(environ, "TOPOLOGY_TABLE"),
-            idempotency_table=_required(environ, "IDEMPOTENCY_TABLE"),
+            table=required(environ, "TABLE_NAME"),
+            topology_table=required(environ, "TOPOLOGY_TABLE"),
+            idempotency_table=required(environ, "IDEMPOTENCY_TABLE"),
             environment=environ.get("ENVIRONMENT", "dev"),
             tenant_claim=environ.get("TENANT_CLAIM", "tenant_id"),
-            topology_lease_seconds=_seconds(environ, "TOPOLOGY_LEASE_SECONDS", 30.0),
+            topology_lease_seconds=number(environ, "TOPOLOGY_LEASE_SECONDS", 30.0),
             growth_mode=cast('Literal["on", "dry_run", "off"]', environ.get("GROWTH_MODE", "on")),
-            growth_cooldown_seconds=_seconds(environ, "GROWTH_COOLDOWN_SECONDS", 300.0),
-            growth_quiet_seconds=_seconds(environ, "GROWTH_QUIET_SECONDS", 86_400.0),
-            cursor_keys=_keys(environ.get("CURSOR_KEYS")),
+            growth_cooldown_seconds=number(environ, "GROWTH_COOLDOWN_SECONDS", 300.0),
+            growth_quiet_seconds=number(environ, "GROWTH_QUIET_SECONDS", 86_400.0),
+            cursor_keys=signing_keys(environ, "CURSOR_KEYS"),
             cursor_secret_arn=environ.get("CURSOR_SECRET_ARN") or None,
             endpoint=environ.get("DYNAMODB_ENDPOINT") or None,
         )
-
-
-def _required(environ: Mapping[str, str], name: str) -> str:
-    value = environ.get(name)
-    if not value:
-        raise ConfigurationError(f"{name} is not set: the API cannot start without it")
-    return value
-
-
-def _seconds(environ: Mapping[str, str], name: str, default: float) -> float:
-    value = environ.get(name)
-    if value is None:
-        return default
-    try:
-        return float(value)
-    except ValueError as error:
-        raise ConfigurationError(f"{name} is {value!r}: give a number of seconds") from error
-
-
-def _keys(value: str | None) -> tuple[str, ...]:
-    if not value:
-        return ()
-    try:
-        keys = json.loads(value)
-    except json.JSONDecodeError as error:
-        raise ConfigurationError('CURSOR_KEYS is no JSON: give a list such as ["newest", "older"]') from error
-    return key_list(keys, "CURSOR_KEYS")
-
-
-def key_list(keys: object, source: str) -> tuple[str, ...]:
-    """Check a decoded list of signing keys that `source` gave.
-
-    Raises:
-        ConfigurationError: it is no list of non-empty strings.
-    """
-    if not isinstance(keys, list) or not keys or not all(isinstance(key, str) and key for key in keys):
-        raise ConfigurationError(f"{source} must hold a list of non-empty strings, newest key first")
-    return tuple(keys)

@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
+from dynashard.hosting.environment import required
 from dynashard.resharding import Resharder
 from dynashard.transport import Transport, connect
 from functions.reshard.backend import resharder_of
 from functions.reshard.dispatch import Dispatcher
 from functions.reshard.executions import Executions
 from functions.reshard.operations import Operator
-from functions.reshard.settings import Settings, required
+from functions.reshard.settings import Settings
 from functions.reshard.shrink import cloudwatch, shrink
 from functions.reshard.steps import Steps
 from functions.reshard.watch import Watch

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from dynashard.errors import ConfigurationError
+from dynashard.hosting.environment import number, required
 from dynashard.resharding.growth import GrowthSettings
 
 DEFAULT_CONCURRENCY: Final = 8
@@ -57,11 +58,11 @@ class Settings:
             table=required(environ, "TABLE_NAME"),
             topology_table=required(environ, "TOPOLOGY_TABLE"),
             environment=environ.get("ENVIRONMENT", "dev"),
-            lease=_number(environ, "TOPOLOGY_LEASE_SECONDS", 30.0),
-            operation=_number(environ, "TOPOLOGY_OPERATION_SECONDS", 30.0),
-            skew=_number(environ, "TOPOLOGY_SKEW_SECONDS", 1.0),
-            concurrency=int(_number(environ, "CONCURRENCY", DEFAULT_CONCURRENCY)),
-            slice_seconds=_number(environ, "SLICE_SECONDS", 240.0),
+            lease=number(environ, "TOPOLOGY_LEASE_SECONDS", 30.0),
+            operation=number(environ, "TOPOLOGY_OPERATION_SECONDS", 30.0),
+            skew=number(environ, "TOPOLOGY_SKEW_SECONDS", 1.0),
+            concurrency=int(number(environ, "CONCURRENCY", DEFAULT_CONCURRENCY)),
+            slice_seconds=number(environ, "SLICE_SECONDS", 240.0),
             growth=growth_from(environ),
             endpoint=environ.get("DYNAMODB_ENDPOINT") or None,
         )
@@ -77,28 +78,6 @@ def growth_from(environ: Mapping[str, str]) -> GrowthSettings:
     mode: Any = environ.get("GROWTH_MODE", "on")
     return GrowthSettings(
         mode,
-        _number(environ, "GROWTH_COOLDOWN_SECONDS", 300.0),
-        _number(environ, "GROWTH_QUIET_SECONDS", 86_400.0),
+        number(environ, "GROWTH_COOLDOWN_SECONDS", 300.0),
+        number(environ, "GROWTH_QUIET_SECONDS", 86_400.0),
     )
-
-
-def required(environ: Mapping[str, str], name: str) -> str:
-    """A variable that has no default.
-
-    Raises:
-        ConfigurationError: it is not set.
-    """
-    value = environ.get(name)
-    if not value:
-        raise ConfigurationError(f"{name} is not set: the function cannot start without it")
-    return value
-
-
-def _number(environ: Mapping[str, str], name: str, default: float) -> float:
-    value = environ.get(name)
-    if value is None:
-        return default
-    try:
-        return float(value)
-    except ValueError as error:
-        raise ConfigurationError(f"{name} is {value!r}: give a number") from error

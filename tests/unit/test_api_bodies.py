@@ -9,17 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from functions.api.bodies import (
-    MAX_DEPTH,
-    merge_patch,
-    parse_json,
-    refuse_changed,
-    refuse_read_only,
-    validated,
-    with_fixed,
-    written,
-)
-from functions.api.problems import FieldError, ProblemError
+from dynashard.errors import FieldError, ValidationFailedError
+from dynashard.hosting.documents import merge_patch, refuse_changed, refuse_read_only, validated, with_fixed, written
+from functions.api.bodies import MAX_DEPTH, parse_json
+from functions.api.problems import ProblemError
 
 pytestmark = pytest.mark.unit
 
@@ -122,7 +115,7 @@ class Letter(BaseModel, extra="forbid"):
 
 
 def _refusal(document: dict[str, Any]) -> list[FieldError]:
-    with pytest.raises(ProblemError) as refused:
+    with pytest.raises(ValidationFailedError) as refused:
         validated(Letter, document)
     assert refused.value.status == 422
     return list(refused.value.errors)
@@ -146,7 +139,7 @@ def test_refusal_does_not_repeat_what_was_sent() -> None:
 
 
 def test_read_only_fields_are_refused_by_name() -> None:
-    with pytest.raises(ProblemError) as refused:
+    with pytest.raises(ValidationFailedError) as refused:
         refuse_read_only({"to": "x", "pages": 1}, {"pages", "stamp"})
 
     assert [(error.field, error.code) for error in refused.value.errors] == [("pages", "read_only")]
@@ -160,7 +153,7 @@ def test_fixed_fields_may_not_differ() -> None:
     letter = validated(Letter, {"to": "x", "pages": 1})
 
     refuse_changed(letter, {"to": "x"})
-    with pytest.raises(ProblemError) as refused:
+    with pytest.raises(ValidationFailedError) as refused:
         refuse_changed(letter, {"to": "y", "pages": 1})
 
     assert [(error.field, error.code) for error in refused.value.errors] == [("to", "immutable")]

@@ -8,11 +8,16 @@
     │   ├── InvalidValueError            invalid_value           422     no
     │   ├── InvalidQueryError            invalid_query           422     no
     │   ├── InvalidCursorError           invalid_cursor          400     no
-    │   └── ItemTooLargeError            item_too_large          413     no
+    │   ├── ItemTooLargeError            item_too_large          413     no
+    │   ├── ValidationFailedError        validation_failed       422     no
+    │   └── IdempotencyKeyReusedError    idempotency_key_reused  422     no
     ├── NotFoundError                    not_found               404     no
     ├── AlreadyExistsError               already_exists          409     no
     ├── RevisionMismatchError            revision_mismatch       412     no
     ├── TransactionRefusedError          transaction_refused     409     no
+    ├── RequestInProgressError           request_in_progress     409     yes
+    ├── WriteContendedError              write_contended         409     yes
+    ├── AnswerTooLargeError              answer_too_large        413     no
     ├── UndecodableItemError             undecodable_item        500     no
     ├── ReshardRefusedError              reshard_refused         409     no
     ├── TopologyChangedError             topology_changed        409     yes
@@ -33,7 +38,7 @@ they help a caller, its `details`.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, ClassVar, Final
 
@@ -132,6 +137,37 @@ class ItemTooLargeError(InputError):
         return {"limit": self.limit} if self.size is None else {"size": self.size, "limit": self.limit}
 
 
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """What is wrong with one field: its path such as `address.lines.0`, a sentence, and a stable code."""
+
+    field: str
+    message: str
+    code: str
+
+
+class ValidationFailedError(InputError):
+    """Fields or parameters are not accepted; `errors` names each of them."""
+
+    code = "validation_failed"
+
+    def __init__(self, *errors: FieldError) -> None:
+        names = ", ".join(sorted({error.field or "the body" for error in errors}))
+        super().__init__(f"Not accepted: {names}.")
+        self.errors = errors
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """The fields at fault."""
+        return {"errors": [asdict(error) for error in self.errors]}
+
+
+class IdempotencyKeyReusedError(InputError):
+    """An idempotency key came with another request before."""
+
+    code = "idempotency_key_reused"
+
+
 class NotFoundError(DynashardError):
     """No live item has this key."""
 
@@ -176,6 +212,29 @@ class TransactionRefusedError(DynashardError):
     def details(self) -> dict[str, Any]:
         """The step and the reason."""
         return {"step": self.step, "reason": self.reason}
+
+
+class RequestInProgressError(DynashardError):
+    """The first request with this idempotency key is under way."""
+
+    code = "request_in_progress"
+    status = 409
+    retryable = True
+
+
+class WriteContendedError(DynashardError):
+    """Other writers kept changing the item between reading and writing it."""
+
+    code = "write_contended"
+    status = 409
+    retryable = True
+
+
+class AnswerTooLargeError(DynashardError):
+    """What was asked for is larger than one answer may be. Ask for less at a time."""
+
+    code = "answer_too_large"
+    status = 413
 
 
 class UndecodableItemError(DynashardError):
@@ -338,7 +397,8 @@ class ThrottledError(EngineError):
     """DynamoDB throttled the request, and retries did not outlast it.
 
     `reasons` is empty where DynamoDB gave none; `index_blamed` tells whether its message then speaks of the secondary
-    indexes, without saying of which. `retry_after` is in seconds.
+    indexes, without saying of which. `retry_after` is in seconds. `actions` names those actions of a transaction that
+    were throttled, from 0.
     """
 
     code = "throttled"
@@ -354,8 +414,10 @@ class ThrottledError(EngineError):
         reasons: Sequence[ThrottleReason] = (),
         index_blamed: bool = False,
         retry_after: int = 1,
+        actions: Sequence[int] = (),
     ) -> None:
         super().__init__(message, operation=operation, aws_code=aws_code)
+        self.actions = tuple(actions)
         self.reasons = tuple(reasons)
         self.index_blamed = index_blamed
         self.retry_after = retry_after

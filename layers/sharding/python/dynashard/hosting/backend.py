@@ -1,0 +1,59 @@
+"""The sharding layer as a function uses it: single items, and listings whose cursors outlive a rotation of keys."""
+
+import secrets
+from collections.abc import Callable, Mapping
+from threading import Lock
+from typing import Any
+
+from dynashard.entity import Entity
+from dynashard.errors import InvalidCursorError
+from dynashard.hosting.cursor_keys import CursorKeys, Keys
+from dynashard.reads import Page
+from dynashard.service import Collection, Dynashard
+
+Open = Callable[[Keys], Dynashard]
+"""Opens the layer with these cursor keys. What it opens shares one topology, so that a lease costs one read."""
+
+
+class Backend:
+    """Entities of a table. Safe to share between threads.
+
+    Args:
+        open_with: opens the layer.
+        keys: the keys that sign cursors.
+    """
+
+    def __init__(self, open_with: Open, keys: CursorKeys) -> None:
+        self._open = open_with
+        self._cursor_keys = keys
+        self._lock = Lock()
+        self._opened: tuple[Keys, Dynashard] | None = None
+        # Single items have no cursors: with a key of no use, they do not wait for the kept ones to be read.
+        self._single = open_with((secrets.token_urlsafe(),))
+
+    def repository(self, entity: type[Entity]) -> Collection[Any]:
+        """Single items of an entity."""
+        return self._single.collection(entity)
+
+    def page(self, entity: type[Entity], options: Mapping[str, Any]) -> Page[Any]:
+        """A page of an entity's listing. A cursor that does not verify is tried once more with keys read anew.
+
+        Raises:
+            InvalidCursorError: the cursor is not one of ours, or not for this listing.
+
+        Cost: as the collection's `list`; the first page reads the cursor keys.
+        """
+        keys = self._cursor_keys.current()
+        try:
+            return self._with(keys).collection(entity).list(**options)
+        except InvalidCursorError:
+            renewed = self._cursor_keys.after_unknown_key()
+            if renewed == keys:
+                raise
+            return self._with(renewed).collection(entity).list(**options)
+
+    def _with(self, keys: Keys) -> Dynashard:
+        with self._lock:
+            if self._opened is None or self._opened[0] != keys:
+                self._opened = (keys, self._open(keys))
+            return self._opened[1]

@@ -1,0 +1,103 @@
+"""Items as JSON documents: merged by RFC 7396, checked, turned into entities and back."""
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import to_json, to_jsonable_python
+
+from dynashard.errors import FieldError, ValidationFailedError
+
+REVISION: Final = "revision"
+"""Name of the revision inside a document; read-only."""
+TENANT: Final = "tenant_id"
+"""The field that every entity served outside is partitioned by; its value comes from the caller's identity."""
+
+Document = dict[str, Any]
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def merge_patch(target: Any, patch: Any) -> Any:
+    """Apply a JSON Merge Patch (RFC 7396): null removes, objects merge, everything else replaces."""
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = merge_patch(merged.get(name), value)
+    return merged
+
+
+def validated(model: type[Model], document: Mapping[str, Any]) -> Model:
+    """The model a document describes.
+
+    Raises:
+        ValidationFailedError: with every field at fault.
+    """
+    try:
+        return model.model_validate_json(json.dumps(document))
+    except ValidationError as error:
+        raise ValidationFailedError(*field_errors(error)) from error
+
+
+def field_errors(error: ValidationError) -> list[FieldError]:
+    """The fields a validation error is about, without the values that were sent."""
+    return [
+        FieldError(".".join(str(part) for part in entry["loc"]), entry["msg"], entry["type"])
+        for entry in error.errors(include_url=False, include_context=False, include_input=False)
+    ]
+
+
+def representation(item: BaseModel, revision: str | None) -> Document:
+    """The JSON document that stands for an item, its revision included."""
+    document: Document = item.model_dump(mode="json")
+    if revision is not None:
+        document[REVISION] = revision
+    return document
+
+
+def written(document: Any) -> str:
+    """A document as JSON text."""
+    return to_json(document).decode()
+
+
+def without(document: Mapping[str, Any], names: Collection[str]) -> Document:
+    """The document without these names."""
+    return {name: value for name, value in document.items() if name not in names}
+
+
+def with_fixed(document: Mapping[str, Any], fixed: Mapping[str, Any]) -> Document:
+    """The document with these fields filled in where it does not name them."""
+    return {**{name: to_jsonable_python(value) for name, value in fixed.items()}, **document}
+
+
+def refuse_read_only(document: Mapping[str, Any], names: Collection[str]) -> None:
+    """Refuse a document that sets fields only the server sets.
+
+    Raises:
+        ValidationFailedError: with each of them.
+    """
+    sent = [name for name in document if name in names]
+    if sent:
+        raise ValidationFailedError(
+            *(FieldError(name, "The server sets this field: leave it out.", "read_only") for name in sent)
+        )
+
+
+def refuse_changed(item: BaseModel, fixed: Mapping[str, Any]) -> None:
+    """Refuse an item whose fixed fields (tenant, key) have another value.
+
+    Raises:
+        ValidationFailedError: with each of them.
+    """
+    changed = [name for name, value in fixed.items() if getattr(item, name) != value]
+    if changed:
+        raise ValidationFailedError(
+            *(
+                FieldError(name, "The address and the token decide this field: leave it out or as it is.", "immutable")
+                for name in changed
+            )
+        )

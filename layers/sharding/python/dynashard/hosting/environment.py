@@ -1,0 +1,70 @@
+"""Settings from an environment: what functions read alike, with one line that names what is missing or wrong."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from dynashard.errors import ConfigurationError
+
+LONGEST_SECONDS: Final = 30.0
+"""How long a request may take where nobody says."""
+
+
+def required(environ: Mapping[str, str], name: str) -> str:
+    """A variable that has no default.
+
+    Raises:
+        ConfigurationError: it is not set.
+    """
+    value = environ.get(name)
+    if not value:
+        raise ConfigurationError(f"{name} is not set: the function cannot start without it")
+    return value
+
+
+def number(environ: Mapping[str, str], name: str, default: float) -> float:
+    """A number, or its default where the variable is not set.
+
+    Raises:
+        ConfigurationError: it is no number.
+    """
+    value = environ.get(name)
+    if value is None:
+        return default
+    try:
+        return float(value)
+    except ValueError as error:
+        raise ConfigurationError(f"{name} is {value!r}: give a number") from error
+
+
+def signing_keys(environ: Mapping[str, str], name: str) -> tuple[str, ...]:
+    """A JSON list of signing keys, newest first; empty where the variable is not set.
+
+    Raises:
+        ConfigurationError: it is something else.
+    """
+    value = environ.get(name)
+    if not value:
+        return ()
+    try:
+        keys = json.loads(value)
+    except json.JSONDecodeError as error:
+        raise ConfigurationError(f'{name} is no JSON: give a list such as ["newest", "older"]') from error
+    return key_list(keys, name)
+
+
+def key_list(keys: object, source: str) -> tuple[str, ...]:
+    """Check a decoded list of signing keys that `source` gave.
+
+    Raises:
+        ConfigurationError: it is no list of non-empty strings.
+    """
+    if not isinstance(keys, list) or not keys or not all(isinstance(key, str) and key for key in keys):
+        raise ConfigurationError(f"{source} must hold a list of non-empty strings, newest key first")
+    return tuple(keys)
+
+
+def seconds_left(context: Any) -> float:
+    """How long an invocation can still take, in seconds, by the context that its function was given."""
+    ask = getattr(context, "get_remaining_time_in_millis", None)
+    return LONGEST_SECONDS if ask is None else int(ask()) / 1000

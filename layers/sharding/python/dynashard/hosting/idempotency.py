@@ -1,0 +1,271 @@
+"""Creates that are done once however often they are asked for: by an idempotency key, in a table of their own.
+
+A key is one tenant's, one entity's. What is kept is only what the plan and the answer add to the request (identifier,
+revision, stamps, defaults): a retry brings the rest again, and its digest must be the first one's.
+
+A create whose outcome nobody knows, because its function was ended or the answer of DynamoDB was lost, is not made a
+second time under another identifier: the record keeps the item that was planned, and the retry goes on with that.
+Creates that were refused leave no record, so the retry of an error is a new attempt.
+"""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from secrets import token_urlsafe
+from typing import Any, Final
+
+from dynashard import schema
+from dynashard.entity import Entity, definition
+from dynashard.errors import (
+    AlreadyExistsError,
+    ConditionFailedError,
+    DynashardError,
+    IdempotencyKeyReusedError,
+    InputError,
+    RequestInProgressError,
+)
+from dynashard.hosting.documents import Document, representation, validated, without, written
+from dynashard.hosting.environment import LONGEST_SECONDS
+from dynashard.repository import Repository
+from dynashard.transport.interface import Transport, Wire
+
+KEPT_SECONDS: Final = 24 * 60 * 60
+MAX_KEY_LENGTH: Final = 255
+
+_CLAIM: Final = "claim"
+_BODY: Final = "body"
+_PLAN: Final = "item_plan"
+_ANSWER: Final = "answer"
+_UNTIL: Final = "in_progress_expiration"
+"""Attributes of a record; the last in milliseconds since the epoch."""
+
+_REFUSED: Final = (InputError, AlreadyExistsError)
+"""What says for certain that nothing was stored."""
+
+
+def usable(key: str) -> bool:
+    """Whether a text can be an idempotency key: 1 to 255 printable ASCII characters."""
+    return 0 < len(key) <= MAX_KEY_LENGTH and key.isascii() and key.isprintable()
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A create that carries an idempotency key.
+
+    Attributes:
+        tenant: whose it is.
+        key: the key; `usable`.
+        body: the request, as its caller sent it.
+        item: what is to be stored, its identifier included.
+        seconds: the longest it can still take.
+    """
+
+    tenant: str
+    key: str
+    body: Document
+    item: Entity
+    seconds: float = LONGEST_SECONDS
+
+    @property
+    def record(self) -> str:
+        """The key of its record."""
+        return "create#" + _digest([self.tenant, definition(type(self.item)).name, self.key])
+
+
+class IdempotentCreates:
+    """Creates that answer a repeated request as they answered the first. Safe to share between threads.
+
+    Args:
+        table: name of the idempotency table.
+        transport: how it is reached.
+        clock: wall clock, in epoch seconds.
+        new_claim: makes what tells one attempt from all others.
+    """
+
+    def __init__(
+        self,
+        table: str,
+        transport: Transport,
+        *,
+        clock: Callable[[], float] = time.time,
+        new_claim: Callable[[], str] = token_urlsafe,
+    ) -> None:
+        self._table = table
+        self._transport = transport
+        self._clock = clock
+        self._new_claim = new_claim
+
+    def run(self, attempt: Attempt, items: Repository[Any]) -> tuple[Document, bool]:
+        """Create once for this key.
+
+        Args:
+            attempt: what is asked for.
+            items: the items of its entity.
+
+        Returns:
+            The item's document, and whether it is an earlier request's answer.
+
+        Raises:
+            RequestInProgressError: the first request is under way.
+            IdempotencyKeyReusedError: the key came with another body.
+
+        Cost: 2 writes, or 1 for a repeated request, in the idempotency table, besides the create.
+        """
+        claim = self._new_claim()
+        kept, again = self._claimed(attempt, claim)
+        if _ANSWER in kept:
+            return _restored(kept[_ANSWER]["S"], attempt.body), True
+        try:
+            item = _planned(attempt, kept) if again else attempt.item
+            document = _create(items, item, again=again)
+        except Exception as error:
+            self._released(attempt, claim, forget=isinstance(error, _REFUSED))
+            raise
+        self._finished(attempt, claim, document)
+        return document, False
+
+    def _claimed(self, attempt: Attempt, claim: str) -> tuple[Wire, bool]:
+        """The record, and whether an earlier attempt has left it; it is ours unless it holds an answer."""
+        now = self._clock()
+        record = {
+            schema.IDEMPOTENCY_KEY: {"S": attempt.record},
+            schema.IDEMPOTENCY_TTL: {"N": str(int(now) + KEPT_SECONDS)},
+            _CLAIM: {"S": claim},
+            _BODY: {"S": _digest(attempt.body)},
+            _PLAN: {"S": _added(representation(attempt.item, None), attempt.body)},
+            _UNTIL: _milliseconds(now + attempt.seconds),
+        }
+        try:
+            self._transport.call("PutItem", self._first(record, now))
+        except ConditionFailedError as failed:
+            found: Wire = dict(failed.item or {})
+            if found.get(_CLAIM) == record[_CLAIM]:
+                return record, False
+            if _BODY in found and found[_BODY] != record[_BODY]:
+                raise IdempotencyKeyReusedError(
+                    "This idempotency key came with another request: use a new key.", field="idempotency_key"
+                ) from None
+            if _ANSWER in found:
+                return found, True
+            if _UNTIL not in found or float(found[_UNTIL]["N"]) >= now * 1000:
+                raise _in_progress() from None
+            return self._taken_over(record, found), True
+        return record, False
+
+    def _first(self, record: Wire, now: float) -> Wire:
+        return {
+            "TableName": self._table,
+            "Item": record,
+            "ConditionExpression": "attribute_not_exists(#id) OR #ttl < :now",
+            "ExpressionAttributeNames": {"#id": schema.IDEMPOTENCY_KEY, "#ttl": schema.IDEMPOTENCY_TTL},
+            "ExpressionAttributeValues": {":now": {"N": str(int(now))}},
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+
+    def _taken_over(self, record: Wire, found: Wire) -> Wire:
+        """The record of an attempt that ended without an answer, as ours now: its plan holds."""
+        try:
+            self._update(
+                record[schema.IDEMPOTENCY_KEY]["S"],
+                "SET claim = :new, in_progress_expiration = :until",
+                {":new": record[_CLAIM], ":until": record[_UNTIL], ":claim": found[_CLAIM]},
+            )
+        except ConditionFailedError as failed:
+            if (failed.item or {}).get(_CLAIM) != record[_CLAIM]:
+                raise _in_progress() from None
+        return {**record, _PLAN: found[_PLAN]}
+
+    def _released(self, attempt: Attempt, claim: str, *, forget: bool) -> None:
+        """Let the next attempt begin: anew if nothing was stored, else with the same plan."""
+        # An error of the record would hide the one that is being raised; the record expires by itself.
+        with suppress(DynashardError):
+            if forget:
+                self._transport.call(
+                    "DeleteItem",
+                    {
+                        "TableName": self._table,
+                        "Key": {schema.IDEMPOTENCY_KEY: {"S": attempt.record}},
+                        "ConditionExpression": "claim = :claim",
+                        "ExpressionAttributeValues": {":claim": {"S": claim}},
+                    },
+                )
+            else:
+                self._update(
+                    attempt.record,
+                    "SET in_progress_expiration = :zero",
+                    {":zero": {"N": "0"}, ":claim": {"S": claim}},
+                )
+
+    def _finished(self, attempt: Attempt, claim: str, document: Document) -> None:
+        # The item is there; only the record of it may fail. Saying so beats an error that invites a repeat.
+        with suppress(DynashardError):
+            self._update(
+                attempt.record,
+                "SET answer = :answer REMOVE item_plan",
+                {":answer": {"S": _added(document, attempt.body)}, ":claim": {"S": claim}},
+            )
+
+    def _update(self, record: str, expression: str, values: Wire) -> None:
+        self._transport.call(
+            "UpdateItem",
+            {
+                "TableName": self._table,
+                "Key": {schema.IDEMPOTENCY_KEY: {"S": record}},
+                "UpdateExpression": expression,
+                "ConditionExpression": "claim = :claim",
+                "ExpressionAttributeValues": values,
+                "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+            },
+        )
+
+
+def _planned(attempt: Attempt, kept: Wire) -> Entity:
+    model = type(attempt.item)
+    document = _restored(kept[_PLAN]["S"], attempt.body)
+    return validated(model, without(document, definition(model).server_fields))
+
+
+def _create(items: Repository[Any], item: Entity, *, again: bool) -> Document:
+    try:
+        created = items.create(item)
+    except AlreadyExistsError:
+        key = {name: getattr(item, name) for name in definition(type(item)).key_fields}
+        created = items.find(key, consistent=True) if again else None
+        if created is None or _planned_fields(created) != _planned_fields(item):
+            raise
+    return representation(created, created.revision)
+
+
+def _planned_fields(item: Entity) -> Document:
+    return without(representation(item, None), definition(type(item)).server_fields)
+
+
+def _in_progress() -> RequestInProgressError:
+    return RequestInProgressError("A request with this idempotency key is under way: ask again.")
+
+
+def _milliseconds(seconds: float) -> Wire:
+    return {"N": str(int(seconds * 1000))}
+
+
+def _digest(value: Any) -> str:
+    return sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def _added(document: Document, body: Document) -> str:
+    """What a document has beyond the body, and the order of all its fields, as text."""
+    changed = {name: value for name, value in document.items() if _differs(name, value, body)}
+    return written({"order": list(document), "added": changed})
+
+
+def _differs(name: str, value: Any, body: Mapping[str, Any]) -> bool:
+    return name not in body or written(body[name]) != written(value)
+
+
+def _restored(kept: str, body: Document) -> Document:
+    document = json.loads(kept)
+    added = document["added"]
+    return {name: added[name] if name in added else body[name] for name in document["order"]}
