@@ -43,6 +43,7 @@ FLOORS = {
     "changes": 9,
     "hosting": 10,
     "client": 10,
+    "rollups": 10,
     "": 11,
 }
 """The layer's rooms; the last is its front door."""
