@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from dynashard.entity import (
+        Detached,
         Entity,
         EntityDefinition,
         Index,
@@ -35,6 +36,7 @@ _ROOMS: Final = (
 __all__ = [
     "Budget",
     "Collection",
+    "Detached",
     "Dynashard",
     "Entity",
     "EntityDefinition",

@@ -4,7 +4,7 @@ from pydantic import BaseModel
 
 from dynashard.codec import register_encoder
 from dynashard.entity.checks import plain_types
-from dynashard.entity.declaration import Index, Key, Shards, created_at, new_id, updated_at
+from dynashard.entity.declaration import Detached, Index, Key, Shards, created_at, new_id, updated_at
 from dynashard.entity.definition import EntityDefinition, IndexDefinition, ItemKey
 from dynashard.entity.model import Entity, definition
 from dynashard.entity.record import UNREVISED
@@ -16,6 +16,7 @@ register_encoder(BaseModel, lambda model: model.__dict__)
 __all__ = [
     "REGISTRY",
     "UNREVISED",
+    "Detached",
     "Entity",
     "EntityDefinition",
     "Index",

@@ -1,17 +1,18 @@
 """Checks of a declaration against the fields of its class."""
 
 import re
+from collections.abc import Collection, Mapping
 from datetime import UTC, date, datetime
 from enum import Enum
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 from uuid import UUID
 
-from dynashard.entity.declaration import WrongDeclarationError, stamp_created, stamp_updated
+from dynashard.entity.declaration import Detached, Shards, WrongDeclarationError, stamp_created, stamp_updated
 from dynashard.entity.record import Record
 from dynashard.errors import InvalidKeyError
 from dynashard.keys import KeyTemplate, TemplateError, TemplateField, parse
-from dynashard.schema import SYSTEM_ATTRIBUTES
+from dynashard.schema import MAX_DETACHED_BYTES, SYSTEM_ATTRIBUTES
 
 _KEY_TYPES: Final = (str, int, UUID, date, Enum)
 _NUMBER_SPEC: Final = re.compile(r"(0?[1-9]\d*)?[dxXob]")
@@ -57,6 +58,36 @@ def check_fields(model: type[Record], expires: str | None) -> None:
         raise WrongDeclarationError(f"expires names {expires}, which is no field")
     if plain_types(fields[expires].annotation) != {datetime, NoneType} or fields[expires].default is not None:
         raise WrongDeclarationError(f"expires names {expires}: declare it as `datetime | None = None`")
+
+
+def check_detached(
+    model: type[Record], detached: Mapping[str, Detached], *, taken: Collection[str | None], shards: Shards | None
+) -> None:
+    """Refuse detached fields that could not be kept beside the item.
+
+    Args:
+        model: the entity's class.
+        detached: the fields.
+        taken: fields that the item itself needs: those of its keys, and its expiry.
+        shards: its declared shards.
+
+    Raises:
+        WrongDeclarationError: with the reason.
+    """
+    for name, declared in detached.items():
+        field = model.model_fields[name]
+        if name in taken:
+            raise WrongDeclarationError(f"field {name} is detached, so neither keys nor the expiry can be made of it")
+        if field.is_required() or field.default is not None or field.default_factory is not None:
+            raise WrongDeclarationError(f"field {name} is detached: give it None as its default, which is 'not there'")
+        if not 1 <= declared.max_bytes <= MAX_DETACHED_BYTES:
+            raise WrongDeclarationError(
+                f"field {name} is detached with max_bytes={declared.max_bytes}: use 1 to {MAX_DETACHED_BYTES}"
+            )
+    if shards is not None and not shards.rule.fixed:
+        raise WrongDeclarationError(
+            f"has detached fields and {shards.placement} placement: they need one that gives each key one home"
+        )
 
 
 def check_template(

@@ -9,7 +9,7 @@ from ksuid import Ksuid
 from pydantic import Field
 
 from dynashard.placement import CALCULATED, PLACEMENTS, UNSHARDED, Placement, is_power_of_two
-from dynashard.schema import INDEX_SLOTS, MAX_SHARDS
+from dynashard.schema import INDEX_SLOTS, MAX_DETACHED_BYTES, MAX_SHARDS
 
 DEFAULT_SEPARATOR: Final = ":"
 
@@ -175,6 +175,22 @@ class Index:
                 f"index {self.name}: indexes are not adopted. Leave its shards out to list entries that stand under "
                 "the bare index key"
             )
+
+
+@dataclass(frozen=True, slots=True)
+class Detached:
+    """Marks a field that is kept beside the item: large, seldom read, in no listing and in no index.
+
+        details: Annotated[JsonValue | None, Detached()] = None
+
+    The item carries a small pointer to it, written in one write with the rest. Readers get it if they ask for it,
+    `get(key, include=("details",))`; writers that do not name it leave it as it is.
+
+    Attributes:
+        max_bytes: the most it may hold, written as JSON.
+    """
+
+    max_bytes: int = MAX_DETACHED_BYTES
 
 
 def fresh_id() -> str:

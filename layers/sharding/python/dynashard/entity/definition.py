@@ -3,10 +3,9 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from functools import cached_property
-from math import floor
 from typing import Any, Final, Generic, Self, TypeVar
 
 from pydantic import ValidationError
@@ -14,9 +13,10 @@ from pydantic.fields import FieldInfo
 
 from dynashard.codec import decode_item, decode_value, encode_value
 from dynashard.entity.assignment import Assignment
-from dynashard.entity.checks import check_fields, check_samples, check_template, plain_types
+from dynashard.entity.checks import check_detached, check_fields, check_samples, check_template, plain_types
 from dynashard.entity.declaration import (
     DEFAULT_SEPARATOR,
+    Detached,
     Index,
     Key,
     Shards,
@@ -25,6 +25,7 @@ from dynashard.entity.declaration import (
     stamp_created,
     stamp_updated,
 )
+from dynashard.entity.expiry import decode_expiry, encode_expiry
 from dynashard.entity.record import UNREVISED, Record
 from dynashard.errors import InvalidKeyError, InvalidValueError, UndecodableItemError
 from dynashard.keys import KeyTemplate, utf8
@@ -100,6 +101,7 @@ class EntityDefinition(Generic[T]):
         optional: fields whose default is None.
         created_fields, updated_fields: what the repository stamps.
         generated_fields: those that `new_id` fills in.
+        detached: the fields that are kept beside the item, with how they were declared.
     """
 
     def __init__(self, model: type[T], name: str, key: Key, shards: Shards | None, expires: str | None) -> None:
@@ -118,7 +120,8 @@ class EntityDefinition(Generic[T]):
         self.generated_fields = frozenset(n for n, f in fields.items() if f.default_factory is fresh_id)
         self.optional = frozenset(n for n, f in fields.items() if f.default is None)
         self._empty_sets = frozenset(n for n, f in fields.items() if _is_empty_set(f))
-        self._stored = frozenset(fields) - {expires}
+        self.detached = {n: m for n, f in fields.items() for m in f.metadata if isinstance(m, Detached)}
+        self._stored = frozenset(fields) - {expires} - self.detached.keys()
         self._durations = frozenset(n for n, f in fields.items() if timedelta in plain_types(f.annotation))
         self._validate = model.__pydantic_validator__.validate_python
 
@@ -151,6 +154,9 @@ class EntityDefinition(Generic[T]):
             raise WrongDeclarationError(f"{stamp} is stamped at writes, so it cannot be part of the key")
         for index in indexes:
             definition._add_index(index)
+        if definition.detached:
+            in_keys = {*definition.key_fields, *(n for index in definition.indexes.values() for n in index.fields)}
+            check_detached(model, definition.detached, taken={*in_keys, expires}, shards=shards)
         return definition
 
     def _add_index(self, index: Index) -> None:
@@ -242,14 +248,25 @@ class EntityDefinition(Generic[T]):
         A field that is None, or an empty set, is left out if that is its default.
 
         Raises:
-            InvalidValueError: a value that DynamoDB cannot store exactly.
+            InvalidValueError: a value that DynamoDB cannot store exactly, or one of a detached field.
         """
+        if self.detached:
+            self._refuse_detached(values)
         wire: dict[str, Any] = {}
         for name, value in values.items():
             if self.left_out(name, value):
                 continue
             wire[EXPIRES_AT if name == self.expires else name] = self.encode_field(name, value)
         return wire
+
+    def _refuse_detached(self, values: Mapping[str, Any]) -> None:
+        for name in self.detached:
+            if values.get(name) is not None:
+                raise InvalidValueError(
+                    f"{name} is kept beside the item: write it by create, replace, put or update of a collection, "
+                    "not as a part of a batch or transaction",
+                    field=name,
+                )
 
     def left_out(self, name: str, value: Any) -> bool:
         """Whether a value is not stored, because it is the field's default and there is nothing in it."""
@@ -263,7 +280,7 @@ class EntityDefinition(Generic[T]):
         Raises:
             InvalidValueError: DynamoDB cannot store it exactly.
         """
-        return _epoch(name, value) if name == self.expires else encode_value(value, path=name)
+        return encode_expiry(name, value) if name == self.expires else encode_value(value, path=name)
 
     @cached_property
     def assignment(self) -> Assignment:
@@ -294,7 +311,7 @@ class EntityDefinition(Generic[T]):
             if attribute is None:
                 values[name] = self.model.model_fields[name].get_default(call_default_factory=False)
             elif name == self.expires:
-                values[name] = _expiry(self.name, wire)
+                values[name] = decode_expiry(self.name, wire)
             else:
                 try:
                     value = decode_value(attribute)
@@ -314,7 +331,7 @@ class EntityDefinition(Generic[T]):
         for name in self._durations & values.keys():
             values[name] = _duration(values[name])
         if self.expires is not None and EXPIRES_AT in wire:
-            values[self.expires] = _expiry(self.name, wire)
+            values[self.expires] = decode_expiry(self.name, wire)
         try:
             item: T = self._validate(values)
         except ValidationError as error:
@@ -334,28 +351,6 @@ class EntityDefinition(Generic[T]):
     def owns(self, wire: Mapping[str, Any]) -> bool:
         """Whether a stored item is one of this entity. Adopted data may have no `Type` yet."""
         return TYPE not in wire or wire[TYPE]["S"] == self.name
-
-
-def _epoch(name: str, value: datetime) -> dict[str, str]:
-    if value.tzinfo is None:
-        raise InvalidValueError(f"{name}: the time needs a zone", field=name)
-    seconds = floor(value.timestamp())
-    try:
-        datetime.fromtimestamp(seconds, UTC)
-    except (OverflowError, ValueError, OSError):
-        raise InvalidValueError(f"{name}: the time lies outside the years 1 to 9999 in UTC", field=name) from None
-    return {"N": str(seconds)}
-
-
-def _expiry(entity: str, wire: Mapping[str, Any]) -> datetime:
-    stored = wire[EXPIRES_AT]
-    try:
-        # Adopted items may hold fractions of a second.
-        return datetime.fromtimestamp(floor(float(stored["N"])), UTC)
-    except (KeyError, OverflowError, ValueError, OSError):
-        raise UndecodableItemError(
-            f"{entity} at {wire.get(PK)} {wire.get(SK)}: {EXPIRES_AT} {stored} is no time in epoch seconds"
-        ) from None
 
 
 def _is_empty_set(field: FieldInfo) -> bool:

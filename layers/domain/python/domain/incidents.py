@@ -1,0 +1,45 @@
+"""Incidents of an account: a small summary each, and details of up to several MB beside it."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field, JsonValue
+
+from domain.fields import Moment, ShortText
+from dynashard import Detached, Entity, Index, Key, Shards, created_at, new_id, updated_at
+
+Participant = Annotated[str, Field(pattern=r"^(user|team)_[A-Za-z0-9_-]{1,64}$")]
+
+
+class IncidentState(StrEnum):
+    """Whether somebody still has to act."""
+
+    OPEN = "OPEN"
+    CLOSED = "CLOSED"
+
+
+class Incident(
+    Entity,
+    name="incident.v1.Incident",
+    key=Key(partition="{tenant_id}", sort="{id}"),
+    shards=Shards(4),
+    indexes=[Index("GSI1", "by_state", partition="{tenant_id}:{state}", sort="{id}", shards=Shards(4))],
+):
+    """Something that went wrong, and who takes part in mending it.
+
+    Listings bring summaries; `details`, a caller's JSON of any kind, only comes to who asks for it.
+    """
+
+    tenant_id: str
+    id: str = new_id()
+    number: Annotated[int, Field(ge=1)]
+    title: ShortText
+    status: ShortText = "TRIGGERED"
+    state: IncidentState = IncidentState.OPEN
+    team: Annotated[str, Field(pattern=r"^team_[A-Za-z0-9_-]{1,64}$")] | None = None
+    participants: list[Participant] = Field(default_factory=list, max_length=100)
+    created_at: datetime = created_at()
+    updated_at: datetime = updated_at()
+    closed_at: Moment | None = None
+    details: Annotated[JsonValue | None, Detached()] = None
