@@ -5,8 +5,10 @@ import sys
 import typer
 
 from dynashard.errors import DynashardError
+from tools.etl.command import etl
 from tools.failure import FAILED, CommandError
 from tools.load.command import HELP, load
+from tools.plot.command import plot
 from tools.reshard.command import reshard
 from tools.topology.command import topology
 
@@ -19,7 +21,9 @@ app = typer.Typer(
 )
 app.command(help=HELP)(load)
 app.command()(topology)
+app.command()(etl)
 app.add_typer(reshard, name="reshard")
+app.add_typer(plot, name="plot")
 
 
 def main() -> None:

@@ -16,8 +16,9 @@ from dynashard.topology import TopologyTable, partition_key
 from tools.connection import open_backend
 from tools.entities import exposed, logical_partition, models, partition_fields
 from tools.failure import CommandError
+from tools.plot.figure import picture_format
+from tools.plot.shards import draw, total
 from tools.topology.facts import Count, EntityFacts, facts, partition_count, shown
-from tools.topology.picture import draw, picture_format
 
 _BAR: Final = 30
 _LISTED: Final = 50
@@ -69,7 +70,7 @@ def _partition(model: type[Entity], text: str, environment: str | None, plot: Pa
     with Console(stderr=True).status(f"reading {text}"):
         shards = backend.entities.collection(model).shards(values)
     if plot is not None:
-        draw(plot, f"{partition}: {_total(shards)} in {shown(count.count)} shards", shards)
+        draw(plot, f"{partition}: {total(shards)} in {shown(count.count)} shards", shards)
     if as_json:
         loads = [{"partition_key": s.partition_key, "items": s.items, "bytes": s.bytes} for s in shards]
         told = {"entity": entity.name, "partition": text, "key": partition_key(entity, partition), "own": own}
@@ -77,7 +78,7 @@ def _partition(model: type[Entity], text: str, environment: str | None, plot: Pa
         return
     _show_shards(shards)
     whose = "a count of its own" if own else "the count of all partitions without their own"
-    line = f"{_total(shards)}; {shown(count.count)} shards, {whose}"
+    line = f"{total(shards)}; {shown(count.count)} shards, {whose}"
     typer.echo(f"{line}; {count.change}" if count.change else line)
     _show_history(count)
 
@@ -127,10 +128,6 @@ def _show_history(count: Count) -> None:
 
 def _time(epoch: float) -> str:
     return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-
-
-def _total(shards: Sequence[ShardLoad]) -> str:
-    return f"{sum(s.items for s in shards):,} items, {sum(s.bytes for s in shards):,} bytes"
 
 
 def _show_shards(shards: Sequence[ShardLoad]) -> None:

@@ -1,0 +1,114 @@
+"""`dynashard etl`: a partition read in parallel, mapped, and changed where it must be."""
+
+import pytest
+
+from domain import User
+from dynashard.service import Collection
+from tests.engine.command_line import ROOT, CommandLine
+from tools.etl.run import ATTEMPTS, Etl
+from tools.failure import CommandError
+
+pytestmark = pytest.mark.engine
+
+Users = Collection[User]
+MAP = ROOT / "examples/etl/departments.py"
+
+
+def user(tenant: str, number: int, **fields: str) -> User:
+    return User(tenant_id=tenant, id=f"u{number:03}", email=f"u{number}@b", display_name="U", **fields)
+
+
+@pytest.fixture
+def people(users: Users, tenant: str) -> Users:
+    users.batch_write(put=[user(tenant, n, department="eng" if n % 3 else "sales") for n in range(90)])
+    users.create(User(tenant_id=f"{tenant}-other", id="u001", email="o@b", display_name="O", department="eng"))
+    return users
+
+
+def test_only_what_the_map_wants_otherwise_is_written_and_a_second_run_writes_nothing(
+    command_line: CommandLine, people: Users, tenant: str
+) -> None:
+    first = command_line.run("etl", "users", tenant, MAP, "--json").summary
+    again = command_line.run("etl", "users", tenant, MAP, "--json").summary
+
+    assert (first["read"], first["changed"], first["unchanged"]) == (90, 60, 30)
+    assert first["write_units"] >= 60
+    assert (again["changed"], again["unchanged"], again["write_units"]) == (0, 90, 0)
+    departments = {each.department for each in people.scan({"tenant_id": tenant})}
+    assert departments == {"engineering", "sales"}
+    assert people.get({"tenant_id": f"{tenant}-other", "id": "u001"}).department == "eng"
+
+
+def test_a_dry_run_says_what_would_change_and_writes_nothing(
+    command_line: CommandLine, tenant: str, people: Users
+) -> None:
+    told = command_line.run("etl", "users", tenant, MAP, "--dry-run")
+
+    assert told.status == 0
+    assert "60 would change" in told.out
+    assert people.get({"tenant_id": tenant, "id": "u001"}).department == "eng"
+
+
+def test_an_item_that_changes_meanwhile_is_mapped_again_and_no_change_is_lost(people: Users, tenant: str) -> None:
+    met: set[str] = set()
+
+    def change(item: User) -> dict[str, str]:
+        first = item.id not in met
+        met.add(item.id)
+        if item.id == "u001" and first:
+            people.update(item, set={"display_name": "Changed"})
+        if item.id == "u002":
+            people.delete(item)
+        return {"department": f"{item.display_name}'s"}
+
+    tally = Etl(people, change, workers=1).run({"tenant_id": tenant})
+
+    assert (tally.read, tally.changed, tally.gone, tally.again) == (90, 89, 1, 1)
+    found = people.get({"tenant_id": tenant, "id": "u001"})
+    assert (found.display_name, found.department) == ("Changed", "Changed's")
+    assert people.find({"tenant_id": tenant, "id": "u002"}) is None
+
+
+def test_an_item_that_always_changes_ends_the_run(people: Users, tenant: str) -> None:
+    calls = []
+
+    def change(item: User) -> dict[str, str] | None:
+        if item.id != "u001":
+            return None
+        calls.append(item)
+        people.update(item, set={"display_name": f"Changed {len(calls)}"})
+        return {"department": "x"}
+
+    with pytest.raises(CommandError, match="changes too often"):
+        Etl(people, change).run({"tenant_id": tenant})
+    assert len(calls) == ATTEMPTS
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("change = 1", "has no function `change(item)`"),
+        ("def change(item): return item.nothing", "the map fails for User"),
+        ("def change(item): return 1", "give a mapping of fields, or None"),
+        ("def change(item): return {'nothing': 1}", "nothing"),
+        ("import nothing_of_this_name", "cannot be imported: ModuleNotFoundError"),
+        ("def change(item): return {'email': 'none'}", "email"),
+    ],
+)
+def test_a_map_that_cannot_be_used_is_told_in_a_line(
+    command_line: CommandLine, people: Users, tenant: str, code: str, told: str
+) -> None:
+    file = command_line.folder / "map.py"
+    file.write_text(code)
+
+    outcome = command_line.run("etl", "users", tenant, str(file))
+
+    assert outcome.status != 0
+    assert told in outcome.err
+    assert len(outcome.err.splitlines()) == 1
+    assert people.get({"tenant_id": tenant, "id": "u001"}).department == "eng"
+
+
+def test_a_file_that_is_not_there_is_told(command_line: CommandLine, tenant: str) -> None:
+    assert "cannot be imported" in command_line.run("etl", "users", tenant, "nothing.py").err
+    assert "is no Python file" in command_line.run("etl", "users", tenant, "nothing.txt").err

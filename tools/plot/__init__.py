@@ -1,0 +1,1 @@
+"""`dynashard plot`: pictures of live data."""

@@ -1,0 +1,55 @@
+"""Figures in files: what all pictures have in common."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from tools.failure import CommandError
+
+Format = Literal["png", "svg"]
+
+_SIZE: Final = (10.0, 6.0)
+"""In inches, at 100 dots each."""
+
+
+def picture_format(path: Path) -> Format:
+    """What the suffix of the file asks for.
+
+    Raises:
+        CommandError: neither PNG nor SVG, or a folder that is not there.
+    """
+    if path.suffix.lower() not in (".png", ".svg"):
+        raise CommandError(f"{path} cannot be drawn: give a file that ends in .png or .svg")
+    if not path.parent.is_dir():
+        raise CommandError(f"{path} cannot be written: there is no folder {path.parent}")
+    return "png" if path.suffix.lower() == ".png" else "svg"
+
+
+@contextmanager
+def figure_for(path: Path, title: str) -> Iterator[Any]:
+    """A matplotlib figure to draw on, which is in the file afterwards.
+
+    Args:
+        path: the file; replaced if it is there.
+        title: stands above.
+
+    Raises:
+        CommandError: the file cannot be written.
+
+    Cost: about half a second for loading matplotlib.
+    """
+    # Loaded here, so that no other command waits for it.
+    from matplotlib import rc_context  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    chosen = picture_format(path)
+    # The same data give the same file: no random ids, no date.
+    with rc_context({"svg.hashsalt": title, "font.size": 9.0}):
+        figure = Figure(figsize=_SIZE, dpi=100, layout="constrained")
+        figure.suptitle(title)
+        yield figure
+        try:
+            figure.savefig(path, format=chosen, metadata={"Date": None} if chosen == "svg" else {"Software": None})
+        except OSError as error:
+            raise CommandError(f"{path} cannot be written: {error.strerror}") from error
