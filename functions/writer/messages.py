@@ -1,0 +1,147 @@
+"""Messages of the queues, read strictly: whoever writes them is another function, of another version perhaps.
+
+    {"entity": "ping.v1.Ping", "operation": "create", "tenant_id": "abc", "items": [{...}, ...],
+     "operation_id": null, "accepted_at": 1795262400000}
+
+`item` takes the place of `items` where there is one. `put` has an `item`, `update` a `key` and a `patch` (RFC 7396),
+`delete` a `key`; those three, and creates that somebody waits for, carry the `operation_id` of their record, and
+`if_match` and `if_none_match` where the caller gave conditions.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from domain import Exposed
+from dynashard import Entity, definition
+from dynashard.hosting.documents import TENANT, Document
+
+OPERATIONS: Final = ("create", "put", "update", "delete")
+
+
+class PoisonError(Exception):
+    """A message that no delivery can make good.
+
+    Args:
+        reason: a stable word for why.
+        told: a sentence about it.
+    """
+
+    def __init__(self, reason: str, told: str) -> None:
+        super().__init__(told)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What one message asks for.
+
+    Attributes:
+        model: the entity.
+        operation: one of `OPERATIONS`.
+        tenant: the tenant whose verified token asked for it.
+        items: the documents of what is to be written, the tenant filled in.
+        key: the key's fields, for `update` and `delete`.
+        patch: the merge patch of an `update`.
+        operation_id: of the record that tells what came of it; None if nobody waits.
+        if_match: revisions the item must have one of, `*` for any; None for no such condition.
+        if_none_match: revisions it must not have, `*` for any.
+        accepted_at: when the API accepted it, in epoch milliseconds.
+        redriven: it has been taken out of the dead-letter queue.
+        document: the message as it came.
+    """
+
+    model: type[Entity]
+    operation: str
+    tenant: str
+    items: tuple[Document, ...]
+    key: Document = field(default_factory=dict)
+    patch: Any = None
+    operation_id: str | None = None
+    if_match: Sequence[str] | None = None
+    if_none_match: Sequence[str] | None = None
+    accepted_at: int | None = None
+    redriven: bool = False
+    document: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, body: str, exposed: Sequence[Exposed]) -> "Message":
+        """Read a message.
+
+        Raises:
+            PoisonError: it cannot be done, ever.
+        """
+        document = _object(body)
+        tenant, operation = document.get(TENANT), document.get("operation")
+        if not isinstance(tenant, str) or not tenant:
+            raise PoisonError("malformed_message", "the message names no tenant")
+        if operation not in OPERATIONS:
+            raise PoisonError("unknown_operation", f"there is no operation {operation!r}: {', '.join(OPERATIONS)}")
+        model = _entity(document.get("entity"), exposed)
+        by_key = operation in ("update", "delete")
+        accepted = document.get("accepted_at")
+        return cls(
+            model=model,
+            operation=operation,
+            tenant=tenant,
+            items=() if by_key else tuple({**each, TENANT: tenant} for each in _items(document)),
+            key={**_members(document, "key"), TENANT: tenant} if by_key else {},
+            patch=document.get("patch"),
+            operation_id=_optional_text(document, "operation_id"),
+            if_match=_revisions(document, "if_match"),
+            if_none_match=_revisions(document, "if_none_match"),
+            accepted_at=accepted if isinstance(accepted, int) else None,
+            redriven=document.get("redriven") is True,
+            document=document,
+        )
+
+
+def _object(body: str) -> dict[str, Any]:
+    try:
+        document = json.loads(body)
+    except ValueError as error:
+        raise PoisonError("malformed_message", f"the message is no JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise PoisonError("malformed_message", "the message is no JSON object")
+    return document
+
+
+def _entity(name: Any, exposed: Sequence[Exposed]) -> type[Entity]:
+    for each in exposed:
+        if definition(each.entity).name == name:
+            return each.entity
+    known = ", ".join(definition(each.entity).name for each in exposed)
+    raise PoisonError("unknown_entity", f"no entity is called {name!r}; there are {known}")
+
+
+def _items(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    items = document.get("items", [document.get("item")])
+    if not isinstance(items, list) or not items or not all(isinstance(each, dict) for each in items):
+        raise PoisonError("malformed_message", "item is an object, or items a list of objects")
+    if len(items) > 1 and document.get("operation_id") is not None:
+        raise PoisonError("malformed_message", "an operation that is waited for is about one item")
+    return items
+
+
+def _members(document: Mapping[str, Any], name: str) -> dict[str, Any]:
+    value = document.get(name)
+    if not isinstance(value, dict):
+        raise PoisonError("malformed_message", f"{name} is an object")
+    return value
+
+
+def _optional_text(document: Mapping[str, Any], name: str) -> str | None:
+    value = document.get(name)
+    if value is not None and not isinstance(value, str):
+        raise PoisonError("malformed_message", f"{name} is text or null")
+    return value
+
+
+def _revisions(document: Mapping[str, Any], name: str) -> Sequence[str] | None:
+    value = document.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise PoisonError("malformed_message", f"{name} is a list of revisions")
+    return tuple(value)

@@ -1,0 +1,63 @@
+"""What came of a piece of work, and of a whole batch."""
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+
+class End(Enum):
+    """How a piece of work has ended."""
+
+    STORED = "stored"
+    DUPLICATE = "duplicate"
+    """It was done before: a message, or what it carries, came a second time."""
+    LEFT = "left"
+    """It cannot be done now; its message stays on the queue."""
+    POISON = "poison"
+    """It can never be done; it goes to the dead-letter queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one piece of work has ended.
+
+    Attributes:
+        end: how.
+        reason: a stable word for why it was not done.
+        told: a sentence about it.
+        document: the item concerned, for `POISON`.
+        unexpected: nobody knows why: worth a few tries, and no more.
+    """
+
+    end: End
+    reason: str = ""
+    told: str = ""
+    document: Any = None
+    unexpected: bool = False
+
+
+STORED = Outcome(End.STORED)
+DUPLICATE = Outcome(End.DUPLICATE)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a batch came to, for the log and the metrics. `lags` are seconds from acceptance to done, one a message."""
+
+    stored: int = 0
+    duplicates: int = 0
+    left: int = 0
+    poison: int = 0
+    lags: list[float] = field(default_factory=list)
+
+    def count(self, outcome: Outcome) -> None:
+        """Take one more piece of work into account."""
+        match outcome.end:
+            case End.STORED:
+                self.stored += 1
+            case End.DUPLICATE:
+                self.duplicates += 1
+            case End.LEFT:
+                self.left += 1
+            case End.POISON:
+                self.poison += 1

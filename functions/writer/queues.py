@@ -1,0 +1,105 @@
+"""What a batch of SQS is made of, and the two things that are done to its messages by hand."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+LONGEST_PAUSE_SECONDS: Final = 900
+"""A message comes back after this long at most, however often it has been left."""
+CHANGES_AT_ONCE: Final = 10
+
+
+class Sqs(Protocol):
+    """As much of botocore's client as is used here."""
+
+    def send_message(self, **request: Any) -> Mapping[str, Any]:
+        """Send a message."""
+
+    def change_message_visibility_batch(self, **request: Any) -> Mapping[str, Any]:
+        """Say when messages come back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A message as Lambda hands it over.
+
+    Attributes:
+        id: the message's id.
+        receipt: names this one delivery of it.
+        body: what was sent.
+        receives: how often it was delivered, this time included.
+        group: messages of one group are done in their order; None for those without.
+        queue: the name of its queue.
+    """
+
+    id: str
+    receipt: str
+    body: str
+    receives: int
+    group: str | None
+    queue: str
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> "Received":
+        """Read a record of an SQS event."""
+        attributes = record.get("attributes", {})
+        queue = str(record.get("eventSourceARN", "")).rpartition(":")[2]
+        receives = int(attributes.get("ApproximateReceiveCount", 1))
+        group = attributes.get("MessageGroupId")
+        return cls(record["messageId"], record["receiptHandle"], record["body"], receives, group, queue)
+
+
+@dataclass(frozen=True, slots=True)
+class Queues:
+    """The queues that messages come from, and where dead letters go.
+
+    Args:
+        sqs: a client.
+        urls: URLs of the queues by their names.
+        dead_letters: URLs of their dead-letter queues by the same names.
+    """
+
+    sqs: Sqs
+    urls: Mapping[str, str]
+    dead_letters: Mapping[str, str]
+
+    def bury(self, received: Received, body: Mapping[str, Any], *, reason: str, told: str) -> None:
+        """Send what can never be done to the dead-letter queue, with the reason.
+
+        Raises whatever the client raises: then the message has to stay where it is.
+        """
+        request: dict[str, Any] = {
+            "QueueUrl": self.dead_letters[received.queue],
+            "MessageBody": json.dumps(body, ensure_ascii=False),
+            "MessageAttributes": {
+                "reason": {"DataType": "String", "StringValue": reason},
+                "told": {"DataType": "String", "StringValue": told[:1000] or reason},
+                "message_id": {"DataType": "String", "StringValue": received.id},
+            },
+        }
+        if received.group is not None:
+            request |= {"MessageGroupId": received.group, "MessageDeduplicationId": received.id}
+        self.sqs.send_message(**request)
+
+    def put_off(self, left: Sequence[tuple[Received, int]]) -> None:
+        """Have messages come back after so many seconds each, instead of after the queue's own time."""
+        for queue in dict.fromkeys(received.queue for received, _ in left):
+            mine = [(received, seconds) for received, seconds in left if received.queue == queue]
+            for at in range(0, len(mine), CHANGES_AT_ONCE):
+                entries = [
+                    {"Id": str(number), "ReceiptHandle": received.receipt, "VisibilityTimeout": seconds}
+                    for number, (received, seconds) in enumerate(mine[at : at + CHANGES_AT_ONCE])
+                ]
+                self.sqs.change_message_visibility_batch(QueueUrl=self.urls[queue], Entries=entries)
+
+
+def pause(receives: int, random: float) -> int:
+    """Seconds until a message that was left comes back: twice as long each time, up to a quarter of an hour.
+
+    Args:
+        receives: how often it was delivered.
+        random: evenly from 0 to below 1; half of the pause is drawn, so that messages do not come back together.
+    """
+    bound: int = min(2 ** min(receives, 16), LONGEST_PAUSE_SECONDS)
+    return max(1, round(bound * (1 + random) / 2))
