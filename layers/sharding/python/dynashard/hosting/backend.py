@@ -1,15 +1,21 @@
 """The sharding layer as a function uses it: single items, and listings whose cursors outlive a rotation of keys."""
 
+import random as random_numbers
 import secrets
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Any
 
 from dynashard.entity import Entity
 from dynashard.errors import InvalidCursorError
-from dynashard.hosting.cursor_keys import CursorKeys, Keys
+from dynashard.hosting.cursor_keys import CursorKeys, Keys, cursor_key_reader
+from dynashard.hosting.growth import Witness, growing
+from dynashard.hosting.settings import ServingSettings
 from dynashard.reads import Page
 from dynashard.service import Collection, Dynashard
+from dynashard.topology import LeasedTopology
+from dynashard.transport.interface import Transport
 
 Open = Callable[[Keys], Dynashard]
 """Opens the layer with these cursor keys. What it opens shares one topology, so that a lease costs one read."""
@@ -35,8 +41,10 @@ class Backend:
         """Single items of an entity."""
         return self._single.collection(entity)
 
-    def page(self, entity: type[Entity], options: Mapping[str, Any]) -> Page[Any]:
-        """A page of an entity's listing. A cursor that does not verify is tried once more with keys read anew.
+    def page(self, entity: type[Entity], options: Mapping[str, Any], *others: type[Entity]) -> Page[Any]:
+        """A page of an entity's listing, with the items of others that share its logical partitions.
+
+        A cursor that does not verify is tried once more with keys read anew.
 
         Raises:
             InvalidCursorError: the cursor is not one of ours, or not for this listing.
@@ -45,15 +53,51 @@ class Backend:
         """
         keys = self._cursor_keys.current()
         try:
-            return self._with(keys).collection(entity).list(**options)
+            return self._with(keys).collection(entity, *others).list(**options)
         except InvalidCursorError:
             renewed = self._cursor_keys.after_unknown_key()
             if renewed == keys:
                 raise
-            return self._with(renewed).collection(entity).list(**options)
+            return self._with(renewed).collection(entity, *others).list(**options)
 
     def _with(self, keys: Keys) -> Dynashard:
         with self._lock:
             if self._opened is None or self._opened[0] != keys:
                 self._opened = (keys, self._open(keys))
             return self._opened[1]
+
+
+def open_backend(
+    settings: ServingSettings,
+    transport: Transport,
+    entities: Sequence[type[Entity]],
+    witness: Witness,
+    *,
+    clock: Callable[[], float] = time.time,
+    random: Callable[[], float] = random_numbers.random,
+) -> Backend:
+    """The entities of the settings' tables.
+
+    Args:
+        settings: of the function.
+        transport: how DynamoDB is reached.
+        entities: those whose shard counts may grow by themselves.
+        witness: gets the growth policy's news.
+        clock: wall clock, in epoch seconds.
+        random: evenly from 0 to below 1.
+    """
+    topology = LeasedTopology(transport, settings.topology_table, lease=settings.topology_lease_seconds, clock=clock)
+    throttled = growing(settings, transport, entities, witness, clock=clock, random=random)
+
+    def open_with(keys: Keys) -> Dynashard:
+        return Dynashard(
+            transport,
+            table=settings.table,
+            cursor_keys=list(keys),
+            topology=topology,
+            clock=clock,
+            throttled=throttled,
+        )
+
+    read = cursor_key_reader(settings.cursor_keys, settings.cursor_secret_arn)
+    return Backend(open_with, CursorKeys(read, clock))

@@ -1,0 +1,86 @@
+"""Settings that every function has which serves the items of a backend."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Self
+
+from dynashard.errors import ConfigurationError
+from dynashard.hosting.environment import number, required, signing_keys
+
+ENVIRONMENTS: Final = ("dev", "prod", "local")
+GROWTH_MODES: Final = ("on", "dry_run", "off")
+
+
+@dataclass(frozen=True, slots=True)
+class ServingSettings:
+    """Settings of a function that serves items, read once.
+
+    Attributes:
+        table: name of the table of items.
+        topology_table: name of the table of shard counts.
+        idempotency_table: name of the table of idempotency records.
+        environment: `dev`, `prod` or `local`.
+        topology_lease_seconds: how long a view of the shard counts may be used.
+        growth_mode: whether shard counts grow by themselves: `on`, `dry_run` (only told of) or `off`.
+        growth_cooldown_seconds: how long a count is left alone after it changed.
+        growth_quiet_seconds: how long it must have stood before it shrinks; not below the cooldown.
+        cursor_keys: keys that sign cursors, newest first; empty if they are in Secrets Manager.
+        cursor_secret_arn: the secret `{"keys": [...]}`, newest first.
+        endpoint: URL of DynamoDB, None for the region's own.
+    """
+
+    table: str
+    topology_table: str
+    idempotency_table: str
+    environment: str = "dev"
+    topology_lease_seconds: float = 30.0
+    growth_mode: Literal["on", "dry_run", "off"] = "on"
+    growth_cooldown_seconds: float = 300.0
+    growth_quiet_seconds: float = 86_400.0
+    cursor_keys: tuple[str, ...] = ()
+    cursor_secret_arn: str | None = None
+    endpoint: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.environment not in ENVIRONMENTS:
+            raise ConfigurationError(f"ENVIRONMENT is {self.environment!r}: use {', '.join(ENVIRONMENTS)}")
+        if bool(self.cursor_keys) == bool(self.cursor_secret_arn):
+            raise ConfigurationError("Set either CURSOR_KEYS or CURSOR_SECRET_ARN: cursors must be signed")
+        if not self.topology_lease_seconds > 0:
+            raise ConfigurationError("TOPOLOGY_LEASE_SECONDS must be above 0")
+        if self.growth_mode not in GROWTH_MODES:
+            raise ConfigurationError(f"GROWTH_MODE is {self.growth_mode!r}: use {', '.join(GROWTH_MODES)}")
+        if not 0 < self.growth_cooldown_seconds <= self.growth_quiet_seconds:
+            raise ConfigurationError(
+                "GROWTH_COOLDOWN_SECONDS must be above 0, and GROWTH_QUIET_SECONDS must not be below it"
+            )
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str]) -> Self:
+        """Read the settings from environment variables.
+
+        Raises:
+            ConfigurationError: one is missing or cannot be used; the message names it.
+        """
+        return cls(**serving_settings(environ))
+
+
+def serving_settings(environ: Mapping[str, str]) -> dict[str, Any]:
+    """What `ServingSettings` are made of, from environment variables.
+
+    Raises:
+        ConfigurationError: one is missing or is no number; the message names it.
+    """
+    return {
+        "table": required(environ, "TABLE_NAME"),
+        "topology_table": required(environ, "TOPOLOGY_TABLE"),
+        "idempotency_table": required(environ, "IDEMPOTENCY_TABLE"),
+        "environment": environ.get("ENVIRONMENT", "dev"),
+        "topology_lease_seconds": number(environ, "TOPOLOGY_LEASE_SECONDS", 30.0),
+        "growth_mode": environ.get("GROWTH_MODE", "on"),
+        "growth_cooldown_seconds": number(environ, "GROWTH_COOLDOWN_SECONDS", 300.0),
+        "growth_quiet_seconds": number(environ, "GROWTH_QUIET_SECONDS", 86_400.0),
+        "cursor_keys": signing_keys(environ, "CURSOR_KEYS"),
+        "cursor_secret_arn": environ.get("CURSOR_SECRET_ARN") or None,
+        "endpoint": environ.get("DYNAMODB_ENDPOINT") or None,
+    }
