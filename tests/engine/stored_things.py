@@ -11,7 +11,8 @@ from pydantic import Field, model_validator
 
 from dynashard import Entity, EntityDefinition, Index, Key, Patience, Registry, Shards, created_at, new_id, updated_at
 from dynashard.errors import ThrottledError
-from dynashard.repository import Repository, Store
+from dynashard.repository import Repository, Step, Store
+from dynashard.repository.transaction_run import Transaction
 from dynashard.routing import Router
 from dynashard.schema import PK, SK
 from dynashard.topology import DeclaredTopology, View
@@ -156,6 +157,11 @@ class World:
 
     def of(self, model: type[Any]) -> Repository[Any]:
         """A repository on the transport in force."""
+        return Repository(self.store, model)
+
+    @property
+    def store(self) -> Store:
+        """The table by the transport in force."""
         waited = Clock(0)
 
         def sleep(seconds: float) -> None:
@@ -163,7 +169,7 @@ class World:
             waited.at += seconds
 
         patience = Patience(seconds=self.patience, clock=waited, sleep=sleep, random=lambda: 0.5)
-        store = Store(
+        return Store(
             self.transport,
             self.table,
             Router(self.views),
@@ -174,7 +180,10 @@ class World:
             throttled=lambda entity, partition, error: self.throttles.append((entity.name, partition, error)),
             lanes=self.lanes,
         )
-        return Repository(store, model)
+
+    def transact(self, *steps: Step) -> list[Any]:
+        """A transaction on the transport in force."""
+        return Transaction(self.store, steps).run()
 
     @property
     def people(self) -> Repository[Person]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         updated_at,
     )
     from dynashard.reads import Budget, Filter, Order, Page
-    from dynashard.repository import Patience, Written
+    from dynashard.repository import Check, Create, Delete, Patience, Put, Step, Update, Written
     from dynashard.service import Collection, Dynashard
     from dynashard.topology import LeasedTopology
 
@@ -35,7 +35,10 @@ _ROOMS: Final = (
 
 __all__ = [
     "Budget",
+    "Check",
     "Collection",
+    "Create",
+    "Delete",
     "Detached",
     "Dynashard",
     "Entity",
@@ -47,8 +50,11 @@ __all__ = [
     "Order",
     "Page",
     "Patience",
+    "Put",
     "Registry",
     "Shards",
+    "Step",
+    "Update",
     "Written",
     "created_at",
     "definition",

@@ -297,10 +297,11 @@ class ConditionFailedError(EngineError):
 
 @dataclass(frozen=True, slots=True)
 class CancellationReason:
-    """Why one action of a transaction could not be done: DynamoDB's code, and the stored item if asked for."""
+    """Why one action of a transaction could not be done: DynamoDB's code and words, and the stored item if asked for."""
 
     code: str
     item: Mapping[str, Any] | None = None
+    message: str = ""
 
 
 class TransactionCanceledError(EngineError):

@@ -9,6 +9,8 @@ from dynashard.reads import Budget, CursorCodec, Filter, Listing, Order, Page, S
 from dynashard.reads.query import DEFAULT_LIMIT
 from dynashard.repository import Patience, Repository, Store
 from dynashard.repository.store import Throttled, ignore_throttles
+from dynashard.repository.transaction import Step
+from dynashard.repository.transaction_run import Transaction
 from dynashard.routing import Router
 from dynashard.topology import DeclaredTopology, Topology
 from dynashard.transport.interface import Transport
@@ -56,6 +58,32 @@ class Dynashard:
         class; everything else concerns the first.
         """
         return Collection(self._store, self._cursors, model, *others)
+
+    def transact(self, *steps: Step) -> list[Entity | None]:
+        """Do all of some steps at one moment, or nothing of them: of any entities, whatever their shards.
+
+        Right while shard counts change. A step is written once, even if its request is sent again. Other transactions
+        and moves of the same items are waited for.
+
+        Args:
+            steps: `Create`, `Put`, `Update`, `Delete` and `Check`, each about another item, and at most 100 stored
+                writes in all; with at most 50 steps it fits while shard counts change, too.
+
+        Returns:
+            For each step the item as stored, if the step was a whole item; else None.
+
+        Raises:
+            TransactionRefusedError: a step asks for what is not so; with its number and the reason.
+            InvalidQueryError: too many steps, or an entity that is placed at random. Nothing was sent; nor with
+                `InvalidKeyError`, `InvalidValueError` and `ItemTooLargeError`.
+            TransactionConflictError: other writes or moves were in the way for as long as the store has patience.
+            ThrottledError: DynamoDB throttled it several times.
+            EngineUnavailableError: no answer came; it may have been done.
+
+        Cost: 2 write units a step and KB, a `Check` included; 4 for what is created while its key moves. 1 round trip,
+        and 1 more each time it meets a move; a read before it for each step that `Collection` would read first.
+        """
+        return Transaction(self._store, steps).run()
 
 
 class Collection(Repository[E]):

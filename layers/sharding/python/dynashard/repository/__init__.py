@@ -4,5 +4,18 @@ from dynashard.repository.items import KeyLike
 from dynashard.repository.patience import Patience
 from dynashard.repository.repository import Repository, Written
 from dynashard.repository.store import Store
+from dynashard.repository.transaction import Check, Create, Delete, Put, Step, Update
 
-__all__ = ["KeyLike", "Patience", "Repository", "Store", "Written"]
+__all__ = [
+    "Check",
+    "Create",
+    "Delete",
+    "KeyLike",
+    "Patience",
+    "Put",
+    "Repository",
+    "Step",
+    "Store",
+    "Update",
+    "Written",
+]

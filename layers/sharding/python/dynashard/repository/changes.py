@@ -103,12 +103,15 @@ def fields_after(entity: EntityDefinition[Any], current: Entity, changes: Change
     """
     after = {**current.__dict__, **changes.set}
     for name, value in changes.add.items():
-        before = after[name]
-        total = (before or set()) | value if isinstance(value, set | frozenset) else (before or 0) + value
-        after[name] = entity.check_value(name, total)
+        after[name] = entity.check_value(name, added_to(after[name], value))
     if entity.assignment.checks_whole:
         entity.assignment.check_whole(after)
     return after
+
+
+def added_to(before: Any, value: Any) -> Any:
+    """What a field holds after something was added to it, be it to None."""
+    return (before or set()) | value if isinstance(value, set | frozenset) else (before or 0) + value
 
 
 def update_expression(

@@ -51,6 +51,20 @@ def markable(now: int) -> Condition:
     return Condition(expression, {":now": {"N": str(now)}})
 
 
+def live_or_none(now: int, *, not_by: str) -> Condition:
+    """A live item, or none at all, stands at the key. `now` is in epoch seconds, `not_by` as for `live`."""
+    return Condition(f"{_UNMARKED} AND {_LIVE} AND NOT {REV} = :rev", {":now": {"N": str(now)}, ":rev": {"S": not_by}})
+
+
+def expendable(now: int, *, if_match: str | None) -> Condition:
+    """Whatever stands at the key may go: no live item but one at the revision, if one is named, and no mark."""
+    if if_match is None:
+        return unmarked()
+    matches = f"attribute_not_exists({REV})" if if_match == UNREVISED else f"{REV} = :match"
+    values = {":now": {"N": str(now)}} | ({} if if_match == UNREVISED else {":match": {"S": if_match}})
+    return Condition(f"{_UNMARKED} AND (attribute_not_exists({PK}) OR {EXPIRES_AT} <= :now OR {matches})", values)
+
+
 def live(now: int, *, if_match: str | None = None, not_by: str | None = None) -> Condition:
     """A live item stands at the key.
 

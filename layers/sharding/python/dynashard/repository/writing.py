@@ -26,16 +26,15 @@ from dynashard.errors import (
     TransactionCanceledError,
     TransactionConflictError,
 )
-from dynashard.repository.batch import WRITE_WAVE, StoredKey, wire_key, write_once
-from dynashard.repository.conditions import Condition, is_live, is_mark, markable, moved_to
+from dynashard.repository.batch import WRITE_WAVE, StoredKey, write_once
+from dynashard.repository.births import birth, leads_on
+from dynashard.repository.conditions import Condition, is_live, is_mark
 from dynashard.repository.patience import Left, at_once, go_on
 from dynashard.repository.standing import Stand, stand, unsettled
 from dynashard.repository.store import Store
 from dynashard.repository.writes import Done, Kind, Write, send
-from dynashard.routing import Places, home
-from dynashard.schema import EXPIRES_AT, MOVED_TO
+from dynashard.routing import Places
 from dynashard.topology import Phase
-from dynashard.transport.interface import Wire
 
 _AT_OLD: Final = (Phase.STABLE, Phase.PREPARE)
 _FAILED: Final = "ConditionalCheckFailed"
@@ -146,8 +145,7 @@ class HomeWriter:
             raise
 
     def _marked(self, mark: Mapping[str, Any], place: str, write: Write, places: Places) -> _Obstacle:
-        followed = places.view.phase is Phase.MOVE and place == places.old
-        if followed and home(self._entity, write.key, moved_to(mark)) == places.new:
+        if leads_on(self._entity, write.key, mark, place, places):
             return _Obstacle.MARK
         return self._outdated(write)
 
@@ -158,7 +156,7 @@ class HomeWriter:
     def _create(self, write: Write, places: Places) -> Done | _Obstacle:
         """Bring an item to life at its new home, leaving a mark at the old one."""
         request = {
-            "TransactItems": [self._mark(write, places), self._put(write, places)],
+            "TransactItems": birth(self._store.table, write, places),
             # By this DynamoDB recognises a request that is sent again; another attempt is another request.
             "ClientRequestToken": secrets.token_urlsafe(24),
         }
@@ -167,23 +165,6 @@ class HomeWriter:
         except TransactionCanceledError as cancelled:
             return self._not_created(write, places, cancelled)
         return Done()
-
-    def _mark(self, write: Write, places: Places) -> Wire:
-        key, target = wire_key((places.old, write.key.sort)), {"N": str(places.view.target)}
-        if places.view.phase is Phase.MOVE:
-            put = {"TableName": self._store.table, "Item": {**key, MOVED_TO: target}}
-            return {"Put": write.creating().on(put)}
-        update = {
-            "TableName": self._store.table,
-            "Key": key,
-            "UpdateExpression": f"SET {MOVED_TO} = :target REMOVE {EXPIRES_AT}",
-            "ExpressionAttributeValues": {":target": target},
-        }
-        return {"Update": markable(write.now).on(update)}
-
-    def _put(self, write: Write, places: Places) -> Wire:
-        put = {"TableName": self._store.table, "Item": {**wire_key((places.new, write.key.sort)), **(write.item or {})}}
-        return {"Put": write.creating().on(put)}
 
     def _not_created(self, write: Write, places: Places, cancelled: TransactionCanceledError) -> Done | _Obstacle:
         reasons = cancelled.reasons

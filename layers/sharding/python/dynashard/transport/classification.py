@@ -151,7 +151,7 @@ def _throttle_reasons(body: Mapping[str, Any]) -> tuple[ThrottleReason, ...]:
 
 def _cancellation_reasons(body: Mapping[str, Any]) -> tuple[CancellationReason, ...]:
     return tuple(
-        CancellationReason(code=entry.get("Code", "None"), item=entry.get("Item"))
+        CancellationReason(entry.get("Code", "None"), entry.get("Item"), entry.get("Message") or "")
         for entry in body.get("CancellationReasons") or ()
     )
 
@@ -208,6 +208,7 @@ def _cancelled(refusal: Refusal) -> EngineError:
                 _INDEX_BLAMED in entry.get("Message", "") for entry in refusal.body.get("CancellationReasons") or ()
             ),
             retry_after=refusal.retry_after,
+            actions=[at for at, reason in enumerate(reasons) if reason.code in _CANCELLED_BY_THROTTLE],
         )
     if "TransactionConflict" in codes and "ConditionalCheckFailed" not in codes:
         return _conflict(refusal)

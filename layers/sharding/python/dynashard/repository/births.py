@@ -1,0 +1,44 @@
+"""Bringing an item to life at its new home while its shard count changes: a mark at the old one, in one transaction."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dynashard.entity import EntityDefinition, ItemKey
+from dynashard.repository.batch import wire_key
+from dynashard.repository.conditions import markable, moved_to
+from dynashard.repository.writes import Write
+from dynashard.routing import Places, home
+from dynashard.schema import EXPIRES_AT, MOVED_TO
+from dynashard.topology import Phase
+from dynashard.transport.interface import Wire
+
+
+def birth(table: str, write: Write, places: Places) -> list[Wire]:
+    """The two actions of a transaction that creates the item of a write: first the mark, then the put."""
+    return [_mark(table, write, places), put(table, write, places.new)]
+
+
+def put(table: str, write: Write, place: str) -> Wire:
+    """The action that puts the item of a write where nothing lives."""
+    item = {**wire_key((place, write.key.sort)), **(write.item or {})}
+    return {"Put": write.creating().on({"TableName": table, "Item": item})}
+
+
+def leads_on(entity: EntityDefinition[Any], key: ItemKey, mark: Mapping[str, Any], place: str, places: Places) -> bool:
+    """Whether a mark met at a stored partition key sends a write to the new home; if not, the view is out of date."""
+    if places.view.phase is not Phase.MOVE or place != places.old:
+        return False
+    return home(entity, key, moved_to(mark)) == places.new
+
+
+def _mark(table: str, write: Write, places: Places) -> Wire:
+    key, target = wire_key((places.old, write.key.sort)), {"N": str(places.view.target)}
+    if places.view.phase is Phase.MOVE:
+        return {"Put": write.creating().on({"TableName": table, "Item": {**key, MOVED_TO: target}})}
+    update = {
+        "TableName": table,
+        "Key": key,
+        "UpdateExpression": f"SET {MOVED_TO} = :target REMOVE {EXPIRES_AT}",
+        "ExpressionAttributeValues": {":target": target},
+    }
+    return {"Update": markable(write.now).on(update)}

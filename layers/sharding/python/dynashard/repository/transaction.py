@@ -1,0 +1,91 @@
+"""The steps of a transaction: what is to be done, or to hold, at one moment.
+
+    dynashard.transact(
+        Create(order),
+        Update(Stock, {"tenant_id": "abc", "article": "4711"}, add={"left": -1}, if_match=stock.revision),
+        Check(Customer, {"tenant_id": "abc", "id": "9"}, revision=customer.revision),
+    )
+
+Steps are frozen values. A key is its fields, or an item that has them.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dynashard.entity import Entity
+from dynashard.repository.items import KeyLike
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Store an item under a key that has no live item.
+
+    Refused as `already_exists`. Cost: 2 write units; 4 while its key moves.
+    """
+
+    item: Entity
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Store an item, whether or not its key has one; with `if_match`, only over the one at that revision.
+
+    Refused as `revision_mismatch`. Cost: 2 write units; as `Collection.replace`, it is read first to keep a creation
+    stamp.
+    """
+
+    item: Entity
+    if_match: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Change some fields of a live item.
+
+    Attributes:
+        model: the entity.
+        key: the item's key.
+        set, remove, add, if_match: as of `Collection.update`.
+        missing: `create` makes the item where there is none, of its key, of what is added and of defaults: for
+            counters. Nothing but `add` goes with it.
+
+    Refused as `not_found` or `revision_mismatch`. Cost: 2 write units; it is read first where `Collection.update` does.
+    """
+
+    model: type[Entity]
+    key: KeyLike
+    set: Mapping[str, Any] | None = None
+    remove: Collection[str] = ()
+    add: Mapping[str, Any] | None = None
+    if_match: str | None = None
+    missing: Literal["refuse", "create"] = "refuse"
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete a live item; with `missing="ignore"`, see to it that there is none.
+
+    Refused as `not_found` or `revision_mismatch`. Cost: 2 write units.
+    """
+
+    model: type[Entity]
+    key: KeyLike
+    if_match: str | None = None
+    missing: Literal["refuse", "ignore"] = "refuse"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Change nothing, but demand that the live item is at a revision; with None, that there is no live item.
+
+    Refused as `revision_mismatch` or `already_exists`. Cost: 2 write units.
+    """
+
+    model: type[Entity]
+    key: KeyLike
+    revision: str | None
+
+
+Step = Create | Put | Update | Delete | Check
+"""What a transaction is made of."""

@@ -1,0 +1,200 @@
+"""One step of a transaction on its way through the phases of a changing shard count.
+
+Where a step goes is what `writing` says of single writes. A `Check` goes where a change goes: as long as old bears
+neither a mark nor a live item, nothing can have come to life at new, since whoever creates there marks old in the same
+transaction; so that one place always tells.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import Any, Final
+
+from dynashard.entity import Entity, EntityDefinition
+from dynashard.errors import (
+    AlreadyExistsError,
+    CancellationReason,
+    ConditionFailedError,
+    NotFoundError,
+    RevisionMismatchError,
+    TransactionRefusedError,
+)
+from dynashard.repository.births import birth, leads_on, put
+from dynashard.repository.conditions import Condition, is_live, is_mark, refusal, written_by
+from dynashard.repository.standing import stand
+from dynashard.repository.store import Store
+from dynashard.repository.transaction import Step
+from dynashard.repository.transaction_steps import CHECK, Prepared, Steps
+from dynashard.repository.writes import Write
+from dynashard.routing import Places
+from dynashard.topology import Phase
+from dynashard.transport.interface import Wire
+
+FAILED: Final = "ConditionalCheckFailed"
+_AT_OLD: Final = (Phase.STABLE, Phase.PREPARE)
+_ACTIONS: Final = {"PutItem": "Put", "UpdateItem": "Update", "DeleteItem": "Delete", CHECK: CHECK}
+
+
+class Lesson(IntEnum):
+    """What a cancelled transaction has taught; the highest of all steps decides."""
+
+    NOTHING = 0
+    """The step was not in the way."""
+    NEXT = 1
+    """The step goes elsewhere next time."""
+    LATER = 2
+    """Things are not what they were, or not what the view says: try again after a pause."""
+    DONE = 3
+    """The step's own work is stored: an earlier attempt of the whole transaction has succeeded."""
+
+
+class Course:
+    """One step: where it goes next, by what it has met. For one transaction, in one thread.
+
+    Args:
+        number: of the step, from 0.
+        step: the step.
+        steps: prepares it.
+        store: the store.
+
+    Raises:
+        InvalidKeyError, InvalidQueryError: the step has no key.
+    """
+
+    def __init__(self, number: int, step: Step, steps: Steps, store: Store) -> None:
+        self._number = number
+        self._step = step
+        self._steps = steps
+        self._store = store
+        self.key = steps.key_of(step)
+        self._prepared: Prepared | None = None
+        self._revisions: set[str] = set()
+        self._places = store.router.places(self.entity, self.key)
+        self._moved = False
+        self._empty = False
+
+    @property
+    def entity(self) -> EntityDefinition[Any]:
+        """The compiled declaration of the step's entity."""
+        return self._steps.entity
+
+    @property
+    def name(self) -> str:
+        """The step's item, as messages name it."""
+        return self._steps.name(self._step)
+
+    def stored(self) -> Entity | None:
+        """What the step has stored, if it was a whole item."""
+        return self._steps.stored(self.prepared)
+
+    @property
+    def prepared(self) -> Prepared:
+        """What the step does, prepared when first asked for, and again when that is out of date.
+
+        Raises:
+            TransactionRefusedError: it was read first, and is not what the step asks for.
+        """
+        if self._prepared is None:
+            try:
+                self._prepared = self._steps.prepare(self._step)
+            except (NotFoundError, RevisionMismatchError) as error:
+                raise self._refused(error) from error
+            self._revisions.add(self._prepared.write.revision)
+            self._empty = self._prepared.creates
+        return self._prepared
+
+    def actions(self) -> list[Wire]:
+        """What of the transaction is this step's now; two actions if its item comes to life at a new home.
+
+        Raises: as `prepared`.
+        """
+        prepared = self.prepared
+        before, places = self._places, self._store.router.places(self.entity, self.key)
+        if stand(before) != stand(places):
+            self._moved, self._empty = False, prepared.creates
+        self._places = places
+        table, write = self._store.table, prepared.write
+        if not places.moving or places.view.phase in _AT_OLD or self._moved:
+            place = places.new if self._moved else places.old
+            if self._empty and prepared.born:
+                return [put(table, prepared.born(), place)]
+            return [_action(table, write, place, prepared.alone)]
+        if self._empty and prepared.born:
+            return birth(table, prepared.born(), places)
+        return [_action(table, write, places.old if places.view.phase is Phase.MOVE else places.new, prepared.over)]
+
+    def did(self, reasons: Sequence[CancellationReason]) -> bool:
+        """Whether the step's own work was met: an earlier attempt of the whole transaction has succeeded."""
+        met = [reason.item for reason in reasons if reason.code == FAILED]
+        return any(written_by(item, revision) for item in met for revision in self._revisions if revision)
+
+    def learn(self, reasons: Sequence[CancellationReason]) -> Lesson:
+        """Take note of why the transaction was cancelled.
+
+        Args:
+            reasons: those of the actions last given, in order.
+
+        Raises:
+            TransactionRefusedError: the step asks for what is not so.
+        """
+        met = [reason.item if reason.code == FAILED else None for reason in reasons]
+        if not any(reason.code == FAILED for reason in reasons):
+            return Lesson.LATER if any(reason.code != "None" for reason in reasons) else Lesson.NOTHING
+        places = self._places
+        if len(reasons) > 1:
+            return self._not_born(met[0], met[1], places)
+        place = places.new if self._moved or self._settling(places) else places.old
+        if met[0] is not None and is_mark(met[0]):
+            return self._marked(met[0], place, places)
+        return self._not_so(met[0])
+
+    def _settling(self, places: Places) -> bool:
+        return places.moving and places.view.phase is Phase.SETTLE
+
+    def _not_born(self, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None, places: Places) -> Lesson:
+        """A mark and a put were refused."""
+        if old is not None and is_mark(old):
+            return self._marked(old, places.old, places)
+        rival = old if places.view.phase is Phase.MOVE else new
+        if not is_live(rival, self.prepared.write.now):
+            return self._outdated()
+        return self._not_so(rival)
+
+    def _marked(self, mark: Mapping[str, Any], place: str, places: Places) -> Lesson:
+        if not leads_on(self.entity, self.key, mark, place, places):
+            return self._outdated()
+        self._moved, self._empty = True, self.prepared.creates
+        return Lesson.NEXT
+
+    def _outdated(self) -> Lesson:
+        self._store.router.refresh(self.entity, self.key.partition)
+        self._moved, self._empty = False, self.prepared.creates
+        return Lesson.LATER
+
+    def _not_so(self, met: Mapping[str, Any] | None) -> Lesson:
+        """What stands there, or that nothing does, is not what the step asks for."""
+        prepared = self.prepared
+        if prepared.fresh:
+            self._prepared = None
+            return Lesson.LATER
+        if self._empty and not prepared.creates:
+            self._empty = False
+            return Lesson.LATER
+        if prepared.born and not prepared.creates and not is_live(met, prepared.write.now):
+            self._empty = True
+            return Lesson.NEXT
+        write = prepared.write
+        failed = ConditionFailedError("", operation=write.operation, item=met, attempts=1)
+        raise self._refused(refusal(failed, name=self.name, now=write.now, if_match=write.if_match))
+
+    def _refused(self, error: NotFoundError | AlreadyExistsError | RevisionMismatchError) -> TransactionRefusedError:
+        return TransactionRefusedError(
+            f"step {self._number} of the transaction is refused, and nothing was done: {error}",
+            step=self._number,
+            reason=error.code,
+        )
+
+
+def _action(table: str, write: Write, place: str, condition: Condition) -> Wire:
+    request = write.request(table, place)
+    request.pop("ReturnValues", None)
+    return {_ACTIONS[write.operation]: condition.on(request)}
