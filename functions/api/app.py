@@ -10,18 +10,15 @@ from typing import Any
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
-from domain import ENTITIES, Exposed
-from dynashard import Dynashard, LeasedTopology
+from domain import ENTITIES, TOGETHER, Exposed, Together
+from dynashard.hosting.backend import open_backend
+from dynashard.hosting.idempotency import IdempotentCreates
 from dynashard.transport.interface import Transport, metered
 from functions.api import problems
-from functions.api.backend import Backend
-from functions.api.cursor_keys import CursorKeys, Keys, reader
-from functions.api.growth import growing
-from functions.api.idempotency import IdempotentCreates
 from functions.api.incoming import tenant_of
 from functions.api.observing import Observed, Observer
 from functions.api.problems import Problem, ProblemError, problem_of
-from functions.api.resources import exposed_resources
+from functions.api.resources import exposed_resources, listed_together, refuse_paths
 from functions.api.routes import Routes
 from functions.api.settings import Settings
 
@@ -140,6 +137,7 @@ def build_app(
     clock: Clock = time.time,
     *,
     exposed: Sequence[Exposed] = ENTITIES,
+    together: Sequence[Together] = TOGETHER,
     random: Callable[[], float] = random_numbers.random,
 ) -> App:
     """Compose the API.
@@ -149,28 +147,18 @@ def build_app(
         transport: how DynamoDB is reached.
         clock: the time in seconds since the epoch.
         exposed: the entities to serve.
+        together: those to list as one.
         random: evenly from 0 to below 1.
 
     Raises:
         ConfigurationError: the domain exposes an entity that cannot be exposed.
     """
-    topology = LeasedTopology(transport, settings.topology_table, lease=settings.topology_lease_seconds, clock=clock)
     observer = Observer(settings.environment, metrics=settings.environment != "local")
-    throttled = growing(settings, transport, exposed, observer, clock=clock, random=random)
-
-    def open_with(keys: Keys) -> Dynashard:
-        return Dynashard(
-            transport,
-            table=settings.table,
-            cursor_keys=list(keys),
-            topology=topology,
-            clock=clock,
-            throttled=throttled,
-        )
-
-    backend = Backend(open_with, CursorKeys(reader(settings), clock))
-    idempotent = IdempotentCreates(settings.idempotency_table, transport)
-    routes = Routes(settings, exposed_resources(exposed), backend, idempotent)
+    entities = [each.entity for each in exposed]
+    backend = open_backend(settings, transport, entities, observer, clock=clock, random=random)
+    idempotent = IdempotentCreates(settings.idempotency_table, transport, clock=clock)
+    refuse_paths([*(one.path for one in exposed), *(one.path for one in together)])
+    routes = Routes(settings, exposed_resources(exposed), backend, idempotent, listed_together(together))
     return App(routes, observer, settings.tenant_claim, clock)
 
 

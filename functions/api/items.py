@@ -27,7 +27,7 @@ from functions.api.bodies import (
 )
 from functions.api.conditional import Preconditions, etag
 from functions.api.incoming import Incoming
-from functions.api.listing import consistent_only
+from functions.api.parameters import consistent_only
 from functions.api.problems import ProblemError
 from functions.api.resource import TENANT, Resource
 

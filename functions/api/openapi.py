@@ -5,9 +5,10 @@ from typing import Any, Final
 
 from functions.api import VERSION, problems
 from functions.api.bodies import JSON, MERGE_PATCH
-from functions.api.listing import DEFAULT_LIMIT, MAX_LIMIT
-from functions.api.resource import PREFIX, TENANT, Resource
+from functions.api.parameters import DEFAULT_LIMIT, MAX_LIMIT
+from functions.api.resource import PREFIX, Resource
 from functions.api.schemas import Schema, ref, schemas_of
+from functions.api.together import TogetherResource
 
 Operation = dict[str, Any]
 
@@ -28,32 +29,44 @@ _TEXTS: Final = {
     "503": "The database cannot be reached: come back after Retry-After.",
 }
 _EVERYWHERE: Final = ("400", "401", "403", "422", "429", "503")
+_TEXT: Final[Schema] = {"type": "string"}
+_SEVERAL: Final[Schema] = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}]}
+"""A field that chooses a logical partition: given several times, it chooses several, which are listed as one."""
 _ETAG: Final[Schema] = {"ETag": {"schema": {"type": "string"}, "description": "The revision, quoted."}}
 
 
-def document_of(resources: Sequence[Resource]) -> dict[str, Any]:
+def document_of(resources: Sequence[Resource], togethers: Sequence[TogetherResource] = ()) -> dict[str, Any]:
     """The document as a JSON object."""
     paths: dict[str, Any] = {f"{PREFIX}/health": {"get": _health()}}
     for resource in resources:
-        paths[resource.root] = {"get": _list(resource), "post": _create(resource)}
-        paths[resource.template] = {
-            "parameters": [_path_parameter(resource, name) for name in resource.path_fields],
-            "get": _read(resource),
-            "put": _put(resource),
-            "patch": _patch(resource),
-            "delete": _delete(resource),
-        }
+        paths |= _paths(resource)
+    for together in togethers:
+        paths[together.root] = {"get": _list_together(together)}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Dynashard API", "version": VERSION, "description": _DESCRIPTION},
         "security": [{"bearer": []}],
         "paths": paths,
         "components": {
-            "schemas": schemas_of(resources),
+            "schemas": schemas_of(resources, togethers),
             "responses": {status: _problem(status) for status in _TEXTS},
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
         },
     }
+
+
+def _paths(resource: Resource) -> dict[str, Any]:
+    of_all = {"list": ("get", _list), "create": ("post", _create)}
+    of_one = {"get": ("get", _read), "put": ("put", _put), "update": ("patch", _patch), "delete": ("delete", _delete)}
+    found: dict[str, Any] = {}
+    for path, operations in ((resource.root, of_all), (resource.template, of_one)):
+        served = {method: make(resource) for name, (method, make) in operations.items() if name in resource.operations}
+        if served:
+            found[path] = served
+    if resource.template in found:
+        parameters = [_path_parameter(resource, name) for name in resource.path_fields]
+        found[resource.template] = {"parameters": parameters, **found[resource.template]}
+    return found
 
 
 def _problem(status: str) -> Schema:
@@ -82,7 +95,7 @@ def _operation(resource: Resource, verb: str, summary: str, answers: Schema, ext
     return {
         "operationId": f"{verb}{name}",
         "summary": summary,
-        "tags": [resource.path],
+        "tags": [resource.tag],
         "parameters": [],
         "responses": {**answers, **refused},
     }
@@ -158,11 +171,25 @@ def _delete(resource: Resource) -> Operation:
 
 def _list(resource: Resource) -> Operation:
     name = resource.entity.__name__
-    link = {"Link": {"schema": {"type": "string"}, "description": 'The next page, rel="next".'}}
-    content = {JSON: {"schema": ref(f"{name}Page")}}
-    answers = {"200": {"description": "A page; it may be short.", "headers": link, "content": content}}
-    operation = _operation(resource, "list", "List items", answers, ())
+    operation = _operation(resource, "list", "List items", {"200": _page(f"{name}Page")}, ())
     operation["parameters"] = [*_listing_parameters(resource), *_field_parameters(resource)]
+    return operation
+
+
+def _page(schema: str) -> Schema:
+    link = {"Link": {"schema": {"type": "string"}, "description": 'The next page, rel="next".'}}
+    content = {JSON: {"schema": ref(schema)}}
+    return {"description": "A page; it may be short.", "headers": link, "content": content}
+
+
+def _list_together(together: TogetherResource) -> Operation:
+    first = together.members[0]
+    names = ", ".join(each.entity.__name__ for each in together.members)
+    operation = _operation(first, "list", f"List {names} as one", {"200": _page(together.schema)}, ())
+    operation["operationId"], operation["tags"] = f"list{together.schema.removesuffix('Page')}", [together.tag]
+    nested = [_query(name, _TEXT, "Only this one, and what is below it.") for name in together.nested]
+    several = [_query(name, _SEVERAL, "Part of the key.", required=True) for name in first.partition_fields(None)]
+    operation["parameters"] = [*_page_parameters(), _CONSISTENT, *several, *nested]
     return operation
 
 
@@ -171,39 +198,56 @@ def _query(name: str, schema: Schema, text: str, *, required: bool = False) -> S
     return {**parameter, "required": True} if required else parameter
 
 
-def _listing_parameters(resource: Resource) -> list[Schema]:
-    text = {"type": "string"}
+def _page_parameters() -> list[Schema]:
     orders = {"type": "string", "enum": ["round_robin", "ordered", "shard"], "default": "round_robin"}
     limit = {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT}
-    parameters = [
+    return [
         _query("limit", limit, "Items a page."),
         _query("order", orders, "round_robin is the cheapest; ordered is by sort key over all shards."),
         _query("direction", {"type": "string", "enum": ["asc", "desc"], "default": "asc"}, "By sort key."),
-        _query("prefix", text, "Sort keys that start with this."),
-        _query("from", text, "Sort keys from this on, inclusive."),
-        _query("to", text, "Sort keys before this, exclusive."),
-        _query("cursor", text, "The cursor of the page before, with the same query."),
-        _query("fields", text, f"Only these fields, separated by commas: {', '.join(resource.entity.model_fields)}."),
-        _CONSISTENT,
+        _query("prefix", _TEXT, "Sort keys that start with this."),
+        _query("from", _TEXT, "Sort keys from this on, inclusive."),
+        _query("to", _TEXT, "Sort keys before this, exclusive."),
+        _query("cursor", _TEXT, "The cursor of the page before, with the same query."),
     ]
+
+
+def _listing_parameters(resource: Resource) -> list[Schema]:
+    fields = f"Only these fields, separated by commas: {', '.join(resource.entity.model_fields)}."
+    parameters = [*_page_parameters(), _query("fields", _TEXT, fields), _CONSISTENT]
     if resource.indexes:
-        wanted = "; ".join(f"{name} by {', '.join(resource.index_fields(name))}" for name in resource.indexes)
+        wanted = "; ".join(
+            f"{name} by {', '.join([*resource.partition_fields(name), *resource.sort_fields(name)])}"
+            for name in resource.indexes
+        )
         names = {"type": "string", "enum": list(resource.indexes)}
         parameters.append(_query("index", names, f"List by an index: {wanted}."))
+    if resource.distinct:
+        names = {"type": "string", "enum": list(resource.distinct)}
+        parameters.append(_query("distinct", names, "Over several partitions: show each value of this field once."))
     return parameters
 
 
 def _field_parameters(resource: Resource) -> list[Schema]:
-    partition = [name for name in resource.definition.partition_fields if name != TENANT]
+    partition = resource.partition_fields(None)
     uses: dict[str, list[str]] = {name: ["part of the key"] for name in partition}
+    for name in resource.sort_fields(None):
+        uses.setdefault(name, []).append("how sort keys begin")
     for name in resource.filters:
         uses.setdefault(name, []).append("filters")
+    several = set(partition)
     for index in resource.indexes:
-        for name in resource.index_fields(index):
+        several.update(resource.partition_fields(index))
+        for name in [*resource.partition_fields(index), *resource.sort_fields(index)]:
             uses.setdefault(name, []).append(f"key of {index}")
     required = set() if resource.indexes else set(partition)
     return [
-        _query(name, {"type": "string"}, f"Equal to this: {', '.join(how)}.", required=name in required)
+        _query(
+            name,
+            _SEVERAL if name in several else _TEXT,
+            f"Equal to this: {', '.join(how)}.",
+            required=name in required,
+        )
         for name, how in uses.items()
     ]
 
@@ -217,6 +261,6 @@ if __name__ == "__main__":
     import json
     import sys
 
-    from functions.api.resources import exposed_resources
+    from functions.api.resources import exposed_resources, listed_together
 
-    sys.stdout.write(json.dumps(document_of(exposed_resources()), indent=2) + "\n")
+    sys.stdout.write(json.dumps(document_of(exposed_resources(), listed_together()), indent=2) + "\n")

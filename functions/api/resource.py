@@ -1,20 +1,22 @@
 """A REST resource: everything its routes and its documentation need to know, derived from an entity's declaration."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import cached_property
+from itertools import takewhile
 from typing import Any, Final
 from urllib.parse import quote
 
 from pydantic import TypeAdapter, ValidationError
 
-from domain import Exposed
+from domain import OPERATIONS, Exposed
 from dynashard import Entity, definition
 from dynashard.errors import ConfigurationError, NotFoundError
 from dynashard.hosting.documents import REVISION, TENANT
 from functions.api.incoming import Incoming, path_values
 from functions.api.problems import FieldError, invalid_fields
 
-__all__ = ["LIST_PARAMETERS", "PREFIX", "TENANT", "Resource"]
+__all__ = ["LIST_PARAMETERS", "PREFIX", "RESERVED", "TENANT", "Resource"]
 
 PREFIX: Final = "/v1"
 LIST_PARAMETERS: Final = (
@@ -29,25 +31,29 @@ LIST_PARAMETERS: Final = (
     "fields",
     "consistent",
 )
+RESERVED: Final = frozenset({*LIST_PARAMETERS, "distinct", "include"})
+"""Names that no field may have by which callers ask."""
 
 
 class Resource:
     """An entity under a path.
 
     Args:
-        entity: the entity; `tenant_id` must be among its partition fields.
-        path: its path below `/v1`, such as `users`.
-        filters: fields a listing may be filtered by.
+        exposed: the entity and its outside name; `tenant_id` must be among its partition fields.
 
     Raises:
         ConfigurationError: the entity cannot be exposed so.
     """
 
-    def __init__(self, entity: type[Entity], *, path: str, filters: Sequence[str] = ()) -> None:
-        self.entity = entity
-        self.path = path
-        self.filters = tuple(filters)
-        self.definition = definition(entity)
+    def __init__(self, exposed: Exposed) -> None:
+        self.entity: type[Entity] = exposed.entity
+        self.path = exposed.path
+        self.filters = exposed.filters
+        self.distinct = exposed.distinct
+        self.operations = exposed.operations
+        self.queued = exposed.queued
+        self.tag = exposed.tag or exposed.path
+        self.definition = definition(self.entity)
         self.server_fields = frozenset(self.definition.server_fields) | {REVISION}
         self.path_fields = tuple(name for name in self.definition.key_fields if name != TENANT)
         self.indexes = {
@@ -55,23 +61,21 @@ class Resource:
         }
         self._check()
 
-    @classmethod
-    def of(cls, exposed: Exposed) -> "Resource":
-        """The resource the domain has declared."""
-        return cls(exposed.entity, path=exposed.path, filters=exposed.filters)
-
     def _check(self) -> None:
         problem = None
         fields = self.entity.model_fields
         partition = {name for index in self.indexes.values() for name in index.partition.fields}
         parameters = {*self.filters, *self.definition.partition_fields, *partition}
+        named = [*self.filters, *self.distinct]
         if TENANT not in self.definition.partition_fields:
             problem = f"{TENANT} must be a field of its partition key, or tenants would see each other's items"
         elif not self.path_fields:
             problem = f"its key has no field besides {TENANT}, so its items have no address"
-        elif unknown := [name for name in self.filters if name not in fields]:
-            problem = f"filters name fields it does not have: {', '.join(unknown)}"
-        elif taken := sorted(parameters.intersection(LIST_PARAMETERS)):
+        elif unknown := [name for name in named if name not in fields]:
+            problem = f"filters or distinct name fields it does not have: {', '.join(unknown)}"
+        elif odd := [name for name in self.operations if name not in OPERATIONS]:
+            problem = f"operations are some of {', '.join(OPERATIONS)}, not {', '.join(odd)}"
+        elif taken := sorted(parameters.intersection(RESERVED)):
             problem = f"fields are called like query parameters: {', '.join(taken)}"
         elif REVISION in fields:
             problem = f"a field is called {REVISION}, the name of the ETag's value"
@@ -83,18 +87,31 @@ class Resource:
         """The path of the whole resource, such as `/v1/users`."""
         return f"{PREFIX}/{self.path}"
 
-    def lookup_field(self, index: str) -> str | None:
-        """The field that alone is the sort key of an index, so that its value looks items up; None if none is."""
-        template = self.indexes[index].sort
-        if len(template.parts) != 1 or len(template.fields) != 1 or template.fields[0] in LIST_PARAMETERS:
-            return None
-        return template.fields[0]
+    def partition_fields(self, index: str | None) -> list[str]:
+        """The fields that choose a logical partition of the table or an index: those of its key without the tenant."""
+        template = self.definition.partition if index is None else self.indexes[index].partition
+        return [name for name in template.fields if name != TENANT]
 
-    def index_fields(self, index: str) -> list[str]:
-        """The fields by which callers ask an index: its partition's without the tenant, and the lookup field."""
-        lookup = self.lookup_field(index)
-        fields = [*self.indexes[index].partition.fields, *([lookup] if lookup else [])]
-        return [name for name in dict.fromkeys(fields) if name != TENANT]
+    def sort_fields(self, index: str | None) -> list[str]:
+        """The fields that choose the sort keys of a listing, from the first on: they say how such keys begin.
+
+        All of them look up one key of an index; on the table that is what an item's own path is for.
+        """
+        template = self.definition.sort if index is None else self.indexes[index].sort
+        names = list(template.leading_fields)
+        if index is None and len(names) == len(template.fields):
+            names = names[:-1]
+        taken = {*self.partition_fields(index), *RESERVED, TENANT}
+        return list(takewhile(lambda name: name not in taken, names))
+
+    def key_text(self, index: str | None, values: Mapping[str, Any]) -> tuple[str, bool]:
+        """What sort keys with these first fields begin with, and whether that is all of the key.
+
+        Raises:
+            InvalidKeyError: a field before one of them is missing, or cannot stand in a key.
+        """
+        template = self.definition.sort if index is None else self.indexes[index].sort
+        return template.leading(values), len(values) == len(template.fields)
 
     def key_of(self, incoming: Incoming) -> dict[str, Any]:
         """The key a path and a token address.
@@ -147,7 +164,11 @@ class Resource:
         Raises:
             ValidationError: the text is none of its values.
         """
-        return self._adapters[name].validate_strings(value)
+        found = self._adapters[name].validate_strings(value)
+        if isinstance(found, datetime) and found.tzinfo is None:
+            # A day, or a time without a zone, is one of UTC, as those in keys are.
+            return found.replace(tzinfo=UTC)
+        return found
 
     @cached_property
     def _adapters(self) -> Mapping[str, TypeAdapter[Any]]:

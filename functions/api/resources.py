@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from domain import ENTITIES, Exposed
+from domain import ENTITIES, TOGETHER, Exposed, Together
 from dynashard.errors import ConfigurationError
 from functions.api.resource import Resource
+from functions.api.together import TogetherResource
 
-RESERVED = frozenset({"health", "docs", "openapi.json"})
+RESERVED = frozenset({"health", "docs", "openapi.json", "operations"})
 
 
 def exposed_resources(exposed: Sequence[Exposed] = ENTITIES) -> tuple[Resource, ...]:
@@ -16,10 +17,28 @@ def exposed_resources(exposed: Sequence[Exposed] = ENTITIES) -> tuple[Resource, 
     Raises:
         ConfigurationError: one of them cannot be exposed, or its path is taken.
     """
-    for path, times in Counter(one.path for one in exposed).items():
+    refuse_paths([one.path for one in exposed])
+    return tuple(Resource(one) for one in exposed)
+
+
+def listed_together(together: Sequence[Together] = TOGETHER) -> tuple[TogetherResource, ...]:
+    """A listing for every group of entities, those that `domain.TOGETHER` names unless told otherwise.
+
+    Raises:
+        ConfigurationError: one of them cannot be listed so.
+    """
+    return tuple(TogetherResource(one) for one in together)
+
+
+def refuse_paths(paths: Sequence[str]) -> None:
+    """Refuse paths that cannot be, or that two things would be served at.
+
+    Raises:
+        ConfigurationError: names the path.
+    """
+    for path, times in Counter(paths).items():
         if times > 1 or path in RESERVED or not path.replace("-", "").isalnum() or not path.isascii():
             raise ConfigurationError(
                 f"/{path} cannot be a resource: a path is ASCII letters, digits and -, stands for one entity, "
                 f"and is none of {', '.join(sorted(RESERVED))}"
             )
-    return tuple(Resource.of(one) for one in exposed)

@@ -20,6 +20,7 @@ from functions.api.listing import Listing
 from functions.api.problems import ProblemError
 from functions.api.resource import PREFIX, Resource
 from functions.api.settings import Settings
+from functions.api.together import TogetherListing, TogetherResource
 
 Operation = Callable[[Incoming], Response[Any]]
 Handler = Callable[[Request], Response[Any]]
@@ -54,25 +55,45 @@ class Routes:
         resources: the resources.
         backend: the entities.
         idempotent: keeps the answers of creates with an `Idempotency-Key`.
+        togethers: listings of entities that share their logical partitions.
     """
 
     def __init__(
-        self, settings: Settings, resources: Sequence[Resource], backend: Backend, idempotent: IdempotentCreates
+        self,
+        settings: Settings,
+        resources: Sequence[Resource],
+        backend: Backend,
+        idempotent: IdempotentCreates,
+        togethers: Sequence[TogetherResource] = (),
     ) -> None:
         self._settings = settings
         self._endpoints = [_endpoint(f"{PREFIX}/health", {"GET": _health})]
         if settings.serves_documentation:
-            self._endpoints += _documentation(resources)
+            self._endpoints += _documentation(resources, togethers)
         for resource in resources:
-            items, listing = Items(resource, backend.repository, idempotent), Listing(resource, backend.page)
-            self._endpoints += [
-                _endpoint(resource.root, self._handlers({"GET": listing.page, "POST": items.create})),
-                Endpoint(
-                    resource.template,
-                    re.escape(resource.root) + r"/[\s\S]+",
-                    self._handlers({"GET": items.read, "PUT": items.put, "PATCH": items.patch, "DELETE": items.delete}),
-                ),
-            ]
+            self._endpoints += self._of_resource(resource, backend, idempotent)
+        for together in togethers:
+            listed = TogetherListing(together, backend.page)
+            self._endpoints.append(_endpoint(together.root, self._handlers({"GET": listed.page})))
+
+    def _of_resource(self, resource: Resource, backend: Backend, idempotent: IdempotentCreates) -> list[Endpoint]:
+        items, listing = Items(resource, backend.repository, idempotent), Listing(resource, backend.page)
+        of_all = {"list": ("GET", listing.page), "create": ("POST", items.create)}
+        of_one = {
+            "get": ("GET", items.read),
+            "put": ("PUT", items.put),
+            "update": ("PATCH", items.patch),
+            "delete": ("DELETE", items.delete),
+        }
+        endpoints = []
+        for template, rule, operations in (
+            (resource.root, re.escape(resource.root), of_all),
+            (resource.template, re.escape(resource.root) + r"/[\s\S]+", of_one),
+        ):
+            served = dict(operations[name] for name in operations if name in resource.operations)
+            if served:
+                endpoints.append(Endpoint(template, rule, self._handlers(served)))
+        return endpoints
 
     def _handlers(self, operations: Mapping[str, Operation]) -> dict[str, Handler]:
         return {method: partial(self._handle, operation) for method, operation in operations.items()}
@@ -133,11 +154,11 @@ def _health(_request: Request) -> Response[str]:
     return Response(HTTPStatus.OK, content_type="application/json", body=body, headers={"Cache-Control": "no-store"})
 
 
-def _documentation(resources: Sequence[Resource]) -> list[Endpoint]:
+def _documentation(resources: Sequence[Resource], togethers: Sequence[TogetherResource]) -> list[Endpoint]:
     def openapi(_request: Request) -> Response[str]:
         from functions.api.openapi import document_of  # noqa: PLC0415 - no other request needs JSON Schemas
 
-        return Response(HTTPStatus.OK, content_type="application/json", body=written(document_of(resources)))
+        return Response(HTTPStatus.OK, content_type="application/json", body=written(document_of(resources, togethers)))
 
     def page(_request: Request) -> Response[str]:
         return documentation.page()

@@ -8,6 +8,7 @@ from pydantic.json_schema import models_json_schema
 
 from functions.api.bodies import REVISION
 from functions.api.resource import TENANT, Resource
+from functions.api.together import TYPE, TogetherResource
 
 Schema = dict[str, Any]
 
@@ -46,7 +47,7 @@ def ref(name: str) -> Schema:
     return {"$ref": REF + name}
 
 
-def schemas_of(resources: Sequence[Resource]) -> dict[str, Schema]:
+def schemas_of(resources: Sequence[Resource], togethers: Sequence[TogetherResource] = ()) -> dict[str, Schema]:
     """All schemas of the document by name: for `User`, also `UserCreate`, `UserReplace`, `UserPatch`, `UserPage`."""
     inputs = [(resource.entity, "validation") for resource in resources]
     outputs = [(resource.entity, "serialization") for resource in resources]
@@ -58,6 +59,8 @@ def schemas_of(resources: Sequence[Resource]) -> dict[str, Schema]:
         given = found[places[resource.entity, "validation"]["$ref"].removeprefix(REF)]
         shown = found[places[resource.entity, "serialization"]["$ref"].removeprefix(REF)]
         schemas.update(_of_resource(resource, given, shown))
+    for together in togethers:
+        schemas[together.schema] = page_of(_any_of(together, schemas))
     schemas["Problem"] = PROBLEM
     return dict(sorted(schemas.items()))
 
@@ -70,14 +73,35 @@ def _of_resource(resource: Resource, given: Schema, shown: Schema) -> dict[str, 
         f"{name}Create": _without(given, resource.server_fields, optional=[TENANT]),
         f"{name}Replace": _with_read_only(resource, _without(given, (), optional=addressed)),
         f"{name}Patch": _patch(resource, given),
-        f"{name}Page": {
-            "type": "object",
-            "required": ["items", "cursor"],
-            "properties": {
-                "items": {"type": "array", "items": ref(name)},
-                "cursor": {"type": ["string", "null"], "description": "Continues the listing; null ends it."},
-            },
+        f"{name}Page": page_of(ref(name)),
+    }
+
+
+def page_of(item: Schema) -> Schema:
+    """The schema of a page of such items."""
+    return {
+        "type": "object",
+        "required": ["items", "cursor"],
+        "properties": {
+            "items": {"type": "array", "items": item},
+            "cursor": {"type": ["string", "null"], "description": "Continues the listing; null ends it."},
         },
+    }
+
+
+def _any_of(together: TogetherResource, schemas: dict[str, Schema]) -> Schema:
+    names = {}
+    for member in together.members:
+        shown = deepcopy(schemas[member.entity.__name__])
+        shown["properties"] = {TYPE: {"const": member.definition.name}, **shown["properties"]}
+        shown["required"] = [TYPE, *shown["required"]]
+        name = f"{together.schema.removesuffix('Page')}{member.entity.__name__}"
+        schemas[name] = shown
+        names[member.definition.name] = name
+    mapping = {entity: REF + name for entity, name in names.items()}
+    return {
+        "oneOf": [ref(name) for name in names.values()],
+        "discriminator": {"propertyName": TYPE, "mapping": mapping},
     }
 
 

@@ -71,7 +71,7 @@ def caller(transport: Transport, table: str) -> Caller:
     backend = Backend(
         lambda keys: Dynashard(transport, table=table, cursor_keys=keys), CursorKeys(lambda: KEYS, lambda: 0.0)
     )
-    routes = Routes(settings_of(table), [Resource.of(ENTRIES)], backend, IdempotentCreates("unused", transport))
+    routes = Routes(settings_of(table), [Resource(ENTRIES)], backend, IdempotentCreates("unused", transport))
     return Caller(App(routes, Observer("local", metrics=False), "tenant_id", lambda: 0.0))
 
 
@@ -160,7 +160,7 @@ def test_item_over_400_kb_is_refused_with_its_size(caller: Caller) -> None:
 
 
 def test_document_of_several_resources_is_valid() -> None:
-    document = document_of([Resource.of(ENTRIES), Resource(User, path="users")])
+    document = document_of([Resource(ENTRIES), Resource(Exposed(User, path="users"))])
 
     validate(document)
     assert "/v1/entries/{account}/{number}" in document["paths"]
@@ -192,7 +192,7 @@ class Limited(Entity, name="limited.v1.Item", key=Key(partition="{tenant_id}:{li
 )
 def test_entity_that_cannot_be_exposed_is_refused_with_the_reason(exposed: Exposed, reason: str) -> None:
     with pytest.raises(ConfigurationError, match=reason):
-        Resource.of(exposed)
+        Resource(exposed)
 
 
 @pytest.mark.parametrize(
@@ -216,4 +216,4 @@ class Leaky(
 
 
 def test_index_that_is_not_of_one_tenant_is_not_served() -> None:
-    assert Resource(Leaky, path="leaky").indexes == {}
+    assert Resource(Exposed(Leaky, path="leaky")).indexes == {}

@@ -9,7 +9,7 @@ from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import validate
 
 from functions.api.openapi import document_of
-from functions.api.resources import exposed_resources
+from functions.api.resources import exposed_resources, listed_together
 
 pytestmark = pytest.mark.unit
 
@@ -18,7 +18,7 @@ COMMITTED = Path(__file__).parents[2] / "docs" / "openapi.json"
 
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
-    return document_of(exposed_resources())
+    return document_of(exposed_resources(), listed_together())
 
 
 def test_committed_document_is_what_the_code_serves(document: dict[str, Any]) -> None:
