@@ -52,6 +52,7 @@ class Resource:
         self.distinct = exposed.distinct
         self.operations = exposed.operations
         self.queued = exposed.queued
+        self.window = exposed.window
         self.tag = exposed.tag or exposed.path
         self.definition = definition(self.entity)
         self.server_fields = frozenset(self.definition.server_fields) | {REVISION}

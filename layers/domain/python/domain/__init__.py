@@ -1,10 +1,12 @@
 """The entities of this backend: declare one in a module of its own, and name it here."""
 
+from datetime import timedelta
 from typing import Final
 
 from domain.articles import Article
 from domain.contacts import Channel, ContactMethod, NotificationRule, Severity
-from domain.exposed import OPERATIONS, READS, Exposed, Together
+from domain.exposed import OPERATIONS, READS, Exposed, Together, Window
+from domain.pings import Ping
 from domain.teams import Override, Schedule, Shift, Team
 from domain.users import User, UserStatus
 
@@ -17,6 +19,13 @@ ENTITIES: Final = (
     Exposed(ContactMethod, path="contact-methods", filters=("channel",), tag="contacts"),
     Exposed(NotificationRule, path="notification-rules", filters=("severity",), tag="contacts"),
     Exposed(Article, path="articles"),
+    Exposed(
+        Ping,
+        path="pings",
+        filters=("session_id", "viewer_id"),
+        queued=True,
+        window=Window("at", past=timedelta(days=7), ahead=timedelta(minutes=5)),
+    ),
 )
 """What callers may ask for, and how it is called outside."""
 
@@ -37,6 +46,7 @@ __all__ = [
     "Exposed",
     "NotificationRule",
     "Override",
+    "Ping",
     "Schedule",
     "Severity",
     "Shift",
@@ -44,4 +54,5 @@ __all__ = [
     "Together",
     "User",
     "UserStatus",
+    "Window",
 ]

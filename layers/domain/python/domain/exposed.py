@@ -1,6 +1,7 @@
 """How entities are named outside: plain data for REST, direct invocation and the command line."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 from dynashard import Entity
@@ -10,6 +11,21 @@ OPERATIONS: Final = ("list", "create", "get", "put", "update", "delete")
 `DELETE` of an item."""
 READS: Final = ("list", "get")
 """For entities that the backend writes by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """How far from now the time of a new item may lie.
+
+    Attributes:
+        field: the field with the time.
+        past: how old it may be.
+        ahead: how far ahead a caller's clock may be.
+    """
+
+    field: str
+    past: timedelta
+    ahead: timedelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +41,7 @@ class Exposed:
             such as the original of a copy.
         operations: what callers may do: `OPERATIONS`, or some of them, such as `READS`.
         queued: a create is accepted as soon as it lies on the queue, and done later.
+        window: bounds on the time of a new item, checked when it is accepted; None for none.
         tag: the heading of its routes in the OpenAPI document; the path if None.
     """
 
@@ -34,6 +51,7 @@ class Exposed:
     distinct: tuple[str, ...] = ()
     operations: tuple[str, ...] = OPERATIONS
     queued: bool = False
+    window: Window | None = None
     tag: str | None = None
 
 
