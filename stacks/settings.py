@@ -112,6 +112,20 @@ class ReshardSettings(_Part):
     stuck_hours: int = Field(default=24, ge=1)
 
 
+class WriterSettings(_Part):
+    """How what was accepted to be done later is done.
+
+    Attributes:
+        memory_mb: Memory of the function.
+        concurrency: Batches of added items at once: with them grows what the table has to take at once.
+        operations_concurrency: Batches of operations that somebody waits for at once.
+    """
+
+    memory_mb: int = Field(default=1769, ge=256, le=10240)
+    concurrency: int = Field(default=10, ge=2, le=1000)
+    operations_concurrency: int = Field(default=5, ge=2, le=1000)
+
+
 class GrowthSettings(_Part):
     """How shard counts change by themselves.
 
@@ -214,6 +228,7 @@ class Settings(_Part):
         api: Size and limits of the API.
         prewarm: How to warm the table before the first traffic; None leaves it as it is.
         reshard: How changes of shard counts are carried through.
+        writer: How what was accepted to be done later is done.
         growth: How shard counts change by themselves.
         topology_lease_seconds: How long a reader may trust its view of the shard counts.
         topology_operation_seconds: Longest operation on the table, retries included; None means the API function's
@@ -232,6 +247,7 @@ class Settings(_Part):
     api: ApiSettings = ApiSettings()
     prewarm: Prewarm | None = None
     reshard: ReshardSettings = ReshardSettings()
+    writer: WriterSettings = WriterSettings()
     growth: GrowthSettings = GrowthSettings()
     topology_lease_seconds: int = Field(default=30, ge=1, le=900)
     topology_operation_seconds: int | None = Field(default=None, ge=1, le=900)
