@@ -7,6 +7,7 @@ import socket
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
@@ -17,7 +18,8 @@ from local.environments import Environments, FunctionSpec
 from local.errors import LocalStackError
 from local.functions import cursor_key, function_specs
 from local.gateway import Gateway
-from local.routes import RouteTable, route_table
+from local.queues import QUEUE_LOG, Queues, running_queues, writer_name, writer_worker
+from local.routes import route_table
 from local.server import build_app
 from local.settings import Settings
 from local.tables import engine_client, ensure_tables, table_plans
@@ -60,9 +62,11 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
     templates = synthesised(notice=_say)
     routes = route_table(templates)
     ensure_tables(engine_client(engine.endpoint), table_plans(templates), data=str(settings.data_dir))
-    specs = _specs(settings, templates, routes, engine)
+    queues = stack.enter_context(running_queues(templates, settings))
+    specs = _specs(settings, templates, {route.function for route in routes.routes}, engine, queues)
     functions = _functions(specs, settings, stack)
-    worker = _worker(specs[0], settings, stack)
+    (writer,) = _specs(settings, templates, {writer_name(templates)}, engine, queues)
+    workers = [_worker(each, stack) for each in (_reshard(specs[0], settings), writer_worker(writer, queues, settings))]
     audience = routes.audience
     issuer = Issuer(
         local_key(settings.data_dir), f"http://127.0.0.1:{port}/local", audience[0] if audience else "local"
@@ -72,7 +76,7 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
         gateway,
         issuer,
         tenant_claim=_tenant_claim(templates),
-        ready=lambda: _ready(worker, banner(port, engine, settings)),
+        ready=lambda: _ready(workers, banner(port, engine, settings)),
     )
     config = uvicorn.Config(
         app, log_level="info", server_header=False, date_header=True, timeout_graceful_shutdown=GRACE_SECONDS
@@ -125,14 +129,13 @@ def _listener(port: int) -> socket.socket:
     return listener
 
 
-def _specs(settings: Settings, templates: Templates, routes: RouteTable, engine: Engine) -> list[FunctionSpec]:
-    return function_specs(
-        templates,
-        {route.function for route in routes.routes},
-        settings=settings,
-        endpoint=engine.endpoint,
-        cursor_key=cursor_key(settings.data_dir),
+def _specs(
+    settings: Settings, templates: Templates, names: Iterable[str], engine: Engine, queues: Queues
+) -> list[FunctionSpec]:
+    specs = function_specs(
+        templates, names, settings=settings, endpoint=engine.endpoint, cursor_key=cursor_key(settings.data_dir)
     )
+    return [replace(spec, environment={**spec.environment, **queues.variables}) for spec in specs]
 
 
 def _functions(specs: Iterable[FunctionSpec], settings: Settings, stack: ExitStack) -> dict[str, Environments]:
@@ -146,17 +149,22 @@ def _functions(specs: Iterable[FunctionSpec], settings: Settings, stack: ExitSta
     return functions
 
 
-def _worker(api: FunctionSpec, settings: Settings, stack: ExitStack) -> Worker:
-    """The worker that carries out changes of shard counts, with the API's own tables and times."""
+def _reshard(api: FunctionSpec, settings: Settings) -> WorkerSpec:
+    """What carries out changes of shard counts, with the API's own tables and times."""
     environment = {**api.environment, "DATA_DIR": str(settings.data_dir)}
-    worker = Worker(WorkerSpec("local.resharding", environment, settings.data_dir / RESHARD_LOG), report=_report)
+    return WorkerSpec("local.resharding", environment, settings.data_dir / RESHARD_LOG)
+
+
+def _worker(spec: WorkerSpec, stack: ExitStack) -> Worker:
+    worker = Worker(spec, report=_report)
     stack.callback(worker.close)
     return worker
 
 
-def _ready(worker: Worker, text: str) -> None:
-    # The worker starts beside the first requests: nobody waits for it.
-    worker.start()
+def _ready(workers: Iterable[Worker], text: str) -> None:
+    # Workers start beside the first requests: nobody waits for them.
+    for worker in workers:
+        worker.start()
     _say(text)
 
 
@@ -189,7 +197,7 @@ def banner(port: int, engine: Engine, settings: Settings) -> str:
     return f"""
 Dynashard is ready on {url}    (Ctrl-C stops it)
   data      {settings.data_dir}, engine at {engine.endpoint}
-  logs      {settings.data_dir / FUNCTION_LOG}, {RESHARD_LOG} beside it
+  logs      {settings.data_dir / FUNCTION_LOG}, {RESHARD_LOG} and {QUEUE_LOG} beside it
 
 Try:
   TOKEN=$(curl -s {url}/local/tokens -d '{{"tenant_id": "abc"}}' | sed 's/.*"token":"\\([^"]*\\)".*/\\1/')

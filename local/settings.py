@@ -39,6 +39,8 @@ class Settings(BaseModel):
     """How long a count is left alone after it changed."""
     growth_quiet_seconds: int = Field(default=86400, ge=1)
     """How long a count that grew by itself must have stood before it is halved."""
+    queue_visibility_seconds: int = Field(default=30, ge=1, le=43200)
+    """How long a message of a queue is hidden from the moment a worker has it in hand."""
     local_workers: int = Field(default=4, ge=1, le=64)
     """How many execution environments a function may have: as on Lambda, each takes one event at a time."""
 

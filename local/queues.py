@@ -1,0 +1,101 @@
+"""The template's queues on this machine: kept in a file, served to functions, worked on by the writer."""
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from local.environments import FunctionSpec
+from local.errors import LocalStackError
+from local.queue_server import serving_queues
+from local.queue_store import DATABASE, QueueSpec, QueueStore
+from local.settings import Settings
+from local.template import Templates
+from local.worker import WorkerSpec
+
+WRITER: Final = "functions.writer.handler.handler"
+QUEUE_LOG: Final = "writer.log"
+"""The log of the worker that does what lies on the queues, in `DATA_DIR`."""
+ENDPOINT: Final = "AWS_ENDPOINT_URL_SQS"
+SPECS: Final = "LOCAL_QUEUES"
+"""Variable that tells the worker of the queues."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queues:
+    """Queues that are served.
+
+    Attributes:
+        store: what they hold.
+        variables: by which a function's client finds them.
+    """
+
+    store: QueueStore
+    variables: Mapping[str, str]
+
+
+@contextmanager
+def running_queues(templates: Templates, settings: Settings) -> Iterator[Queues]:
+    """Serve the template's queues for as long as the block lasts."""
+    store = open_queues(settings.data_dir, queue_specs(templates, settings))
+    try:
+        with serving_queues(store) as url:
+            yield Queues(store, {ENDPOINT: url})
+    finally:
+        store.close()
+
+
+def open_queues(data_dir: Path, specs: Sequence[QueueSpec]) -> QueueStore:
+    """The queues kept in a data folder."""
+    return QueueStore(data_dir / DATABASE, specs, time.time)
+
+
+def queue_specs(templates: Templates, settings: Settings) -> list[QueueSpec]:
+    """The template's queues. Only the time that a received message is hidden is the local stack's own."""
+    specs = []
+    for resource in templates.of_type("AWS::SQS::Queue"):
+        redrive: Mapping[str, Any] = resource.properties.get("RedrivePolicy") or {}
+        dead = templates.at(resource.stack, redrive.get("deadLetterTargetArn"))
+        specs.append(
+            QueueSpec(
+                name=resource.name,
+                visibility_seconds=settings.queue_visibility_seconds,
+                max_receives=redrive.get("maxReceiveCount"),
+                dead_letters=dead.name if dead else None,
+            )
+        )
+    return specs
+
+
+def writer_name(templates: Templates) -> str:
+    """The name of the function that does what lies on the queues.
+
+    Raises:
+        LocalStackError: the template has none.
+    """
+    for resource in templates.of_type("AWS::Lambda::Function"):
+        if resource.properties.get("Handler") == WRITER:
+            return resource.name
+    raise LocalStackError(f"The template has no function with the handler {WRITER}.")
+
+
+def writer_worker(spec: FunctionSpec, queues: Queues, settings: Settings) -> WorkerSpec:
+    """The worker process that calls the writer.
+
+    Args:
+        spec: how the writer runs.
+        queues: what it works on.
+        settings: of the local stack.
+    """
+    environment = {
+        **spec.environment,
+        **queues.variables,
+        SPECS: json.dumps([asdict(each) for each in queues.store.queues.values()]),
+        "DATA_DIR": str(settings.data_dir),
+        # The local engine does one thing at a time: more lanes would only wait for each other.
+        "LANES": "4",
+    }
+    return WorkerSpec("local.queue_worker", environment, settings.data_dir / QUEUE_LOG)
