@@ -38,6 +38,7 @@ FLOORS = {
     "routing": 5,
     "repository": 6,
     "reads": 7,
+    "counters": 7,
     "resharding": 8,
     "service": 9,
     "changes": 9,

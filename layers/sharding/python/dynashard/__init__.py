@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from dynashard.counters import Counters, CounterStore
     from dynashard.entity import (
         Detached,
         Entity,
@@ -22,21 +23,26 @@ if TYPE_CHECKING:
     )
     from dynashard.reads import Budget, Filter, Order, Page
     from dynashard.repository import Check, Create, Delete, Patience, Put, Step, Update, Written
+    from dynashard.rollups import Level, RollUps, divide
     from dynashard.service import Collection, Dynashard
     from dynashard.topology import LeasedTopology
 
 _ROOMS: Final = (
+    "dynashard.counters",
     "dynashard.entity",
     "dynashard.reads",
     "dynashard.repository",
     "dynashard.service",
     "dynashard.topology",
+    "dynashard.rollups",
 )
 
 __all__ = [
     "Budget",
     "Check",
     "Collection",
+    "CounterStore",
+    "Counters",
     "Create",
     "Delete",
     "Detached",
@@ -47,17 +53,20 @@ __all__ = [
     "Index",
     "Key",
     "LeasedTopology",
+    "Level",
     "Order",
     "Page",
     "Patience",
     "Put",
     "Registry",
+    "RollUps",
     "Shards",
     "Step",
     "Update",
     "Written",
     "created_at",
     "definition",
+    "divide",
     "new_id",
     "updated_at",
 ]

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
+from dynashard.counters import Counters, CounterStore
 from dynashard.entity import Entity
 from dynashard.reads import Budget, CursorCodec, Filter, Listing, Order, Page, ShardLoad, query
 from dynashard.reads.query import DEFAULT_LIMIT
@@ -58,6 +59,10 @@ class Dynashard:
         class; everything else concerns the first.
         """
         return Collection(self._store, self._cursors, model, *others)
+
+    def counters(self, declared: Counters[E]) -> CounterStore[E]:
+        """Counters of one kind. Costs nothing."""
+        return CounterStore(self._store, declared)
 
     def transact(self, *steps: Step) -> list[Entity | None]:
         """Do all of some steps at one moment, or nothing of them: of any entities, whatever their shards.

@@ -1,0 +1,187 @@
+"""Sharded counters: spread over slots, exact whatever happens to a request."""
+
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from itertools import cycle
+from typing import Any
+
+import pytest
+
+from dynashard import Counters, CounterStore, Create, Entity, Key, Registry, Shards
+from dynashard.errors import (
+    DeclarationError,
+    EngineUnavailableError,
+    InvalidKeyError,
+    InvalidValueError,
+    TransactionRefusedError,
+)
+from dynashard.transport import metered
+from tests.engine.stored_things import Note, World
+from tests.faults import conflict, lost_request, meanwhile, meanwhile_repeated
+
+pytestmark = pytest.mark.engine
+
+REGISTRY = Registry()
+
+
+class Plays(Entity, name="test.v1.Plays", key=Key(partition="{tenant}:{series}:{slot}"), registry=REGISTRY):
+    tenant: str
+    series: str
+    slot: int
+    plays: int = 0
+    hours: Decimal = Decimal(0)
+
+
+class Hourly(
+    Entity, name="test.v1.Hourly", key=Key("{tenant}", "{hour:02d}#{slot}"), shards=Shards(2), registry=REGISTRY
+):
+    tenant: str
+    hour: int
+    slot: int
+    count: int | None = None
+
+
+PLAYS = Counters(Plays, slots=4)
+NEWS = {"tenant": "abc", "series": "news"}
+FILM = {"tenant": "abc", "series": "film"}
+
+
+def plays(world: World) -> CounterStore[Plays]:
+    turns = cycle([0.0, 0.3, 0.6, 0.99])
+    world.drawn = lambda: next(turns)
+    return CounterStore(world.store, PLAYS)
+
+
+def test_a_counter_is_the_sum_of_its_slots(world: World) -> None:
+    counter = plays(world)
+    for amount in range(1, 7):
+        counter.add(NEWS, plays=amount, hours=Decimal("0.1"))
+    counter.add(FILM, plays=-2)
+
+    assert counter.total(NEWS) == {"plays": 21, "hours": Decimal("0.6")}
+    assert counter.totals([FILM, NEWS, {**NEWS, "series": "none"}])[::2] == [
+        {"plays": -2, "hours": 0},
+        {"plays": 0, "hours": 0},
+    ]
+    assert len({item["PK"]["S"] for item in world.raw()}) == 5
+
+
+def test_slots_may_stand_in_sort_keys(world: World) -> None:
+    hourly = CounterStore(world.store, Counters(Hourly, slots=2))
+    for hour in (1, 1, 2):
+        hourly.add({"tenant": "abc", "hour": hour}, count=1)
+
+    assert hourly.total({"tenant": "abc", "hour": 1}, consistent=True) == {"count": 2}
+
+
+def test_more_slots_count_on(world: World) -> None:
+    few = CounterStore(world.store, Counters(Plays, slots=1))
+    few.add(NEWS, plays=5)
+    many = plays(world)
+    many.add(NEWS, plays=1)
+    many.add(NEWS, plays=1)
+
+    assert many.total(NEWS)["plays"] == 7
+
+
+def test_it_costs_one_round_trip_to_add_and_one_to_read(world: World) -> None:
+    counter = plays(world)
+    with metered() as adding:
+        counter.add(NEWS, plays=1)
+        counter.add(NEWS, plays=1)
+    with metered() as reading:
+        counter.total(NEWS)
+
+    assert (adding.consumed.requests, adding.consumed.write_units) == (2, 4)
+    assert (reading.consumed.requests, reading.consumed.read_units) == (1, 2)
+
+
+def test_a_step_of_a_transaction_counts_with_it_or_not_at_all(world: World) -> None:
+    counter = plays(world)
+    note = Note(tenant="abc", id="1")
+
+    world.transact(Create(note), counter.adding(NEWS, plays=1))
+    with pytest.raises(TransactionRefusedError):
+        world.transact(Create(note), counter.adding(NEWS, plays=1))
+
+    assert counter.total(NEWS)["plays"] == 1
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_what_is_sent_twice_is_counted_once(world: World, *, there: bool) -> None:
+    counter = plays(world)
+    world.drawn = lambda: 0.0
+    if there:
+        counter.add(NEWS, plays=1)
+    rival = CounterStore(world.store, PLAYS)
+    twice = meanwhile_repeated("TransactWriteItems", lambda: rival.add(NEWS, plays=10))
+    world.faults(twice)
+    CounterStore(world.store, PLAYS).add(NEWS, plays=1)
+
+    assert counter.total(NEWS)["plays"] == 11 + there
+
+
+def test_conflicts_are_outlasted_and_lost_requests_told(world: World) -> None:
+    world.faults(conflict("TransactWriteItems"), lost_request("TransactWriteItems", nth=3))
+    counter = plays(world)
+
+    counter.add(NEWS, plays=1)
+    with pytest.raises(EngineUnavailableError):
+        counter.add(NEWS, plays=1)
+
+    assert counter.total(NEWS)["plays"] == 1
+
+
+def test_two_who_make_a_slot_at_once_are_both_counted(world: World) -> None:
+    rival = CounterStore(world.store, PLAYS)
+    world.faults(meanwhile("TransactWriteItems", lambda: rival.add(NEWS, plays=10)))
+    world.drawn = lambda: 0.0
+
+    CounterStore(world.store, PLAYS).add(NEWS, plays=1)
+
+    assert plays(world).total(NEWS)["plays"] == 11
+
+
+def test_many_add_at_once(world: World) -> None:
+    counter = CounterStore(world.store, Counters(Plays, slots=2))
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda _: counter.add(NEWS, plays=1), range(60)))
+
+    assert counter.total(NEWS, consistent=True)["plays"] == 60
+
+
+def test_what_cannot_be_counted_is_refused(world: World) -> None:
+    counter = plays(world)
+    with pytest.raises(InvalidKeyError, match="slot"):
+        counter.add({**NEWS, "slot": 1}, plays=1)
+    with pytest.raises(InvalidKeyError, match="series"):
+        counter.add({"tenant": "abc"}, plays=1)
+    with pytest.raises(InvalidValueError, match="nothing"):
+        counter.add(NEWS, nothing=1)
+    with pytest.raises(InvalidValueError):
+        counter.add(NEWS)
+    assert counter.totals([]) == []
+    assert world.raw() == []
+
+
+WRONG: list[tuple[str, dict[str, Any]]] = [
+    ("tenant", {"slot": "tenant"}),
+    ("text", {"slot": "text"}),
+    ("0 slots", {"slots": 0}),
+    ("101 slots", {"slots": 101}),
+]
+
+
+@pytest.mark.parametrize(("told", "declared"), WRONG, ids=[told for told, _ in WRONG])
+def test_a_wrong_counter_is_refused_when_it_is_declared(told: str, declared: dict[str, Any]) -> None:
+    with pytest.raises(DeclarationError, match=told):
+        Counters(Plays if "slots" in declared else Note, **declared)
+
+
+def test_a_counter_without_a_number_is_refused() -> None:
+    class Empty(Entity, name="test.v1.Empty", key=Key(partition="{slot}"), registry=Registry()):
+        slot: int
+        total: int = 5
+
+    with pytest.raises(DeclarationError, match="no number"):
+        Counters(Empty)
