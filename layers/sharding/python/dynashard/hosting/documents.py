@@ -48,6 +48,8 @@ def field_errors(error: ValidationError) -> list[FieldError]:
     return [
         FieldError(".".join(str(part) for part in entry["loc"]), entry["msg"], entry["type"])
         for entry in error.errors(include_url=False, include_context=False, include_input=False)
+        # A default that follows from a field at fault is no fault of its own.
+        if entry["type"] != "default_factory_not_called"
     ]
 
 
