@@ -10,10 +10,12 @@ from constructs import Node
 
 from stacks.api import ApiStack
 from stacks.bundling import Bundle, bundle_from
+from stacks.changes import ChangesStack
 from stacks.data import DataStack
 from stacks.prewarm import PrewarmStack
 from stacks.reshard import ReshardStack
 from stacks.settings import NOWHERE, Settings, SettingsError, load
+from stacks.writer import WriterStack
 
 
 def add_backend(app: App) -> None:
@@ -31,8 +33,11 @@ def add_backend(app: App) -> None:
     env = Environment(account=_account(settings, bundle), region=settings.region)
     prefix = f"Dynashard-{settings.name}"
     data = DataStack(app, f"{prefix}-Data", settings=settings, env=env)
-    ApiStack(app, f"{prefix}-Api", settings=settings, data=data, bundle=bundle, env=env)
+    api = ApiStack(app, f"{prefix}-Api", settings=settings, data=data, bundle=bundle, env=env)
     ReshardStack(app, f"{prefix}-Reshard", settings=settings, data=data, bundle=bundle, env=env)
+    ChangesStack(app, f"{prefix}-Changes", settings=settings, data=data, bundle=bundle, env=env)
+    writer = WriterStack(app, f"{prefix}-Writer", settings=settings, data=data, bundle=bundle, env=env)
+    writer.feed(api.function)
     if settings.prewarm is not None:
         PrewarmStack(
             app, f"{prefix}-Prewarm", settings=settings, prewarm=settings.prewarm, data=data, bundle=bundle, env=env

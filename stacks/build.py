@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 LAMBDA_PYTHON = "3.13"
 
-SERVICES = frozenset({"cloudwatch", "dynamodb", "scheduler", "secretsmanager", "ssm", "stepfunctions", "sts"})
+SERVICES = frozenset({"cloudwatch", "dynamodb", "scheduler", "secretsmanager", "sqs", "ssm", "stepfunctions", "sts"})
 """The services any function calls: botocore carries the descriptions of 400, which are nine tenths of its size."""
 
 NEVER_USED = ("__pycache__", "bin", "tests", "*.pyi", "py.typed", "RECORD", "INSTALLER", "REQUESTED", "examples-1.json")
@@ -96,8 +96,10 @@ ASSETS = (
     Asset("sharding", "python", (("layers/sharding/python/dynashard", "dynashard"),), "requirements/sharding.txt"),
     Asset("domain", "python", (("layers/domain/python/domain", "domain"),)),
     _function("api", "requirements/api.txt"),
+    _function("changes"),
     _function("prewarm"),
     _function("reshard"),
+    _function("writer"),
 )
 
 

@@ -75,7 +75,7 @@ def test_the_layer_and_the_functions_hold_what_they_need_and_share_the_rest(buil
 def test_only_the_services_that_are_called_are_described(built: Path) -> None:
     described = {path.name for path in (built / "sharding/python/botocore/data").iterdir() if path.is_dir()}
 
-    assert described == {"cloudwatch", "dynamodb", "scheduler", "secretsmanager", "ssm", "stepfunctions", "sts"}
+    assert described == {"cloudwatch", "dynamodb", "scheduler", "secretsmanager", "sqs", "ssm", "stepfunctions", "sts"}
 
 
 def test_nothing_is_shipped_that_never_runs(built: Path) -> None:

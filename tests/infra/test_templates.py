@@ -20,7 +20,7 @@ pytestmark = pytest.mark.infra
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 CASES = [("dev", "native"), ("prod", "provisioned")]
-STACKS = ["Api", "Data", "Prewarm", "Reshard"]
+STACKS = ["Api", "Changes", "Data", "Prewarm", "Reshard"]
 
 
 def normalised(template: dict[str, Any]) -> str:
@@ -89,13 +89,21 @@ def test_what_is_acknowledged_is_known_and_has_a_reason(prod: Templates) -> None
     }
 
     resharding = ("Advance", "Dispatch", "Operator", "Stop", "Watch", "Work")
-    functions = ("Api/Api", "Prewarm/Entry", "Prewarm/Step", *(f"Reshard/{name}" for name in resharding))
+    functions = (
+        "Api/Api",
+        "Changes/Follow",
+        "Prewarm/Entry",
+        "Prewarm/Step",
+        *(f"Reshard/{name}" for name in resharding),
+    )
     rules = ("AwsSolutions-L1", "Serverless-LambdaLatestVersion", "Serverless-LambdaDLQ")
     assert set(reasons) == {
         ("Api/CursorKeys", "AwsSolutions-SMG4"),
         ("Api/Gateway/GET--v1--health", "AwsSolutions-APIG4"),
         ("Prewarm/Machine", "AwsSolutions-IAM5[Resource::*]"),
         ("Reshard/Machine", "AwsSolutions-IAM5[Resource::*]"),
+        ("Changes/Dead", "AwsSolutions-SQS3"),
+        ("Changes/Dead", "Serverless-SQSRedrivePolicy"),
         ("Reshard/Lost", "AwsSolutions-SQS3"),
         ("Reshard/Lost", "Serverless-SQSRedrivePolicy"),
         ("Reshard/WatchRule", "Serverless-EventBusDLQ"),
