@@ -1,0 +1,8 @@
+"""Roll-ups: sums over items by spans of time, exactly in step with what the table's stream tells."""
+
+from dynashard.rollups.counting import Counter, Tally
+from dynashard.rollups.dividing import divide
+from dynashard.rollups.levels import Level
+from dynashard.rollups.roll_ups import RollUps
+
+__all__ = ["Counter", "Level", "RollUps", "Tally", "divide"]
