@@ -7,6 +7,8 @@ from domain.articles import Article
 from domain.contacts import Channel, ContactMethod, NotificationRule, Severity
 from domain.exposed import OPERATIONS, READS, Exposed, Together, Window
 from domain.pings import Ping
+from domain.plays import PLAYS, EpisodePlays, SeriesPlays
+from domain.revenue import Licence, Licensor, Revenue, RevenueShare
 from domain.teams import Override, Schedule, Shift, Team
 from domain.users import User, UserStatus
 
@@ -26,6 +28,8 @@ ENTITIES: Final = (
         queued=True,
         window=Window("at", past=timedelta(days=7), ahead=timedelta(minutes=5)),
     ),
+    Exposed(Licensor, path="licensors", tag="revenue"),
+    Exposed(Licence, path="licences", filters=("licensor_id",), tag="revenue"),
 )
 """What callers may ask for, and how it is called outside."""
 
@@ -35,19 +39,30 @@ TOGETHER: Final = (
 )
 """Entities that are also listed as one, because they share their logical partitions."""
 
+ROLL_UPS: Final = (PLAYS,)
+"""What is summed up of entities' items, and followed by the function `changes`."""
+
 __all__ = [
     "ENTITIES",
     "OPERATIONS",
+    "PLAYS",
     "READS",
+    "ROLL_UPS",
     "TOGETHER",
     "Article",
     "Channel",
     "ContactMethod",
+    "EpisodePlays",
     "Exposed",
+    "Licence",
+    "Licensor",
     "NotificationRule",
     "Override",
     "Ping",
+    "Revenue",
+    "RevenueShare",
     "Schedule",
+    "SeriesPlays",
     "Severity",
     "Shift",
     "Team",
