@@ -1,0 +1,110 @@
+"""Which items an export is of."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from types import NoneType
+from typing import Any
+
+from dynashard import Entity, EntityDefinition, Filter, definition
+from dynashard.entity.checks import plain_types
+from tools.failure import CommandError
+
+TENANT = "tenant_id"
+_TIMES = ("at", "created_at")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An entity's items, of all times and tenants or of some.
+
+    Attributes:
+        model: the entity.
+        time: its field that is compared with the bounds; None without bounds.
+        start: from then on.
+        end: before then.
+        tenant: of this tenant only.
+    """
+
+    model: type[Entity]
+    time: str | None = None
+    start: datetime | None = None
+    end: datetime | None = None
+    tenant: str | None = None
+
+    @property
+    def entity(self) -> EntityDefinition[Any]:
+        """The entity's definition."""
+        return definition(self.model)
+
+    @property
+    def filters(self) -> tuple[Filter, ...]:
+        """The choice as conditions that DynamoDB applies."""
+        found = [] if self.tenant is None else [Filter(TENANT, "=", self.tenant)]
+        if self.time is not None and self.start is not None and self.end is not None:
+            found += [Filter(self.time, ">=", self.start), Filter(self.time, "<", self.end)]
+        return tuple(found)
+
+    def takes(self, item: Entity) -> bool:
+        """Whether an item is chosen."""
+        if self.tenant is not None and getattr(item, TENANT) != self.tenant:
+            return False
+        if self.time is None or self.start is None or self.end is None:
+            return True
+        at = getattr(item, self.time)
+        return at is not None and self.start <= at < self.end
+
+    def as_dict(self) -> Mapping[str, Any]:
+        """For the summary."""
+        return {
+            "entity": self.entity.name,
+            "tenant": self.tenant,
+            "from": None if self.start is None else self.start.isoformat(),
+            "to": None if self.end is None else self.end.isoformat(),
+        }
+
+
+def choose(model: type[Entity], *, day: str | None, month: str | None, time: str | None, tenant: str | None) -> Choice:
+    """The choice that a command's options make.
+
+    Args:
+        model: the entity.
+        day: such as `2026-11-20`, in UTC.
+        month: such as `2026-11`, in UTC.
+        time: the field to go by; `at` or `created_at` if None.
+        tenant: of this tenant only.
+
+    Raises:
+        CommandError: they cannot be.
+    """
+    if tenant is not None and TENANT not in model.model_fields:
+        raise CommandError(f"{definition(model).name} has no {TENANT}: leave --tenant out")
+    if day is not None and month is not None:
+        raise CommandError("give --day or --month, not both")
+    if day is None and month is None:
+        if time is not None:
+            raise CommandError("--time says by which field --day or --month go: give one of them")
+        return Choice(model, tenant=tenant)
+    start = _parsed(day, "%Y-%m-%d", "--day", "2026-11-20") if day else _parsed(month, "%Y-%m", "--month", "2026-11")
+    end = start + timedelta(days=1) if day else (start + timedelta(days=32)).replace(day=1)
+    return Choice(model, _time_field(model, time), start, end, tenant)
+
+
+def _parsed(text: str | None, form: str, option: str, example: str) -> datetime:
+    try:
+        return datetime.strptime(text or "", form).replace(tzinfo=UTC)
+    except ValueError:
+        raise CommandError(f"{option} {text}: write it like {example}") from None
+
+
+def _time_field(model: type[Entity], name: str | None) -> str:
+    fields = model.model_fields
+    times = [each for each, field in fields.items() if plain_types(field.annotation) - {NoneType} == {datetime}]
+    if name is None:
+        name = next((each for each in _TIMES if each in times), None)
+    if name is None or name not in times:
+        known = f"one of {', '.join(times)}" if times else "nothing: it has no times"
+        raise CommandError(f"a day of {definition(model).name} goes by a field that is a time; give --time {known}")
+    if name == definition(model).expires:
+        raise CommandError("a day does not go by the time of expiry: give --time another field")
+    return name

@@ -1,0 +1,82 @@
+"""Reading the chosen items from the table itself: which logical partitions there are, and then each of them.
+
+Each partition is read as any listing is, so that counts may change meanwhile: an item that is there all the time comes
+exactly once.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final
+
+from dynashard import Entity
+from dynashard.errors import ThrottledError
+from dynashard.reads.filters import filter_expression
+from dynashard.repository import Patience
+from dynashard.schema import MOVED_TO, TYPE
+from dynashard.transport import Wire
+from tools.connection import Backend
+from tools.export.choice import Choice
+
+BATCH: Final = 500
+"""Items that are handed on together."""
+
+
+def chosen(backend: Backend, choice: Choice, *, workers: int) -> Iterator[Sequence[Entity]]:
+    """The chosen items, in no order.
+
+    Args:
+        backend: where they are.
+        choice: which.
+        workers: how many shards are read at a time.
+
+    Cost: the whole table once, to find the entity's partitions, and these again: 0.5 read units for 4 KB. Memory for
+    the partitions' keys, and two answers a worker.
+    """
+    items = backend.entities.collection(choice.model)
+    for partition in list(partitions(backend, choice).values()):
+        found = items.scan(partition, workers=workers, filters=choice.filters)
+        while batch := list(islice(found, BATCH)):
+            yield batch
+
+
+def partitions(backend: Backend, choice: Choice) -> dict[str, Mapping[str, Any]]:
+    """The logical partitions that hold chosen items: their fields by their keys.
+
+    Cost: a Scan of the table.
+    """
+    entity = choice.entity
+    found: dict[str, Mapping[str, Any]] = {}
+    for item in _scanned(backend, choice):
+        fields = entity.decode_fields(item, entity.partition_fields)
+        found.setdefault(entity.logical_partition(fields), fields)
+    return found
+
+
+def _scanned(backend: Backend, choice: Choice) -> Iterator[Wire]:
+    entity = choice.entity
+    wanted = filter_expression(entity, choice.filters)
+    fields = {f"#f{at}": name for at, name in enumerate(entity.attributes_of(entity.partition_fields))}
+    own = f"#type = :type AND attribute_not_exists({MOVED_TO})"
+    request: dict[str, Any] = {
+        "TableName": backend.table,
+        "FilterExpression": f"{own} AND {wanted.text}" if wanted.text else own,
+        "ProjectionExpression": ", ".join(fields),
+        "ExpressionAttributeNames": {"#type": TYPE, **fields, **wanted.names},
+        "ExpressionAttributeValues": {":type": {"S": entity.name}, **wanted.values},
+    }
+    while True:
+        answer = _patiently(backend, request)
+        yield from answer["Items"]
+        if "LastEvaluatedKey" not in answer:
+            return
+        request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+
+def _patiently(backend: Backend, request: Mapping[str, Any]) -> Wire:
+    pauses = Patience().pauses()
+    while True:
+        try:
+            return backend.transport.call("Scan", request)
+        except ThrottledError:
+            if next(pauses, None) is None:
+                raise
