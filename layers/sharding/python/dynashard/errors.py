@@ -21,6 +21,7 @@
     ├── UndecodableItemError             undecodable_item        500     no
     ├── ReshardRefusedError              reshard_refused         409     no
     ├── TopologyChangedError             topology_changed        409     yes
+    ├── QueueUnavailableError            queue_unavailable       503     yes
     └── EngineError                      engine_error            502     no
         ├── ConditionFailedError         condition_failed        409     no
         ├── TransactionCanceledError     transaction_canceled    409     no
@@ -265,6 +266,23 @@ class TopologyChangedError(DynashardError):
     code = "topology_changed"
     status = 409
     retryable = True
+
+
+class QueueUnavailableError(DynashardError):
+    """The queue did not take all that was to be done later. `left` are the positions of what it did not take."""
+
+    code = "queue_unavailable"
+    status = 503
+    retryable = True
+
+    def __init__(self, message: str, *, left: Sequence[int] = ()) -> None:
+        super().__init__(message)
+        self.left = tuple(left)
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """The positions of what was not accepted, counted from 0."""
+        return {"not_accepted": list(self.left)} if self.left else {}
 
 
 class EngineError(DynashardError):
