@@ -16,7 +16,9 @@ from dynashard.hosting.idempotency import IdempotentCreates
 from dynashard.transport.interface import Transport, metered
 from functions.api import problems
 from functions.api.incoming import tenant_of
+from functions.api.later import later_of
 from functions.api.observing import Observed, Observer
+from functions.api.outbox import Outbox, sqs
 from functions.api.problems import Problem, ProblemError, problem_of
 from functions.api.resources import exposed_resources, listed_together, refuse_paths
 from functions.api.routes import Routes
@@ -139,6 +141,7 @@ def build_app(
     exposed: Sequence[Exposed] = ENTITIES,
     together: Sequence[Together] = TOGETHER,
     random: Callable[[], float] = random_numbers.random,
+    outbox: Outbox | None = None,
 ) -> App:
     """Compose the API.
 
@@ -149,6 +152,7 @@ def build_app(
         exposed: the entities to serve.
         together: those to list as one.
         random: evenly from 0 to below 1.
+        outbox: the way to the queues; botocore's if None.
 
     Raises:
         ConfigurationError: the domain exposes an entity that cannot be exposed.
@@ -158,7 +162,8 @@ def build_app(
     backend = open_backend(settings, transport, entities, observer, clock=clock, random=random)
     idempotent = IdempotentCreates(settings.idempotency_table, transport, clock=clock)
     refuse_paths([*(one.path for one in exposed), *(one.path for one in together)])
-    routes = Routes(settings, exposed_resources(exposed), backend, idempotent, listed_together(together))
+    later = later_of(settings, backend, outbox or Outbox(sqs), clock)
+    routes = Routes(settings, exposed_resources(exposed), backend, idempotent, listed_together(together), later=later)
     return App(routes, observer, settings.tenant_claim, clock)
 
 

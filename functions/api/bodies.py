@@ -30,6 +30,7 @@ __all__ = [
     "Document",
     "field_errors",
     "json_object",
+    "json_value",
     "merge_patch",
     "parse_json",
     "refuse_changed",
@@ -59,6 +60,18 @@ def json_object(incoming: Incoming, accepted: Sequence[str] = (JSON,)) -> Docume
         ProblemError: 415 for another media type, 400 for bad JSON.
         ValidationFailedError: JSON that is no object.
     """
+    document = json_value(incoming, accepted)
+    if not isinstance(document, dict):
+        raise ValidationFailedError(FieldError("", "The body must be a JSON object.", "object_type"))
+    return document
+
+
+def json_value(incoming: Incoming, accepted: Sequence[str] = (JSON,)) -> Any:
+    """The body as JSON of any kind.
+
+    Raises:
+        ProblemError: 415 for another media type, 400 for bad JSON.
+    """
     media_type = incoming.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type not in accepted:
         raise ProblemError(
@@ -66,10 +79,7 @@ def json_object(incoming: Incoming, accepted: Sequence[str] = (JSON,)) -> Docume
             f"Send the body as {' or '.join(accepted)} in the Content-Type header.",
             headers={"Accept-Patch": ", ".join(accepted)} if MERGE_PATCH in accepted else {},
         )
-    document = parse_json(incoming.body)
-    if not isinstance(document, dict):
-        raise ValidationFailedError(FieldError("", "The body must be a JSON object.", "object_type"))
-    return document
+    return parse_json(incoming.body)
 
 
 def parse_json(raw: bytes) -> Any:

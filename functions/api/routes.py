@@ -16,6 +16,7 @@ from functions.api.bodies import written
 from functions.api.idempotency import IdempotentCreates
 from functions.api.incoming import Incoming
 from functions.api.items import Items
+from functions.api.later import Later
 from functions.api.listing import Listing
 from functions.api.problems import ProblemError
 from functions.api.resource import PREFIX, Resource
@@ -55,6 +56,7 @@ class Routes:
         resources: the resources.
         backend: the entities.
         idempotent: keeps the answers of creates with an `Idempotency-Key`.
+        later: accepts what is done later; None where there is no queue, and everything is done at once.
         togethers: listings of entities that share their logical partitions.
     """
 
@@ -65,8 +67,11 @@ class Routes:
         backend: Backend,
         idempotent: IdempotentCreates,
         togethers: Sequence[TogetherResource] = (),
+        *,
+        later: Later | None = None,
     ) -> None:
         self._settings = settings
+        self._later = later
         self._endpoints = [_endpoint(f"{PREFIX}/health", {"GET": _health})]
         if settings.serves_documentation:
             self._endpoints += _documentation(resources, togethers)
@@ -90,7 +95,8 @@ class Routes:
             (resource.root, re.escape(resource.root), of_all),
             (resource.template, re.escape(resource.root) + r"/[\s\S]+", of_one),
         ):
-            served = dict(operations[name] for name in operations if name in resource.operations)
+            accepting = operations if self._later is None else self._later.of(resource, operations)
+            served = dict(accepting[name] for name in operations if name in resource.operations)
             if served:
                 endpoints.append(Endpoint(template, rule, self._handlers(served)))
         return endpoints

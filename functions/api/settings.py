@@ -14,9 +14,13 @@ class Settings(ServingSettings):
 
     Attributes:
         tenant_claim: the token's claim that carries the tenant.
+        queue_url: the queue of what is only added; None where there is none.
+        operations_queue_url: the queue of writes that callers do not wait for; None where there is none.
     """
 
     tenant_claim: str = "tenant_id"
+    queue_url: str | None = None
+    operations_queue_url: str | None = None
 
     def __post_init__(self) -> None:
         ServingSettings.__post_init__(self)
@@ -35,4 +39,9 @@ class Settings(ServingSettings):
         Raises:
             ConfigurationError: one is missing or cannot be used; the message names it.
         """
-        return cls(**serving_settings(environ), tenant_claim=environ.get("TENANT_CLAIM", "tenant_id"))
+        return cls(
+            **serving_settings(environ),
+            tenant_claim=environ.get("TENANT_CLAIM", "tenant_id"),
+            queue_url=environ.get("QUEUE_URL") or None,
+            operations_queue_url=environ.get("OPERATIONS_QUEUE_URL") or None,
+        )

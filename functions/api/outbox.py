@@ -1,0 +1,123 @@
+"""Puts messages on queues: as many calls as their sizes take, and again what was not taken."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, Protocol
+
+from dynashard.errors import ItemTooLargeError, QueueUnavailableError
+
+MAX_BYTES: Final = 1024 * 1024
+"""SQS's limit for a message, and for all messages of one call."""
+MAX_ENTRIES: Final = 10
+ATTEMPTS: Final = 3
+
+
+class Sqs(Protocol):
+    """As much of botocore's client as is used here."""
+
+    def send_message_batch(self, **request: Any) -> Mapping[str, Any]:
+        """Send up to ten messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A message: its body, and for ordered queues its group and the id by which a repeat is recognised."""
+
+    body: bytes
+    group: str | None = None
+    deduplication: str | None = None
+
+    def entry(self, number: int) -> dict[str, Any]:
+        """The message as an entry of a call."""
+        entry: dict[str, Any] = {"Id": str(number), "MessageBody": self.body.decode()}
+        if self.group is not None:
+            entry |= {"MessageGroupId": self.group, "MessageDeduplicationId": self.deduplication}
+        return entry
+
+
+class Outbox:
+    """A way to the queues. Safe to share between threads; its client is made for the first message.
+
+    Args:
+        open_client: makes the client.
+    """
+
+    def __init__(self, open_client: Callable[[], Sqs]) -> None:
+        self._open_client = open_client
+
+    @cached_property
+    def _client(self) -> Sqs:
+        return self._open_client()
+
+    def send(self, queue_url: str, letters: Sequence[Letter]) -> None:
+        """Put messages on a queue. They lie there, durably, when this returns.
+
+        Raises:
+            ItemTooLargeError: one is larger than a queue takes; nothing was sent.
+            QueueUnavailableError: with the positions of those that the queue did not take; it has the others.
+
+        Cost: a call for every 10 messages or 1 MiB; SQS bills one request for each 64 KB.
+        """
+        for letter in letters:
+            if len(letter.body) > MAX_BYTES:
+                raise ItemTooLargeError(
+                    f"The request is a message of {len(letter.body)} bytes; a queue takes {MAX_BYTES}: "
+                    "send it without Prefer: respond-async",
+                    size=len(letter.body),
+                    limit=MAX_BYTES,
+                )
+        left = [number for chunk in _chunks(letters) for number in self._not_taken(queue_url, chunk)]
+        if left:
+            raise QueueUnavailableError("The queue did not take everything: send the request again.", left=left)
+
+    def _not_taken(self, queue_url: str, chunk: Mapping[int, Letter]) -> list[int]:
+        left = dict(chunk)
+        for _ in range(ATTEMPTS):
+            entries = [letter.entry(number) for number, letter in left.items()]
+            failed = self._sent(queue_url, entries)
+            if failed is None:
+                break
+            left = {number: letter for number, letter in left.items() if str(number) in failed}
+            if not left:
+                break
+        return list(left)
+
+    def _sent(self, queue_url: str, entries: Sequence[Mapping[str, Any]]) -> frozenset[str] | None:
+        """The ids that the queue refused; None if it could not be asked, after all that the client tries."""
+        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - only who sends pays for it
+
+        try:
+            answer = self._client.send_message_batch(QueueUrl=queue_url, Entries=entries)
+        except (BotoCoreError, ClientError):
+            return None
+        return frozenset(str(each["Id"]) for each in answer.get("Failed", ()))
+
+
+def _chunks(letters: Sequence[Letter]) -> Iterator[dict[int, Letter]]:
+    chunk: dict[int, Letter] = {}
+    size = 0
+    for number, letter in enumerate(letters):
+        if len(chunk) == MAX_ENTRIES or size + len(letter.body) > MAX_BYTES:
+            yield chunk
+            chunk, size = {}, 0
+        chunk[number] = letter
+        size += len(letter.body)
+    if chunk:
+        yield chunk
+
+
+def as_body(message: Mapping[str, Any]) -> bytes:
+    """A message as it is sent: text that stays as short as it came."""
+    return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def sqs() -> Sqs:
+    """A client. Cost: imports the SDK's description of SQS, once."""
+    from botocore.config import Config  # noqa: PLC0415 - only who sends pays for it
+    from botocore.session import get_session  # noqa: PLC0415
+
+    config = Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 3})
+    client: Sqs = get_session().create_client("sqs", config=config)
+    return client

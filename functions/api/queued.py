@@ -1,0 +1,150 @@
+"""`POST` of queued entities: checked, laid on the queue, answered with 202. No request to DynamoDB is made."""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Any, Final
+
+from aws_lambda_powertools.event_handler import Response
+
+from dynashard import Entity
+from dynashard.errors import FieldError, InputError, QueueUnavailableError, ValidationFailedError
+from functions.api.bodies import (
+    JSON,
+    Document,
+    json_value,
+    refuse_changed,
+    refuse_read_only,
+    representation,
+    validated,
+    with_fixed,
+    written,
+)
+from functions.api.incoming import Incoming
+from functions.api.outbox import Letter, Outbox, as_body
+from functions.api.resource import TENANT, Resource
+
+MOST_ITEMS: Final = 500
+PACK_ITEMS: Final = 50
+PACK_BYTES: Final = 60_000
+"""SQS bills a message by 64 KB: items are packed up to that."""
+MOST_ERRORS: Final = 100
+
+Check = Callable[[Entity], None]
+
+
+class Queued:
+    """Accepts new items of a resource.
+
+    Args:
+        resource: the resource; its entity's items are named by their senders.
+        check: raises what storing an item would raise before anything is sent.
+        outbox: the way to the queue.
+        queue_url: the queue.
+        clock: epoch seconds.
+    """
+
+    def __init__(
+        self, resource: Resource, check: Check, outbox: Outbox, queue_url: str, clock: Callable[[], float]
+    ) -> None:
+        self._resource = resource
+        self._check = check
+        self._outbox = outbox
+        self._queue_url = queue_url
+        self._clock = clock
+
+    def create(self, incoming: Incoming) -> Response[str]:
+        """`POST` of an item, or of a list of up to 500: 202 once all of them lie on the queue.
+
+        Raises:
+            ValidationFailedError: with the fields at fault, `3.at` for a field of the fourth; nothing was sent.
+            QueueUnavailableError: the queue did not take all of them. Sending all again does no harm.
+
+        Cost: 1 call of SQS for 500 items of 200 bytes; no request to DynamoDB.
+        """
+        body = json_value(incoming)
+        listed = isinstance(body, list)
+        documents = self._documents(body if listed else [body], incoming.tenant, listed=listed)
+        self._send(documents, incoming.tenant)
+        headers = {} if listed else {"Location": self._resource.location(documents[0])}
+        answer = written({"accepted": len(documents)})
+        return Response(HTTPStatus.ACCEPTED, content_type=JSON, body=answer, headers=headers)
+
+    def _documents(self, items: Sequence[Any], tenant: str, *, listed: bool) -> list[Document]:
+        if not 0 < len(items) <= MOST_ITEMS:
+            raise ValidationFailedError(FieldError("", f"A list holds 1 to {MOST_ITEMS} items.", "list_length"))
+        documents: list[Document] = []
+        errors: list[FieldError] = []
+        for number, item in enumerate(items):
+            try:
+                documents.append(self._document(item, tenant))
+            except InputError as error:
+                errors += _named(error, f"{number}" if listed else "")
+            if len(errors) >= MOST_ERRORS:
+                break
+        if errors:
+            raise ValidationFailedError(*errors[:MOST_ERRORS])
+        return documents
+
+    def _document(self, item: Any, tenant: str) -> Document:
+        if not isinstance(item, dict):
+            raise ValidationFailedError(FieldError("", "An item is a JSON object.", "object_type"))
+        refuse_read_only(item, self._resource.server_fields)
+        fixed = {TENANT: tenant}
+        entity = validated(self._resource.entity, with_fixed(item, fixed))
+        refuse_changed(entity, fixed)
+        self._refuse_outside(entity)
+        self._check(entity)
+        document = representation(entity, None)
+        self._resource.refuse_unaddressable(document)
+        return document
+
+    def _refuse_outside(self, entity: Entity) -> None:
+        window = self._resource.window
+        if window is None:
+            return
+        now = datetime.fromtimestamp(self._clock(), UTC)
+        if not now - window.past <= getattr(entity, window.field) <= now + window.ahead:
+            raise ValidationFailedError(
+                FieldError(
+                    window.field,
+                    f"The time must lie between {window.past} ago and {window.ahead} ahead.",
+                    "outside_window",
+                )
+            )
+
+    def _send(self, documents: Sequence[Document], tenant: str) -> None:
+        head = {"entity": self._resource.definition.name, "operation": "create", TENANT: tenant}
+        tail = {"operation_id": None, "accepted_at": int(self._clock() * 1000)}
+        positions: list[range] = []
+        letters = []
+        for pack in packs(documents):
+            begin = positions[-1].stop if positions else 0
+            positions.append(range(begin, begin + len(pack)))
+            letters.append(Letter(as_body({**head, "items": pack, **tail})))
+        try:
+            self._outbox.send(self._queue_url, letters)
+        except QueueUnavailableError as error:
+            left = [position for number in error.left for position in positions[number]]
+            raise QueueUnavailableError(str(error), left=left) from error
+
+
+def packs(documents: Sequence[Document]) -> Iterator[list[Document]]:
+    """The documents in messages of at most 50, and of 60 KB unless a single one is larger."""
+    pack: list[Document] = []
+    size = 0
+    for document in documents:
+        length = len(as_body(document))
+        if pack and (len(pack) == PACK_ITEMS or size + length > PACK_BYTES):
+            yield pack
+            pack, size = [], 0
+        pack.append(document)
+        size += length
+    if pack:
+        yield pack
+
+
+def _named(error: InputError, at: str) -> list[FieldError]:
+    found: Sequence[FieldError] = getattr(error, "errors", ())
+    errors = found or [FieldError(error.field or "", str(error), error.code)]
+    return [FieldError(".".join(filter(None, (at, each.field))), each.message, each.code) for each in errors]
