@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import replace
-from functools import partial
 from random import Random
 
 import pytest
@@ -78,7 +77,7 @@ def pages(index: ChangingIndex, *, order: str, forward: bool, limits: list[int],
     brought: list[list[Wire]] = []
     state = None
     for _ in range(3000):
-        fetch = Fetch(index.transport, Budget(requests=budget), partial(index.layout, forward=forward))
+        fetch = Fetch(index.transport, Budget(requests=budget), lambda: [index.layout(forward=forward)])
         limit = index.random.choice(limits)
         if order == "ordered":
             mark = None if state is None else mark_of(state, "p")
@@ -86,8 +85,10 @@ def pages(index: ChangingIndex, *, order: str, forward: bool, limits: list[int],
             state = None if after is None else state_of_mark(after, "p")
         else:
             positions = None if state is None else positions_of(state, "p")
-            rows, left = list_by_shard(fetch, positions, limit=limit, in_turn=order == "round_robin")
-            state = None if left is None else state_of(left, "p")
+            rows, left = list_by_shard(
+                fetch, None if positions is None else [positions], limit=limit, in_turn=order == "round_robin"
+            )
+            state = None if left is None else state_of(left[0], "p")
         assert len(rows) <= limit
         brought.append(rows)
         if state is None:

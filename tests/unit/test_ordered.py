@@ -37,7 +37,7 @@ def pages_of(
 ) -> Iterator[Paged]:
     mark: Mark | None = None
     for _ in range(2000):
-        fetch = Fetch(transport, budget, lambda: layout(how, sources))
+        fetch = Fetch(transport, budget, lambda: [layout(how, sources)])
         items, mark = list_ordered(fetch, mark, limit=next(limits), item_bytes=1024)
         mark = mark and mark_of(state_of_mark(mark, "p"), "p")
         yield Paged(items, fetch)

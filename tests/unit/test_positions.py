@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from dynashard.placement import CALCULATED
 from dynashard.reads.by_shard import list_by_shard, positions_of, state_of
 from dynashard.reads.fetch import Fetch
+from dynashard.reads.layout import Layout
 from dynashard.reads.positions import DONE, Positions
 from dynashard.reads.query import Budget
-from dynashard.reads.sources import Position, Source
+from dynashard.reads.sources import Position, Reading, Source
 from tests.query_source import SLOT, MemoryTransport, index_row, layout, reading, table_row
 
 pytestmark = pytest.mark.unit
@@ -46,6 +47,10 @@ class ResizedTable:
         return sorted(key for key, (kept, hidden) in self.rows.items() if not hidden and (kept or not filtered))
 
 
+def _layouts(how: Reading, table: ResizedTable) -> list[Layout]:
+    return [layout(how, table.sources)]
+
+
 def pages(
     table: ResizedTable, *, forward: bool, in_turn: bool, filtered: bool = False, budget: int = 2000, limits: list[int]
 ) -> Iterator[list[str]]:
@@ -53,9 +58,10 @@ def pages(
     positions: Positions | None = None
     for _ in range(5000):
         how = reading(None, forward=forward, filtered=filtered)
-        fetch = Fetch(table.transport, Budget(requests=budget), partial(layout, how, table.sources))
+        fetch = Fetch(table.transport, Budget(requests=budget), partial(_layouts, how, table))
         limit = table.random.choice(limits)
-        rows, positions = list_by_shard(fetch, positions, limit=limit, in_turn=in_turn)
+        rows, after = list_by_shard(fetch, None if positions is None else [positions], limit=limit, in_turn=in_turn)
+        positions = None if after is None else after[0]
         assert len(rows) <= limit
         yield [row["SK"]["S"] for row in rows]
         if positions is None:
@@ -177,8 +183,9 @@ def test_index_entries_with_equal_sort_keys_are_listed_once_in_whatever_order_th
 
     positions: Positions | None = Positions.beginning(4)
     while positions is not None:
-        fetch = Fetch(transport, Budget(), lambda: layout(reading(SLOT, forward=forward), sources))
-        rows, positions = list_by_shard(fetch, positions, limit=7, in_turn=in_turn)
+        fetch = Fetch(transport, Budget(), lambda: [layout(reading(SLOT, forward=forward), sources)])
+        rows, after = list_by_shard(fetch, [positions], limit=7, in_turn=in_turn)
+        positions = None if after is None else after[0]
         listed += [row["SK"]["S"] for row in rows]
         assert len(listed) <= 300
 

@@ -20,6 +20,9 @@ __all__ = ["Collection", "Dynashard"]
 
 E = TypeVar("E", bound=Entity)
 
+Partitions = Mapping[str, Any] | Sequence[Mapping[str, Any]]
+"""The fields of a logical partition, or those of several."""
+
 
 class Dynashard:
     """Entities in one table.
@@ -100,7 +103,7 @@ class Collection(Repository[E]):
 
     def list(
         self,
-        partition: Mapping[str, Any],
+        partition: Partitions,
         *,
         index: str | None = None,
         order: str = Order.ROUND_ROBIN,
@@ -114,11 +117,13 @@ class Collection(Repository[E]):
         fields: Sequence[str] | None = None,
         consistent: bool = False,
         budget: Budget | None = None,
+        distinct: str | None = None,
     ) -> Page[Any]:
-        """One page of a logical partition.
+        """One page of a logical partition, or of several.
 
         Args:
-            partition: its fields, those of the index if one is named.
+            partition: its fields, those of the index if one is named; or a sequence of such, at most 100, which are
+                listed as one.
             index: the index to list; the table if None.
             order: `round_robin` (cheapest), `ordered` (by sort key over all shards) or `shard` (shard by shard).
             direction: `asc` or `desc`, within each shard or over all.
@@ -131,6 +136,8 @@ class Collection(Repository[E]):
             fields: bring these fields only, as mappings instead of entities. Saves answers, not read units.
             consistent: see every write acknowledged before. Not for indexes.
             budget: bound on the work of this call; past it the page is short.
+            distinct: a field of the sort key: of items with one value of it, which are copies of one thing, only the
+                first in order is returned. For ordered listings; see docs/listing.md.
 
         Raises:
             InvalidQueryError, InvalidKeyError, InvalidValueError: with the argument at fault; nothing was sent.
@@ -138,6 +145,7 @@ class Collection(Repository[E]):
 
         Cost: round-robin and shard order, 1 Query if one shard fills the page; ordered, a Query for each shard in
         each of at most 2 rounds. A Query costs 0.5 read units for every 4 KB it reads, 1 if consistent.
+        Several partitions cost what all of their shards cost, in the same rounds.
         """
         asked = query(
             self.entity,
@@ -153,15 +161,18 @@ class Collection(Repository[E]):
             fields=fields,
             consistent=consistent,
             budget=budget,
+            distinct=distinct,
         )
         return self._listing.page(asked, cursor)
 
-    def pages(self, partition: Mapping[str, Any], *, cursor: str | None = None, **asked: Any) -> Iterator[Page[Any]]:
+    def pages(self, partition: Partitions, *, cursor: str | None = None, **asked: Any) -> Iterator[Page[Any]]:
         """All pages; takes the arguments of `list`, and costs what it costs for each."""
         return self._listing.pages(query(self.entity, partition, **asked), cursor)
 
-    def scan(self, partition: Mapping[str, Any], *, workers: int = 4, **asked: Any) -> Iterator[E]:
+    def scan(self, partition: Partitions, *, workers: int = 4, **asked: Any) -> Iterator[E]:
         """All items of a logical partition, read by `workers` at a time, streamed in no order between shards.
+
+        Several partitions follow one another.
 
         Takes the arguments of `list` that choose items: index, prefix, start, end, filters, fields, consistent.
 
@@ -169,11 +180,13 @@ class Collection(Repository[E]):
         """
         return self._listing.scan(query(self.entity, partition, **asked), workers=workers)
 
-    def count(self, partition: Mapping[str, Any], **asked: Any) -> int:
-        """How many items a logical partition has; takes the arguments of `list` that choose items.
+    def count(self, partition: Partitions, **asked: Any) -> int:
+        """How many items a logical partition has, or several have; takes the arguments of `list` that choose items.
 
         Cost: what reading all of them costs; DynamoDB keeps no counts.
         """
+        if "distinct" in asked:
+            asked.setdefault("order", Order.ORDERED)
         return self._listing.count(query(self.entity, partition, **asked))
 
     def shards(self, partition: Mapping[str, Any], *, workers: int = 4) -> Sequence[ShardLoad]:

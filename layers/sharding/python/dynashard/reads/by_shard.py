@@ -32,43 +32,55 @@ _FORCED: Final = 2
 
 
 def list_by_shard(
-    fetch: Fetch, positions: Positions | None, *, limit: int, in_turn: bool
-) -> tuple[list[Wire], Positions | None]:
+    fetch: Fetch, positions: Sequence[Positions] | None, *, limit: int, in_turn: bool
+) -> tuple[list[Wire], Sequence[Positions] | None]:
     """One page, and where the next one starts, None after the last.
 
     Args:
         fetch: sends the Queries.
-        positions: where the last page ended; None for the first.
+        positions: where the last page ended, in each logical partition; None for the first. The shards of all
+            partitions take turns; the first partition's positions say whose turn it is among all.
         limit: items wanted.
         in_turn: read from each shard in turn; otherwise each shard to its end.
 
     Cost: 1 Query and 1 round trip if the shard whose turn it is fills the page; else also one Query for each further
     shard that is needed, up to `WAVE` of them a round trip.
     """
-    state = positions
+    state = None if positions is None else list(positions)
     items: list[Wire] = []
     width = 1
     while len(items) < limit and fetch.allowed:
-        layout = fetch.layout()
-        count = len(layout.streams)
-        state = layout.rebase(state)
-        shards = _due(state, count, width)
-        if not shards:
+        layouts = fetch.layouts()
+        streams = [(part, shard) for part, layout in enumerate(layouts) for shard in range(len(layout.streams))]
+        turn = 0 if state is None else state[0].turn
+        state = _rebased(layouts, state)
+        due = _due(layouts, state, streams, turn % len(streams), width)
+        if not due:
             break
-        wanted = _wanted(layout, (limit - len(items)) // len(shards))
-        wants = [want(layout, state, shard, wanted) for shard in shards]
+        room = limit - len(items)
+        wants = [
+            want(layouts[part], state[part], shard, _wanted(layouts[part], room // len(due)), part=part)
+            for part, shard in (streams[number] for number in due)
+        ]
         try:
-            chunks = fetch.wave(layout, wants)
+            chunks = fetch.wave(layouts, wants)
         except OvertakenError:
+            state[0] = replace(state[0], turn=turn)
             continue
-        for shard, chunk in zip(shards, chunks, strict=True):
-            taken, after = _take(layout, state, shard, chunk, limit - len(items))
+        for number, chunk in zip(due, chunks, strict=True):
+            part, shard = streams[number]
+            taken, state[part] = _take(layouts[part], state[part], shard, chunk, limit - len(items))
             items += taken
-            state = after
         if in_turn:
             width = _width(limit - len(items), sum(len(chunk.rows) for chunk in chunks), [want.start for want in wants])
-        state = replace(state, turn=(shards[-1] + in_turn) % count)
-    return items, None if state is None or state.done else state
+        state[0] = replace(state[0], turn=(due[-1] + in_turn) % len(streams))
+    return items, None if state is None or all(each.done for each in state) else state
+
+
+def _rebased(layouts: Sequence[Layout], state: Sequence[Positions] | None) -> list[Positions]:
+    if state is None:
+        return [layout.rebase(None) for layout in layouts]
+    return [layout.rebase(positions) for layout, positions in zip(layouts, state, strict=True)]
 
 
 def _wanted(layout: Layout, share: int) -> int:
@@ -101,16 +113,19 @@ def _width(room: int, brought: int, starts: Sequence[Position | None]) -> int:
     return min(WAVE, room) if None in starts else 1
 
 
-def _due(state: Positions, count: int, most: int) -> list[int]:
-    """The next shards that have something left, at most this many, beginning with the one whose turn it is."""
-    shards = []
-    for step in range(count):
-        shard = (state.turn + step) % count
-        if not state.finished(shard, count):
-            shards.append(shard)
-            if len(shards) == most:
+def _due(
+    layouts: Sequence[Layout], state: Sequence[Positions], streams: Sequence[tuple[int, int]], turn: int, most: int
+) -> list[int]:
+    """The next streams that have something left, at most this many, beginning with the one whose turn it is."""
+    due = []
+    for step in range(len(streams)):
+        number = (turn + step) % len(streams)
+        part, shard = streams[number]
+        if not state[part].finished(shard, len(layouts[part].streams)):
+            due.append(number)
+            if len(due) == most:
                 break
-    return shards
+    return due
 
 
 def state_of(positions: Positions, partition: str = "") -> list[Any]:

@@ -76,7 +76,7 @@ class Counting:
             request = {**call.request, "Select": "COUNT"}
             del request["Limit"]
             calls.append(Call(call.operation, request))
-        for stream, answer in zip(left, self.fetch.send(layout, calls), strict=True):
+        for stream, answer in zip(left, self.fetch.send((layout,), calls), strict=True):
             total += answer["Count"]
             key = answer.get("LastEvaluatedKey")
             last = None if key is None else reading.position(key)
@@ -86,7 +86,7 @@ class Counting:
     def _by_keys(self, layout: Layout, state: Positions, left: Sequence[int]) -> tuple[int, Positions]:
         total = 0
         wants = [want(layout, state, stream, _PAGE) for stream in left]
-        for stream, chunk in zip(left, self.fetch.wave(layout, wants), strict=True):
+        for stream, chunk in zip(left, self.fetch.wave((layout,), wants), strict=True):
             rows = unseen(layout, state, stream, chunk.rows)
             total += len(rows)
             state = advanced(layout, state, stream, rows, chunk.last)

@@ -21,6 +21,7 @@ from dynashard.reads.layout import (
     table_streams,
 )
 from dynashard.reads.moved import Moves
+from dynashard.reads.once import Once
 from dynashard.reads.query import Budget, Query
 from dynashard.reads.sources import Reading, Source, slot_of
 from dynashard.repository import Store
@@ -52,11 +53,19 @@ class Enumeration:
         self._ample = ample
         self._now = store.now()
         self.filters = filter_expression(query.entity, query.filters)
-        self.layout = self._table() if query.index is None else self._of(query.index)
+        self.layouts = self._table() if query.index is None else self._of(query.index)
 
     def fetch(self, budget: Budget) -> Fetch:
         """A sender of this listing's requests."""
-        return Fetch(self._store.transport, budget, self.layout, self._moves())
+        return Fetch(self._store.transport, budget, self.layouts, self._moves())
+
+    @property
+    def once(self) -> Once | None:
+        """What drops the items that say the same as others; None if nothing does."""
+        entity, distinct = self._query.entity, self._query.distinct
+        if distinct is None:
+            return None
+        return Once(distinct, next(iter(sorted(entity.updated_fields)), None))
 
     def stored(self) -> tuple[Source, ...]:
         """All shards in which items of the partition may lie."""
@@ -79,13 +88,11 @@ class Enumeration:
         )
 
     def _table(self) -> Layouts:
-        entity, partition = self._query.entity, self._query.partition
+        entity, partitions, router = self._query.entity, self._query.several, self._store.router
         rule = rule_of(entity)
 
-        def hashed(row: Wire) -> int:
-            return hash_of(rule, ItemKey(partition, row[SK]["S"]))
-
-        def make(view: View) -> Layout:
+        def make(part: int, view: View) -> Layout:
+            partition = partitions[part]
             count = table_count(entity, view)
             foreign = rule.fixed and not view.stable
             follows = foreign and view.phase is not Phase.SETTLE
@@ -93,19 +100,20 @@ class Enumeration:
                 streams=table_streams(entity, partition, count),
                 reading=self._passing(self._listed) if follows else self._reading(self._live),
                 signature=(count, follows, foreign),
-                hash_of=hashed if rule.fixed else None,
+                hash_of=(lambda row: hash_of(rule, ItemKey(partition, row[SK]["S"]))) if rule.fixed else None,
                 follows=follows,
                 foreign=foreign,
                 moving=foreign,
                 ample=self._ample,
             )
 
-        return Layouts(lambda: self._store.router.view(entity, partition), make)
+        return Layouts(lambda: [router.view(entity, partition) for partition in partitions], make)
 
     def _of(self, index: IndexDefinition) -> Layouts:
-        entity, partition = self._query.entity, self._query.partition
+        entity, partitions, router = self._query.entity, self._query.several, self._store.router
 
-        def make(view: View) -> Layout:
+        def make(part: int, view: View) -> Layout:
+            partition = partitions[part]
             # Marks are followed whatever the view says: they hide in an index for as long as it lags behind.
             moving = view.marks or not view.stable
             reading = self._passing(self._listed) if moving else self._reading(self._listed)
@@ -121,7 +129,7 @@ class Enumeration:
                 ample=self._ample,
             )
 
-        return Layouts(lambda: self._store.router.index_view(entity, index), make)
+        return Layouts(lambda: [router.index_view(entity, index)] * len(partitions), make)
 
     def _live(self, row: Wire) -> bool:
         return is_live(row, self._now) and self._ours(row)
@@ -138,6 +146,9 @@ class Enumeration:
 
     def _reading(self, visible: Callable[[Wire], bool]) -> Reading:
         query = self._query
+        fields = None if query.fields is None else query.entity.attributes_of(query.fields)
+        if fields is not None and self.once is not None:
+            fields = (*fields, *(name for name in (self.once.attribute, self.once.changed) if name))
         return Reading(
             table=self._store.table,
             slot=slot_of(query.index),
@@ -145,7 +156,7 @@ class Enumeration:
             forward=query.forward,
             visible=visible,
             filters=self.filters,
-            fields=None if query.fields is None else query.entity.attributes_of(query.fields),
+            fields=fields,
             consistent=query.consistent,
         )
 
@@ -160,13 +171,15 @@ class Enumeration:
 
     def _same_entry(self, mark: Wire, item: Wire) -> bool:
         """Whether an item's key in the index is still that of the entry."""
-        index, partition = self._query.index, self._query.partition
+        index = self._query.index
         if index is None or index_pk(index.slot) not in item:
             return False
         if item[index_sk(index.slot)] != mark[index_sk(index.slot)]:
             return False
-        stored = item[index_pk(index.slot)]["S"]
-        return partition in (stored, stored.rpartition(index.separator)[0])
+        was, now = ({row[index_pk(index.slot)]["S"]} for row in (mark, item))
+        for stored in (was, now):
+            stored |= {key.rpartition(index.separator)[0] for key in stored}
+        return not was.isdisjoint(now & set(self._query.several))
 
 
 def _entry_hash(entity: EntityDefinition[Any], index: IndexDefinition, partition: str) -> Callable[[Wire], int]:

@@ -26,7 +26,7 @@ class Fetch:
     Attributes:
         transport: the wire.
         budget: how much work the call may do.
-        layout: tells the layout now.
+        layouts: tells the layouts now, one for each logical partition that is listed.
         moves: finds the items that marks lead to; None where there are no marks.
         consumed: capacity used so far.
         rounds: round trips so far.
@@ -34,7 +34,7 @@ class Fetch:
 
     transport: Transport
     budget: Budget
-    layout: Callable[[], Layout]
+    layouts: Callable[[], Sequence[Layout]]
     moves: Moves | None = None
     consumed: Consumed = field(default_factory=Consumed)
     rounds: int = 0
@@ -45,29 +45,37 @@ class Fetch:
         """Whether the budget has room. The first wave is always sent, so that every call gets on."""
         return self.rounds == 0 or self.budget.left(self.consumed)
 
-    def wave(self, layout: Layout, wants: Sequence[Want]) -> list[Chunk]:
+    def layout(self) -> Layout:
+        """The layout now, of a listing of one logical partition."""
+        [layout] = self.layouts()
+        return layout
+
+    def wave(self, layouts: Sequence[Layout], wants: Sequence[Want]) -> list[Chunk]:
         """Read these streams at the same time.
 
         Raises:
-            OvertakenError: the layout changed before all was read that belongs to what was.
+            OvertakenError: a layout changed before all was read that belongs to what was.
 
         Cost: 1 round trip for as many as the transport has connections; a Query each, billed for what it reads in
         blocks of 4 KB (0.5 units, 1 if consistent). A group takes a Query for each of its shards, in 2 round trips;
         marks that are followed take 1 round trip more, or 2.
         """
         if isinstance(wants[0].source, Group):
-            chunks = read_groups(partial(self._query, layout), layout.reading, wants)
+            # All of them are of one index, and are read alike.
+            chunks = read_groups(partial(self._query, layouts), layouts[0].reading, wants)
         else:
-            chunks = self._query(layout, wants)
-        return self._settled(layout, wants, chunks)
+            chunks = self._query(layouts, wants)
+        return self._settled(layouts, wants, chunks)
 
-    def send(self, layout: Layout, calls: Sequence[Call]) -> list[Wire]:
+    def send(self, layouts: Sequence[Layout], calls: Sequence[Call]) -> list[Wire]:
         """Send calls at the same time.
 
         Raises:
-            OvertakenError: the layout has changed.
+            OvertakenError: a layout has changed.
         """
-        if self.rounds and self.layout().signature != layout.signature:
+        if self.rounds and any(
+            now.signature != layout.signature for now, layout in zip(self.layouts(), layouts, strict=True)
+        ):
             raise OvertakenError
         self.rounds += 1
         if len(calls) == 1:
@@ -82,33 +90,40 @@ class Fetch:
         """The item that a row stands for: itself, or the one that it leads to as a mark."""
         return self._followed[stored_key(row)] if self._followed and MOVED_TO in row else row
 
-    def _query(self, layout: Layout, wants: Sequence[Want]) -> list[Chunk]:
-        reading = layout.reading
+    def _query(self, layouts: Sequence[Layout], wants: Sequence[Want]) -> list[Chunk]:
         chunks = [Chunk([], None)] * len(wants)
         sent: list[tuple[int, Call, Want]] = []
         for i, want in enumerate(wants):
-            source = cast("Source", want.source)
+            source, reading = cast("Source", want.source), layouts[want.part].reading
             start, bounds = source.begin(want.start, want.bounds or reading.bounds, forward=reading.forward)
             if not bounds.empty:
                 sent.append((i, reading.call(source, limit=want.limit, start=start, bounds=bounds), want))
-        answers = self.send(layout, [call for _, call, _ in sent]) if sent else []
+        answers = self.send(layouts, [call for _, call, _ in sent]) if sent else []
         for (i, _, want), answer in zip(sent, answers, strict=True):
-            chunks[i] = reading.chunk(answer, want.bounds)
+            chunks[i] = layouts[want.part].reading.chunk(answer, want.bounds)
         return chunks
 
-    def _settled(self, layout: Layout, wants: Sequence[Want], chunks: list[Chunk]) -> list[Chunk]:
+    def _settled(self, layouts: Sequence[Layout], wants: Sequence[Want], chunks: list[Chunk]) -> list[Chunk]:
         """The chunks without items that are none of their stream's own, and with no mark that leads nowhere."""
-        if layout.foreign:
-            chunks = [
-                Chunk([row for row in chunk.rows if layout.at_home(row, want.source.number)], chunk.last)
-                for chunk, want in zip(chunks, wants, strict=True)
-            ]
-        marks = marks_of(row for chunk in chunks for row in chunk.rows) if layout.follows else []
+        if not any(layout.foreign or layout.follows or layout.moving for layout in layouts):
+            return chunks
+        for i, want in enumerate(wants):
+            layout, chunk = layouts[want.part], chunks[i]
+            if layout.foreign:
+                chunks[i] = Chunk([row for row in chunk.rows if layout.at_home(row, want.source.number)], chunk.last)
+        marks = [
+            mark
+            for chunk, want in zip(chunks, wants, strict=True)
+            if layouts[want.part].follows
+            for mark in marks_of(chunk.rows)
+        ]
         if marks and self.moves:
-            self._followed |= self.moves.follow(self, layout, marks)
+            self._followed |= self.moves.follow(self, layouts, marks)
             chunks = [Chunk([row for row in chunk.rows if self._stands(row)], chunk.last) for chunk in chunks]
-        if layout.moving and layout.identity is not None:
-            chunks = [Chunk(distinct(layout, chunk.rows), chunk.last) for chunk in chunks]
+        for i, want in enumerate(wants):
+            layout = layouts[want.part]
+            if layout.moving and layout.identity is not None:
+                chunks[i] = Chunk(distinct(layout, chunks[i].rows), chunks[i].last)
         return chunks
 
     def _stands(self, row: Wire) -> bool:

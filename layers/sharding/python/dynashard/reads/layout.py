@@ -4,7 +4,7 @@ A listing asks for the layout before each round. While it stays the same, positi
 another, they are rebased.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -88,25 +88,33 @@ class Layout:
 
 
 class Layouts:
-    """Tells the layout of a listing at any time. Safe to share between threads.
+    """Tells the layouts of a listing at any time, one for each logical partition. Safe to share between threads.
+
+    Args:
+        ask: asks for the views, one for each partition.
+        make: makes the layout of the partition with this number.
 
     Cost: what asking the topology for a view costs: none while a lease holds.
     """
 
-    def __init__(self, ask: Callable[[], View], make: Callable[[View], Layout]) -> None:
+    def __init__(self, ask: Callable[[], Sequence[View]], make: Callable[[int, View], Layout]) -> None:
         self._ask = ask
         self._make = make
-        self._last: tuple[View, Layout] | None = None
+        self._last: tuple[Sequence[View], tuple[Layout, ...]] | None = None
 
-    def __call__(self) -> Layout:
-        """The layout now."""
-        view = self._ask()
+    def __call__(self) -> tuple[Layout, ...]:
+        """The layouts now."""
+        views = self._ask()
         last = self._last
-        if last is not None and last[0] == view and last[0].version == view.version:
+        if last is not None and all(map(_same, last[0], views)):
             return last[1]
-        made = self._make(view)
-        self._last = view, made
+        made = tuple(self._make(part, view) for part, view in enumerate(views))
+        self._last = views, made
         return made
+
+
+def _same(one: View, other: View) -> bool:
+    return one == other and one.version == other.version
 
 
 def table_count(entity: EntityDefinition[Any], view: View) -> int:

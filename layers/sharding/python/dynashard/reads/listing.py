@@ -2,20 +2,21 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from dynashard.codec import item_size
 from dynashard.entity import Entity, EntityDefinition, definition
-from dynashard.errors import InvalidCursorError, ThrottledError
+from dynashard.errors import InvalidCursorError, InvalidQueryError, ThrottledError
 from dynashard.reads.by_shard import list_by_shard, positions_of, state_of
 from dynashard.reads.counting import Counting
 from dynashard.reads.cursor import CursorCodec
 from dynashard.reads.enumeration import Enumeration
 from dynashard.reads.fetch import Fetch
-from dynashard.reads.ordered import list_ordered, mark_of, state_of_mark
-from dynashard.reads.query import Order, Page, Query
+from dynashard.reads.once import Once
+from dynashard.reads.ordered import list_ordered, mark_among, mark_of, recent_of, state_among, state_of_mark
+from dynashard.reads.query import MAX_LIMIT, Order, Page, Query
 from dynashard.reads.scan import Scan
 from dynashard.reads.sources import slot_of
 from dynashard.repository import Store
@@ -51,6 +52,7 @@ class Listing(Generic[E]):
         self._entity: EntityDefinition[E] = definition(model)
         self._decoders = {d.name: d for d in (definition(m) for m in (model, *others))}
         self._item_bytes: dict[str | None, float] = {}
+        self._excess: dict[str | None, float] = {}
 
     @property
     def entity(self) -> EntityDefinition[E]:
@@ -65,12 +67,17 @@ class Listing(Generic[E]):
 
         Cost: see `reads.by_shard` and `reads.ordered`.
         """
+        if query.distinct is not None and len(self._decoders) > 1:
+            raise InvalidQueryError("distinct lists one entity; several have no value in common", field="distinct")
         asked = self._enumeration(query)
         fingerprint = query.fingerprint(asked.filters)
         state = None if cursor is None else self._cursors.read(cursor, fingerprint)
         fetch = asked.fetch(query.budget)
         with self._telling_throttles(query):
-            rows, state = (self._ordered if query.order is Order.ORDERED else self._by_shard)(fetch, query, state)
+            if query.order is Order.ORDERED:
+                rows, state = self._ordered(fetch, query, state, asked.once)
+            else:
+                rows, state = self._by_shard(fetch, query, state)
         return Page(
             items=[self._decode(fetch.item(row), query.fields) for row in rows],
             cursor=None if state is None else self._cursors.issue(state, fingerprint),
@@ -88,21 +95,29 @@ class Listing(Generic[E]):
                 return
 
     def scan(self, query: Query, *, workers: int) -> Iterator[Any]:
-        """All items, in no order between shards, read by a pool of workers and streamed.
+        """All items, in no order between shards, read by a pool of workers and streamed. Partitions follow one another.
 
         Cost: a Query for every 1,000 items or 1 MB of a shard; memory for two of them a worker.
         """
-        asked = self._enumeration(query, ample=True)
-        with self._telling_throttles(query):
-            for rows in Scan(partial(asked.fetch, query.budget), self._store.patience).rows(workers):
-                for row in rows:
-                    yield self._decode(row, query.fields)
+        if query.distinct is not None:
+            raise InvalidQueryError("a scan goes by no order, so nothing is distinct: list", field="distinct")
+        for each in query.each():
+            asked = self._enumeration(each, ample=True)
+            with self._telling_throttles(each):
+                for rows in Scan(partial(asked.fetch, query.budget), self._store.patience).rows(workers):
+                    for row in rows:
+                        yield self._decode(row, query.fields)
 
     def count(self, query: Query) -> int:
         """How many items there are. Cost: what reading them costs; see `reads.counting`."""
-        asked = self._enumeration(query, ample=True)
-        with self._telling_throttles(query):
-            return Counting(asked.fetch(query.budget), asked.hidden).count(query.bounds)
+        if query.distinct is not None:
+            return sum(len(page.items) for page in self.pages(replace(query, limit=MAX_LIMIT, fields=())))
+        total = 0
+        for each in query.each():
+            asked = self._enumeration(each, ample=True)
+            with self._telling_throttles(each):
+                total += Counting(asked.fetch(query.budget), asked.hidden).count(query.bounds)
+        return total
 
     def shards(self, query: Query, *, workers: int) -> list[ShardLoad]:
         """What each shard holds, in order. While items move, the shards of both counts, with what lies in them now.
@@ -115,7 +130,7 @@ class Listing(Generic[E]):
         items = dict.fromkeys((shard.partition for shard in shards), 0)
         sizes = dict(items)
         with self._telling_throttles(query):
-            fetch = partial(Fetch, self._store.transport, query.budget, lambda: layout)
+            fetch = partial(Fetch, self._store.transport, query.budget, lambda: (layout,))
             for rows in Scan(fetch, self._store.patience).rows(workers):
                 for row in rows:
                     items[row[PK]["S"]] += 1
@@ -126,22 +141,45 @@ class Listing(Generic[E]):
         return Enumeration(self._store, self._decoders, query, ample=ample)
 
     def _by_shard(self, fetch: Fetch, query: Query, state: Any) -> tuple[list[Wire], list[Any] | None]:
-        positions = None if state is None else positions_of(state, query.partition)
+        positions = None
+        if state is not None:
+            states = state if query.partitions else [state]
+            positions = [positions_of(*each) for each in zip(states, query.several, strict=True)]
         bound = query.index is None and not rule_of(self._entity).powers_of_two
-        if positions and bound and len(positions.at) != len(fetch.layout().streams):
-            raise InvalidCursorError("the shard count has changed; list from the start", field="cursor")
+        if positions and bound:
+            for at, layout in zip(positions, fetch.layouts(), strict=True):
+                if len(at.at) != len(layout.streams):
+                    raise InvalidCursorError("the shard count has changed; list from the start", field="cursor")
         in_turn = query.order is Order.ROUND_ROBIN
         rows, after = list_by_shard(fetch, positions, limit=query.limit, in_turn=in_turn)
-        return rows, None if after is None else state_of(after, query.partition)
+        if after is None or not query.partitions:
+            return rows, None if after is None else state_of(after[0], query.partition)
+        return rows, [state_of(at, partition) for at, partition in zip(after, query.partitions, strict=True)]
 
-    def _ordered(self, fetch: Fetch, query: Query, state: Any) -> tuple[list[Wire], list[Any] | None]:
-        mark = None if state is None else mark_of(state, query.partition)
+    def _ordered(
+        self, fetch: Fetch, query: Query, state: Any, once: Once | None
+    ) -> tuple[list[Wire], list[Any] | None]:
         slot = slot_of(query.index)
         known = self._item_bytes.get(slot, _FIRST_GUESS)
-        rows, after = list_ordered(fetch, mark, limit=query.limit, item_bytes=known)
+        if once is None and not query.partitions:
+            mark = None if state is None else mark_of(state, query.partition)
+            rows, after = list_ordered(fetch, mark, limit=query.limit, item_bytes=known)
+        else:
+            mark = None if state is None else mark_among(state, query.several)
+            if once is not None:
+                once.excess = self._excess.get(slot, once.excess)
+                once.recent = {} if state is None else recent_of(state)
+            rows, after = list_ordered(fetch, mark, limit=query.limit, item_bytes=known, once=once)
         if rows and query.fields is None:
             self._item_bytes[slot] = known + (item_size(rows[0]) - known) * _WEIGHT
-        return rows, None if after is None else state_of_mark(after, query.partition)
+        if once is not None:
+            self._excess[slot] = once.excess
+        if after is None:
+            return rows, None
+        if once is None and not query.partitions:
+            return rows, state_of_mark(after, query.partition)
+        recent = {} if once is None else once.remembered([fetch.item(row) for row in rows], self._store.now())
+        return rows, state_among(after, query.several, recent)
 
     @contextmanager
     def _telling_throttles(self, query: Query) -> Iterator[None]:
@@ -149,7 +187,9 @@ class Listing(Generic[E]):
         try:
             yield
         except ThrottledError as error:
-            self._store.throttled(self._entity, query.partition if query.index is None else None, error)
+            # Which of several partitions it was is not known.
+            known = query.index is None and not query.partitions
+            self._store.throttled(self._entity, query.partition if known else None, error)
             raise
 
     def _decode(self, row: Mapping[str, Any], fields: tuple[str, ...] | None) -> Any:

@@ -35,8 +35,8 @@ _Places = tuple[StoredKey, StoredKey]
 class Sender(Protocol):
     """Sends requests for a layout."""
 
-    def send(self, layout: Layout, calls: Sequence[Call]) -> list[Wire]:
-        """The answers, if the layout still holds."""
+    def send(self, layouts: Sequence[Layout], calls: Sequence[Call]) -> list[Wire]:
+        """The answers, if the layouts still hold."""
         ...
 
 
@@ -58,7 +58,7 @@ class Moves:
     returned: Callable[[Wire, Wire], bool]
     patience: Patience
 
-    def follow(self, sender: Sender, layout: Layout, marks: Iterable[Wire]) -> dict[StoredKey, Wire]:
+    def follow(self, sender: Sender, layouts: Sequence[Layout], marks: Iterable[Wire]) -> dict[StoredKey, Wire]:
         """The items that marks lead to, by the stored key of the mark; marks of no such item are left out.
 
         Raises:
@@ -74,9 +74,9 @@ class Moves:
         for _ in range(_HOPS):
             if not left:
                 break
-            there = self._read(sender, layout, {new for _, new in left.values()})
+            there = self._read(sender, layouts, {new for _, new in left.values()})
             unsure = {key: places for key, places in left.items() if not self._settles(there.get(places[1]))}
-            both = self._confirm(sender, layout, list(set(unsure.values())))
+            both = self._confirm(sender, layouts, list(set(unsure.values())))
             for key, (old, new) in list(left.items()):
                 before, after = both.get((old, new), (None, there.get(new)))
                 item = next((item for item in (after, before) if item is not None and self.live(item)), None)
@@ -103,7 +103,7 @@ class Moves:
         key = ItemKey(logical_partition_of(self.entity, stored), sort)
         return home(self.entity, key, moved_to(mark)), sort
 
-    def _read(self, sender: Sender, layout: Layout, keys: Iterable[StoredKey]) -> dict[StoredKey, Wire]:
+    def _read(self, sender: Sender, layouts: Sequence[Layout], keys: Iterable[StoredKey]) -> dict[StoredKey, Wire]:
         found: dict[StoredKey, Wire] = {}
         left = [_wire_key(key) for key in sorted(keys)]
         pauses = self.patience.pauses()
@@ -113,7 +113,7 @@ class Moves:
                 for keys in _groups(left, BATCH)
             ]
             left = []
-            for answer in sender.send(layout, calls):
+            for answer in sender.send(layouts, calls):
                 found |= {stored_key(item): item for item in answer.get("Responses", {}).get(self.table, [])}
                 left += answer.get("UnprocessedKeys", {}).get(self.table, {}).get("Keys", [])
             if left and next(pauses, None) is None:
@@ -125,7 +125,7 @@ class Moves:
         return found
 
     def _confirm(
-        self, sender: Sender, layout: Layout, places: Sequence[_Places]
+        self, sender: Sender, layouts: Sequence[Layout], places: Sequence[_Places]
     ) -> dict[_Places, tuple[Wire | None, Wire | None]]:
         """What stands at both places, at one moment."""
         both: dict[_Places, tuple[Wire | None, Wire | None]] = {}
@@ -134,7 +134,7 @@ class Moves:
         while waves:
             calls = [Call("TransactGetItems", {"TransactItems": self._gets(pairs)}) for pairs in waves[-1]]
             try:
-                answers = sender.send(layout, calls)
+                answers = sender.send(layouts, calls)
             except TransactionConflictError:
                 if next(pauses, None) is None:
                     raise

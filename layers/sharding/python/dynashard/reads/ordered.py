@@ -8,10 +8,13 @@ The cursor is the last sort key. Where sort keys can tie, in an index, it also n
 resumes so: sources before it have been read through that key, those after it not at all. A source is what hashes lead
 to, so this holds under any other count: what an entry's hash says of its source then says whether it was read.
 
-Where the layout changes while a page is gathered, the page ends short; it never mixes two.
+Several logical partitions are more sources. Where sort keys tie, they come partition by partition; the cursor names
+the partition, and in the others reading goes on at its key or just after it.
+
+Where a layout changes while a page is gathered, the page ends short; it never mixes two.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
 from math import ceil, inf, sqrt
@@ -22,12 +25,16 @@ from dynashard.reads.by_shard import FILTERED_READ
 from dynashard.reads.fetch import Fetch, OvertakenError
 from dynashard.reads.layout import Layout
 from dynashard.reads.moved import distinct
+from dynashard.reads.once import Once
 from dynashard.reads.progress import remembering, returned_at, returned_before
 from dynashard.reads.sources import Chunk, Position, Reading, Stream, Want
 from dynashard.transport.interface import Wire
 
 BLOCK_BYTES: Final = 4096
 """What DynamoDB bills a Query in."""
+MAX_READ: Final = 2000
+"""Items that round 1 reads from all sources together to make up for those that are dropped."""
+_ROUNDS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +47,8 @@ class Mark:
         streams: in an index, how many there were.
         passed: in an index, the same two of earlier pages that ended at this sort key under another count.
         version: in an index, that of the view.
+        part: which of the listed partitions it came from.
+        whole: whether nothing with this sort key is to be returned any more, wherever it stands.
     """
 
     position: Position
@@ -47,21 +56,28 @@ class Mark:
     streams: int = 1
     passed: tuple[tuple[int, int], ...] = ()
     version: str = ""
+    part: int = 0
+    whole: bool = False
 
 
 _Place = tuple[str, float]
-"""A sort key and the number of a source: what the merge puts in order, sort keys by direction, sources always up."""
+"""A sort key and the rank of a source: what the merge puts in order, sort keys by direction, sources always up."""
 
 
 @dataclass(slots=True)
 class _Lane:
     """One source while a page is gathered.
 
-    `reached` is where to read on, None for the beginning. All that the source holds up to `place` is known, and
-    nothing is left in it if it has `ended`. `new` tells what no earlier page returned; None where all is new. Before it
-    come `again` rows that are read once more.
+    `rank` is its number among the sources of all partitions; `through` is that of the last source in which nothing
+    stands at a sort key through which this one has been read. `reached` is where to read on, None for the beginning.
+    All that the source holds up to `place` is known, and nothing is left in it if it has `ended`. `new` tells what no
+    earlier page returned; None where all is new. Before it come `again` rows that are read once more.
     """
 
+    layout: Layout
+    part: int
+    rank: int
+    through: float
     source: Stream
     bounds: Bounds
     reached: Position | None = None
@@ -71,16 +87,15 @@ class _Lane:
     place: _Place = ("", 0)
     ended: bool = False
 
-    def take(self, layout: Layout, chunk: Chunk, bound: str | None) -> None:
+    def take(self, chunk: Chunk, bound: str | None) -> None:
         """Add what a Query brought that went no further than `bound`."""
+        layout = self.layout
         self.rows += chunk.rows if self.new is None else filter(self.new, chunk.rows)
         if layout.moving and layout.identity is not None:
             self.rows = distinct(layout, self.rows)
         if chunk.last is not None:
-            # In a table no two live items have one sort key, but a mark and its item have: all are known up to it.
-            rank = inf if layout.identity is None else self.source.number
             # Within a page, what has its place does not leave it unseen.
-            self.reached, self.place = replace(chunk.last, forced=True), (chunk.last.sort, rank)
+            self.reached, self.place = replace(chunk.last, forced=True), (chunk.last.sort, self.through)
         elif bound is not None:
             # The Query ended at its bound, equal keys and all; what lies beyond is not known.
             self.place = (bound, inf)
@@ -88,7 +103,9 @@ class _Lane:
             self.ended = True
 
 
-def list_ordered(fetch: Fetch, after: Mark | None, *, limit: int, item_bytes: float) -> tuple[list[Wire], Mark | None]:
+def list_ordered(
+    fetch: Fetch, after: Mark | None, *, limit: int, item_bytes: float, once: Once | None = None
+) -> tuple[list[Wire], Mark | None]:
     """One page in order, and its mark, None after the last.
 
     Args:
@@ -96,44 +113,49 @@ def list_ordered(fetch: Fetch, after: Mark | None, *, limit: int, item_bytes: fl
         after: the mark of the last page; None for the first.
         limit: items wanted, P.
         item_bytes: what an item takes on average, so that round 1 fills the blocks it is billed for.
+        once: drops items that say the same as another one.
 
     Cost: a Query for every source, and one more for those that H asks on; at most 2 round trips, unless a filter or
-    DynamoDB's 1 MB a Query cut a round short.
+    DynamoDB's 1 MB a Query cut a round short. With `once`, 2 round trips even so: the page is then short.
     """
-    layout, lanes = _first_round(fetch, after, limit, item_bytes)
-    reading = layout.reading
-    while fetch.allowed:
-        ranked = _ranked(reading, lanes)
+    share = limit if once is None else min(MAX_READ, ceil(limit * once.excess))
+    layouts, lanes = _first_round(fetch, after, share, item_bytes)
+    reading = layouts[0].reading
+    rounds = 1
+    while fetch.allowed and (once is None or rounds < _ROUNDS or reading.filters.text):
+        ranked = _ranked(reading, lanes, fetch, once)
         last = ranked[limit - 1] if len(ranked) >= limit else None
         behind = [lane for lane in lanes if not lane.ended and (last is None or _before(reading, lane.place, last))]
         if not behind:
             break
         bound = None if last is None else reading.position(last[1]).sort
         try:
-            chunks = fetch.wave(layout, [_rest(reading, lane, limit, bound) for lane in behind])
+            chunks = fetch.wave(layouts, [_rest(lane, limit, bound) for lane in behind])
         except OvertakenError:
             break
         for lane, chunk in zip(behind, chunks, strict=True):
-            lane.take(layout, chunk, bound)
-    return _page(layout, lanes, after, limit)
+            lane.take(chunk, bound)
+        rounds += 1
+    return _page(fetch, lanes, after, limit, once)
 
 
-def _first_round(fetch: Fetch, after: Mark | None, limit: int, item_bytes: float) -> tuple[Layout, list[_Lane]]:
+def _first_round(
+    fetch: Fetch, after: Mark | None, limit: int, item_bytes: float
+) -> tuple[Sequence[Layout], list[_Lane]]:
     while True:
-        layout = fetch.layout()
-        new = _new(layout, after)
-        lanes = [_lane(layout, stream, after, new) for stream in layout.streams]
+        layouts = fetch.layouts()
+        lanes = _lanes(layouts, after)
         share = first_limit(limit, len(lanes), item_bytes)
-        if layout.reading.filters.text:
+        if layouts[0].reading.filters.text:
             share = min(share * 4, FILTERED_READ)
         try:
-            wants = [Want(lane.source, share + lane.again, lane.reached, lane.bounds) for lane in lanes]
-            first = fetch.wave(layout, wants)
+            wants = [Want(each.source, share + each.again, each.reached, each.bounds, each.part) for each in lanes]
+            first = fetch.wave(layouts, wants)
         except OvertakenError:
             continue
         for lane, chunk in zip(lanes, first, strict=True):
-            lane.take(layout, chunk, None)
-        return layout, lanes
+            lane.take(chunk, None)
+        return layouts, lanes
 
 
 def first_limit(limit: int, sources: int, item_bytes: float) -> int:
@@ -147,29 +169,50 @@ def first_limit(limit: int, sources: int, item_bytes: float) -> int:
     return min(limit, max(items, int(blocks * BLOCK_BYTES / item_bytes)))
 
 
-def _lane(layout: Layout, stream: Stream, after: Mark | None, new: Callable[[Wire], bool] | None) -> _Lane:
-    bounds, forward = layout.reading.bounds, layout.reading.forward
-    if after is None:
-        return _Lane(stream, bounds)
+def _lanes(layouts: Sequence[Layout], after: Mark | None) -> list[_Lane]:
+    """The sources of all partitions, each begun where the last page ended."""
+    lanes: list[_Lane] = []
+    for part, layout in enumerate(layouts):
+        first, past = len(lanes), len(lanes) + len(layout.streams) - 1
+        bounds, forward = layout.reading.bounds, layout.reading.forward
+        for rank, stream in enumerate(layout.streams, first):
+            # In a table no two live items have one sort key, but a mark and its item have: all are known up to it.
+            lane = _Lane(layout, part, rank, past if layout.identity is None else rank, stream, bounds)
+            if after is not None and after.part == part and not after.whole:
+                _resume(lane, after)
+            elif after is not None and (after.whole or part < after.part):
+                lane.bounds = bounds.after(after.position.sort, forward=forward)
+            elif after is not None:
+                lane.bounds = bounds.at(after.position.sort, forward=forward)
+            lanes.append(lane)
+    return lanes
+
+
+def _resume(lane: _Lane, after: Mark) -> None:
+    """Have a source of the partition that the mark is of begin where the last page ended."""
+    layout, stream, at = lane.layout, lane.source, after.position
+    forward = layout.reading.forward
     if layout.identity is None:
-        return _Lane(stream, bounds, after.position)
-    key, again = after.position.sort, returned_before(after.position)
-    if after.streams != len(layout.streams):
-        return _Lane(stream, bounds.at(key, forward=forward), new=new, again=again)
-    if stream.number > after.number:
-        return _Lane(stream, bounds.at(key, forward=forward), new=new if after.passed else None)
-    if stream.number < after.number:
-        return _Lane(stream, bounds.after(key, forward=forward))
-    stale = after.position.stale or after.version != layout.version
-    start = layout.resumed(replace(after.position, stale=stale))
-    # The last item itself may stand elsewhere by now.
-    return _Lane(stream, bounds, start, new, 0 if start is None or start.item else again)
+        lane.reached = at
+    elif after.streams != len(layout.streams):
+        lane.bounds = lane.bounds.at(at.sort, forward=forward)
+        lane.new, lane.again = _new(layout, after), returned_before(at)
+    elif stream.number > after.number:
+        lane.bounds = lane.bounds.at(at.sort, forward=forward)
+        lane.new = _new(layout, after) if after.passed else None
+    elif stream.number < after.number:
+        lane.bounds = lane.bounds.after(at.sort, forward=forward)
+    else:
+        stale = at.stale or after.version != layout.version
+        lane.reached, lane.new = layout.resumed(replace(at, stale=stale)), _new(layout, after)
+        # The last item itself may stand elsewhere by now.
+        lane.again = 0 if lane.reached is None or lane.reached.item else returned_before(at)
 
 
-def _new(layout: Layout, after: Mark | None) -> Callable[[Wire], bool] | None:
+def _new(layout: Layout, after: Mark) -> Callable[[Wire], bool] | None:
     """Tells the entries that no earlier page returned, where their sort key alone does not."""
     hash_of = layout.hash_of
-    if after is None or layout.identity is None or hash_of is None:
+    if hash_of is None:
         return None
     at = after.position
     same = after.streams == len(layout.streams)
@@ -188,64 +231,81 @@ def _new(layout: Layout, after: Mark | None) -> Callable[[Wire], bool] | None:
     return new
 
 
-def _rest(reading: Reading, lane: _Lane, limit: int, bound: str | None) -> Want:
+def _rest(lane: _Lane, limit: int, bound: str | None) -> Want:
+    reading = lane.layout.reading
     bounds = lane.bounds if bound is None else lane.bounds.until(bound, forward=reading.forward)
     wanted = FILTERED_READ if reading.filters.text else max(1, limit - len(lane.rows))
-    return Want(lane.source, wanted, lane.reached, bounds)
+    return Want(lane.source, wanted, lane.reached, bounds, lane.part)
 
 
 _Ranked = tuple[int, Wire]
-"""A source's number and an item of it."""
+"""A source's rank and an item of it."""
 
 
-def _ranked(reading: Reading, lanes: Sequence[_Lane]) -> list[_Ranked]:
+def _ranked(reading: Reading, lanes: Sequence[_Lane], fetch: Fetch, once: Once | None) -> list[_Ranked]:
     """All items known, in order; equal sort keys by source, and within a source as it returned them."""
     attribute = reading.sort_attribute
-    ranked = [(lane.source.number, row) for lane in lanes for row in lane.rows]
+    ranked = [(lane.rank, row) for lane in lanes for row in lane.rows]
     ranked.sort(key=lambda item: item[1][attribute]["S"], reverse=not reading.forward)
-    return ranked
+    if once is None:
+        return ranked
+    return once.first(ranked, lambda item: fetch.item(item[1]))
 
 
 def _before(reading: Reading, place: _Place, item: _Ranked) -> bool:
     """Whether a place comes before an item's own."""
-    number, row = item
+    rank, row = item
     key = row[reading.sort_attribute]["S"]
     if place[0] == key:
-        return place[1] < number
+        return place[1] < rank
     return (place[0] < key) is reading.forward
 
 
-def _page(layout: Layout, lanes: Sequence[_Lane], after: Mark | None, limit: int) -> tuple[list[Wire], Mark | None]:
+def _page(
+    fetch: Fetch, lanes: Sequence[_Lane], after: Mark | None, limit: int, once: Once | None
+) -> tuple[list[Wire], Mark | None]:
     """The items up to where every source has been read, and where that is."""
-    reading = layout.reading
-    ranked = _ranked(reading, lanes)
+    reading = lanes[0].layout.reading
+    ranked = _ranked(reading, lanes, fetch, once)
     open_lanes = [lane for lane in lanes if not lane.ended]
     least = _least(open_lanes, forward=reading.forward) if open_lanes else None
     known = ranked if least is None else takewhile(lambda item: not _before(reading, least.place, item), ranked)
     items = list(islice(known, limit))
     rows = [row for _, row in items]
+    if once is not None and rows:
+        once.excess = sum(
+            not _before(reading, (rows[-1][reading.sort_attribute]["S"], inf), (lane.rank, row))
+            for lane in lanes
+            for row in lane.rows
+        ) / len(rows)
     if len(items) == limit and (least is not None or len(ranked) > limit):
-        return rows, _mark(layout, items, after, items[-1][0], reading.position(rows[-1]))
-    if least is None or least.reached is None:
+        lane, position = lanes[items[-1][0]], lanes[items[-1][0]].layout.reading.position(rows[-1])
+    elif least is None or least.reached is None:
         return rows, None
-    # Cut short: go on where the source stands that was read least far. A source that ended at a bound is not it: a
-    # bound is the key of a page's last item, so the page would be full.
-    return rows, _mark(layout, items, after, least.source.number, least.reached)
+    else:
+        # Cut short: go on where the source stands that was read least far. A source that ended at a bound is not it: a
+        # bound is the key of a page's last item, so the page would be full.
+        lane, position = least, least.reached
+    if once is not None and rows and rows[-1][reading.sort_attribute]["S"] == position.sort:
+        # All others with this key say the same.
+        return rows, Mark(Position(position.sort), part=lane.part, whole=True)
+    return rows, _mark(lane, items, after, position)
 
 
-def _mark(layout: Layout, items: Sequence[_Ranked], after: Mark | None, number: int, position: Position) -> Mark:
+def _mark(lane: _Lane, items: Sequence[_Ranked], after: Mark | None, position: Position) -> Mark:
+    layout, part, number = lane.layout, lane.part, lane.source.number
     if layout.identity is None:
-        return Mark(position)
+        return Mark(position, part=part)
     streams = len(layout.streams)
     passed: tuple[tuple[int, int], ...] = ()
     before: list[Position] = []
-    if after is not None and after.position.sort == position.sort:
+    if after is not None and after.position.sort == position.sort and after.part == part:
         passed = after.passed if after.streams == streams else (*after.passed, (after.streams, after.number))
         if passed or after.number == number:
             before = [after.position]
-    taken = [row for source, row in items if source == number]
+    taken = [row for rank, row in items if rank == lane.rank]
     position = remembering(layout, replace(position, forced=False), before, taken, positions=1)
-    return Mark(position, number, streams, passed, layout.version)
+    return Mark(position, number, streams, passed, layout.version, part)
 
 
 def _least(lanes: Sequence[_Lane], *, forward: bool) -> _Lane:
@@ -264,6 +324,23 @@ def state_of_mark(mark: Mark, partition: str = "") -> list[Any]:
     if not (at.change or at.seen or mark.passed or mark.version or at.forced):
         return state
     return [*state, mark.version, at.change, at.forced, mark.passed, *at.seen]
+
+
+def state_among(mark: Mark, partitions: Sequence[str], recent: Mapping[str, int]) -> list[Any]:
+    """The JSON state of a cursor over several partitions, or of one that returns values once."""
+    hashes, times = list(recent), list(recent.values())
+    return [mark.part, int(mark.whole), hashes, times, *state_of_mark(mark, partitions[mark.part])]
+
+
+def mark_among(state: Sequence[Any], partitions: Sequence[str]) -> Mark:
+    """The mark that `state_among` wrote."""
+    part, whole, _, _, *rest = state
+    return replace(mark_of(rest, partitions[part]), part=part, whole=bool(whole))
+
+
+def recent_of(state: Sequence[Any]) -> dict[str, int]:
+    """The values returned lately that `state_among` wrote."""
+    return dict(zip(state[2], state[3], strict=True))
 
 
 def mark_of(state: Sequence[Any], partition: str = "") -> Mark:

@@ -46,10 +46,10 @@ def start_of(layout: Layout, state: Positions, stream: int) -> Position | None:
     return layout.resumed(state.start(stream, len(layout.streams), forward=layout.reading.forward))
 
 
-def want(layout: Layout, state: Positions, stream: int, limit: int) -> Want:
-    """So many rows more of a stream."""
+def want(layout: Layout, state: Positions, stream: int, limit: int, *, part: int = 0) -> Want:
+    """So many rows more of a stream of the layout that is this part of the listing."""
     start = start_of(layout, state, stream)
-    return Want(layout.streams[stream], limit + again(start, layout, state, stream), start)
+    return Want(layout.streams[stream], limit + again(start, layout, state, stream), start, part=part)
 
 
 def again(start: Position | None, layout: Layout, state: Positions, stream: int) -> int:

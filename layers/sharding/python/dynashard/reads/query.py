@@ -1,7 +1,7 @@
 """What a caller asks of a listing, checked, and the page that answers it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from hashlib import blake2b
 from typing import Any, Final, Generic, TypeVar
@@ -19,6 +19,8 @@ from dynashard.transport.interface import Consumed
 
 MAX_LIMIT: Final = 1000
 DEFAULT_LIMIT: Final = 50
+MAX_PARTITIONS: Final = 100
+"""Logical partitions of one listing."""
 
 I = TypeVar("I")  # noqa: E741 - the item
 
@@ -70,7 +72,10 @@ class Page(Generic[I]):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A checked listing of one logical partition, or of one of an index."""
+    """A checked listing of a logical partition, or of one of an index, or of several of them.
+
+    `partitions` are all of them, sorted, where they are several, and `partition` is the first.
+    """
 
     entity: EntityDefinition[Any]
     index: IndexDefinition | None
@@ -83,6 +88,17 @@ class Query:
     fields: tuple[str, ...] | None = None
     consistent: bool = False
     budget: Budget = field(default_factory=Budget)
+    partitions: tuple[str, ...] = ()
+    distinct: str | None = None
+
+    @property
+    def several(self) -> tuple[str, ...]:
+        """All logical partitions."""
+        return self.partitions or (self.partition,)
+
+    def each(self) -> "list[Query]":
+        """The same question to each logical partition by itself."""
+        return [replace(self, partition=partition, partitions=(), distinct=None) for partition in self.several]
 
     def fingerprint(self, filters: FilterExpression) -> bytes:
         """What binds a cursor to this entity, partition and question; page size, fields and budget may change.
@@ -90,7 +106,7 @@ class Query:
         `filters` are those of the query as DynamoDB takes them: equal values are written alike there.
         """
         bounds = self.bounds
-        asked = [
+        asked: list[Any] = [
             self.entity.name,
             self.index.name if self.index else None,
             self.partition,
@@ -99,12 +115,14 @@ class Query:
             self.forward,
             [filters.text, filters.names, filters.values],
         ]
+        if self.partitions or self.distinct:
+            asked += [self.partitions, self.distinct]
         return blake2b(orjson.dumps(asked), digest_size=FINGERPRINT_BYTES).digest()
 
 
 def query(
     entity: EntityDefinition[Any],
-    partition: Mapping[str, Any],
+    partition: Mapping[str, Any] | Sequence[Mapping[str, Any]],
     *,
     index: str | None = None,
     order: str = Order.ROUND_ROBIN,
@@ -117,6 +135,7 @@ def query(
     fields: Sequence[str] | None = None,
     consistent: bool = False,
     budget: Budget | None = None,
+    distinct: str | None = None,
 ) -> Query:
     """Check what a caller asks for; the arguments are those of `Collection.list`.
 
@@ -125,10 +144,7 @@ def query(
         InvalidKeyError: a partition field is missing or cannot stand in a key.
     """
     found = _index(entity, index)
-    template = (found or entity).partition
-    for name in partition:
-        if name not in template.fields:
-            raise InvalidQueryError(f"{name} is no part of the partition, {', '.join(template.fields)}", field=name)
+    partitions = _partitions(found or entity, partition)
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
         raise InvalidQueryError(f"limit is a number from 1 to {MAX_LIMIT}", field="limit")
     if order not in tuple(Order):
@@ -140,10 +156,12 @@ def query(
     for name in fields or ():
         if name not in entity.model.model_fields:
             raise InvalidQueryError(f"{entity.name} has no field {name}", field="fields")
+    if distinct is not None:
+        _check_distinct(found or entity, distinct, order)
     return Query(
         entity=entity,
         index=found,
-        partition=(found or entity).logical_partition(partition),
+        partition=partitions[0],
         bounds=_bounds(prefix, start, end),
         order=Order(order),
         forward=direction == "asc",
@@ -152,7 +170,34 @@ def query(
         fields=None if fields is None else tuple(fields),
         consistent=consistent,
         budget=budget or Budget(),
+        partitions=partitions if len(partitions) > 1 else (),
+        distinct=distinct,
     )
+
+
+def _partitions(
+    listed: EntityDefinition[Any] | IndexDefinition, asked: Mapping[str, Any] | Sequence[Mapping[str, Any]]
+) -> tuple[str, ...]:
+    """The logical partitions, each once, sorted: a cursor holds whatever order they are named in."""
+    wanted = [asked] if isinstance(asked, Mapping) else list(asked)
+    if not 1 <= len(wanted) <= MAX_PARTITIONS:
+        raise InvalidQueryError(f"one call lists 1 to {MAX_PARTITIONS} partitions", field="partition")
+    known = listed.partition.fields
+    for name in (name for fields in wanted for name in fields if name not in known):
+        raise InvalidQueryError(f"{name} is no part of the partition, {', '.join(known)}", field=name)
+    return tuple(sorted({listed.logical_partition(fields) for fields in wanted}))
+
+
+def _check_distinct(listed: EntityDefinition[Any] | IndexDefinition, distinct: str, order: str) -> None:
+    if distinct not in listed.sort.fields:
+        known = ", ".join(listed.sort.fields) or "constant"
+        raise InvalidQueryError(
+            f"distinct takes a field of the sort key that is listed by, which is {known}: copies with one sort key are "
+            "neighbours, and a cursor need not remember all others",
+            field="distinct",
+        )
+    if order != Order.ORDERED:
+        raise InvalidQueryError("distinct goes by order: list with order='ordered'", field="distinct")
 
 
 def _index(entity: EntityDefinition[Any], name: str | None) -> IndexDefinition | None:

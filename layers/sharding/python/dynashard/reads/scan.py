@@ -195,7 +195,7 @@ class _Crew:
         pauses = self._scan.patience.pauses()
         while True:
             try:
-                [chunk] = fetch.wave(task.layout, [task.want])
+                [chunk] = fetch.wave((task.layout,), [task.want])
             except ThrottledError:
                 if next(pauses, None) is None:
                     raise

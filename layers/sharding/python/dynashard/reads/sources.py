@@ -98,12 +98,16 @@ Stream = Source | Group
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """One stream to read on: at most `limit` items after `start`, within `bounds` or the listing's own."""
+    """One stream to read on: at most `limit` items after `start`, within `bounds` or the listing's own.
+
+    `part` tells which of the listing's layouts the stream is of: one for each logical partition.
+    """
 
     source: Stream
     limit: int
     start: Position | None = None
     bounds: Bounds | None = None
+    part: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,84 @@
+"""One item for each value of a field: copies that stand in several logical partitions are listed once.
+
+Copies of one thing have one sort key, which tells its value: so copies are neighbours in order, and a cursor needs to
+know no more than the last sort key, after which reading goes on everywhere. What breaks that are copies that are
+changed one after the other: for a while, one of them stands elsewhere. So what a page drops is told by the values of
+all its items, and those that changed shortly before they were returned are remembered by the cursor.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final, TypeVar
+
+from xxhash import xxh64_digest
+
+from dynashard.codec import decode_value
+from dynashard.transport.interface import Wire
+
+SETTLING: Final = 300
+"""Seconds after a change in which not all copies may have followed it."""
+MEMORY: Final = 64
+"""How many values a cursor remembers at most: those that changed last."""
+_HASH_BYTES: Final = 6
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Once:
+    """What one listing drops.
+
+    Attributes:
+        attribute: the stored attribute whose values are returned once.
+        changed: the stored attribute that says when an item was changed; None if none does.
+        recent: hashes of values that earlier pages returned, and when their items were changed, in epoch seconds.
+        excess: how many items are met for one that is returned, on average.
+    """
+
+    attribute: str
+    changed: str | None = None
+    recent: Mapping[str, int] = field(default_factory=dict)
+    excess: float = 1.0
+
+    def first(self, items: Iterable[T], stored: Callable[[T], Wire]) -> list[T]:
+        """The items without those whose value another one before them has, or was returned by an earlier page."""
+        seen: set[str] = set()
+        kept = []
+        for item in items:
+            value = self._value(stored(item))
+            if value is not None:
+                if value in seen or (self.recent and _hash(value) in self.recent):
+                    continue
+                seen.add(value)
+            kept.append(item)
+        return kept
+
+    def remembered(self, returned: Sequence[Wire], now: int) -> dict[str, int]:
+        """What the next page must know of the values that were returned so far."""
+        recent = {value: at for value, at in self.recent.items() if at > now - SETTLING}
+        for item in returned:
+            value, at = self._value(item), self._changed_at(item)
+            if value is not None and at > now - SETTLING:
+                recent[_hash(value)] = at
+        return dict(sorted(recent.items(), key=lambda each: -each[1])[:MEMORY])
+
+    def _value(self, item: Wire) -> str | None:
+        stored = item.get(self.attribute)
+        return None if stored is None else str(next(iter(stored.values())))
+
+    def _changed_at(self, item: Wire) -> int:
+        stored = item.get(self.changed) if self.changed else None
+        return 0 if stored is None else _seconds(decode_value(stored))
+
+
+def _seconds(moment: Any) -> int:
+    try:
+        at = datetime.fromisoformat(moment)
+    except (TypeError, ValueError):
+        return 0
+    return int(at.astimezone(UTC).timestamp()) if at.tzinfo else 0
+
+
+def _hash(value: str) -> str:
+    return xxh64_digest(value.encode())[:_HASH_BYTES].hex()

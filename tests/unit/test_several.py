@@ -1,0 +1,222 @@
+"""Listings over several logical partitions, in memory: ties across them, answers cut anywhere, values once."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynashard.reads.by_shard import list_by_shard, positions_of, state_of
+from dynashard.reads.fetch import Fetch
+from dynashard.reads.once import MEMORY, SETTLING, Once
+from dynashard.reads.ordered import list_ordered, mark_among, recent_of, state_among
+from dynashard.reads.query import Budget
+from dynashard.reads.sources import Source
+from dynashard.transport.interface import Wire
+from tests.query_source import SLOT, MemoryTransport, index_row, layout, reading, table_row
+
+pytestmark = pytest.mark.unit
+
+NOW = 1_900_000_000
+
+
+@dataclass
+class World:
+    """Rows of some partitions, each of which has a shard count of its own."""
+
+    transport: MemoryTransport
+    counts: list[int]
+    rows: list[Wire]
+    random: Random
+    slot: str | None
+
+    @property
+    def partitions(self) -> list[str]:
+        return [f"p{part}" for part in range(len(self.counts))]
+
+    def fetch(self, *, forward: bool, filtered: bool = False, budget: int = 2000) -> Fetch:
+        how = reading(self.slot, forward=forward, filtered=filtered)
+        layouts = [
+            layout(how, [Source(number, f"{partition}:{number}", self.slot) for number in range(count)])
+            for partition, count in zip(self.partitions, self.counts, strict=True)
+        ]
+        return Fetch(self.transport, Budget(requests=budget), lambda: layouts)
+
+    def wanted(self, *, filtered: bool = False) -> list[Wire]:
+        return [row for row in self.rows if not row["hidden"]["BOOL"] and (row["kept"]["BOOL"] or not filtered)]
+
+
+@st.composite
+def worlds(draw: st.DrawFn, slot: str | None) -> World:
+    random = Random(draw(st.integers(0, 2**32)))
+    counts = draw(st.lists(st.sampled_from([1, 2, 4]), min_size=1, max_size=4))
+    different = draw(st.sampled_from([1, 2, 5, 1000]))
+    rows: dict[tuple[str, str], Wire] = {}
+    for number in range(draw(st.integers(0, 100))):
+        part = random.randrange(len(counts))
+        shard = f"p{part}:{random.randrange(counts[part])}"
+        flags = {"kept": random.random() < 0.3, "hidden": random.random() < 0.2}
+        key = f"k{random.randrange(different):03d}"
+        if slot is None:
+            # A key stands once in a partition, but may stand in each of them.
+            rows[f"p{part}", key] = table_row(shard, key, **flags)
+        else:
+            rows[shard, f"item-{number}"] = index_row(shard, key, f"item-{number}", **flags)
+    transport = MemoryTransport(slot, random, cut=draw(st.sampled_from([None, 1, 2, 7])))
+    transport.store(rows.values())
+    return World(transport, counts, list(rows.values()), random, slot)
+
+
+def ordered(
+    world: World,
+    *,
+    forward: bool,
+    limits: Sequence[int],
+    once: bool = False,
+    filtered: bool = False,
+    budget: int = 2000,
+) -> Iterator[tuple[list[Wire], Fetch]]:
+    """All pages, each begun from what a cursor would carry."""
+    state: list[Any] | None = None
+    for _ in range(3000):
+        fetch = world.fetch(forward=forward, filtered=filtered, budget=budget)
+        recent = {} if state is None else recent_of(state)
+        drops = Once("said", "changed", recent) if once else None
+        mark = None if state is None else mark_among(state, world.partitions)
+        limit = world.random.choice(limits)
+        rows, after = list_ordered(fetch, mark, limit=limit, item_bytes=1000, once=drops)
+        assert len(rows) <= limit
+        yield rows, fetch
+        if after is None:
+            return
+        state = state_among(after, world.partitions, {} if drops is None else drops.remembered(rows, NOW))
+    raise AssertionError("the listing does not end")
+
+
+@pytest.mark.parametrize("slot", [None, SLOT])
+@settings(max_examples=120)
+@given(
+    data=st.data(),
+    forward=st.booleans(),
+    filtered=st.booleans(),
+    limits=st.sampled_from([[1], [1, 2, 3], [7, 50], [1000]]),
+    budget=st.sampled_from([1, 5, 2000]),
+)
+def test_every_item_of_all_partitions_comes_once_and_in_order(
+    slot: str | None, data: st.DataObject, *, forward: bool, filtered: bool, limits: list[int], budget: int
+) -> None:
+    world = data.draw(worlds(slot))
+
+    pages = [rows for rows, _ in ordered(world, forward=forward, limits=limits, filtered=filtered, budget=budget)]
+
+    listed = [row for page in pages for row in page]
+    attribute = "SK" if slot is None else f"{slot}SK"
+    keys = [row[attribute]["S"] for row in listed]
+    assert keys == sorted(keys, reverse=not forward)
+    assert sorted(map(str, listed)) == sorted(map(str, world.wanted(filtered=filtered)))
+
+
+@pytest.mark.parametrize("slot", [None, SLOT])
+@settings(max_examples=80)
+@given(data=st.data(), forward=st.booleans(), in_turn=st.booleans(), limits=st.sampled_from([[1, 2, 3], [7, 50]]))
+def test_every_item_of_all_partitions_comes_once_in_turn(
+    slot: str | None, data: st.DataObject, *, forward: bool, in_turn: bool, limits: list[int]
+) -> None:
+    world = data.draw(worlds(slot))
+    listed: list[Wire] = []
+    state: list[Any] | None = None
+
+    for _ in range(1000):
+        positions = None
+        if state is not None:
+            positions = [positions_of(*each) for each in zip(state, world.partitions, strict=True)]
+        fetch = world.fetch(forward=forward)
+        rows, after = list_by_shard(fetch, positions, limit=world.random.choice(limits), in_turn=in_turn)
+        listed += rows
+        if after is None:
+            break
+        state = [state_of(*each) for each in zip(after, world.partitions, strict=True)]
+
+    assert sorted(map(str, listed)) == sorted(map(str, world.wanted()))
+
+
+@st.composite
+def copied(draw: st.DrawFn) -> World:
+    """Things, each with a copy in some of the partitions, under one sort key in all of them."""
+    world = draw(worlds(SLOT))
+    random = world.random
+    world.rows = []
+    for number in range(draw(st.integers(0, 60))):
+        for part in random.sample(range(len(world.counts)), random.randint(1, len(world.counts))):
+            shard = f"p{part}:{random.randrange(world.counts[part])}"
+            row = index_row(shard, f"k{number:03d}", f"copy-{number}-{part}", hidden=random.random() < 0.1)
+            world.rows.append({**row, "said": {"S": f"thing-{number}"}})
+    world.transport.store(world.rows)
+    return world
+
+
+@settings(max_examples=200)
+@given(
+    world=copied(),
+    forward=st.booleans(),
+    limits=st.sampled_from([[1], [1, 2, 3], [7, 20], [1000]]),
+    budget=st.sampled_from([1, 5, 2000]),
+)
+def test_of_the_copies_of_a_thing_one_is_returned(
+    world: World, *, forward: bool, limits: list[int], budget: int
+) -> None:
+    listed = [
+        row for rows, _ in ordered(world, forward=forward, limits=limits, once=True, budget=budget) for row in rows
+    ]
+
+    said = [row["said"]["S"] for row in listed]
+    assert said == sorted({row["said"]["S"] for row in world.wanted()}, key=_number, reverse=not forward)
+
+
+def _number(thing: str) -> int:
+    return int(thing.removeprefix("thing-"))
+
+
+@settings(max_examples=100)
+@given(world=copied(), forward=st.booleans(), size=st.sampled_from([1, 5, 20, 100]), once=st.booleans())
+def test_two_rounds_are_enough_for_any_number_of_partitions(
+    world: World, *, forward: bool, size: int, once: bool
+) -> None:
+    world.transport.cut = None
+    world.transport.store(world.wanted())
+
+    pages = list(ordered(world, forward=forward, limits=[size], once=once))
+
+    assert max(fetch.rounds for _, fetch in pages) <= 2
+
+
+def _item(value: str, changed: str | None) -> Wire:
+    item: Wire = {"said": {"S": value}}
+    return item if changed is None else {**item, "changed": {"S": changed}}
+
+
+def test_what_changed_lately_is_remembered_until_it_has_settled() -> None:
+    once = Once("said", "changed")
+    lately = "2030-03-17T17:46:00.000000Z"  # 40 s before NOW
+
+    recent = once.remembered([_item("a", lately), _item("b", "2030-03-17T17:00:00Z"), _item("c", None)], NOW)
+
+    later = Once("said", "changed", recent)
+    assert later.first([_item("a", None), _item("b", None), _item("c", None)], lambda item: item) == [
+        _item("b", None),
+        _item("c", None),
+    ]
+    assert later.remembered([], NOW + SETTLING) == {}
+
+
+def test_of_too_many_those_that_changed_last_are_remembered() -> None:
+    once = Once("said", "changed")
+    items = [_item(f"v{n}", f"2030-03-17T17:{45 + n // 60:02d}:{n % 60:02d}Z") for n in range(90)]
+
+    recent = once.remembered(items, NOW)
+
+    assert len(recent) == MEMORY
+    assert Once("said", None, recent).first(items, lambda item: item) == items[: 90 - MEMORY]
