@@ -5,7 +5,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 from dynashard.entity import Entity
 from dynashard.errors import InvalidCursorError
@@ -13,9 +13,12 @@ from dynashard.hosting.cursor_keys import CursorKeys, Keys, cursor_key_reader
 from dynashard.hosting.growth import Witness, growing
 from dynashard.hosting.settings import ServingSettings
 from dynashard.reads import Page
+from dynashard.repository import Patience
 from dynashard.service import Collection, Dynashard
 from dynashard.topology import LeasedTopology
 from dynashard.transport.interface import Transport
+
+R = TypeVar("R")
 
 Open = Callable[[Keys], Dynashard]
 """Opens the layer with these cursor keys. What it opens shares one topology, so that a lease costs one read."""
@@ -41,6 +44,11 @@ class Backend:
         """Single items of an entity."""
         return self._single.collection(entity)
 
+    @property
+    def entities(self) -> Dynashard:
+        """All entities, for what hands out no cursors."""
+        return self._single
+
     def page(self, entity: type[Entity], options: Mapping[str, Any], *others: type[Entity]) -> Page[Any]:
         """A page of an entity's listing, with the items of others that share its logical partitions.
 
@@ -51,14 +59,24 @@ class Backend:
 
         Cost: as the collection's `list`; the first page reads the cursor keys.
         """
+        return self.reading(lambda db: db.collection(entity, *others).list(**options))
+
+    def reading(self, read: Callable[[Dynashard], R]) -> R:
+        """What `read` reads of the entities. If a cursor does not verify, once more with keys read anew.
+
+        Raises:
+            InvalidCursorError: as `page`.
+
+        Cost: that of `read`; the first time, reads the cursor keys.
+        """
         keys = self._cursor_keys.current()
         try:
-            return self._with(keys).collection(entity, *others).list(**options)
+            return read(self._with(keys))
         except InvalidCursorError:
             renewed = self._cursor_keys.after_unknown_key()
             if renewed == keys:
                 raise
-            return self._with(renewed).collection(entity, *others).list(**options)
+            return read(self._with(renewed))
 
     def _with(self, keys: Keys) -> Dynashard:
         with self._lock:
@@ -75,6 +93,7 @@ def open_backend(
     *,
     clock: Callable[[], float] = time.time,
     random: Callable[[], float] = random_numbers.random,
+    patience: Patience | None = None,
 ) -> Backend:
     """The entities of the settings' tables.
 
@@ -85,6 +104,7 @@ def open_backend(
         witness: gets the growth policy's news.
         clock: wall clock, in epoch seconds.
         random: evenly from 0 to below 1.
+        patience: how long batches and scans go on against throttling.
     """
     topology = LeasedTopology(transport, settings.topology_table, lease=settings.topology_lease_seconds, clock=clock)
     throttled = growing(settings, transport, entities, witness, clock=clock, random=random)
@@ -96,6 +116,7 @@ def open_backend(
             cursor_keys=list(keys),
             topology=topology,
             clock=clock,
+            patience=patience,
             throttled=throttled,
         )
 

@@ -1,0 +1,110 @@
+"""From a request to its answer, whatever the request is."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from domain import Exposed
+from dynashard.errors import AnswerTooLargeError, InputError
+from dynashard.hosting.backend import Backend
+from dynashard.hosting.documents import written
+from dynashard.hosting.environment import LONGEST_SECONDS
+from dynashard.hosting.idempotency import IdempotentCreates
+from dynashard.hosting.refusals import refusal_of
+from functions.commands.batches import Batches
+from functions.commands.items import Items
+from functions.commands.listing import Listings
+from functions.commands.refusals import OperationError, Outcome, done, refused
+from functions.commands.request import NAMES, Asked, mapping, tenant_in
+from functions.commands.served import Served, find, served_by_name
+
+MAX_RESULT_BYTES: Final = 6 * 1024 * 1024 - 64 * 1024
+"""Of what Lambda answers, less what it takes to carry it."""
+NEEDS: Final[Mapping[str, Sequence[str]]] = {
+    "create": ["create"],
+    "get": ["get"],
+    "put": ["put"],
+    "update": ["update"],
+    "delete": ["delete"],
+    "list": ["list"],
+    "count": ["list"],
+    "batch_get": ["get"],
+    "batch_write": ["put", "delete"],
+}
+"""What an entity must be served with for an operation."""
+
+
+class Commands:
+    """Answers requests of other services. Safe to share between threads.
+
+    Args:
+        backend: the entities.
+        idempotent: keeps what creates with an idempotency key answered.
+        exposed: the entities that can be named.
+        log_error: takes an error that is ours.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        idempotent: IdempotentCreates,
+        exposed: Sequence[Exposed],
+        log_error: Callable[[Exception], None],
+    ) -> None:
+        items, batches = Items(backend.repository, idempotent), Batches(backend.repository)
+        listings = Listings(backend.page, backend.repository)
+        self._entities = served_by_name(exposed)
+        self._log_error = log_error
+        self._operations: Mapping[str, Callable[[Asked], Any]] = {
+            "create": items.create,
+            "get": items.get,
+            "put": items.put,
+            "update": items.update,
+            "delete": items.delete,
+            "list": listings.page,
+            "count": listings.count,
+            "batch_get": batches.get,
+            "batch_write": batches.write,
+        }
+
+    def answer(self, event: Any, seconds: float = LONGEST_SECONDS) -> Outcome:
+        """Do what a request asks for. Nothing that a caller sends makes it raise.
+
+        Args:
+            event: `{"operation": ..., "entity": ..., "tenant_id": ..., ...}`; docs/invoking.md has the members of each
+                operation.
+            seconds: how long the invocation can still take.
+
+        Returns:
+            `{"ok": true, "result": ...}` or `{"ok": false, "error": {"code", "message", "details", ...}}`.
+
+        Cost: what the operation costs.
+        """
+        try:
+            return _fitting(done(self._result(mapping(event), seconds)))
+        except Exception as error:  # noqa: BLE001 -- the one place where every error becomes an answer
+            if refusal_of(error).ours:
+                self._log_error(error)
+            return refused(error)
+
+    def _result(self, event: Mapping[str, Any], seconds: float) -> Any:
+        operation = event.get("operation")
+        if not isinstance(operation, str) or operation not in self._operations:
+            known = ", ".join(self._operations)
+            raise InputError(f"there is no operation {str(operation)[:100]!r}; there are {known}", field="operation")
+        served = find(self._entities, event.get("entity"))
+        _refuse_unserved(served, operation)
+        members = {name: value for name, value in event.items() if name not in NAMES}
+        return self._operations[operation](Asked(served, tenant_in(event), members, seconds))
+
+
+def _fitting(answer: Outcome) -> Outcome:
+    if len(written(answer)) > MAX_RESULT_BYTES:
+        raise AnswerTooLargeError("The answer is larger than 6 MB: ask for less at a time.")
+    return answer
+
+
+def _refuse_unserved(served: Served, operation: str) -> None:
+    allowed = served.exposed.operations
+    if any(name not in allowed for name in NEEDS[operation]):
+        able = ", ".join(name for name, needs in NEEDS.items() if all(need in allowed for need in needs))
+        raise OperationError(f"{served.name} is not served with {operation}; it is with {able}.")

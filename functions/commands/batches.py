@@ -1,0 +1,142 @@
+"""Many items at a time, each with an outcome of its own."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Final
+
+from dynashard import Collection, Entity
+from dynashard.errors import (
+    AnswerTooLargeError,
+    DynashardError,
+    InputError,
+    InvalidKeyError,
+    NotFoundError,
+    UnprocessedError,
+)
+from dynashard.hosting.documents import Document, written
+from functions.commands.items import shown, whole_item
+from functions.commands.listing import MAX_ANSWER_BYTES
+from functions.commands.refusals import Outcome, done, refused
+from functions.commands.request import Asked
+
+ItemKey = Hashable
+"""A key as an entity's definition has it."""
+Place = tuple[str, int]
+"""Where a write stands in its request: `put` or `delete`, and its number there."""
+MOST: Final = 1000
+"""Keys or items of one request."""
+
+CollectionOf = Callable[[type[Entity]], Collection[Any]]
+
+
+class Batches:
+    """Reads and writes of many items of an entity.
+
+    Args:
+        collection_of: gives the items of an entity.
+    """
+
+    def __init__(self, collection_of: CollectionOf) -> None:
+        self._collection_of = collection_of
+
+    def get(self, asked: Asked) -> list[Outcome]:
+        """Read items by their keys: an outcome for each key, in their order.
+
+        Those that one answer cannot hold are refused as `answer_too_large`: ask for them again.
+
+        Cost: 1 read each, 1 round trip for 100.
+        """
+        asked.only("keys", "consistent")
+        given = asked.documents("keys", MOST)
+        outcomes: dict[int, Outcome] = {}
+        keys: dict[int, Document] = {}
+        for place, document in enumerate(given):
+            try:
+                keys[place] = asked.key(document, place=f"keys.{place}")
+                asked.served.definition.key_of(keys[place])
+            except InputError as error:
+                outcomes[place] = refused(error)
+        try:
+            found = self._collection_of(asked.served.entity).batch_get(
+                list(keys.values()), consistent=asked.flag("consistent")
+            )
+        except UnprocessedError as error:
+            # What was read is not told apart from what was not: all of it may be asked for again.
+            outcomes |= dict.fromkeys(keys, refused(error))
+            found = []
+        outcomes |= {place: _found(item) for place, item in zip(keys, found, strict=False)}
+        return _fitting([outcomes[place] for place in range(len(given))])
+
+    def write(self, asked: Asked) -> Mapping[str, list[Outcome]]:
+        """Store and delete items, each whether or not its key had one: an outcome for each.
+
+        Cost: 1 write each, 1 round trip for 25.
+        """
+        asked.only("put", "delete")
+        puts, deletes = asked.documents("put", MOST), asked.documents("delete", MOST)
+        outcomes: dict[Place, Outcome] = {}
+        items: dict[ItemKey, tuple[Place, Any]] = {}
+        places: list[tuple[Place, Document]] = [
+            *((("put", place), document) for place, document in enumerate(puts)),
+            *((("delete", place), document) for place, document in enumerate(deletes)),
+        ]
+        for place, document in places:
+            try:
+                item = _write_of(asked, place, document)
+                key = asked.served.definition.key_of(item)
+                if key in items:
+                    raise InvalidKeyError("This key stands in the batch already; which one should win?")
+                items[key] = place, item
+            except InputError as error:
+                outcomes[place] = refused(error)
+        outcomes |= self._written(asked, items)
+        return {
+            "put": [outcomes["put", place] for place in range(len(puts))],
+            "delete": [outcomes["delete", place] for place in range(len(deletes))],
+        }
+
+    def _written(self, asked: Asked, items: Mapping[ItemKey, tuple[Place, Any]]) -> dict[Place, Outcome]:
+        left: set[ItemKey] = set()
+        refusal: Outcome = {}
+        try:
+            self._send(asked, list(items.values()))
+        except UnprocessedError as error:
+            left, refusal = _left(asked, error), refused(error)
+        except InputError as error:
+            # Nothing was sent. One by one, it shows which of them it was.
+            if len(items) == 1:
+                return {place: refused(error) for place, _ in items.values()}
+            parts = [self._written(asked, {key: write}) for key, write in items.items()]
+            return {place: outcome for part in parts for place, outcome in part.items()}
+        return {place: refusal if key in left else done(None) for key, (place, _) in items.items()}
+
+    def _send(self, asked: Asked, writes: Sequence[tuple[Place, Any]]) -> None:
+        puts = [item for (kind, _), item in writes if kind == "put"]
+        deletes = [item for (kind, _), item in writes if kind == "delete"]
+        self._collection_of(asked.served.entity).batch_write(put=puts, delete=deletes)
+
+
+def _write_of(asked: Asked, place: Place, document: Document) -> Any:
+    kind, number = place
+    return whole_item(asked, document) if kind == "put" else asked.key(document, place=f"{kind}.{number}")
+
+
+def _left(asked: Asked, error: UnprocessedError) -> set[ItemKey]:
+    """The keys that were left over, as those of items; keys are told as texts and numbers."""
+    known = asked.served.definition
+    return {known.key_of({name: known.check_value(name, value) for name, value in key.items()}) for key in error.keys}
+
+
+def _found(item: Entity | None) -> Outcome:
+    return refused(NotFoundError("No live item has this key.")) if item is None else done(shown(item))
+
+
+def _fitting(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """The outcomes, with refusals in the places of those that one answer cannot hold."""
+    room, fitting = MAX_ANSWER_BYTES, []
+    too_large: DynashardError = AnswerTooLargeError("One answer cannot hold this item too: ask for it again.")
+    for outcome in outcomes:
+        size = len(written(outcome))
+        kept = outcome if size <= room else refused(too_large)
+        room -= len(written(kept))
+        fitting.append(kept)
+    return fitting

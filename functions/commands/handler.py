@@ -1,0 +1,78 @@
+"""Entry of the function for direct invocation."""
+
+import logging
+import os
+import random as random_numbers
+import time
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from domain import ENTITIES, Exposed
+from dynashard import Patience
+from dynashard.hosting.backend import open_backend
+from dynashard.hosting.environment import seconds_left
+from dynashard.hosting.idempotency import IdempotentCreates
+from dynashard.hosting.settings import ServingSettings
+from dynashard.transport import Transport, connect
+from functions.commands.answers import Commands
+
+if TYPE_CHECKING:
+    from dynashard.resharding.growth_terms import Report
+
+logger = logging.getLogger("commands")
+
+
+class Log:
+    """Where errors of ours and the news of growing counts go."""
+
+    def failed(self, error: Exception) -> None:
+        """An error that is ours."""
+        logger.error("unexpected error", exc_info=error)
+
+    def growth_failed(self, error: Exception) -> None:
+        """The growth policy has failed; the request was answered all the same."""
+        logger.error("growth failed", exc_info=error)
+
+    def grew(self, report: "Report") -> None:
+        """The growth policy has news."""
+        logger.warning("growth %s: %s %s", report.news.value, report.entity, report.told)
+
+
+def build_commands(
+    settings: ServingSettings,
+    transport: Transport,
+    *,
+    exposed: Sequence[Exposed] = ENTITIES,
+    log: Log | None = None,
+    clock: Callable[[], float] = time.time,
+    random: Callable[[], float] = random_numbers.random,
+    patience: Patience | None = None,
+) -> Commands:
+    """Compose what answers.
+
+    Args:
+        settings: of the function.
+        transport: how DynamoDB is reached.
+        exposed: the entities that can be named.
+        log: takes errors and news.
+        clock: wall clock, in epoch seconds.
+        random: evenly from 0 to below 1.
+        patience: how long batches go on against throttling.
+    """
+    witness = log or Log()
+    entities = [each.entity for each in exposed]
+    backend = open_backend(settings, transport, entities, witness, clock=clock, random=random, patience=patience)
+    idempotent = IdempotentCreates(settings.idempotency_table, transport, clock=clock)
+    return Commands(backend, idempotent, exposed, witness.failed)
+
+
+@cache
+def _commands() -> Commands:
+    settings = ServingSettings.from_env(os.environ)
+    return build_commands(settings, connect(endpoint_url=settings.endpoint))
+
+
+def handler(event: Any, context: Any) -> dict[str, Any]:
+    """Answer one request. What answers is built by the first one and kept for the process."""
+    return _commands().answer(event, seconds_left(context))

@@ -1,0 +1,125 @@
+"""Single items: create, get, put, update, delete."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from dynashard import Collection, Entity
+from dynashard.errors import FieldError, RevisionMismatchError, ValidationFailedError, WriteContendedError
+from dynashard.hosting.documents import (
+    TENANT,
+    Document,
+    merge_patch,
+    refuse_changed,
+    refuse_read_only,
+    representation,
+    validated,
+    with_fixed,
+    without,
+)
+from dynashard.hosting.idempotency import MAX_KEY_LENGTH, Attempt, IdempotentCreates, usable
+from functions.commands.request import Asked
+
+WRITE_ATTEMPTS: Final = 5
+"""How often a read-and-write is tried while other writers get in between."""
+
+CollectionOf = Callable[[type[Entity]], Collection[Any]]
+
+
+class Items:
+    """The operations on single items.
+
+    Args:
+        collection_of: gives the items of an entity.
+        idempotent: keeps what creates with an idempotency key answered.
+    """
+
+    def __init__(self, collection_of: CollectionOf, idempotent: IdempotentCreates) -> None:
+        self._collection_of = collection_of
+        self._idempotent = idempotent
+
+    def create(self, asked: Asked) -> Document:
+        """Store a new item. Cost: 1 write; with an idempotency key 2 more."""
+        asked.only("item", "idempotency_key")
+        body, key = asked.document("item"), asked.text("idempotency_key")
+        item, items = new_item(asked, body), self._items(asked)
+        if key is None:
+            return shown(items.create(item))
+        if not usable(key):
+            message = f"Use 1 to {MAX_KEY_LENGTH} printable ASCII characters."
+            raise ValidationFailedError(FieldError("idempotency_key", message, "out_of_range"))
+        document, _ = self._idempotent.run(Attempt(asked.tenant, key, body, item, asked.seconds), items)
+        return document
+
+    def get(self, asked: Asked) -> Document:
+        """Read an item. Cost: 1 read."""
+        asked.only("key", "consistent")
+        return shown(self._items(asked).get(asked.key(), consistent=asked.flag("consistent")))
+
+    def put(self, asked: Asked) -> Mapping[str, Any]:
+        """Replace an item, or create it. Cost: 1 write, and a read if the entity keeps a creation stamp."""
+        asked.only("item", "if_match")
+        item = whole_item(asked, asked.document("item"))
+        done = self._items(asked).put(item, if_match=asked.text("if_match"))
+        return {"item": shown(done.item), "created": done.created}
+
+    def update(self, asked: Asked) -> Document:
+        """Apply a JSON Merge Patch. Cost: 1 consistent read and 1 write a try."""
+        asked.only("key", "patch", "if_match")
+        key, patch, if_match = asked.key(), asked.document("patch"), asked.text("if_match")
+        items, server_fields = self._items(asked), asked.served.server_fields
+        for _ in range(WRITE_ATTEMPTS):
+            current = items.get(key, consistent=True)
+            _demand(if_match, current.revision)
+            merged = without(merge_patch(current.model_dump(mode="json"), patch), server_fields)
+            item = validated(asked.served.entity, merged)
+            refuse_changed(item, key)
+            fields = {name: value for name, value in item if name not in server_fields}
+            try:
+                return shown(items.replace(current.model_copy(update=fields), if_match=current.revision))
+            except RevisionMismatchError:
+                continue
+        raise WriteContendedError("Other writers kept changing this item: try again.")
+
+    def delete(self, asked: Asked) -> None:
+        """Delete an item. Cost: 1 write."""
+        asked.only("key", "if_match")
+        self._items(asked).delete(asked.key(), if_match=asked.text("if_match"))
+
+    def _items(self, asked: Asked) -> Collection[Any]:
+        return self._collection_of(asked.served.entity)
+
+
+def new_item(asked: Asked, body: Document) -> Entity:
+    """The item that a create describes.
+
+    Raises:
+        ValidationFailedError: with every field at fault.
+    """
+    refuse_read_only(body, asked.served.server_fields)
+    return _item(asked, body)
+
+
+def whole_item(asked: Asked, body: Document) -> Entity:
+    """The item that a put describes; what the server sets is left out, so that a read item can be sent back.
+
+    Raises:
+        ValidationFailedError: with every field at fault.
+    """
+    return _item(asked, without(body, asked.served.server_fields))
+
+
+def _item(asked: Asked, body: Document) -> Entity:
+    fixed = {TENANT: asked.tenant}
+    item = validated(asked.served.entity, with_fixed(body, fixed))
+    refuse_changed(item, fixed)
+    return item
+
+
+def shown(item: Entity) -> Document:
+    """The document of a stored item."""
+    return representation(item, item.revision)
+
+
+def _demand(if_match: str | None, revision: str | None) -> None:
+    if if_match is not None and if_match != revision:
+        raise RevisionMismatchError("The item is not at the revision of if_match: read it again.", current=revision)

@@ -1,0 +1,147 @@
+"""A request of a direct invocation, read strictly: each member known, and of its kind."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from dynashard.errors import FieldError, InputError, ValidationFailedError
+from dynashard.hosting.documents import TENANT, Document
+from functions.commands.served import Served
+
+T = TypeVar("T")
+NAMES: Final = frozenset({"operation", "entity", TENANT})
+"""What every request has."""
+MAX_DEPTH: Final = 40
+"""Levels of nesting in a request: those that DynamoDB stores, and a few around them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a caller asks for.
+
+    Attributes:
+        served: the entity.
+        tenant: the tenant it acts for.
+        members: everything else that the request holds.
+        seconds: how long the invocation can still take.
+    """
+
+    served: Served
+    tenant: str
+    members: Mapping[str, Any]
+    seconds: float
+
+    def only(self, *names: str) -> None:
+        """Refuse members besides these.
+
+        Raises:
+            ValidationFailedError: with each of them.
+        """
+        known = ", ".join(names) or "nothing"
+        unknown = [name for name in self.members if name not in names]
+        if unknown:
+            raise ValidationFailedError(
+                *(FieldError(str(n), f"This operation takes {known} besides.", "unknown_parameter") for n in unknown)
+            )
+
+    def text(self, name: str) -> str | None:
+        """A text, None if it is left out."""
+        return self._of(name, str, "a text")
+
+    def flag(self, name: str) -> bool:
+        """True or false, false if it is left out."""
+        return bool(self._of(name, bool, "true or false"))
+
+    def number(self, name: str, default: int, most: int) -> int:
+        """A whole number from 1 to `most`."""
+        value = self.members.get(name)
+        value = default if value is None else value
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+            raise ValidationFailedError(FieldError(name, f"Use a number from 1 to {most}.", "out_of_range"))
+        return value
+
+    def choice(self, name: str, default: str, known: Collection[str]) -> str:
+        """One of some words."""
+        value = self.members.get(name)
+        value = default if value is None else value
+        if not isinstance(value, str) or value not in known:
+            raise ValidationFailedError(FieldError(name, f"Use one of {', '.join(known)}.", "enum"))
+        return value
+
+    def document(self, name: str, *, needed: bool = True) -> Document:
+        """An object; empty if it is left out and not needed."""
+        value = self._of(name, dict, "an object")
+        if value is None and needed:
+            raise ValidationFailedError(FieldError(name, "This operation needs an object here.", "missing"))
+        return value or {}
+
+    def documents(self, name: str, most: int) -> list[Document]:
+        """A list of at most so many objects; empty if it is left out."""
+        value = self._of(name, list, "a list of objects") or []
+        wrong = [place for place, each in enumerate(value) if not isinstance(each, dict)]
+        if wrong:
+            raise ValidationFailedError(
+                *(FieldError(f"{name}.{place}", "Use an object.", "object_type") for place in wrong)
+            )
+        if len(value) > most:
+            raise ValidationFailedError(FieldError(name, f"Send at most {most} at a time.", "out_of_range"))
+        return value
+
+    def texts(self, name: str) -> list[str] | None:
+        """A list of texts, None if it is left out."""
+        value = self._of(name, list, "a list of texts")
+        if value is not None and not all(isinstance(each, str) for each in value):
+            raise ValidationFailedError(FieldError(name, "Use a list of texts.", "list_type"))
+        return value
+
+    def key(self, document: Mapping[str, Any] | None = None, *, place: str = "key") -> Document:
+        """The key that a document names, `key` of the request unless another is given, the tenant filled in."""
+        given = self.document("key") if document is None else document
+        return {TENANT: self.tenant, **self.served.key(given, self.tenant, place)}
+
+    def _of(self, name: str, kind: type[T], what: str) -> T | None:
+        value = self.members.get(name)
+        if value is not None and not isinstance(value, kind):
+            raise ValidationFailedError(FieldError(name, f"Use {what}.", f"{kind.__name__}_type"))
+        return value
+
+
+def tenant_in(event: Mapping[str, Any]) -> str:
+    """The tenant that a request acts for.
+
+    Raises:
+        ValidationFailedError: there is none, or none that can stand in a key.
+    """
+    tenant = event.get(TENANT)
+    if not isinstance(tenant, str) or not tenant or ":" in tenant or not _is_text(tenant):
+        raise ValidationFailedError(FieldError(TENANT, "Name the tenant: a text without ':'.", "missing"))
+    return tenant
+
+
+def mapping(event: Any) -> Mapping[str, Any]:
+    """The event as an object that is nested no deeper than what can be stored.
+
+    Raises:
+        InputError: it is none.
+    """
+    if not isinstance(event, Mapping):
+        raise InputError("a request is an object with an operation, an entity and a tenant_id")
+    level: list[Any] = [event]
+    for _ in range(MAX_DEPTH):
+        level = [
+            child
+            for value in level
+            if isinstance(value, Mapping | list)
+            for child in (value.values() if isinstance(value, Mapping) else value)
+        ]
+        if not level:
+            return event
+    raise InputError(f"the request is nested deeper than {MAX_DEPTH} levels")
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
