@@ -39,6 +39,7 @@ FLOORS = {
     "repository": 6,
     "reads": 7,
     "counters": 7,
+    "detached": 7,
     "resharding": 8,
     "service": 9,
     "changes": 9,

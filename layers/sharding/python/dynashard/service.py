@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from dynashard.counters import Counters, CounterStore
-from dynashard.entity import Entity
+from dynashard.detached import DetachedRepository
+from dynashard.entity import Entity, definition
 from dynashard.reads import Budget, CursorCodec, Filter, Listing, Order, Page, ShardLoad, query
 from dynashard.reads.query import DEFAULT_LIMIT
 from dynashard.repository import Patience, Repository, Store
@@ -61,7 +62,8 @@ class Dynashard:
         With other entities that share its logical partitions, listings bring the items of all, each as its own
         class; everything else concerns the first.
         """
-        return Collection(self._store, self._cursors, model, *others)
+        kind = DetachedCollection if definition(model).detached else Collection
+        return kind(self._store, self._cursors, model, *others)
 
     def counters(self, declared: Counters[E]) -> CounterStore[E]:
         """Counters of one kind. Costs nothing."""
@@ -195,3 +197,7 @@ class Collection(Repository[E]):
         Cost: what reading all of them costs.
         """
         return self._listing.shards(query(self.entity, partition), workers=workers)
+
+
+class DetachedCollection(DetachedRepository[E], Collection[E]):
+    """The items of one entity that has detached fields; see `DetachedRepository` for what is written otherwise."""

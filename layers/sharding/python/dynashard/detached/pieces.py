@@ -1,0 +1,182 @@
+"""Where the versions of detached fields are stored.
+
+Each field of each item has a logical partition of its own, in the same table, unsharded and in no index:
+
+    PK  incident.v1.Incident~details:abc:2afKsaDAEhv4mQL0SuX0MCA1QeB
+    SK  m#<version>             the manifest: how many pieces, since when, and whose
+        p#<version>#0000        the pieces
+
+A manifest is written before the pieces and removed after them, so that whatever is stored can be found by manifests.
+They stand in an index, spread over `BUCKETS` partitions for each field of an entity, by which a sweep finds them all.
+"""
+
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from dynashard.entity import EntityDefinition, ItemKey
+from dynashard.errors import InvalidKeyError
+from dynashard.placement import CALCULATED
+from dynashard.repository.batch import wire_key
+from dynashard.repository.store import Store
+from dynashard.schema import MAX_SORT_KEY_BYTES, PK, SK, TYPE, index_pk, index_sk
+from dynashard.transport.interface import Call, Wire
+
+BUCKETS: Final = 16
+_SLOT: Final = "GSI3"
+_KEY_ROOM: Final = 64
+"""What the index's sort key needs besides the item's key."""
+_MANIFEST: Final = "m#"
+_AT_A_TIME: Final = 8
+"""Requests that carry pieces, under way at a time: 3 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the versions of one field of one item are.
+
+    Attributes:
+        kind: what the entity and the field are called together; the `Type` of all that is stored.
+        key: the item's key.
+        name: the item's partition fields and sort key, in one text.
+    """
+
+    kind: str
+    key: ItemKey
+    name: str
+
+    @classmethod
+    def of(cls, entity: EntityDefinition[Any], field: str, key: ItemKey) -> Self:
+        """The place for a field of an item.
+
+        Raises:
+            InvalidKeyError: the item's key is too long.
+        """
+        partition = key.partition.removeprefix(f"{entity.prefix}{entity.separator}") if entity.prefix else key.partition
+        name = f"{partition}:{key.sort}"
+        if len(name.encode()) > MAX_SORT_KEY_BYTES - _KEY_ROOM:
+            raise InvalidKeyError(
+                f"the key of an item with detached fields has at most {MAX_SORT_KEY_BYTES - _KEY_ROOM} bytes"
+            )
+        return cls(f"{entity.name}~{field}", key, name)
+
+    @property
+    def partition(self) -> str:
+        """The stored partition key. Entities' names hold no `~`, so that it is nobody else's."""
+        return f"{self.kind}:{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What is stored of a version, current or not.
+
+    Attributes:
+        place: where.
+        version: its id.
+        pieces: how many there may be.
+        since: when it was begun, in epoch seconds.
+    """
+
+    place: Place
+    version: str
+    pieces: int
+    since: int
+
+    def stored(self) -> Wire:
+        """The manifest as an item, about 300 bytes."""
+        place = self.place
+        bucket = CALCULATED.shard(CALCULATED.hash(place.partition), BUCKETS)
+        return {
+            **wire_key((place.partition, f"{_MANIFEST}{self.version}")),
+            TYPE: {"S": place.kind},
+            "Partition": {"S": place.key.partition},
+            "Sort": {"S": place.key.sort},
+            "Pieces": {"N": str(self.pieces)},
+            "Since": {"N": str(self.since)},
+            index_pk(_SLOT): {"S": f"{place.kind}:{bucket}"},
+            index_sk(_SLOT): {"S": f"{place.name}:{self.version}"},
+        }
+
+    @classmethod
+    def of(cls, item: Mapping[str, Any]) -> Self:
+        """The manifest in a stored item."""
+        kind = item[TYPE]["S"]
+        key = ItemKey(item["Partition"]["S"], item["Sort"]["S"])
+        place = Place(kind, key, item[PK]["S"].removeprefix(f"{kind}:"))
+        version = item[SK]["S"].removeprefix(_MANIFEST)
+        return cls(place, version, int(item["Pieces"]["N"]), int(item["Since"]["N"]))
+
+
+class Pieces:
+    """The stored versions of detached fields in a table."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def write(self, manifest: Manifest, pieces: Sequence[bytes]) -> None:
+        """Store a version, which nobody sees before an item points to it.
+
+        Cost: 2 write units for the manifest and its index entry, 1 for each KB of the pieces; 2 round trips for up
+        to 8 pieces.
+        """
+        self._store.transport.call("PutItem", {"TableName": self._store.table, "Item": manifest.stored()})
+        kind = {TYPE: {"S": manifest.place.kind}}
+        items = [
+            {**wire_key(key), **kind, "Data": {"B": base64.b64encode(piece).decode()}}
+            for key, piece in zip(_keys(manifest.place, manifest.version, manifest.pieces), pieces, strict=True)
+        ]
+        self._send([Call("PutItem", {"TableName": self._store.table, "Item": item}) for item in items])
+
+    def read(self, place: Place, version: str, count: int, *, consistent: bool) -> list[bytes] | None:
+        """The pieces of a version; None if one of them is not there.
+
+        Cost: 0.5 read units for every 4 KB, 1 if consistent; 1 round trip for up to 8 pieces.
+        """
+        options = {"ConsistentRead": True} if consistent else {}
+        keys = _keys(place, version, count)
+        answers = self._send(
+            [Call("GetItem", {"TableName": self._store.table, "Key": wire_key(key), **options}) for key in keys]
+        )
+        found = [answer.get("Item") for answer in answers]
+        return None if None in found else [base64.b64decode(item["Data"]["B"]) for item in found if item]
+
+    def remove(self, place: Place, version: str, count: int) -> None:
+        """Remove a version and then its manifest. Cost: as writing it."""
+        keys = _keys(place, version, count)
+        self._send([Call("DeleteItem", {"TableName": self._store.table, "Key": wire_key(key)}) for key in keys])
+        last = wire_key((place.partition, f"{_MANIFEST}{version}"))
+        self._store.transport.call("DeleteItem", {"TableName": self._store.table, "Key": last})
+
+    def manifests(self, kind: str, bucket: int, *, prefix: str = "") -> Iterator[list[Manifest]]:
+        """The manifests of a field of an entity that stand in a bucket of the index, page by page.
+
+        Args:
+            kind: entity and field, as `Place.kind`.
+            bucket: from 0 to below `BUCKETS`.
+            prefix: only those of items whose place's name begins so.
+
+        Cost: 0.5 read units for every 4 KB, about 10 manifests; 1 round trip for 1 MB.
+        """
+        condition, values = f"{index_pk(_SLOT)} = :kind", {":kind": {"S": f"{kind}:{bucket}"}}
+        if prefix:
+            condition, values[":prefix"] = f"{condition} AND begins_with({index_sk(_SLOT)}, :prefix)", {"S": prefix}
+        request: Wire = {
+            "TableName": self._store.table,
+            "IndexName": _SLOT,
+            "KeyConditionExpression": condition,
+            "ExpressionAttributeValues": values,
+        }
+        while True:
+            answer = self._store.transport.call("Query", request)
+            yield [Manifest.of(item) for item in answer["Items"]]
+            if "LastEvaluatedKey" not in answer:
+                return
+            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+    def _send(self, calls: Sequence[Call]) -> list[Wire]:
+        return self._store.transport.call_all(calls, concurrency=_AT_A_TIME)
+
+
+def _keys(place: Place, version: str, count: int) -> list[tuple[str, str]]:
+    return [(place.partition, f"p#{version}#{number:04d}") for number in range(count)]

@@ -1,0 +1,280 @@
+"""Items with detached fields: the repository of their entities.
+
+A version of a field is stored in pieces that nobody sees; then one conditional write of the item makes it current; then
+the version before it is removed. Readers follow the item's pointer. If the pieces it points to are gone, a writer came
+between, and they look again. So nobody sees a part of a version, nor parts of two.
+
+That write is always on condition that the item is as it was read, so that a version becomes current at most once: a
+request that was sent again, or comes late, cannot bring back a version whose pieces are removed.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from dynashard.codec import require_fits
+from dynashard.detached.pointer import Pointer, pointers
+from dynashard.detached.versions import Fields, Fresh
+from dynashard.entity import UNREVISED, ItemKey
+from dynashard.errors import (
+    ConditionFailedError,
+    DynashardError,
+    EngineError,
+    InvalidValueError,
+    NotFoundError,
+    RevisionMismatchError,
+    UndecodableItemError,
+)
+from dynashard.repository import KeyLike, Repository, Written
+from dynashard.repository.batch import Reading
+from dynashard.repository.changes import Changes, check_changes, fields_after
+from dynashard.repository.conditions import revision_of
+from dynashard.repository.items import E
+from dynashard.repository.patience import at_once
+from dynashard.repository.standing import unsettled
+from dynashard.repository.writes import Done, Kind, Write
+from dynashard.schema import REV
+from dynashard.transport.interface import Wire
+
+
+class DetachedRepository(Repository[E]):
+    """The items of one entity that has detached fields. Safe to share between threads.
+
+    A write that does not name a detached field leaves it as it is, and one that sets it to None removes it; an item
+    names a field if it was made with it. Items that come back have their detached fields unset, unless they were asked
+    for. Everything else is as in `Repository`, but for the costs: writes that take the place of an item read it first,
+    for 1 read unit and 1 round trip. A version of a field costs 4 round trips, and twice 1 write unit for each KB that
+    it has when compressed and 3 for its manifest: once when it is stored, once when it is removed.
+    """
+
+    @cached_property
+    def _fields(self) -> Fields:
+        return Fields(self._store, self._entity)
+
+    def check(self, item: E) -> None:
+        """Raise what storing this item would raise before anything is sent; see `Repository.check`."""
+        super().check(_bare(item, self._named(item)))
+        self._fields.pack(self._named(item))
+
+    def create(self, item: E) -> E:
+        """Store an item under a key that has no live item; see `Repository.create`."""
+        key = self._entity.key_of(item)
+        with self._versions(key, self._named(item)) as fresh:
+            write = self._item_write(Kind.CREATE, item, fresh.attributes(None), created=None)
+            fresh.store()
+            try:
+                done = self._write(write, item)
+            except ConditionFailedError as failed:
+                if failed.attempts > 1:
+                    fresh.spend()
+                raise self._refusal(failed, item, write) from None
+        # What expired may still have stood there.
+        self._fields.take_away(key, pointers(done.attributes if not done.again else None, self._entity.detached))
+        return self._stored(write)
+
+    def put(self, item: E, *, if_match: str | None = None) -> Written[E]:
+        """Store an item, whether or not its key had one; see `Repository.put`."""
+        entity = self._entity
+
+        def write_of(current: Wire | None, beside: Mapping[str, Wire | None]) -> Write:
+            if current is None:
+                return self._item_write(Kind.CREATE, item, beside, created=None)
+            created = self._stored_stamp(current) if entity.created_fields else None
+            return self._item_write(Kind.CHANGE, item, beside, created=created, if_match=revision_of(current))
+
+        with self._versions(entity.key_of(item), self._named(item)) as fresh:
+            write, current, _ = self._swap(item, fresh, if_match, write_of)
+        return Written(self._stored(write), current is None)
+
+    def replace(self, item: E, *, if_match: str | None = None) -> E:
+        """Store an item, whether or not its key had one; see `Repository.replace`."""
+        return self.put(item, if_match=if_match).item
+
+    def update(
+        self,
+        key: KeyLike,
+        *,
+        set: Mapping[str, Any] | None = None,  # noqa: A002 - DynamoDB's own word for it
+        remove: Collection[str] = (),
+        add: Mapping[str, Any] | None = None,
+        if_match: str | None = None,
+    ) -> E:
+        """Change some fields of a live item; see `Repository.update`.
+
+        Cost: as there if no detached field is named.
+        """
+        detached = self._entity.detached.keys()
+        if not detached & {*(set or {}), *remove, *(add or {})}:
+            return super().update(key, set=set, remove=remove, add=add, if_match=if_match)
+        if clash := detached & (add or {}).keys():
+            raise InvalidValueError(f"{min(clash)} is detached: nothing can be added to it", field=min(clash))
+        changes = check_changes(self._entity, set or {}, remove=remove, add=add or {})
+        rest = Changes({n: v for n, v in changes.set.items() if n not in detached}, changes.add)
+        item_key = self._entity.key_of(key)
+
+        def write_of(current: Wire | None, beside: Mapping[str, Wire | None]) -> Write:
+            if current is None:
+                raise NotFoundError(f"{self._name(key)} does not exist")
+            after = fields_after(self._entity, self._entity.decode(current), rest)
+            return self._update_write(item_key, rest, after, revision_of(current), beside)
+
+        with self._versions(item_key, {n: v for n, v in changes.set.items() if n in detached}) as fresh:
+            _, _, done = self._swap(key, fresh, if_match, write_of)
+        return self._entity.decode(done.attributes or {})
+
+    def delete(self, key: KeyLike, *, if_match: str | None = None) -> None:
+        """Delete a live item, and then all of its detached fields; see `Repository.delete`.
+
+        If that is interrupted, the item is gone for readers, and a sweep removes the rest.
+        """
+        item_key, options = self._entity.key_of(key), {"ReturnValues": "ALL_OLD"}
+        write = Write(Kind.CHANGE, item_key, "DeleteItem", self._store.now(), options=options, if_match=if_match)
+        try:
+            done = self._write(write, key)
+        except ConditionFailedError as failed:
+            if failed.item is None and failed.attempts > 1:
+                return
+            raise self._refusal(failed, key, write) from None
+        self._fields.take_away(item_key, pointers(done.attributes, self._entity.detached))
+
+    def batch_write(self, *, put: Sequence[E] = (), delete: Sequence[KeyLike] = ()) -> None:
+        """Store and delete many items; see `Repository.batch_write`.
+
+        Each is written by itself, up to 16 at a time, and costs what `put` and `delete` cost. The first error is
+        raised after all have been tried.
+        """
+        names: dict[ItemKey, KeyLike] = {}
+        for key in (*put, *delete):
+            self._take(names, key)
+        for item in put:
+            self.check(item)
+
+        def remove(key: KeyLike) -> None:
+            try:
+                self.delete(key)
+            except NotFoundError:
+                return
+
+        at_once(self.put, put, self._store.lanes)
+        at_once(remove, delete, self._store.lanes)
+
+    def _find_including(self, key: KeyLike, include: Sequence[str], *, consistent: bool) -> E | None:
+        names = tuple(dict.fromkeys(include))
+        self._fields.require(names)
+        item_key, pauses = self._entity.key_of(key), self._store.patience.pauses()
+        seen: dict[str, Pointer] | None = None
+        while True:
+            stored = self._read(key, Reading(consistent))
+            if stored is None:
+                return None
+            current = pointers(stored, names)
+            values = self._values(item_key, current, consistent=consistent)
+            if values is not None:
+                return _filled(self._entity.decode(stored), {**dict.fromkeys(names), **values})
+            # A writer came between: what the item points to now is there, for who sees every write.
+            if consistent and seen == current:
+                raise UndecodableItemError(f"{self._name(key)}: pieces of {', '.join(names)} are gone. Write it anew")
+            if next(pauses, None) is None:
+                raise unsettled(self._entity, "GetItem")
+            seen, consistent = current if consistent else None, True
+
+    def _values(self, key: ItemKey, current: Mapping[str, Pointer], *, consistent: bool) -> dict[str, Any] | None:
+        """The values of pointers; None if pieces of one are gone."""
+        values: dict[str, Any] = {}
+        for name, pointer in current.items():
+            found = self._fields.read(name, key, pointer, consistent=consistent)
+            if found is None:
+                return None
+            [values[name]] = found
+        return values
+
+    def _named(self, item: E) -> dict[str, Any]:
+        """The detached fields that an item was made with."""
+        named = item.model_fields_set
+        return {name: getattr(item, name) for name in self._entity.detached if name in named}
+
+    @contextmanager
+    def _versions(self, key: ItemKey, values: Mapping[str, Any]) -> Iterator[Fresh]:
+        """New versions of fields, for a write of their item; they are taken away if it is certainly refused."""
+        fresh = Fresh(self._store, self._fields, key, self._fields.pack(values))
+        try:
+            yield fresh
+        except EngineError:
+            # The item may point to them: whether it does, a sweep will see.
+            raise
+        except DynashardError:
+            fresh.take_away()
+            raise
+
+    def _swap(
+        self,
+        key: KeyLike,
+        fresh: Fresh,
+        if_match: str | None,
+        write_of: Callable[[Wire | None, Mapping[str, Wire | None]], Write],
+    ) -> tuple[Write, Wire | None, Done]:
+        """Write an item as it was read, with new versions, until no other writer comes between.
+
+        Returns:
+            The write, the item before it, and what it came to.
+        """
+        for _ in self._tries():
+            current = self._read(key, Reading(consistent=True))
+            self._demand(key, current, if_match)
+            fresh.renew()
+            write = write_of(current, fresh.attributes(current))
+            fresh.store()
+            try:
+                done = self._write(write, key)
+            except ConditionFailedError as failed:
+                if failed.attempts > 1:
+                    fresh.spend()
+                continue
+            gone = current
+            if write.kind is Kind.CREATE:
+                gone = dict(done.attributes) if done.attributes and not done.again else None
+            replaced = [n for n in self._entity.detached if n in fresh.pointers or write.kind is Kind.CREATE]
+            self._fields.take_away(write.key, pointers(gone, replaced))
+            return write, current, done
+        raise RevisionMismatchError(f"{self._name(key)} changes too often to be written; try again later")
+
+    def _tries(self) -> Iterator[float]:
+        yield 0.0
+        yield from self._store.patience.pauses()
+
+    def _demand(self, key: KeyLike, current: Wire | None, if_match: str | None) -> None:
+        revision = None if current is None else revision_of(current)
+        if if_match is not None and revision != if_match:
+            state = "does not exist" if current is None else f"is at revision {revision}"
+            told = None if revision == UNREVISED else revision
+            raise RevisionMismatchError(f"{self._name(key)} {state}; read it again before changing it", current=told)
+
+    def _item_write(
+        self,
+        kind: Kind,
+        item: E,
+        beside: Mapping[str, Wire | None],
+        *,
+        created: datetime | None,
+        if_match: str | None = None,
+    ) -> Write:
+        key = self._entity.key_of(item)
+        wire = self._prepare(_bare(item, self._entity.detached), key, created=created)
+        wire.update({name: attribute for name, attribute in beside.items() if attribute is not None})
+        require_fits({**self._store.router.stored_key(self._entity, key), **wire})
+        options = {"ReturnValues": "ALL_OLD"} if kind is Kind.CREATE else {}
+        return Write(kind, key, "PutItem", self._store.now(), wire, options, if_match, wire[REV]["S"])
+
+
+def _bare(item: E, names: Collection[str]) -> E:
+    """The item without these fields."""
+    return item.model_copy(update=dict.fromkeys(names))
+
+
+def _filled(item: E, values: Mapping[str, Any]) -> E:
+    """The item with these fields, whose values were checked when they were unpacked."""
+    item.__dict__.update(values)
+    item.__pydantic_fields_set__.update(values)
+    return item

@@ -1,0 +1,135 @@
+"""New versions of an item's detached fields: stored before the item points to them, and taken away if it never does."""
+
+import contextlib
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from dynashard.detached.packing import Packed, Packer
+from dynashard.detached.pieces import Manifest, Pieces, Place
+from dynashard.detached.pointer import Pointer
+from dynashard.entity import EntityDefinition, ItemKey
+from dynashard.errors import EngineError, InvalidQueryError
+from dynashard.repository.store import Store
+from dynashard.transport.interface import Wire
+
+COMMIT_SECONDS: Final = 15 * 60
+"""How long after a version was begun an item may come to point to it."""
+GRACE_SECONDS: Final = 24 * 60 * 60
+"""How old a version must be before others than its writer may take it away, if no item points to it."""
+
+
+class Fields:
+    """The detached fields of an entity: how they are packed and where they are stored."""
+
+    def __init__(self, store: Store, entity: EntityDefinition[Any]) -> None:
+        self._store = store
+        self._entity = entity
+        self.stored = Pieces(store)
+        self._packers = {
+            name: Packer(name, entity.model.model_fields[name], declared.max_bytes)
+            for name, declared in entity.detached.items()
+        }
+
+    def pack(self, values: Mapping[str, Any]) -> dict[str, Packed | None]:
+        """Values ready to be stored; None for those that are None.
+
+        Raises:
+            InvalidValueError, ItemTooLargeError: with the field at fault.
+        """
+        return {name: None if value is None else self._packers[name].pack(value) for name, value in values.items()}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The detached fields."""
+        return tuple(self._packers)
+
+    def place(self, name: str, key: ItemKey) -> Place:
+        """Where the versions of a field of an item are."""
+        return Place.of(self._entity, name, key)
+
+    def require(self, names: Iterable[str]) -> None:
+        """Refuse names that are no detached fields.
+
+        Raises:
+            InvalidQueryError: with the name.
+        """
+        for name in names:
+            if name not in self._packers:
+                raise InvalidQueryError(f"{self._entity.name} has no detached field {name}", field="include")
+
+    def read(self, name: str, key: ItemKey, pointer: Pointer, *, consistent: bool) -> tuple[Any] | None:
+        """The value that a pointer stands for, in a tuple; None if pieces of it are gone.
+
+        Raises:
+            UndecodableItemError: they are not what was written.
+
+        Cost: as `Pieces.read`.
+        """
+        pieces = self.stored.read(self.place(name, key), pointer.version, pointer.pieces, consistent=consistent)
+        return None if pieces is None else (self._packers[name].unpack(pointer, pieces),)
+
+    def take_away(self, key: ItemKey, pointers: Mapping[str, Pointer]) -> None:
+        """Remove versions that are not current any more, or never will be, as far as that is possible now.
+
+        What cannot be removed is left to the sweep: the write that these were in the way of is done.
+        """
+        for name, pointer in pointers.items():
+            with contextlib.suppress(EngineError):
+                self.stored.remove(self.place(name, key), pointer.version, pointer.pieces)
+
+
+class Fresh:
+    """New versions of some fields of one item."""
+
+    def __init__(self, store: Store, fields: Fields, key: ItemKey, packed: Mapping[str, Packed | None]) -> None:
+        self._store = store
+        self._fields = fields
+        self._key = key
+        self._packed = packed
+        self._since: int | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        self._since = None
+        new = self._store.new_revision
+        self.pointers = {n: None if each is None else each.pointer(new()) for n, each in self._packed.items()}
+
+    def renew(self) -> None:
+        """Take other versions if those at hand were stored too long ago to become current."""
+        if self._since is not None and self._store.now() - self._since > COMMIT_SECONDS:
+            self.take_away()
+            self._begin()
+
+    def spend(self) -> None:
+        """Take other versions: those at hand may have been current, and may be gone already."""
+        self._begin()
+
+    def attributes(self, item: Mapping[str, Any] | None) -> dict[str, Wire | None]:
+        """What an item points to once these are current, other fields as they are; None for what it points to no more.
+
+        Args:
+            item: the stored item, if there is one.
+        """
+        kept = {} if item is None else {name: item[name] for name in self._fields.names if name in item}
+        return {**kept, **{name: None if each is None else each.stored() for name, each in self.pointers.items()}}
+
+    def store(self) -> None:
+        """Store the versions, unless that is done."""
+        if self._since is not None:
+            return
+        self._since = self._store.now()
+        try:
+            for name, packed in self._packed.items():
+                pointer = self.pointers[name]
+                if packed is not None and pointer is not None:
+                    place = self._fields.place(name, self._key)
+                    manifest = Manifest(place, pointer.version, pointer.pieces, self._since)
+                    self._fields.stored.write(manifest, packed.pieces)
+        except EngineError:
+            self.take_away()
+            raise
+
+    def take_away(self) -> None:
+        """Remove the versions: it is certain that no item points to them."""
+        if self._since is not None:
+            self._fields.take_away(self._key, {n: each for n, each in self.pointers.items() if each is not None})
