@@ -157,7 +157,7 @@ def query(
         if name not in entity.model.model_fields:
             raise InvalidQueryError(f"{entity.name} has no field {name}", field="fields")
         if name in entity.detached:
-            raise InvalidQueryError(f"{name} is detached: no listing has it; get the items that need it", field="fields")
+            raise InvalidQueryError(f"{name} is detached: no listing has it; get single items with it", field="fields")
     if distinct is not None:
         _check_distinct(found or entity, distinct, order)
     return Query(
