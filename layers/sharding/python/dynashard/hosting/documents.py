@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json, to_jsonable_python
 
+from dynashard.entity import Entity, definition
 from dynashard.errors import FieldError, ValidationFailedError
 
 REVISION: Final = "revision"
@@ -54,11 +55,20 @@ def field_errors(error: ValidationError) -> list[FieldError]:
 
 
 def representation(item: BaseModel, revision: str | None) -> Document:
-    """The JSON document that stands for an item, its revision included."""
-    document: Document = item.model_dump(mode="json")
+    """The JSON document that stands for an item, its revision included.
+
+    Detached fields that were not asked for are left out.
+    """
+    document: Document = item.model_dump(mode="json", exclude=unasked(item))
     if revision is not None:
         document[REVISION] = revision
     return document
+
+
+def unasked(item: BaseModel) -> set[str] | None:
+    """The detached fields that an item was read or made without; None if there are none."""
+    detached = definition(type(item)).detached if isinstance(item, Entity) else None
+    return detached.keys() - item.model_fields_set if detached else None
 
 
 def written(document: Any) -> str:
