@@ -46,6 +46,7 @@ FLOORS = {
     "hosting": 10,
     "client": 10,
     "rollups": 10,
+    "copies": 10,
     "": 11,
 }
 """The layer's rooms; the last is its front door."""

@@ -7,6 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from dynashard.changes import Change, Consumer
+    from dynashard.copies import Copies
     from dynashard.counters import Counters, CounterStore
     from dynashard.entity import (
         Detached,
@@ -35,12 +37,17 @@ _ROOMS: Final = (
     "dynashard.service",
     "dynashard.topology",
     "dynashard.rollups",
+    "dynashard.changes",
+    "dynashard.copies",
 )
 
 __all__ = [
     "Budget",
+    "Change",
     "Check",
     "Collection",
+    "Consumer",
+    "Copies",
     "CounterStore",
     "Counters",
     "Create",

@@ -56,6 +56,11 @@ class Dynashard:
         self._store = Store(transport, table, router, clock=clock, patience=patience or Patience(), throttled=throttled)
         self._cursors = CursorCodec(cursor_keys)
 
+    @property
+    def store(self) -> Store:
+        """The table and the way to it, for rooms of the layer that do more than collections do."""
+        return self._store
+
     def collection(self, model: type[E], *others: type[E]) -> "Collection[E]":
         """The items of an entity.
 

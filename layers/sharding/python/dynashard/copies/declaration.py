@@ -1,0 +1,103 @@
+"""`Copies`: a declared value that says of what there are copies, and how they are made."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from dynashard.changes import Consumer
+from dynashard.copies.drift import Progress
+from dynashard.copies.inspection import inspect
+from dynashard.copies.keeper import Keeper
+from dynashard.entity import Entity, definition
+from dynashard.errors import DeclarationError
+from dynashard.service import Dynashard
+
+S = TypeVar("S", bound=Entity)
+C = TypeVar("C", bound=Entity)
+
+
+@dataclass(frozen=True, slots=True)
+class Copies(Generic[S, C]):
+    """Every item of one entity has copies, items of another, which follow it.
+
+        PARTICIPATIONS = Copies(of=Incident, copy=Participation, make=participations, partition={"incident_id": "id"})
+
+    All copies of one source, and no others, stand in one logical partition of the copies' entity. Its fields are the
+    key fields of the source.
+
+    Attributes:
+        of: the entity of the sources.
+        copy: the entity of the copies. Nobody else writes it.
+        make: the copies of a source. It gives the same for the same source: no clock, no new ids.
+        partition: fields of the copies' logical partition to key fields of the source, where they have other names.
+
+    Raises:
+        DeclarationError: a partition of copies is not that of one source.
+    """
+
+    of: type[S]
+    copy: type[C]
+    make: Callable[[S], Iterable[C]]
+    partition: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        source, copy = definition(self.of), definition(self.copy)
+        unknown = sorted(self.partition.keys() - set(copy.partition_fields))
+        if unknown:
+            raise DeclarationError(copy.name, f"{unknown[0]} is no field of its partition, {copy.partition.text!r}")
+        if self.of is self.copy or set(self.by.values()) != set(source.key_fields):
+            raise DeclarationError(
+                copy.name,
+                f"its partition {copy.partition.text!r} must stand for one {source.name}, whose key is "
+                f"{', '.join(source.key_fields)}: use these fields, or name those that are called otherwise",
+            )
+        for entity in (source, copy):
+            if entity.shards is not None and entity.shards.placement == "random":
+                raise DeclarationError(
+                    entity.name, "copies and their sources need keys that have one home, not a random one"
+                )
+
+    @property
+    def name(self) -> str:
+        """What it is called in logs and dead letters."""
+        return f"copies:{definition(self.copy).name}"
+
+    @property
+    def by(self) -> dict[str, str]:
+        """Fields of the copies' logical partition to key fields of the source, all of them."""
+        return {name: self.partition.get(name, name) for name in definition(self.copy).partition_fields}
+
+    def consumer(self, db: Dynashard) -> Consumer:
+        """What carries changes of sources to their copies. Cost: as `Keeper.carry`, for each source of a batch."""
+        return Consumer(self.name, (self.of,), self.keeper(db).handle)
+
+    def keeper(self, db: Dynashard) -> Keeper:
+        """What brings the copies of single sources up to date. Costs nothing."""
+        return Keeper(db, self.of, self.copy, self.make, self.by)
+
+    def check(self, db: Dynashard, partition: Mapping[str, Any] | None = None) -> Iterator[Progress]:
+        """As `repair`, but nothing is written.
+
+        While sources change, what is on its way to copies counts as drift: look again.
+        """
+        return inspect(self.keeper(db), partition, mend=False)
+
+    def repair(self, db: Dynashard, partition: Mapping[str, Any] | None = None) -> Iterator[Progress]:
+        """Compare all sources and all copies, and write what differs; copies without a source are removed too.
+
+        It may run at any time and be stopped at any time; run again, it finds nothing that it has mended.
+
+        Args:
+            db: the entities.
+            partition: the sources' logical partition, by its fields; all of them if None.
+
+        Returns: how far it has come, again and again; the last one is the result. Nothing happens unless it is read.
+
+        Raises:
+            InvalidKeyError: there can be no such partition.
+            EngineError: retries did not outlast what was in the way; run it again.
+
+        Cost: a read of all sources, and for each a Query of its copies; then a Scan of the whole table, since copies
+        whose source is gone stand where only their own keys tell. What differs is written as `Keeper.carry` does.
+        """
+        return inspect(self.keeper(db), partition, mend=True)

@@ -1,0 +1,182 @@
+"""Bringing the copies of a source up to date, whatever order and however often one is told of its changes.
+
+What a stream tells may come twice, late, and out of order, and others may be at work on the same source. So a change is
+only a signal to look: the source is read, its copies are read, and what differs is written in transactions which demand
+that the source is still at the revision that was read. Nothing stale can be written.
+
+One gap is left: plain reads may see a transaction in part. Whoever looks in the instant between two of its items could
+take an old copy for a right one. So whoever has written looks at the source once more when the transaction is over, and
+starts again if it has changed. A writer that dies before has not acknowledged its change, which then comes again.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from dynashard.changes import Change
+from dynashard.codec import item_size
+from dynashard.copies.drift import Drift
+from dynashard.entity import Entity, ItemKey, definition
+from dynashard.errors import InvalidValueError, TransactionRefusedError, WriteContendedError
+from dynashard.repository import Check, Delete, Put
+from dynashard.repository.patience import at_once
+from dynashard.service import Dynashard
+
+LANES: Final = 8
+"""Sources whose copies are brought up to date at a time."""
+_MOST_STILL: Final = 90
+_MOST_MOVING: Final = 48
+"""Copies in one transaction: 100 stored writes are the most, and a create takes two while its key moves."""
+_MOST_BYTES: Final = 3 * 1024 * 1024
+_PAGE: Final = 1000
+
+
+class Keeper:
+    """Keeps copies in step. Safe to share between threads.
+
+    Args:
+        db: the entities.
+        of: the entity of the sources.
+        copy: the entity of the copies.
+        make: makes the copies of a source.
+        by: fields of the copies' logical partition to key fields of the source.
+    """
+
+    def __init__(
+        self,
+        db: Dynashard,
+        of: type[Entity],
+        copy: type[Entity],
+        make: Callable[[Any], Iterable[Entity]],
+        by: Mapping[str, str],
+    ) -> None:
+        self.db = db
+        self.of = of
+        self.copy = copy
+        self._make = make
+        self._by = dict(by)
+        self._sources = db.collection(of)
+        self._copies = db.collection(copy)
+        self._entity = definition(copy)
+
+    def handle(self, changes: Sequence[Change]) -> None:
+        """Carry what has happened to sources to their copies.
+
+        Args:
+            changes: of sources; several of one source are one signal.
+        """
+        keys = {tuple(change.key.values()): change.key for change in changes}
+        at_once(self.carry, list(keys.values()), LANES)
+
+    def carry(self, key: Mapping[str, Any]) -> Drift:
+        """Bring the copies of one source up to date.
+
+        Args:
+            key: the source's key fields.
+
+        Returns: what was not right, and is now.
+
+        Raises:
+            WriteContendedError: the source kept changing; try again.
+            InvalidValueError: what `make` gives is no copy of this source.
+
+        Cost: a consistent read of the source and a consistent Query of its copies. If they differ, 2 write units for
+        each copy that does (and its index entries), 2 for the check of the source in each transaction, and one more
+        read of the source.
+        """
+        found = Drift()
+        pauses = self.db.store.patience.pauses()
+        source = self._read(key)
+        while True:
+            steps, drift = self._difference(key, source)
+            if not steps:
+                return found
+            written = self._write(key, source, steps)
+            found += drift if written else Drift()
+            before, source = source, self._read(key)
+            if written and _revision(before) == _revision(source):
+                return found
+            if next(pauses, None) is None:
+                raise WriteContendedError(f"{self._entity.name}: their source {dict(key)} keeps changing; try again")
+
+    def drift(self, key: Mapping[str, Any]) -> Drift:
+        """By how much the copies of one source differ from what they should be. Cost: two reads, as of `carry`."""
+        return self._difference(key, self._read(key))[1]
+
+    def source_of(self, copy: Mapping[str, Any]) -> dict[str, Any]:
+        """The key fields of the source that a copy's fields point to."""
+        return {theirs: copy[mine] for mine, theirs in self._by.items()}
+
+    def absent(self, keys: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """Those of these keys under which no source lives. Cost: as a consistent `batch_get`."""
+        found = self._sources.batch_get(keys, consistent=True)
+        return [key for key, source in zip(keys, found, strict=True) if source is None]
+
+    def _read(self, key: Mapping[str, Any]) -> Entity | None:
+        return self._sources.find(key, consistent=True)
+
+    def _difference(self, key: Mapping[str, Any], source: Entity | None) -> tuple[list[Put | Delete], Drift]:
+        """What to do about the copies of a source, and what that mends."""
+        partition = {mine: key[theirs] for mine, theirs in self._by.items()}
+        stored = {self._entity.key_of(copy): copy for copy in self._stored(partition)}
+        wanted = self._wanted(source, self._entity.logical_partition(partition))
+        missing = [copy for at, copy in wanted.items() if at not in stored]
+        wrong = [copy for at, copy in wanted.items() if at in stored and not self._same(copy, stored[at])]
+        extra = [copy for at, copy in stored.items() if at not in wanted]
+        steps: list[Put | Delete] = [Put(copy) for copy in (*missing, *wrong)]
+        steps += [Delete(self.copy, copy, missing="ignore") for copy in extra]
+        return steps, Drift(len(missing), len(wrong), len(extra))
+
+    def _stored(self, partition: Mapping[str, Any]) -> Iterator[Entity]:
+        for page in self._copies.pages(partition, order="shard", limit=_PAGE, consistent=True):
+            yield from page.items
+
+    def _wanted(self, source: Entity | None, partition: str) -> dict[ItemKey, Entity]:
+        wanted: dict[ItemKey, Entity] = {}
+        for copy in () if source is None else self._make(source):
+            key = self._entity.key_of(copy)
+            if key.partition != partition:
+                raise InvalidValueError(
+                    f"{self._entity.name}: a copy was made for {key.partition}, not for {partition}"
+                )
+            if self._lasts(copy):
+                wanted[key] = copy
+        return wanted
+
+    def _lasts(self, copy: Entity) -> bool:
+        """Whether a copy is to be seen: one that has expired already would be missed again by every look."""
+        expires = getattr(copy, self._entity.expires) if self._entity.expires else None
+        return expires is None or int(expires.timestamp()) > self.db.store.now()
+
+    def _same(self, wanted: Entity, stored: Entity) -> bool:
+        """Whether a copy is stored as it is wanted, but for what writes stamp."""
+        as_stored = self._entity.decode(self._entity.encode(wanted.__dict__))
+        names = type(wanted).model_fields.keys() - self._entity.server_fields
+        return all(as_stored.__dict__[name] == stored.__dict__[name] for name in names)
+
+    def _write(self, key: Mapping[str, Any], source: Entity | None, steps: Sequence[Put | Delete]) -> bool:
+        """Do the steps as long as the source is what it was; whether it was so for all of them."""
+        check = Check(self.of, key, _revision(source))
+        for chunk in self._chunks(steps):
+            try:
+                self.db.transact(check, *chunk)
+            except TransactionRefusedError:
+                return False
+        return True
+
+    def _chunks(self, steps: Sequence[Put | Delete]) -> Iterator[list[Put | Delete]]:
+        most = _MOST_STILL if self._entity.shards is None else _MOST_MOVING
+        chunk: list[Put | Delete] = []
+        size = 0
+        for step in steps:
+            mine = item_size(self._entity.encode(step.item.__dict__)) if isinstance(step, Put) else 0
+            if chunk and (len(chunk) == most or size + mine > _MOST_BYTES):
+                yield chunk
+                chunk, size = [], 0
+            chunk.append(step)
+            size += mine
+        if chunk:
+            yield chunk
+
+
+def _revision(source: Entity | None) -> str | None:
+    return None if source is None else source.revision
