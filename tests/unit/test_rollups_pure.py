@@ -10,65 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynashard.entity import Entity, Index, Key, Registry
+from dynashard.entity import Entity, Key
 from dynashard.errors import DeclarationError, InvalidQueryError, InvalidValueError
-from dynashard.rollups import Level, RollUps, divide
+from dynashard.rollups import Level, divide
 from dynashard.rollups.levels import MAX_SPANS, check_range
 from dynashard.rollups.packing import MOST_WRITES, packed
+from tests.beats import BEATS, NOON, REGISTRY, Beat, Sums, roll_ups
 
 pytestmark = pytest.mark.unit
 
-REGISTRY = Registry()
 TIMES = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - bounds of naive times
-NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
-
-
-class Beat(
-    Entity,
-    name="test.v1.Beat",
-    key=Key("{tenant}:{song}", "{at}#{id}"),
-    indexes=[Index("GSI1", "by_time", partition="{tenant}", sort="{at}")],
-    registry=REGISTRY,
-):
-    tenant: str
-    song: str
-    at: datetime
-    id: str
-    loud: int = 1
-
-
-class Sums(Entity, name="test.v1.Sums", key=Key("{tenant}:{song}", "{level}#{start}#{slot:02d}"), registry=REGISTRY):
-    tenant: str
-    song: str
-    level: Level
-    start: datetime
-    slot: int
-    beats: int = 0
-    loud: int = 0
-
-
-class Months(Entity, name="test.v1.Months", key=Key("{tenant}:{level}", "{start}#{slot:02d}"), registry=REGISTRY):
-    tenant: str
-    level: Level
-    start: datetime
-    slot: int
-    beats: int = 0
-    loud: int = 0
-
-
-def roll_ups(**changed: Any) -> RollUps[Beat]:
-    declared: dict[str, Any] = {
-        "name": "beats",
-        "of": Beat,
-        "at": "at",
-        "into": {Sums: ("minute", "hour", "day"), Months: ("month",)},
-        "add": lambda beat: {"beats": 1, "loud": beat.loud},
-        "by_time": "by_time",
-    }
-    return RollUps(**{**declared, **changed})
-
-
-BEATS = roll_ups()
 
 
 @given(TIMES, st.sampled_from(Level))

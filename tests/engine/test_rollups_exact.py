@@ -1,0 +1,316 @@
+"""Roll-ups equal the truth, whatever the stream and the network do."""
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from itertools import count, pairwise
+from threading import Barrier, Thread
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dynashard import Dynashard, EntityDefinition, Patience
+from dynashard.changes import Change
+from dynashard.errors import DynashardError
+from dynashard.rollups import Counter, Tally
+from dynashard.rollups.declaration import Counted
+from dynashard.topology import DeclaredTopology, Phase, View
+from dynashard.transport import Transport
+from tests.beats import BEATS, NOON, Beat, Sums, beat, roll_ups, told, truth
+from tests.engine.stored_things import Clock
+from tests.faults import Fault, FaultyTransport, conflict, lost_answer, lost_request, meanwhile, repeated, throttled
+
+pytestmark = pytest.mark.engine
+
+TENANTS = (f"tenant-{number}" for number in count())
+
+
+def opened(transport: Transport, table: str, **more: Any) -> Dynashard:
+    waited = Clock(0)
+
+    def sleep(seconds: float) -> None:
+        waited.at += seconds
+
+    patience = Patience(seconds=5, clock=waited, sleep=sleep)
+    return Dynashard(transport, table=table, cursor_keys=["only-ever-in-these-tests"], patience=patience, **more)
+
+
+def counter(db: Dynashard, slot: int = 0) -> Counter[Beat]:
+    return Counter(db, BEATS, random=lambda: (slot + 0.5) / BEATS.spread)
+
+
+@pytest.fixture(scope="module")
+def shared(create_table: Callable[[], str]) -> str:
+    """One table for all tests of this module: each takes tenants of its own."""
+    return create_table()
+
+
+@pytest.fixture
+def db(wire: Transport, shared: str) -> Dynashard:
+    return opened(wire, shared)
+
+
+@pytest.fixture
+def own() -> str:
+    return next(TENANTS)
+
+
+def change(item: Beat, kind: Any = "created") -> Change:
+    key = {"tenant": item.tenant, "song": item.song, "at": item.at, "id": item.id}
+    return Change(kind, Beat, key, None if kind == "created" else item, item, "1")
+
+
+def changes(items: Sequence[Beat]) -> list[Change]:
+    return [change(item) for item in items]
+
+
+@st.composite
+def deliveries(draw: st.DrawFn) -> tuple[list[Beat], list[tuple[int, list[Beat]]]]:
+    """Beats, and batches of them for one of two counters: in any order and split, some again and again."""
+    beats = draw(
+        st.lists(
+            st.builds(
+                beat,
+                st.integers(0, 40),
+                st.sampled_from(["one", "two"]),
+                minutes=st.integers(0, 200),
+                loud=st.integers(0, 3),
+            ),
+            min_size=1,
+            max_size=60,
+            unique_by=lambda b: (b.song, b.at, b.id),
+        )
+    )
+    again = draw(st.lists(st.sampled_from(beats), max_size=60))
+    stream = draw(st.permutations([*beats, *again]))
+    cuts = sorted(draw(st.lists(st.integers(0, len(stream)), max_size=5)))
+    bounds = [0, *cuts, len(stream)]
+    return beats, [(draw(st.integers(0, 1)), list(stream[a:b])) for a, b in pairwise(bounds)]
+
+
+@given(deliveries())
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_batches_in_any_order_and_split_count_each_item_once(
+    db: Dynashard, delivered: tuple[list[Beat], list[tuple[int, list[Beat]]]]
+) -> None:
+    tenant = next(TENANTS)
+    counters = [counter(db, 0), counter(db, 1)]
+    beats, batches = delivered
+
+    for who, batch in batches:
+        counters[who].handle(changes([each.model_copy(update={"tenant": tenant}) for each in batch]))
+
+    assert told(db, tenant=tenant) == truth(beats)
+
+
+FAULTS = [lost_request, lost_answer, repeated, throttled, conflict]
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3])
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+def test_a_fault_of_any_transaction_loses_and_doubles_nothing(
+    wire: Transport, shared: str, own: str, fault: Callable[..., Fault], nth: int
+) -> None:
+    beats = [beat(n, minutes=n % 7, tenant=own) for n in range(200)]
+    faulty = FaultyTransport(wire, [fault("TransactWriteItems", nth=nth)])
+    once = counter(opened(faulty, shared))
+    db = opened(wire, shared)
+
+    try:
+        once.handle(changes(beats))
+    except DynashardError as error:
+        assert error.retryable  # noqa: PT017 - it may also pass
+    counter(db, 3).handle(changes(beats[50:]))
+    counter(db, 4).handle(changes(beats[:120]))
+
+    assert not faulty.waiting
+    assert told(db, tenant=own) == truth(beats)
+
+
+class KilledError(BaseException):
+    """The process is gone."""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("nth", [1, 2, 3])
+def test_a_counter_killed_at_any_transaction_is_made_up_for(
+    wire: Transport, shared: str, own: str, when: str, nth: int
+) -> None:
+    def strike(send: Callable[[Any], Any], request: Any) -> Any:
+        if when == "after":
+            send(request)
+        raise KilledError
+
+    beats = [beat(n, minutes=n % 7, tenant=own) for n in range(200)]
+    faulty = FaultyTransport(wire, [Fault("TransactWriteItems", strike, nth)])
+    db = opened(wire, shared)
+
+    with pytest.raises(KilledError):
+        counter(opened(faulty, shared)).handle(changes(beats))
+    tally = counter(db).count(beats)
+
+    assert tally == Tally(200 - tally.known, tally.known)
+    assert (tally.known > 0) == (nth > 1 or when == "after")
+    assert told(db, tenant=own) == truth(beats)
+
+
+def test_two_counters_at_the_same_items_count_them_once(wire: Transport, shared: str, own: str) -> None:
+    beats = [beat(n, minutes=n % 3, tenant=own) for n in range(150)]
+    db = opened(wire, shared)
+    start, failures = Barrier(3), []
+
+    def work(slot: int) -> None:
+        start.wait()
+        try:
+            counter(Dynashard(wire, table=shared, cursor_keys=["only-ever-in-these-tests"]), slot).count(beats)
+        except DynashardError as error:
+            failures.append(error)
+
+    threads = [Thread(target=work, args=(slot,)) for slot in (0, 0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert not failures
+    assert told(db, tenant=own) == truth(beats)
+
+
+def test_another_counter_between_a_refusal_and_the_next_try_is_seen(wire: Transport, shared: str, own: str) -> None:
+    beats = [beat(n, tenant=own) for n in range(9)]
+    db = opened(wire, shared)
+    other = counter(db, 1)
+    faulty = FaultyTransport(
+        wire,
+        [
+            meanwhile("TransactWriteItems", lambda: other.count(beats[:3]), nth=1),
+            meanwhile("TransactWriteItems", lambda: other.count(beats[3:6]), nth=2),
+        ],
+    )
+
+    tally = counter(opened(faulty, shared)).count(beats)
+
+    assert tally == Tally(counted=3, known=6)
+    assert told(db, tenant=own) == truth(beats)
+
+
+def test_items_that_come_late_count_in_their_own_spans(db: Dynashard, own: str) -> None:
+    on_time = [beat(n, minutes=60 + n, tenant=own) for n in range(5)]
+    late = [beat(n, minutes=n, tenant=own) for n in range(5, 9)]
+    counting = counter(db)
+
+    counting.handle(changes(on_time))
+    counting.handle(changes(late))
+
+    assert told(db, tenant=own) == truth([*on_time, *late])
+
+
+@pytest.mark.parametrize("kind", ["updated", "deleted", "expired"])
+def test_only_creation_counts(db: Dynashard, own: str, kind: str) -> None:
+    counted = beat(1, tenant=own)
+    counting = counter(db)
+
+    counting.handle([change(counted), change(counted, kind), change(beat(2, tenant=own), kind)])
+
+    assert told(db, tenant=own) == truth([counted])
+
+
+class MovingRows(DeclaredTopology):
+    """The count of the rows changes from 2 to 4."""
+
+    phase: Phase = Phase.STABLE
+
+    def view(self, entity: EntityDefinition[Any], partition: str) -> View:
+        if entity.name != "test.v1.Sums" or self.phase is Phase.STABLE:
+            return super().view(entity, partition)
+        return View(2, self.phase, 4, marks=True)
+
+
+def test_rows_are_exact_while_their_count_changes(wire: Transport, shared: str, own: str) -> None:
+    topology = MovingRows()
+    db = opened(wire, shared, topology=topology)
+    counting = counter(db)
+    beats = [beat(n, minutes=n % 20, tenant=own) for n in range(120)]
+
+    counting.count(beats[:30])
+    for at, phase in enumerate([Phase.PREPARE, Phase.MOVE]):
+        topology.phase = phase
+        counting.count(beats[30 * (at + 1) - 10 : 30 * (at + 2)])
+        assert told(db, tenant=own) == truth(beats[: 30 * (at + 2)])
+
+
+def test_fewer_requests_than_items(wire: Transport, shared: str, own: str) -> None:
+    recording = FaultyTransport(wire)
+    counting = counter(opened(recording, shared))
+    beats = [beat(n, tenant=own) for n in range(90)]
+
+    counting.count(beats)
+    first = [call.operation for call in recording.calls]
+    counting.count(beats)
+
+    assert first == ["TransactWriteItems"]
+    assert [call.operation for call in recording.calls][1:] == ["TransactWriteItems", "BatchGetItem"]
+
+
+def test_marks_expire_long_after_the_stream_has_forgotten(wire: Transport, shared: str, own: str) -> None:
+    db = opened(wire, shared)
+    first = beat(1, tenant=own)
+    later = NOON + timedelta(days=100)
+    Counter(db, BEATS, clock=later.timestamp).count([first])
+
+    [mark] = db.collection(Counted).batch_get([{"id": BEATS.mark(first)}], consistent=True)
+
+    assert mark is not None
+    assert mark.expires_at == later + timedelta(days=7)
+
+
+def test_what_cannot_be_added_is_told_and_the_rest_is_counted(db: Dynashard, own: str) -> None:
+    beats = [beat(n, minutes=60 * n, tenant=own) for n in range(60)]
+    wrong = roll_ups(add=lambda each: {"beats": 1, "loud": each.loud} if each.id != "7" else {"silence": 1})
+
+    with pytest.raises(DynashardError, match="silence"):
+        Counter(db, wrong).count(beats)
+    with pytest.raises(DynashardError, match="silence"):
+        Counter(db, wrong).count([beats[7]])
+    Counter(db, wrong).count([each for each in beats if each.id != "7"])
+
+    rows = BEATS.read(db, {"tenant": own}, level="month", start=NOON.replace(day=1, hour=0), end=NOON)
+    assert [row.beats for row in rows] == [59]
+
+
+def test_a_group_is_told_by_its_own_fields(db: Dynashard, own: str) -> None:
+    counter(db, 0).count([beat(1, tenant=own), beat(2, "two", tenant=own)])
+    counter(db, 1).count([beat(3, minutes=61, tenant=own)])
+    counter(db, 2).count([beat(4, minutes=61, tenant=own)])
+
+    rows = BEATS.read(
+        db, {"tenant": own, "song": "one"}, level="hour", start=NOON, end=NOON + timedelta(hours=2), consistent=True
+    )
+
+    assert [(row.start, row.beats) for row in rows] == [(NOON, 1), (NOON + timedelta(hours=1), 2)]
+    assert {type(row) for row in rows} == {Sums}
+    assert {(row.slot, row.revision) for row in rows} == {(0, None)}
+
+
+@pytest.mark.parametrize(
+    ("by", "asked", "field"),
+    [
+        ({"tenant": "abc"}, {}, "song"),
+        ({"song": "one"}, {}, "tenant"),
+        ({"tenant": "abc", "song": "one", "id": "1"}, {}, "id"),
+        ({"tenant": "abc", "song": "one", "slot": 1}, {}, "slot"),
+        ({"tenant": "abc", "song": "one"}, {"level": "century"}, "level"),
+        ({"tenant": "abc", "song": "one"}, {"level": "minute", "end": NOON + timedelta(days=30)}, "to"),
+        ({"tenant": "abc", "song": "one"}, {"end": NOON}, "to"),
+    ],
+)
+def test_a_group_that_cannot_be_is_refused(
+    db: Dynashard, by: dict[str, Any], asked: dict[str, Any], field: str
+) -> None:
+    wanted: dict[str, Any] = {"level": "hour", "start": NOON, "end": NOON + timedelta(hours=1), **asked}
+
+    with pytest.raises(DynashardError) as refused:
+        BEATS.read(db, by, **wanted)
+
+    assert refused.value.details["field"] == field
