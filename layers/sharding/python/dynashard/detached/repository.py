@@ -16,7 +16,8 @@ from typing import Any
 
 from dynashard.codec import require_fits
 from dynashard.detached.pointer import Pointer, pointers
-from dynashard.detached.versions import Fields, Fresh
+from dynashard.detached.sweep import Swept, sweep
+from dynashard.detached.versions import GRACE_SECONDS, Fields, Fresh
 from dynashard.entity import UNREVISED, ItemKey
 from dynashard.errors import (
     ConditionFailedError,
@@ -159,6 +160,10 @@ class DetachedRepository(Repository[E]):
 
         at_once(self.put, put, self._store.lanes)
         at_once(remove, delete, self._store.lanes)
+
+    def sweep(self, *, grace: float = GRACE_SECONDS, dry: bool = False) -> Iterator[Swept]:
+        """Remove what interrupted writes and deletes, and items that expired, have left; see `sweep.sweep`."""
+        return sweep(self._store, self._entity, grace=grace, dry=dry)
 
     def _find_including(self, key: KeyLike, include: Sequence[str], *, consistent: bool) -> E | None:
         names = tuple(dict.fromkeys(include))

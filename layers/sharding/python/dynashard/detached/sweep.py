@@ -1,0 +1,89 @@
+"""Removes versions that no item points to: what interrupted writes and deletes, and items that expired, have left."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dynashard.detached.pieces import BUCKETS, Manifest, Pieces
+from dynashard.detached.pointer import pointers
+from dynashard.detached.versions import GRACE_SECONDS
+from dynashard.entity import EntityDefinition
+from dynashard.repository.batch import Reading
+from dynashard.repository.placing import placed
+from dynashard.repository.store import Store
+from dynashard.transport.interface import Wire
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What a sweep has seen and done.
+
+    Attributes:
+        versions: those it has looked at.
+        young: those too young to be judged.
+        removed: those that no item points to.
+        pieces: the pieces of these.
+    """
+
+    versions: int = 0
+    young: int = 0
+    removed: int = 0
+    pieces: int = 0
+
+
+def sweep(
+    store: Store, entity: EntityDefinition[Any], *, grace: float = GRACE_SECONDS, dry: bool = False
+) -> Iterator[Swept]:
+    """Remove the versions of an entity's detached fields that no item points to.
+
+    A version is left alone for as long as its writer may still make it current, and that of an expired item for as
+    long as somebody's clock may say that it has not. It may be stopped and run again at any time.
+
+    Args:
+        store: the table.
+        entity: the entity.
+        grace: how old a version must be, in seconds; more than the 15 minutes that a writer has.
+        dry: only look.
+
+    Returns:
+        After each page of manifests, what was done so far.
+
+    Cost: 0.5 read units for every 10 versions, 1 for each item of those older than `grace`, and what it costs to
+    remove what is left over: 1 write unit a KB.
+    """
+    done, found = Swept(), Pieces(store)
+    for name in entity.detached:
+        for bucket in range(BUCKETS):
+            for page in found.manifests(f"{entity.name}~{name}", bucket):
+                old = [each for each in page if each.since <= store.now() - grace]
+                lost = _unreferenced(store, entity, name, old, grace)
+                for each in [] if dry else lost:
+                    found.remove(each.place, each.version, each.pieces)
+                done = Swept(
+                    done.versions + len(page),
+                    done.young + len(page) - len(old),
+                    done.removed + len(lost),
+                    done.pieces + sum(each.pieces for each in lost),
+                )
+                yield done
+
+
+def _unreferenced(
+    store: Store, entity: EntityDefinition[Any], name: str, versions: list[Manifest], grace: float
+) -> list[Manifest]:
+    """Those of the versions that no item points to."""
+    reader, _ = placed(replace(store, clock=lambda: store.clock() - grace), entity)
+    items = reader.read_all(list(dict.fromkeys(each.place.key for each in versions)), Reading(consistent=True))
+    return [each for each in versions if not _points(items.get(each.place.key), name, each)]
+
+
+def _points(item: Wire | None, name: str, version: Manifest) -> bool:
+    return any(each.version == version.version for each in pointers(item, [name]).values())
+
+
+def versions_of(store: Store, entity: EntityDefinition[Any], name: str, partition: str) -> Iterator[Manifest]:
+    """All versions of a field that items of one logical partition have, current or not."""
+    text = partition.removeprefix(f"{entity.prefix}{entity.separator}") if entity.prefix else partition
+    for bucket in range(BUCKETS):
+        for page in Pieces(store).manifests(f"{entity.name}~{name}", bucket, prefix=f"{text}:"):
+            yield from (each for each in page if each.place.key.partition == partition)
