@@ -23,6 +23,7 @@ from functions.api.problems import Problem, ProblemError, problem_of
 from functions.api.resources import exposed_resources, listed_together, refuse_paths
 from functions.api.routes import Routes
 from functions.api.settings import Settings
+from functions.api.specials import SPECIALS
 
 Answer = dict[str, Any]
 Clock = Callable[[], float]
@@ -163,7 +164,8 @@ def build_app(
     idempotent = IdempotentCreates(settings.idempotency_table, transport, clock=clock)
     refuse_paths([*(one.path for one in exposed), *(one.path for one in together)])
     later = later_of(settings, backend, outbox or Outbox(sqs), clock)
-    routes = Routes(settings, exposed_resources(exposed), backend, idempotent, listed_together(together), later=later)
+    resources, listed = exposed_resources(exposed), listed_together(together)
+    routes = Routes(settings, resources, backend, idempotent, listed, specials=SPECIALS, later=later)
     return App(routes, observer, settings.tenant_claim, clock)
 
 

@@ -3,53 +3,53 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from functions.api import VERSION, problems
+from functions.api import VERSION
 from functions.api.bodies import JSON, MERGE_PATCH
-from functions.api.parameters import DEFAULT_LIMIT, MAX_LIMIT
+from functions.api.describing import (
+    REFUSALS,
+    SEVERAL,
+    TEXT,
+    Operation,
+    Schema,
+    body,
+    header,
+    operation,
+    page,
+    page_parameters,
+    problem,
+    query,
+    ref,
+)
 from functions.api.resource import PREFIX, Resource
-from functions.api.schemas import Schema, ref, schemas_of
+from functions.api.schemas import schemas_of
+from functions.api.special import Special
 from functions.api.together import TogetherResource
-
-Operation = dict[str, Any]
 
 _DESCRIPTION: Final = """\
 Every request but health needs a bearer token; its tenant claim decides which items there are.
 Errors are problem documents with a stable code. Single items carry an ETag for conditional requests."""
-_TEXTS: Final = {
-    "400": "Bad JSON, header, path, query string or cursor.",
-    "401": "No verified token.",
-    "403": "The token names no tenant.",
-    "404": "No such item.",
-    "409": "The item exists, or other requests are in the way.",
-    "412": "If-Match or If-None-Match does not hold.",
-    "413": "The body or the item is too large.",
-    "415": "The body's media type is not understood.",
-    "422": "Fields or query parameters are not accepted.",
-    "429": "Throttled: come back after Retry-After.",
-    "503": "The database cannot be reached: come back after Retry-After.",
-}
-_EVERYWHERE: Final = ("400", "401", "403", "422", "429", "503")
-_TEXT: Final[Schema] = {"type": "string"}
-_SEVERAL: Final[Schema] = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}]}
-"""A field that chooses a logical partition: given several times, it chooses several, which are listed as one."""
 _ETAG: Final[Schema] = {"ETag": {"schema": {"type": "string"}, "description": "The revision, quoted."}}
 
 
-def document_of(resources: Sequence[Resource], togethers: Sequence[TogetherResource] = ()) -> dict[str, Any]:
+def document_of(
+    resources: Sequence[Resource], togethers: Sequence[TogetherResource] = (), specials: Sequence[Special] = ()
+) -> dict[str, Any]:
     """The document as a JSON object."""
     paths: dict[str, Any] = {f"{PREFIX}/health": {"get": _health()}}
     for resource in resources:
         paths |= _paths(resource)
     for together in togethers:
         paths[together.root] = {"get": _list_together(together)}
+    for special in specials:
+        paths[special.template] = special.documentation()
     return {
         "openapi": "3.1.0",
         "info": {"title": "Dynashard API", "version": VERSION, "description": _DESCRIPTION},
         "security": [{"bearer": []}],
         "paths": paths,
         "components": {
-            "schemas": schemas_of(resources, togethers),
-            "responses": {status: _problem(status) for status in _TEXTS},
+            "schemas": schemas_of(resources, togethers, specials),
+            "responses": {status: problem(status) for status in REFUSALS},
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
         },
     }
@@ -69,16 +69,6 @@ def _paths(resource: Resource) -> dict[str, Any]:
     return found
 
 
-def _problem(status: str) -> Schema:
-    answer: Schema = {
-        "description": _TEXTS[status],
-        "content": {problems.CONTENT_TYPE: {"schema": ref("Problem")}},
-    }
-    if status in {"429", "503"}:
-        answer["headers"] = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}}
-    return answer
-
-
 def _health() -> Operation:
     schema = {
         "type": "object",
@@ -89,16 +79,8 @@ def _health() -> Operation:
     return {"operationId": "health", "summary": "Liveness", "security": [], "responses": {"200": answer}}
 
 
-def _operation(resource: Resource, verb: str, summary: str, answers: Schema, extra: Sequence[str]) -> Operation:
-    name = resource.entity.__name__
-    refused = {status: {"$ref": f"#/components/responses/{status}"} for status in sorted({*_EVERYWHERE, *extra})}
-    return {
-        "operationId": f"{verb}{name}",
-        "summary": summary,
-        "tags": [resource.tag],
-        "parameters": [],
-        "responses": {**answers, **refused},
-    }
+def _operation(resource: Resource, verb: str, summary: str, answers: Schema, more: Sequence[str]) -> Operation:
+    return operation(f"{verb}{resource.entity.__name__}", summary, resource.tag, answers, more=more)
 
 
 def _answer(resource: Resource, text: str, *, location: bool = False) -> Schema:
@@ -109,17 +91,9 @@ def _answer(resource: Resource, text: str, *, location: bool = False) -> Schema:
     return {"description": text, "headers": headers, "content": content}
 
 
-def _body(schema: str, *media_types: str) -> Schema:
-    return {"required": True, "content": {media_type: {"schema": ref(schema)} for media_type in media_types}}
-
-
-def _header(name: str, text: str) -> Schema:
-    return {"name": name, "in": "header", "schema": {"type": "string"}, "description": text}
-
-
-_IF_MATCH: Final = _header("If-Match", "Only if the item is at one of these revisions: quoted tags, or *.")
-_IF_NONE_MATCH: Final = _header("If-None-Match", "Only if the item is at none of these revisions; * for no item.")
-_IDEMPOTENCY: Final = _header("Idempotency-Key", "Repeats with this key get the first answer, for 24 hours.")
+_IF_MATCH: Final = header("If-Match", "Only if the item is at one of these revisions: quoted tags, or *.")
+_IF_NONE_MATCH: Final = header("If-None-Match", "Only if the item is at none of these revisions; * for no item.")
+_IDEMPOTENCY: Final = header("Idempotency-Key", "Repeats with this key get the first answer, for 24 hours.")
 _CONSISTENT: Final[Schema] = {
     "name": "consistent",
     "in": "query",
@@ -130,17 +104,17 @@ _CONSISTENT: Final[Schema] = {
 
 def _create(resource: Resource) -> Operation:
     answers = {"201": _answer(resource, "Created.", location=True)}
-    operation = _operation(resource, "create", "Create an item", answers, ("409", "413", "415"))
-    operation["parameters"] = [_IDEMPOTENCY]
-    operation["requestBody"] = _body(f"{resource.entity.__name__}Create", JSON)
-    return operation
+    described = _operation(resource, "create", "Create an item", answers, ("409", "413", "415"))
+    described["parameters"] = [_IDEMPOTENCY]
+    described["requestBody"] = body(f"{resource.entity.__name__}Create", JSON)
+    return described
 
 
 def _read(resource: Resource) -> Operation:
     answers = {"200": _answer(resource, "The item."), "304": {"description": "Not modified.", "headers": _ETAG}}
-    operation = _operation(resource, "get", "Read an item", answers, ("404", "412"))
-    operation["parameters"] = [_CONSISTENT, _IF_MATCH, _IF_NONE_MATCH]
-    return operation
+    described = _operation(resource, "get", "Read an item", answers, ("404", "412"))
+    described["parameters"] = [_CONSISTENT, _IF_MATCH, _IF_NONE_MATCH]
+    return described
 
 
 def _put(resource: Resource) -> Operation:
@@ -148,83 +122,58 @@ def _put(resource: Resource) -> Operation:
         "200": _answer(resource, "Replaced."),
         "201": _answer(resource, "Created.", location=True),
     }
-    operation = _operation(resource, "put", "Replace or create an item", answers, ("404", "409", "412", "413", "415"))
-    operation["parameters"] = [_IF_MATCH, _IF_NONE_MATCH]
-    operation["requestBody"] = _body(f"{resource.entity.__name__}Replace", JSON)
-    return operation
+    described = _operation(resource, "put", "Replace or create an item", answers, ("404", "409", "412", "413", "415"))
+    described["parameters"] = [_IF_MATCH, _IF_NONE_MATCH]
+    described["requestBody"] = body(f"{resource.entity.__name__}Replace", JSON)
+    return described
 
 
 def _patch(resource: Resource) -> Operation:
     answers = {"200": _answer(resource, "Changed.")}
-    operation = _operation(resource, "patch", "Change an item", answers, ("404", "409", "412", "413", "415"))
-    operation["parameters"] = [_IF_MATCH, _IF_NONE_MATCH]
-    operation["requestBody"] = _body(f"{resource.entity.__name__}Patch", MERGE_PATCH, JSON)
-    return operation
+    described = _operation(resource, "patch", "Change an item", answers, ("404", "409", "412", "413", "415"))
+    described["parameters"] = [_IF_MATCH, _IF_NONE_MATCH]
+    described["requestBody"] = body(f"{resource.entity.__name__}Patch", MERGE_PATCH, JSON)
+    return described
 
 
 def _delete(resource: Resource) -> Operation:
     answers = {"204": {"description": "Deleted."}}
-    operation = _operation(resource, "delete", "Delete an item", answers, ("404", "409", "412"))
-    operation["parameters"] = [_IF_MATCH, _IF_NONE_MATCH]
-    return operation
+    described = _operation(resource, "delete", "Delete an item", answers, ("404", "409", "412"))
+    described["parameters"] = [_IF_MATCH, _IF_NONE_MATCH]
+    return described
 
 
 def _list(resource: Resource) -> Operation:
     name = resource.entity.__name__
-    operation = _operation(resource, "list", "List items", {"200": _page(f"{name}Page")}, ())
-    operation["parameters"] = [*_listing_parameters(resource), *_field_parameters(resource)]
-    return operation
-
-
-def _page(schema: str) -> Schema:
-    link = {"Link": {"schema": {"type": "string"}, "description": 'The next page, rel="next".'}}
-    content = {JSON: {"schema": ref(schema)}}
-    return {"description": "A page; it may be short.", "headers": link, "content": content}
+    described = _operation(resource, "list", "List items", {"200": page(f"{name}Page")}, ())
+    described["parameters"] = [*_listing_parameters(resource), *_field_parameters(resource)]
+    return described
 
 
 def _list_together(together: TogetherResource) -> Operation:
     first = together.members[0]
     names = ", ".join(each.entity.__name__ for each in together.members)
-    operation = _operation(first, "list", f"List {names} as one", {"200": _page(together.schema)}, ())
-    operation["operationId"], operation["tags"] = f"list{together.schema.removesuffix('Page')}", [together.tag]
-    nested = [_query(name, _TEXT, "Only this one, and what is below it.") for name in together.nested]
-    several = [_query(name, _SEVERAL, "Part of the key.", required=True) for name in first.partition_fields(None)]
-    operation["parameters"] = [*_page_parameters(), _CONSISTENT, *several, *nested]
-    return operation
-
-
-def _query(name: str, schema: Schema, text: str, *, required: bool = False) -> Schema:
-    parameter: Schema = {"name": name, "in": "query", "schema": schema, "description": text}
-    return {**parameter, "required": True} if required else parameter
-
-
-def _page_parameters() -> list[Schema]:
-    orders = {"type": "string", "enum": ["round_robin", "ordered", "shard"], "default": "round_robin"}
-    limit = {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT}
-    return [
-        _query("limit", limit, "Items a page."),
-        _query("order", orders, "round_robin is the cheapest; ordered is by sort key over all shards."),
-        _query("direction", {"type": "string", "enum": ["asc", "desc"], "default": "asc"}, "By sort key."),
-        _query("prefix", _TEXT, "Sort keys that start with this."),
-        _query("from", _TEXT, "Sort keys from this on, inclusive."),
-        _query("to", _TEXT, "Sort keys before this, exclusive."),
-        _query("cursor", _TEXT, "The cursor of the page before, with the same query."),
-    ]
+    described = _operation(first, "list", f"List {names} as one", {"200": page(together.schema)}, ())
+    described["operationId"], described["tags"] = f"list{together.schema.removesuffix('Page')}", [together.tag]
+    nested = [query(name, TEXT, "Only this one, and what is below it.") for name in together.nested]
+    several = [query(name, SEVERAL, "Part of the key.", required=True) for name in first.partition_fields(None)]
+    described["parameters"] = [*page_parameters(), _CONSISTENT, *several, *nested]
+    return described
 
 
 def _listing_parameters(resource: Resource) -> list[Schema]:
     fields = f"Only these fields, separated by commas: {', '.join(resource.entity.model_fields)}."
-    parameters = [*_page_parameters(), _query("fields", _TEXT, fields), _CONSISTENT]
+    parameters = [*page_parameters(), query("fields", TEXT, fields), _CONSISTENT]
     if resource.indexes:
         wanted = "; ".join(
             f"{name} by {', '.join([*resource.partition_fields(name), *resource.sort_fields(name)])}"
             for name in resource.indexes
         )
         names = {"type": "string", "enum": list(resource.indexes)}
-        parameters.append(_query("index", names, f"List by an index: {wanted}."))
+        parameters.append(query("index", names, f"List by an index: {wanted}."))
     if resource.distinct:
         names = {"type": "string", "enum": list(resource.distinct)}
-        parameters.append(_query("distinct", names, "Over several partitions: show each value of this field once."))
+        parameters.append(query("distinct", names, "Over several partitions: show each value of this field once."))
     return parameters
 
 
@@ -242,9 +191,9 @@ def _field_parameters(resource: Resource) -> list[Schema]:
             uses.setdefault(name, []).append(f"key of {index}")
     required = set() if resource.indexes else set(partition)
     return [
-        _query(
+        query(
             name,
-            _SEVERAL if name in several else _TEXT,
+            SEVERAL if name in several else TEXT,
             f"Equal to this: {', '.join(how)}.",
             required=name in required,
         )
@@ -262,5 +211,7 @@ if __name__ == "__main__":
     import sys
 
     from functions.api.resources import exposed_resources, listed_together
+    from functions.api.specials import SPECIALS
 
-    sys.stdout.write(json.dumps(document_of(exposed_resources(), listed_together()), indent=2) + "\n")
+    document = document_of(exposed_resources(), listed_together(), SPECIALS)
+    sys.stdout.write(json.dumps(document, indent=2) + "\n")

@@ -21,6 +21,7 @@ from functions.api.listing import Listing
 from functions.api.problems import ProblemError
 from functions.api.resource import PREFIX, Resource
 from functions.api.settings import Settings
+from functions.api.special import Special
 from functions.api.together import TogetherListing, TogetherResource
 
 Operation = Callable[[Incoming], Response[Any]]
@@ -58,6 +59,7 @@ class Routes:
         idempotent: keeps the answers of creates with an `Idempotency-Key`.
         later: accepts what is done later; None where there is no queue, and everything is done at once.
         togethers: listings of entities that share their logical partitions.
+        specials: what is served besides.
     """
 
     def __init__(
@@ -68,18 +70,22 @@ class Routes:
         idempotent: IdempotentCreates,
         togethers: Sequence[TogetherResource] = (),
         *,
+        specials: Sequence[Special] = (),
         later: Later | None = None,
     ) -> None:
         self._settings = settings
         self._later = later
         self._endpoints = [_endpoint(f"{PREFIX}/health", {"GET": _health})]
         if settings.serves_documentation:
-            self._endpoints += _documentation(resources, togethers)
+            self._endpoints += _documentation(resources, togethers, specials)
         for resource in resources:
             self._endpoints += self._of_resource(resource, backend, idempotent)
         for together in togethers:
             listed = TogetherListing(together, backend.page)
             self._endpoints.append(_endpoint(together.root, self._handlers({"GET": listed.page})))
+        for special in specials:
+            handles = {method: partial(served.handle, backend) for method, served in special.methods.items()}
+            self._endpoints.append(Endpoint(special.template, special.rule, self._handlers(handles)))
 
     def _of_resource(self, resource: Resource, backend: Backend, idempotent: IdempotentCreates) -> list[Endpoint]:
         items, listing = Items(resource, backend.repository, idempotent), Listing(resource, backend.page)
@@ -160,11 +166,15 @@ def _health(_request: Request) -> Response[str]:
     return Response(HTTPStatus.OK, content_type="application/json", body=body, headers={"Cache-Control": "no-store"})
 
 
-def _documentation(resources: Sequence[Resource], togethers: Sequence[TogetherResource]) -> list[Endpoint]:
+def _documentation(
+    resources: Sequence[Resource], togethers: Sequence[TogetherResource], specials: Sequence[Special]
+) -> list[Endpoint]:
     def openapi(_request: Request) -> Response[str]:
         from functions.api.openapi import document_of  # noqa: PLC0415 - no other request needs JSON Schemas
 
-        return Response(HTTPStatus.OK, content_type="application/json", body=written(document_of(resources, togethers)))
+        return Response(
+            HTTPStatus.OK, content_type="application/json", body=written(document_of(resources, togethers, specials))
+        )
 
     def page(_request: Request) -> Response[str]:
         return documentation.page()

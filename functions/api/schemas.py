@@ -7,12 +7,11 @@ from typing import Any, Final
 from pydantic.json_schema import models_json_schema
 
 from functions.api.bodies import REVISION
+from functions.api.describing import REF, Schema, page_of, ref
 from functions.api.resource import TENANT, Resource
+from functions.api.special import Special
 from functions.api.together import TYPE, TogetherResource
 
-Schema = dict[str, Any]
-
-REF: Final = "#/components/schemas/"
 PROBLEM: Final[Schema] = {
     "type": "object",
     "description": "An error (RFC 9457).",
@@ -42,13 +41,11 @@ PROBLEM: Final[Schema] = {
 _REVISION: Final[Schema] = {"type": "string", "readOnly": True, "description": "The value of the ETag."}
 
 
-def ref(name: str) -> Schema:
-    """A reference to a schema of the document."""
-    return {"$ref": REF + name}
-
-
-def schemas_of(resources: Sequence[Resource], togethers: Sequence[TogetherResource] = ()) -> dict[str, Schema]:
+def schemas_of(
+    resources: Sequence[Resource], togethers: Sequence[TogetherResource] = (), specials: Sequence[Special] = ()
+) -> dict[str, Schema]:
     """All schemas of the document by name: for `User`, also `UserCreate`, `UserReplace`, `UserPatch`, `UserPage`."""
+    resources = [resource for resource in resources if resource.operations]
     inputs = [(resource.entity, "validation") for resource in resources]
     outputs = [(resource.entity, "serialization") for resource in resources]
     places, generated = models_json_schema([*inputs, *outputs], ref_template=REF + "{model}")  # type: ignore[list-item]
@@ -61,6 +58,8 @@ def schemas_of(resources: Sequence[Resource], togethers: Sequence[TogetherResour
         schemas.update(_of_resource(resource, given, shown))
     for together in togethers:
         schemas[together.schema] = page_of(_any_of(together, schemas))
+    for special in specials:
+        schemas |= special.schemas()
     schemas["Problem"] = PROBLEM
     return dict(sorted(schemas.items()))
 
@@ -74,18 +73,6 @@ def _of_resource(resource: Resource, given: Schema, shown: Schema) -> dict[str, 
         f"{name}Replace": _with_read_only(resource, _without(given, (), optional=addressed)),
         f"{name}Patch": _patch(resource, given),
         f"{name}Page": page_of(ref(name)),
-    }
-
-
-def page_of(item: Schema) -> Schema:
-    """The schema of a page of such items."""
-    return {
-        "type": "object",
-        "required": ["items", "cursor"],
-        "properties": {
-            "items": {"type": "array", "items": item},
-            "cursor": {"type": ["string", "null"], "description": "Continues the listing; null ends it."},
-        },
     }
 
 

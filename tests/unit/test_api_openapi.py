@@ -10,6 +10,7 @@ from openapi_spec_validator import validate
 
 from functions.api.openapi import document_of
 from functions.api.resources import exposed_resources, listed_together
+from functions.api.specials import SPECIALS
 
 pytestmark = pytest.mark.unit
 
@@ -18,7 +19,7 @@ COMMITTED = Path(__file__).parents[2] / "docs" / "openapi.json"
 
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
-    return document_of(exposed_resources(), listed_together())
+    return document_of(exposed_resources(), listed_together(), SPECIALS)
 
 
 def test_committed_document_is_what_the_code_serves(document: dict[str, Any]) -> None:
