@@ -6,6 +6,9 @@ from typing import Final
 from domain.articles import Article
 from domain.contacts import Channel, ContactMethod, NotificationRule, Severity
 from domain.exposed import OPERATIONS, READS, Exposed, Together, Window
+from domain.incidents import Incident, IncidentState
+from domain.operations import Operation, OperationState
+from domain.participations import PARTICIPATIONS, Participation
 from domain.pings import Ping
 from domain.plays import PLAYS, EpisodePlays, SeriesPlays
 from domain.revenue import Licence, Licensor, Revenue, RevenueShare
@@ -28,8 +31,12 @@ ENTITIES: Final = (
         queued=True,
         window=Window("at", past=timedelta(days=7), ahead=timedelta(minutes=5)),
     ),
+    Exposed(Participation, path="participations", distinct=("incident_id",), operations=READS, tag="incidents"),
     Exposed(Licensor, path="licensors", tag="revenue"),
     Exposed(Licence, path="licences", filters=("licensor_id",), tag="revenue"),
+    Exposed(Operation, path="operations", filters=("state",), operations=READS),
+    Exposed(EpisodePlays, path="episode-plays", operations=()),
+    Exposed(SeriesPlays, path="series-plays", operations=()),
 )
 """What callers may ask for, and how it is called outside."""
 
@@ -39,12 +46,17 @@ TOGETHER: Final = (
 )
 """Entities that are also listed as one, because they share their logical partitions."""
 
+COPIES: Final = (PARTICIPATIONS,)
+"""What is copied from entities' items, and kept in step by the function `changes`."""
+
 ROLL_UPS: Final = (PLAYS,)
 """What is summed up of entities' items, and followed by the function `changes`."""
 
 __all__ = [
+    "COPIES",
     "ENTITIES",
     "OPERATIONS",
+    "PARTICIPATIONS",
     "PLAYS",
     "READS",
     "ROLL_UPS",
@@ -54,10 +66,15 @@ __all__ = [
     "ContactMethod",
     "EpisodePlays",
     "Exposed",
+    "Incident",
+    "IncidentState",
     "Licence",
     "Licensor",
     "NotificationRule",
+    "Operation",
+    "OperationState",
     "Override",
+    "Participation",
     "Ping",
     "Revenue",
     "RevenueShare",

@@ -1,0 +1,57 @@
+"""Who takes part in which incident: a copy of the incident's summary for each participant."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from pydantic import AwareDatetime
+
+from domain.fields import Moment, ShortText
+from domain.incidents import Incident, IncidentState, Participant
+from dynashard import Copies, Entity, Index, Key, Shards
+
+
+class Participation(
+    Entity,
+    name="participation.v1.Participation",
+    key=Key(partition="{tenant_id}:{incident_id}", sort="{participant}"),
+    indexes=[
+        Index(
+            "GSI1",
+            "by_participant",
+            partition="{tenant_id}:{participant}",
+            sort="{state}#{since}#{incident_id}",
+            shards=Shards(4),
+        )
+    ],
+):
+    """An incident as one of its participants sees it in a list: its summary, since when it is open or closed."""
+
+    tenant_id: str
+    incident_id: str
+    participant: Participant
+    state: IncidentState
+    since: Moment
+    number: int
+    title: ShortText
+    status: ShortText
+    team: str | None = None
+    created_at: AwareDatetime
+    closed_at: AwareDatetime | None = None
+
+
+def participations(incident: Incident) -> Iterator[Participation]:
+    """One for each participant, and one for the team that the incident is assigned to."""
+    closed = incident.closed_at if incident.state is IncidentState.CLOSED else None
+    everybody = [*incident.participants, *([incident.team] if incident.team else [])]
+    for participant in dict.fromkeys(everybody):
+        yield Participation(
+            incident_id=incident.id,
+            participant=participant,
+            since=closed or incident.created_at,
+            **incident.model_dump(include=SUMMARY),
+        )
+
+
+SUMMARY: Final = {"tenant_id", "state", "number", "title", "status", "team", "created_at", "closed_at"}
+"""What the copies take over as it is."""
+PARTICIPATIONS: Final = Copies(of=Incident, copy=Participation, make=participations, partition={"incident_id": "id"})
