@@ -11,6 +11,7 @@ from constructs import Node
 from stacks.api import ApiStack
 from stacks.bundling import Bundle, bundle_from
 from stacks.changes import ChangesStack
+from stacks.commands import CommandsStack
 from stacks.data import DataStack
 from stacks.prewarm import PrewarmStack
 from stacks.reshard import ReshardStack
@@ -34,6 +35,15 @@ def add_backend(app: App) -> None:
     prefix = f"Dynashard-{settings.name}"
     data = DataStack(app, f"{prefix}-Data", settings=settings, env=env)
     api = ApiStack(app, f"{prefix}-Api", settings=settings, data=data, bundle=bundle, env=env)
+    CommandsStack(
+        app,
+        f"{prefix}-Commands",
+        settings=settings,
+        data=data,
+        cursor_secret=api.cursor_secret,
+        bundle=bundle,
+        env=env,
+    )
     ReshardStack(app, f"{prefix}-Reshard", settings=settings, data=data, bundle=bundle, env=env)
     ChangesStack(app, f"{prefix}-Changes", settings=settings, data=data, bundle=bundle, env=env)
     writer = WriterStack(app, f"{prefix}-Writer", settings=settings, data=data, bundle=bundle, env=env)

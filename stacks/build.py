@@ -97,6 +97,7 @@ ASSETS = (
     Asset("domain", "python", (("layers/domain/python/domain", "domain"),)),
     _function("api", "requirements/api.txt"),
     _function("changes"),
+    _function("commands"),
     _function("prewarm"),
     _function("reshard"),
     _function("writer"),

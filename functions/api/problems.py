@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final
 
-from dynashard.errors import DynashardError, FieldError, InputError, ValidationFailedError
+from dynashard.errors import FieldError, ValidationFailedError
+from dynashard.hosting.refusals import refusal_of
 
 __all__ = [
     "CONTENT_TYPE",
@@ -41,9 +42,6 @@ HTTP_CODES: Final[Mapping[str, int]] = {
     "internal_error": 500,
 }
 """Codes of HTTP's own errors, with their status."""
-
-_HIDDEN: Final = "The request failed on our side. Quote the request id when you report it."
-_SERVER_ERROR: Final = 500
 
 
 class ProblemError(Exception):
@@ -100,29 +98,8 @@ class Problem:
 
 def problem_of(error: Exception) -> Problem:
     """The problem that an exception becomes; whatever is not an expected error becomes a 500 that says nothing."""
-    match error:
-        case ProblemError():
-            return Problem(error.status, error.code, error.detail, headers=error.headers)
-        case ValidationFailedError():
-            return Problem(error.status, error.code, str(error), error.errors)
-        case InputError():
-            return _refused_input(error)
-        case DynashardError():
-            return _layer_problem(error)
-        case _:
-            return Problem(_SERVER_ERROR, "internal_error", _HIDDEN)
-
-
-def _refused_input(error: InputError) -> Problem:
-    if error.status == HTTPStatus.UNPROCESSABLE_ENTITY:
-        return Problem(error.status, error.code, str(error), (FieldError(error.field or "", str(error), error.code),))
-    return Problem(error.status, error.code, str(error), details=error.details)
-
-
-def _layer_problem(error: DynashardError) -> Problem:
-    headers = {}
-    if error.retryable:
-        headers["Retry-After"] = str(getattr(error, "retry_after", 1))
-    if error.status >= _SERVER_ERROR and not error.retryable:
-        return Problem(error.status, error.code, _HIDDEN)
-    return Problem(error.status, error.code, str(error), details=error.details, headers=headers)
+    if isinstance(error, ProblemError):
+        return Problem(error.status, error.code, error.detail, headers=error.headers)
+    refusal = refusal_of(error)
+    headers = {} if refusal.retry_after is None else {"Retry-After": str(refusal.retry_after)}
+    return Problem(refusal.status, refusal.code, refusal.message, refusal.errors, refusal.details, headers)

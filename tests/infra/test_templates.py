@@ -20,7 +20,7 @@ pytestmark = pytest.mark.infra
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 CASES = [("dev", "native"), ("prod", "provisioned")]
-STACKS = ["Api", "Changes", "Data", "Prewarm", "Reshard"]
+STACKS = ["Api", "Changes", "Commands", "Data", "Prewarm", "Reshard"]
 
 
 def normalised(template: dict[str, Any]) -> str:
@@ -92,6 +92,7 @@ def test_what_is_acknowledged_is_known_and_has_a_reason(prod: Templates) -> None
     functions = (
         "Api/Api",
         "Changes/Follow",
+        "Commands/Commands",
         "Prewarm/Entry",
         "Prewarm/Step",
         *(f"Reshard/{name}" for name in resharding),

@@ -1,0 +1,38 @@
+"""The commands stack: a function that nobody may invoke unless IAM says so, with the rights of the API's."""
+
+import pytest
+
+from tests.infra.templates import Templates, of_type, statements
+
+pytestmark = pytest.mark.infra
+
+
+def test_its_role_may_do_what_the_apis_may(dev: Templates) -> None:
+    allowed = {tuple(actions) for actions in statements(dev["Commands"], "CommandsRole").values()}
+    api = {tuple(actions) for actions in statements(dev["Api"], "ApiRole").values() if "sqs:SendMessage" not in actions}
+
+    assert allowed <= api
+    assert ("secretsmanager:GetSecretValue",) in allowed
+
+
+def test_no_resource_policy_opens_it(dev: Templates) -> None:
+    template = dev["Commands"]
+
+    assert of_type(template, "AWS::Lambda::Permission") == {}
+    assert of_type(template, "AWS::Lambda::Url") == {}
+    assert not any(role["Properties"].get("ManagedPolicyArns") for role in of_type(template, "AWS::IAM::Role").values())
+
+
+def test_it_is_told_where_everything_is_and_its_name_is_an_output(dev: Templates) -> None:
+    template = dev["Commands"]
+    [function] = of_type(template, "AWS::Lambda::Function").values()
+    variables = function["Properties"]["Environment"]["Variables"]
+
+    assert {name for name, value in variables.items() if not isinstance(value, str)} == {
+        "TABLE_NAME",
+        "TOPOLOGY_TABLE",
+        "IDEMPOTENCY_TABLE",
+        "CURSOR_SECRET_ARN",
+    }
+    assert function["Properties"]["Handler"] == "functions.commands.handler.handler"
+    assert "Ref" in template["Outputs"]["CommandsFunction"]["Value"]
