@@ -6,6 +6,7 @@ import typer
 
 from dynashard.errors import DynashardError
 from tools.etl.command import etl
+from tools.export.command import export
 from tools.failure import FAILED, CommandError
 from tools.load.command import HELP, load
 from tools.plot.command import plot
@@ -24,6 +25,7 @@ app.command()(topology)
 app.command()(etl)
 app.add_typer(reshard, name="reshard")
 app.add_typer(plot, name="plot")
+app.add_typer(export, name="export")
 
 
 def main() -> None:
