@@ -6,6 +6,8 @@ from typing import Any
 
 from aws_lambda_powertools.event_handler import Response
 
+from domain import Operation as Record
+from functions.api.asynchronous import Asynchronous
 from functions.api.backend import Backend
 from functions.api.incoming import Incoming
 from functions.api.outbox import Outbox
@@ -16,6 +18,7 @@ from functions.api.settings import Settings
 Operation = Callable[[Incoming], Response[Any]]
 Operations = Mapping[str, tuple[str, Operation]]
 """Operations by their names, each with its method."""
+WRITES = ("create", "put", "update", "delete")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,26 +28,56 @@ class Later:
     Args:
         backend: the entities.
         outbox: the way to the queues.
-        queue_url: the queue of what is only added.
+        queue_url: the queue of what is only added; None if that is done at once.
+        operations_queue_url: the queue of writes that callers do not wait for; None if all are done at once.
         clock: epoch seconds.
     """
 
     backend: Backend
     outbox: Outbox
-    queue_url: str
+    queue_url: str | None
+    operations_queue_url: str | None
     clock: Callable[[], float]
 
     def of(self, resource: Resource, operations: Operations) -> Operations:
-        """The operations of a resource, with those in place that accept instead of do."""
-        if resource.queued and "create" in operations:
+        """The operations of a resource, with those in place that accept instead of do, or may do either."""
+        taken = {**operations, **self._asynchronous(resource, operations)}
+        if resource.queued and self.queue_url is not None and "create" in operations:
             check = self.backend.repository(resource.entity).check
             queued = Queued(resource, check, self.outbox, self.queue_url, self.clock)
-            return {**operations, "create": ("POST", queued.create)}
-        return operations
+            taken["create"] = ("POST", queued.create)
+        return taken
+
+    def _asynchronous(self, resource: Resource, operations: Operations) -> Operations:
+        if self.operations_queue_url is None or not transacted(resource):
+            return {}
+        accepting = Asynchronous(
+            resource,
+            self.backend.repository(resource.entity),
+            self.backend.repository(Record),
+            outbox=self.outbox,
+            queue_url=self.operations_queue_url,
+            clock=self.clock,
+        )
+        return {
+            name: (method, accepting.where_preferred(name, perform))
+            for name, (method, perform) in operations.items()
+            if name in WRITES
+        }
+
+
+def transacted(resource: Resource) -> bool:
+    """Whether an item and the record of its operation can be written in one transaction.
+
+    Without that a message that comes twice could be done twice: then the preference is left aside, as RFC 7240 allows,
+    and the write is done at once.
+    """
+    entity = resource.definition
+    return not entity.detached and (entity.shards is None or entity.shards.placement != "random")
 
 
 def later_of(settings: Settings, backend: Backend, outbox: Outbox, clock: Callable[[], float]) -> Later | None:
     """What accepts for later, if the settings name queues."""
-    if settings.queue_url is None:
+    if settings.queue_url is None and settings.operations_queue_url is None:
         return None
-    return Later(backend, outbox, settings.queue_url, clock)
+    return Later(backend, outbox, settings.queue_url, settings.operations_queue_url, clock)

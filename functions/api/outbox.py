@@ -29,6 +29,20 @@ class Letter:
     group: str | None = None
     deduplication: str | None = None
 
+    def refuse_too_large(self) -> None:
+        """Refuse a message that no queue takes.
+
+        Raises:
+            ItemTooLargeError: with its size and the limit.
+        """
+        if len(self.body) > MAX_BYTES:
+            raise ItemTooLargeError(
+                f"The request is a message of {len(self.body)} bytes, and a queue takes {MAX_BYTES}: send it without "
+                "Prefer: respond-async, or less at a time",
+                size=len(self.body),
+                limit=MAX_BYTES,
+            )
+
     def entry(self, number: int) -> dict[str, Any]:
         """The message as an entry of a call."""
         entry: dict[str, Any] = {"Id": str(number), "MessageBody": self.body.decode()}
@@ -61,13 +75,7 @@ class Outbox:
         Cost: a call for every 10 messages or 1 MiB; SQS bills one request for each 64 KB.
         """
         for letter in letters:
-            if len(letter.body) > MAX_BYTES:
-                raise ItemTooLargeError(
-                    f"The request is a message of {len(letter.body)} bytes; a queue takes {MAX_BYTES}: "
-                    "send it without Prefer: respond-async",
-                    size=len(letter.body),
-                    limit=MAX_BYTES,
-                )
+            letter.refuse_too_large()
         left = [number for chunk in _chunks(letters) for number in self._not_taken(queue_url, chunk)]
         if left:
             raise QueueUnavailableError("The queue did not take everything: send the request again.", left=left)

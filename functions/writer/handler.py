@@ -7,16 +7,18 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dynashard.transport import connect
 from functions.writer.backend import database_of
-from functions.writer.messages import Message
 from functions.writer.metrics import line
-from functions.writer.outcomes import End, Outcome
+from functions.writer.operations import Operations, problem_document
 from functions.writer.queues import Queues, Sqs
 from functions.writer.settings import Settings
 from functions.writer.writer import LAST_MILLISECONDS, Writer
+
+if TYPE_CHECKING:
+    from dynashard.resharding.growth_terms import Report
 
 logger = logging.getLogger("writer")
 
@@ -38,10 +40,10 @@ def _settings() -> Settings:
 def _writer() -> Writer:
     settings = _settings()
     transport = connect(endpoint_url=settings.endpoint)
-    database = database_of(settings, transport, failed=lambda error: _log("growth failed", {"exception": error}))
+    database = database_of(settings, transport, _Witness())
     return Writer(
         collection_of=database.collection,
-        operate=_not_yet,
+        operate=Operations(database, problem_document).operate,
         queues=Queues(_sqs(), settings.queues, settings.dead_letters),
         log=_log,
         clock=time.time,
@@ -49,8 +51,14 @@ def _writer() -> Writer:
     )
 
 
-def _not_yet(_message: Message, _receives: int) -> Outcome:
-    return Outcome(End.POISON, "unknown_operation", "operations are not done yet")
+class _Witness:
+    """Writes what the growth policy does into the log."""
+
+    def grew(self, report: "Report", /) -> None:
+        _log("growth", {"news": report.news.value, "entity": report.entity, "told": report.told})
+
+    def growth_failed(self, error: Exception, /) -> None:
+        _log("growth failed", {"exception": error})
 
 
 def _sqs() -> Sqs:

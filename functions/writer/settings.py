@@ -1,12 +1,11 @@
 """What the function is told by its environment."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Self
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Self
 
 from dynashard.errors import ConfigurationError
 from dynashard.hosting.environment import number, required
-from dynashard.resharding.growth import GrowthSettings
 
 QUEUE_URLS: Final = ("QUEUE_URL", "OPERATIONS_QUEUE_URL")
 """What is only added, in any order; and what somebody waits for, in order for each item."""
@@ -24,7 +23,7 @@ class Settings:
         environment: `dev`, `prod` or `local`; a dimension of the metrics.
         lease: how long a view of the shard counts may be used, in seconds.
         lanes: writes at a time.
-        growth: how counts grow by themselves.
+        growth_mode, growth_cooldown_seconds, growth_quiet_seconds: as of `ServingSettings`.
         endpoint: URL of DynamoDB, None for the region's own.
     """
 
@@ -35,7 +34,9 @@ class Settings:
     environment: str = "dev"
     lease: float = 30.0
     lanes: int = 16
-    growth: GrowthSettings = field(default_factory=GrowthSettings)
+    growth_mode: Literal["on", "dry_run", "off"] = "on"
+    growth_cooldown_seconds: float = 300.0
+    growth_quiet_seconds: float = 86_400.0
     endpoint: str | None = None
 
     def __post_init__(self) -> None:
@@ -62,11 +63,9 @@ class Settings:
             environment=environ.get("ENVIRONMENT", "dev"),
             lease=number(environ, "TOPOLOGY_LEASE_SECONDS", 30.0),
             lanes=int(number(environ, "LANES", 16)),
-            growth=GrowthSettings(
-                mode,
-                number(environ, "GROWTH_COOLDOWN_SECONDS", 300.0),
-                number(environ, "GROWTH_QUIET_SECONDS", 86_400.0),
-            ),
+            growth_mode=mode,
+            growth_cooldown_seconds=number(environ, "GROWTH_COOLDOWN_SECONDS", 300.0),
+            growth_quiet_seconds=number(environ, "GROWTH_QUIET_SECONDS", 86_400.0),
             endpoint=environ.get("DYNAMODB_ENDPOINT") or None,
         )
 

@@ -1,0 +1,43 @@
+"""Writes that were accepted to be done later."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field, JsonValue
+
+from domain.fields import ShortText
+from dynashard import Entity, Key, Shards, created_at, new_id, updated_at
+
+
+class OperationState(StrEnum):
+    """Whether it is done."""
+
+    PENDING = "pending"
+    DONE = "done"
+    FAILED = "failed"
+
+
+class Operation(
+    Entity,
+    name="operation.v1.Operation",
+    key=Key(partition="{tenant_id}", sort="{id}"),
+    shards=Shards(start=4, max=256),
+    expires="expires_at",
+):
+    """A write that its caller does not wait for, and what came of it.
+
+    `status` is what the same request would have answered at once; `problem` is its problem document if it failed.
+    """
+
+    tenant_id: str
+    id: str = new_id()
+    state: OperationState = OperationState.PENDING
+    method: ShortText
+    target: Annotated[str, Field(max_length=8192)]
+    request: ShortText | None = None
+    status: int | None = None
+    problem: dict[str, JsonValue] | None = None
+    created_at: datetime = created_at()
+    updated_at: datetime = updated_at()
+    expires_at: datetime | None = None
