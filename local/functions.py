@@ -63,6 +63,18 @@ def function_specs(
     return specs
 
 
+def function_named(templates: Templates, handler: str) -> str:
+    """The name of the function with this handler, such as `functions.changes.handler.handler`.
+
+    Raises:
+        LocalStackError: the template has none.
+    """
+    for resource in templates.of_type("AWS::Lambda::Function"):
+        if resource.properties["Handler"] == handler:
+            return resource.name
+    raise LocalStackError(f"The template has no function with the handler {handler}.")
+
+
 def api_environment(settings: Settings) -> dict[str, str]:
     """The variables that the API runs with on the local stack: for tools that use its tables beside it.
 

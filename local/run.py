@@ -16,7 +16,7 @@ import uvicorn
 from local.engine import Engine, running_engine
 from local.environments import Environments, FunctionSpec
 from local.errors import LocalStackError
-from local.functions import cursor_key, function_specs
+from local.functions import cursor_key, function_named, function_specs
 from local.gateway import Gateway
 from local.queues import QUEUE_LOG, Queues, running_queues, writer_name, writer_worker
 from local.routes import route_table
@@ -25,9 +25,10 @@ from local.settings import Settings
 from local.tables import engine_client, ensure_tables, table_plans
 from local.template import Templates, synthesised
 from local.tokens import Issuer, local_key
-from local.worker import RESHARD_LOG, Worker, WorkerSpec
+from local.worker import CHANGES_LOG, RESHARD_LOG, Worker, WorkerSpec
 
 FUNCTION_LOG = "api.log"
+FOLLOWER = "functions.changes.handler.handler"
 BACKLOG = 2048
 GRACE_SECONDS = 10
 
@@ -66,7 +67,9 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
     specs = _specs(settings, templates, {route.function for route in routes.routes}, engine, queues)
     functions = _functions(specs, settings, stack)
     (writer,) = _specs(settings, templates, {writer_name(templates)}, engine, queues)
-    workers = [_worker(each, stack) for each in (_reshard(specs[0], settings), writer_worker(writer, queues, settings))]
+    (follower,) = _specs(settings, templates, {function_named(templates, FOLLOWER)}, engine, queues)
+    beside = (_reshard(specs[0], settings), writer_worker(writer, queues, settings), _follow(follower, settings))
+    workers = [_worker(each, stack) for each in beside]
     audience = routes.audience
     issuer = Issuer(
         local_key(settings.data_dir), f"http://127.0.0.1:{port}/local", audience[0] if audience else "local"
@@ -155,6 +158,12 @@ def _reshard(api: FunctionSpec, settings: Settings) -> WorkerSpec:
     return WorkerSpec("local.resharding", environment, settings.data_dir / RESHARD_LOG)
 
 
+def _follow(changes: FunctionSpec, settings: Settings) -> WorkerSpec:
+    """What hands the table's stream to the function that follows it."""
+    environment = {**changes.environment, "DATA_DIR": str(settings.data_dir)}
+    return WorkerSpec("local.changes", environment, settings.data_dir / CHANGES_LOG)
+
+
 def _worker(spec: WorkerSpec, stack: ExitStack) -> Worker:
     worker = Worker(spec, report=_report)
     stack.callback(worker.close)
@@ -197,7 +206,7 @@ def banner(port: int, engine: Engine, settings: Settings) -> str:
     return f"""
 Dynashard is ready on {url}    (Ctrl-C stops it)
   data      {settings.data_dir}, engine at {engine.endpoint}
-  logs      {settings.data_dir / FUNCTION_LOG}, {RESHARD_LOG} and {QUEUE_LOG} beside it
+  logs      {settings.data_dir / FUNCTION_LOG}; {RESHARD_LOG}, {QUEUE_LOG} and {CHANGES_LOG} beside it
 
 Try:
   TOKEN=$(curl -s {url}/local/tokens -d '{{"tenant_id": "abc"}}' | sed 's/.*"token":"\\([^"]*\\)".*/\\1/')

@@ -77,6 +77,8 @@ def ensure_tables(client: Any, plans: Iterable[TablePlan], *, data: str) -> list
         plans: the tables.
         data: where the engine keeps them, for messages.
 
+    A table of an older checkout gets the stream that it lacks; what was written before is not in it.
+
     Returns:
         The names of the tables that were created.
 
@@ -108,9 +110,16 @@ def _ensure(client: Any, plan: TablePlan, data: str) -> bool:
                 f"Table {plan.name} in {data} does not fit the template: {problem}. Move that data away (or "
                 "set DATA_DIR to another folder) to begin with empty tables."
             )
+        _ensure_stream(client, plan, present)
     if plan.ttl_attribute is not None:
         _ensure_ttl(client, plan.name, plan.ttl_attribute)
     return present is None
+
+
+def _ensure_stream(client: Any, plan: TablePlan, present: Mapping[str, Any]) -> None:
+    wanted = plan.create.get("StreamSpecification")
+    if wanted and not present.get("StreamSpecification", {}).get("StreamEnabled"):
+        client.update_table(TableName=plan.name, StreamSpecification=wanted)
 
 
 def _ensure_ttl(client: Any, table: str, attribute: str) -> None:
@@ -130,6 +139,9 @@ def difference(wanted: Mapping[str, Any], present: Mapping[str, Any]) -> str:
     """
     if _keys(wanted, wanted) != _keys(present, present):
         return f"its keys are {_shown(_keys(present, present))}, not {_shown(_keys(wanted, wanted))}"
+    views = [table.get("StreamSpecification", {}).get("StreamViewType") for table in (wanted, present)]
+    if None not in views and views[0] != views[1]:
+        return f"its stream shows {views[1]}, not {views[0]}"
     for kind in ("GlobalSecondaryIndexes", "LocalSecondaryIndexes"):
         there = {index["IndexName"]: index for index in present.get(kind) or []}
         for index in wanted.get(kind) or []:

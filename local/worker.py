@@ -13,6 +13,8 @@ from local.settings import ROOT
 
 RESHARD_LOG: Final = "reshard.log"
 """The log of the worker that carries out changes of shard counts, in `DATA_DIR`."""
+CHANGES_LOG: Final = "changes.log"
+"""The log of the worker that follows the table's stream."""
 FIRST_PAUSE: Final = 0.25
 LONGEST_PAUSE: Final = 8.0
 STEADY: Final = 5.0

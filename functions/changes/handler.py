@@ -14,7 +14,7 @@ import domain
 from dynashard import Dynashard, LeasedTopology
 from dynashard.changes import Consumer, Dispatcher, Letter, Outcome
 from dynashard.transport import connect
-from functions.changes.letters import Keep, to_file, to_queue
+from functions.changes.letters import Keep, to_queue
 from functions.changes.settings import Settings
 
 NAMESPACE: Final = "Dynashard"
@@ -73,17 +73,7 @@ def _dispatcher() -> Dispatcher:
         cursor_keys=[secrets.token_urlsafe()],
         topology=LeasedTopology(transport, settings.topology_table, lease=settings.lease),
     )
-    return Dispatcher(consumers(db), keep=_told(_letters(settings)))
-
-
-def _letters(settings: Settings) -> Keep:
-    if settings.dead_letter_file is not None:
-        return to_file(settings.dead_letter_file)
-    from botocore.config import Config  # noqa: PLC0415 -- imported where it is needed
-    from botocore.session import get_session  # noqa: PLC0415
-
-    config = Config(connect_timeout=3, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 3})
-    return to_queue(get_session().create_client("sqs", config=config), settings.dead_letter_queue or "")
+    return Dispatcher(consumers(db), keep=_told(to_queue(settings.dead_letter_queue)))
 
 
 def _told(keep: Keep) -> Keep:

@@ -1,9 +1,8 @@
-"""Where changes are kept that cannot be handled: a queue, or a file on the local stack."""
+"""Where changes are kept that cannot be handled."""
 
 import json
-import os
 from collections.abc import Callable
-from pathlib import Path
+from functools import cache
 from typing import Any, Final
 
 from dynashard.changes import Letter
@@ -25,27 +24,19 @@ def message(letter: Letter) -> str:
     return json.dumps({**told, "reason": letter.reason[:1000]}, separators=(",", ":"))
 
 
-def to_queue(client: Any, url: str) -> Keep:
-    """Keeps letters in a queue.
-
-    Args:
-        client: of SQS.
-        url: of the queue.
-    """
+def to_queue(url: str) -> Keep:
+    """Keeps letters in the queue with this URL. The first one makes the client."""
 
     def keep(letter: Letter) -> None:
-        client.send_message(QueueUrl=url, MessageBody=message(letter))
+        _client().send_message(QueueUrl=url, MessageBody=message(letter))
 
     return keep
 
 
-def to_file(path: Path) -> Keep:
-    """Keeps letters in a file, one a line; on disk before it returns."""
+@cache
+def _client() -> Any:
+    from botocore.config import Config  # noqa: PLC0415 -- imported where it is needed
+    from botocore.session import get_session  # noqa: PLC0415
 
-    def keep(letter: Letter) -> None:
-        with path.open("a") as file:
-            file.write(f"{message(letter)}\n")
-            file.flush()
-            os.fsync(file.fileno())
-
-    return keep
+    config = Config(connect_timeout=3, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 3})
+    return get_session().create_client("sqs", config=config)

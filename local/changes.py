@@ -1,0 +1,131 @@
+"""`python -m local.changes`: hands the table's stream to the function that follows it, until standard input ends.
+
+It does what Lambda's event source mapping does: batches in the order of the stream; from a record that failed on, they
+come again, smaller and after a pause; a record that never succeeds is given up and kept. How far it has come is written
+down after the function has answered, so that it may be killed at any moment: what was not acknowledged comes again.
+"""
+
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Thread
+from typing import Any, Final
+
+from dynashard.changes import Letter
+from local.stream import Places, Record, Stream, stream_of, streams_client
+
+BATCH: Final = 100
+ATTEMPTS: Final = 20
+POLL_SECONDS: Final = 0.2
+FIRST_PAUSE: Final = 0.1
+LONGEST_PAUSE: Final = 10.0
+PLACES: Final = "changes.json"
+"""The file in `DATA_DIR` that says how far the stream was handled."""
+
+Handle = Callable[[dict[str, Any]], Mapping[str, Any]]
+"""The function: takes an event, and answers which records have to come again."""
+
+
+@dataclass
+class Follower:
+    """Follows one stream.
+
+    Args:
+        stream: where the records come from.
+        places: how far they were handled.
+        handle: the function.
+        give_up: keeps a record that never succeeds, with the reason.
+        sleep: waits so many seconds.
+        log: takes a line about what went wrong.
+    """
+
+    stream: Stream
+    places: Places
+    handle: Handle
+    give_up: Callable[[Record, str], None]
+    sleep: Callable[[float], None]
+    log: Callable[[str], None]
+
+    def look(self) -> int:
+        """Hand on what is new, once for each part of the stream; how many records were dealt with."""
+        return sum(self._drain(shard) for shard in self.stream.shards())
+
+    def _drain(self, shard: str) -> int:
+        dealt, tries, size = 0, 0, BATCH
+        while records := self.stream.after(shard, self.places[shard], size):
+            failed, reason = self._failed(records)
+            if failed > 0:
+                self.places[shard] = _sequence(records[failed - 1])
+                dealt, tries, size = dealt + failed, 0, BATCH
+            if failed == len(records):
+                continue
+            tries, size = tries + 1, max(1, (len(records) - failed) // 2)
+            if tries < ATTEMPTS:
+                self.log(f"{_sequence(records[failed])} comes again: {reason}")
+                self.sleep(min(FIRST_PAUSE * 2**tries, LONGEST_PAUSE))
+                continue
+            self.give_up(records[failed], reason)
+            self.places[shard] = _sequence(records[failed])
+            dealt, tries, size = dealt + 1, 0, BATCH
+        return dealt
+
+    def _failed(self, records: Sequence[Record]) -> tuple[int, str]:
+        """The position of the first record that has to come again, behind the last one if none has to; and why."""
+        try:
+            failures = self.handle({"Records": list(records)})["batchItemFailures"]
+        except Exception as error:  # noqa: BLE001 - whatever it is, Lambda brings the batch again
+            return 0, repr(error)
+        numbers = {failure["itemIdentifier"] for failure in failures}
+        first = [at for at, record in enumerate(records) if _sequence(record) in numbers]
+        # An answer that names a record of another batch is none: everything comes again, as on Lambda.
+        return (first[0] if first else 0, "the function could not handle it") if numbers else (len(records), "")
+
+
+def _sequence(record: Record) -> str:
+    return str(record["dynamodb"]["SequenceNumber"])
+
+
+def main() -> None:
+    """Work until standard input ends."""
+    Thread(target=_end_with_input, daemon=True).start()
+    logging.basicConfig(stream=sys.stdout, level=logging.WARNING, format="%(message)s")
+    folder, table = Path(os.environ["DATA_DIR"]), os.environ["TABLE_NAME"]
+    # The function reads its settings from the environment, as on Lambda.
+    from functions.changes.handler import handler  # noqa: PLC0415
+    from functions.changes.letters import to_queue  # noqa: PLC0415
+
+    keep = to_queue(os.environ["DEAD_LETTER_QUEUE"])
+
+    endpoint = os.environ["DYNAMODB_ENDPOINT"]
+    stream = Stream(streams_client(endpoint), stream_of(endpoint, table), table)
+    follower = Follower(
+        stream,
+        Places(folder / PLACES, stream.arn),
+        lambda event: handler(event, None),
+        lambda record, reason: keep(Letter(None, reason, record)),
+        time.sleep,
+        _log,
+    )
+    while True:
+        if not follower.look():
+            time.sleep(POLL_SECONDS)
+
+
+def _end_with_input() -> None:
+    # Not orderly on purpose: a worker that may be killed anywhere needs no second way to end.
+    sys.stdin.buffer.read()
+    os._exit(0)
+
+
+def _log(line: str) -> None:
+    sys.stdout.write(f"{datetime.now(UTC).isoformat(timespec='seconds')} {line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
