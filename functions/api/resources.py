@@ -8,7 +8,7 @@ from dynashard.errors import ConfigurationError
 from functions.api.resource import Resource
 from functions.api.together import TogetherResource
 
-RESERVED = frozenset({"health", "docs", "openapi.json", "operations"})
+RESERVED = frozenset({"health", "docs", "openapi.json"})
 
 
 def exposed_resources(exposed: Sequence[Exposed] = ENTITIES) -> tuple[Resource, ...]:
