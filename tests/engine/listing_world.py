@@ -162,7 +162,12 @@ def alive(note: Note) -> bool:
     return note.expires_at is None or note.expires_at > NOW
 
 
-def listed(collection: Collection[Any], partition: dict[str, Any], limit: Callable[[], int], **asked: Any) -> list[Any]:
+def listed(
+    collection: Collection[Any],
+    partition: dict[str, Any] | Sequence[dict[str, Any]],
+    limit: Callable[[], int],
+    **asked: Any,
+) -> list[Any]:
     """All items of a listing, page by page, each continued from the cursor of the one before."""
     items: list[Any] = []
     cursor: str | None = None
