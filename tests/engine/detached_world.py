@@ -2,6 +2,8 @@
 
 import base64
 import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -9,7 +11,8 @@ from pydantic import JsonValue
 
 from dynashard import Detached, Entity, Index, Key, Registry, Shards, created_at, updated_at
 from dynashard.detached import DetachedRepository
-from dynashard.entity import definition
+from dynashard.transport import Transport
+from dynashard.transport.interface import Call, Wire
 from tests.engine.stored_things import World
 
 REGISTRY = Registry()
@@ -37,12 +40,14 @@ class Report(
     trace: Annotated[bytes | None, Detached(max_bytes=2_000_000)] = None
 
 
+FIELDS = ("details", "trace")
 KEY = {"tenant": "abc", "id": "1"}
 
 
-def reports(world: World) -> DetachedRepository[Report]:
-    """The reports of a world, on the transport in force."""
-    return DetachedRepository(world.store, Report)
+def reports(world: World, transport: Transport | None = None) -> DetachedRepository[Report]:
+    """The reports of a world, on the transport in force or another one."""
+    store = world.store if transport is None else replace(world.store, transport=transport)
+    return DetachedRepository(store, Report)
 
 
 def large(seed: int, kilobytes: int = 900) -> dict[str, Any]:
@@ -51,10 +56,22 @@ def large(seed: int, kilobytes: int = 900) -> dict[str, Any]:
     return {"seed": seed, "noise": base64.b64encode(noise).decode()}
 
 
+def everything(world: World) -> list[Wire]:
+    """All stored items; several MB of them need several requests."""
+    found: list[Wire] = []
+    start: dict[str, Any] = {}
+    while True:
+        answer = world.dynamodb.call("Scan", TableName=world.table, ConsistentRead=True, **start)
+        found += answer["Items"]
+        if "LastEvaluatedKey" not in answer:
+            return found
+        start = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
+
+
 def stored(world: World) -> dict[str, list[str]]:
     """What is stored beside items: the sort keys of manifests and pieces, by `Type`."""
     found: dict[str, list[str]] = {}
-    for item in world.raw():
+    for item in everything(world):
         kind = item.get("Type", {}).get("S", "")
         if "~" in kind:
             found.setdefault(kind, []).append(item["SK"]["S"])
@@ -66,6 +83,32 @@ def versions(world: World) -> set[str]:
     return {key.split("#")[1] for keys in stored(world).values() for key in keys}
 
 
-def fields() -> list[str]:
-    """The detached fields."""
-    return sorted(definition(Report).detached)
+def pointed(world: World) -> set[str]:
+    """The versions that items point to."""
+    held = [item[name]["M"]["V"]["S"] for item in everything(world) for name in FIELDS if name in item]
+    return set(held)
+
+
+class Killed(BaseException):
+    """The process is gone: nothing catches it."""
+
+
+class Dying:
+    """A transport of a process that is killed before one of its requests is sent."""
+
+    def __init__(self, inner: Transport, *, before: int) -> None:
+        self.inner = inner
+        self.left = before
+
+    def call(self, operation: str, request: Mapping[str, Any]) -> Wire:
+        if self.left == 0:
+            raise Killed
+        self.left -= 1
+        return self.inner.call(operation, request)
+
+    def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
+        del concurrency
+        return [self.call(call.operation, call.request) for call in calls]
+
+    def close(self) -> None:
+        self.inner.close()

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from random import Random
 from types import new_class as create_class
 from typing import Annotated, Any
 
@@ -44,11 +45,7 @@ def packer(name: str) -> Packer:
 
 
 def noise(size: int) -> str:
-    state, found = 1, []
-    for _ in range(size // 8):
-        state = state * 6364136223846793005 % 2**64 or 1
-        found.append(f"{state:016x}"[:8])
-    return "".join(found)
+    return Random(size).randbytes(size // 2).hex()
 
 
 @given(JSON_VALUES)
