@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from dynashard.changes import Change, Consumer
     from dynashard.copies import Copies
     from dynashard.counters import Counters, CounterStore
+    from dynashard.edges import COUNT_KEY, EDGE_KEY, Added, Edge, EdgeCount, Edges, EdgeStore, newest
     from dynashard.entity import (
         Detached,
         Entity,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _ROOMS: Final = (
     "dynashard.counters",
+    "dynashard.edges",
     "dynashard.entity",
     "dynashard.reads",
     "dynashard.repository",
@@ -42,6 +44,9 @@ _ROOMS: Final = (
 )
 
 __all__ = [
+    "COUNT_KEY",
+    "EDGE_KEY",
+    "Added",
     "Budget",
     "Change",
     "Check",
@@ -54,6 +59,10 @@ __all__ = [
     "Delete",
     "Detached",
     "Dynashard",
+    "Edge",
+    "EdgeCount",
+    "EdgeStore",
+    "Edges",
     "Entity",
     "EntityDefinition",
     "Filter",
@@ -75,6 +84,7 @@ __all__ = [
     "definition",
     "divide",
     "new_id",
+    "newest",
     "updated_at",
 ]
 

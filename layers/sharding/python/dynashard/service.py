@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from dynashard.counters import Counters, CounterStore
 from dynashard.detached import DetachedRepository
+from dynashard.edges import Edge, Edges, EdgeStore
 from dynashard.entity import Entity, definition
 from dynashard.reads import Budget, CursorCodec, Filter, Listing, Order, Page, ShardLoad, query
 from dynashard.reads.query import DEFAULT_LIMIT
@@ -20,6 +21,7 @@ from dynashard.transport.interface import Transport
 __all__ = ["Collection", "Dynashard"]
 
 E = TypeVar("E", bound=Entity)
+G = TypeVar("G", bound=Edge)
 
 Partitions = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """The fields of a logical partition, or those of several."""
@@ -73,6 +75,10 @@ class Dynashard:
     def counters(self, declared: Counters[E]) -> CounterStore[E]:
         """Counters of one kind. Costs nothing."""
         return CounterStore(self._store, declared)
+
+    def edges(self, declared: Edges[G]) -> EdgeStore[G]:
+        """The edges of one kind. Costs nothing."""
+        return EdgeStore(self._store, self._cursors, declared)
 
     def transact(self, *steps: Step) -> list[Entity | None]:
         """Do all of some steps at one moment, or nothing of them: of any entities, whatever their shards.

@@ -1,0 +1,22 @@
+"""Who follows whom: users are fans of actors and series, and follow each other."""
+
+from typing import Final
+
+from dynashard import COUNT_KEY, EDGE_KEY, Edge, EdgeCount, Edges, Shards, newest
+
+
+class Follow(
+    Edge,
+    name="follow.v1.Follow",
+    key=EDGE_KEY,
+    shards=Shards(start=1, max=256),
+    indexes=[newest("GSI1", shards=Shards(start=4, max=256))],
+):
+    """One of the two items of an edge, `FAN_OF` or `FANNED_BY`. The shards of a celebrity grow by themselves."""
+
+
+class FollowCount(EdgeCount, name="follow.v1.Count", key=COUNT_KEY):
+    """How many a node follows, or is followed by."""
+
+
+FOLLOWS: Final = Edges(Follow, forward="FAN_OF", backward="FANNED_BY", counts=FollowCount)

@@ -1,0 +1,11 @@
+"""Edges between nodes of a graph: who follows whom, listed and counted from both ends.
+
+An edge is two items, one at each of its nodes, which come and go in one transaction, together with what is counted.
+
+Source: "Falling In And Out Of Love with DynamoDB, Part II" of 0x74696d, whose keys these are.
+"""
+
+from dynashard.edges.declaration import COUNT_KEY, EDGE_KEY, Edge, EdgeCount, Edges, newest
+from dynashard.edges.store import Added, EdgeStore
+
+__all__ = ["COUNT_KEY", "EDGE_KEY", "Added", "Edge", "EdgeCount", "EdgeStore", "Edges", "newest"]

@@ -1,0 +1,259 @@
+"""Edges of one kind in a table: each is two items, which come and go together with what counts them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Generic, Literal
+
+from dynashard.counters import CounterStore
+from dynashard.edges.declaration import NEWEST, E, Edges, Way
+from dynashard.errors import InvalidQueryError, InvalidValueError, NotFoundError, TransactionRefusedError
+from dynashard.reads import CursorCodec, Listing, Order, Page, query
+from dynashard.reads.query import DEFAULT_LIMIT
+from dynashard.repository import Check, Create, Delete, Repository, Step, Store
+from dynashard.repository.standing import unsettled
+from dynashard.repository.transaction_run import Transaction
+
+RACES: Final = 8
+"""How often an edge is tried again because others add and remove it at the same time."""
+WAYS: Final[tuple[Way, Way]] = ("forward", "backward")
+
+_OWN: Final = frozenset({"tenant_id", "node", "way", "other", "other_type", "since"})
+
+EdgeOrder = Literal["newest", "key", "any"]
+
+
+@dataclass(frozen=True, slots=True)
+class Added(Generic[E]):
+    """An edge, seen from its first node, and whether it was not there before."""
+
+    edge: E
+    created: bool
+
+
+class EdgeStore(Generic[E]):
+    """Edges of one kind in a table. Safe to share between threads.
+
+    A node is its type and id, such as `User.9`. Every method raises `EngineError` or a subclass if DynamoDB refuses or
+    cannot be reached, and `InvalidKeyError` or `InvalidValueError` for nodes that cannot be.
+
+    Args:
+        store: the table.
+        cursors: signs cursors.
+        edges: what they are.
+    """
+
+    def __init__(self, store: Store, cursors: CursorCodec, edges: Edges[E]) -> None:
+        self._store = store
+        self._edges = edges
+        self._items: Repository[E] = Repository(store, edges.model)
+        self._listing = Listing(store, cursors, edges.model)
+        self._counters = {way: CounterStore(store, edges.counter(way)) for way in WAYS} if edges.counts else {}
+
+    def add(self, tenant_id: str, one: str, other: str, **fields: Any) -> Added[E]:
+        """Have one node follow another. Doing it again changes nothing, so that it can be sent again.
+
+        Args:
+            tenant_id: whose graph.
+            one: the node that follows.
+            other: the node that is followed.
+            fields: further fields of the edge, if its class has any.
+
+        Raises:
+            TransactionConflictError: others add and remove this edge, or edges of these nodes, all the time.
+            EngineUnavailableError: no answer came; the edge may be there. Add it again.
+
+        Cost: 8 write units and those of the index, 4 of them for counters; 1 round trip. If it is there already, the
+        same, and 2 read units in 1 round trip more.
+        """
+        pair = self._pair(tenant_id, one, other, fields)
+        steps = [step for item in pair for step in self._creating(item)]
+        for _ in range(RACES):
+            try:
+                stored: Any = self._transact(steps)[0]
+                return Added(stored, created=True)
+            except TransactionRefusedError:
+                there = self._items.batch_get(pair, consistent=True)
+            if there[0] is not None and there[1] is not None:
+                return Added(there[0], created=False)
+            for at, half in enumerate(there):
+                if half is not None:
+                    self.complete(half, pair[at ^ 1])
+        raise unsettled(self._items.entity, "TransactWriteItems")
+
+    def remove(self, tenant_id: str, one: str, other: str) -> None:
+        """Have one node follow another no more.
+
+        Raises:
+            NotFoundError: it does not.
+            TransactionConflictError: others add and remove this edge, or edges of these nodes, all the time.
+            EngineUnavailableError: no answer came; the edge may be gone.
+
+        Cost: as `add`.
+        """
+        keys = self._keys(tenant_id, one, other)
+        for _ in range(RACES):
+            if self._tried([step for key in keys for step in self._deleting(key)]):
+                return
+            there = self._items.batch_get(keys, consistent=True)
+            if there == [None, None]:
+                raise NotFoundError(f"{one} has no edge {self._edges.forward} to {other}")
+            if None in there:
+                half = there.index(None) ^ 1
+                if self._tried([*self._deleting(keys[half]), Check(self._edges.model, keys[half ^ 1], None)]):
+                    return
+        raise unsettled(self._items.entity, "TransactWriteItems")
+
+    def find(self, tenant_id: str, one: str, other: str, *, consistent: bool = False) -> E | None:
+        """The edge from one node to another, seen from the first; None if there is none.
+
+        Cost: 0.5 read units, 1 if consistent; 1 round trip.
+        """
+        return self._items.find(self._keys(tenant_id, one, other)[0], consistent=consistent)
+
+    def list(
+        self,
+        tenant_id: str,
+        node: str,
+        way: Way = "forward",
+        *,
+        type: str | None = None,  # noqa: A002 - the word of the keys
+        order: EdgeOrder = "key",
+        limit: int = DEFAULT_LIMIT,
+        cursor: str | None = None,
+    ) -> Page[E]:
+        """One page of the edges of a node: of those it follows, or of its followers.
+
+        Args:
+            tenant_id: whose graph.
+            node: the node.
+            way: `forward` for those it follows, `backward` for its followers.
+            type: only those to nodes of this type, such as `Actor`.
+            order: `key` by type and id, `newest` by time, for one type only; `any` is cheapest for nodes of many
+                shards.
+            limit: edges a page, 1 to 1000.
+            cursor: that of the page before, with every other argument but `limit` as it was.
+
+        Raises:
+            InvalidQueryError: with the argument at fault.
+            InvalidCursorError: damaged, forged, or of another query.
+
+        Cost: 1 Query if the node has one shard, as most have; for others see `Collection.list`: `any` is its
+        round-robin order, the others its ordered one, `newest` over the index.
+        """
+        asked = query(self._items.entity, limit=limit, **self._question(tenant_id, node, way, type, order))
+        return self._listing.page(asked, cursor)
+
+    def scan(self, tenant_id: str, node: str, way: Way = "forward") -> Iterator[E]:
+        """All edges of a node, streamed in no order. Costs what reading them costs."""
+        asked = query(self._items.entity, consistent=True, **self._question(tenant_id, node, way, None, "any"))
+        yield from self._listing.scan(asked, workers=4)
+
+    def count(self, tenant_id: str, node: str, way: Way = "forward", *, consistent: bool = False) -> int:
+        """How many edges a node has.
+
+        Raises:
+            DeclarationError: the edges are declared without counts.
+
+        Cost: 0.5 read units a slot of the counter, 1 if consistent; 1 round trip.
+        """
+        key = self._counter_key(self._start(tenant_id, node, way))
+        return int(self._counted(way).total(key, consistent=consistent)["count"])
+
+    def complete(self, there: E, missing: E) -> bool:
+        """Write the missing half of an edge.
+
+        Args:
+            there: the item that is there.
+            missing: the one to be written.
+
+        Returns:
+            Whether it was written; if not, the edge is not as it was.
+        """
+        return self._tried([*self._creating(missing), Check(self._edges.model, there, revision=there.revision)])
+
+    def halves(self, edge: E) -> tuple[E, E]:
+        """Both items of an edge, made of one of them."""
+        fields = {name: value for name, value in edge.__dict__.items() if name not in _OWN}
+        ends = (edge.node, edge.other) if edge.way == self._edges.forward else (edge.other, edge.node)
+        return self._pair(edge.tenant_id, *ends, fields, since=edge.since)
+
+    def _tried(self, steps: Sequence[Step]) -> bool:
+        """Do steps, if what they ask for is so; whether it was."""
+        try:
+            self._transact(steps)
+        except TransactionRefusedError:
+            return False
+        return True
+
+    def _transact(self, steps: Sequence[Step]) -> Sequence[Any]:
+        return Transaction(self._store, steps).run()
+
+    def _creating(self, item: E) -> Sequence[Step]:
+        return [Create(item), *self._counting(item.__dict__, 1)]
+
+    def _deleting(self, key: Mapping[str, Any]) -> Sequence[Step]:
+        return [Delete(self._edges.model, key), *self._counting(key, -1)]
+
+    def _counting(self, edge: Mapping[str, Any], amount: int) -> Sequence[Step]:
+        if not self._counters:
+            return []
+        way: Way = "forward" if edge["way"] == self._edges.forward else "backward"
+        return [self._counters[way].adding(self._counter_key(edge), count=amount)]
+
+    def _counter_key(self, edge: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: edge[name] for name in ("tenant_id", "node", "way")}
+
+    def _counted(self, way: Way) -> CounterStore[Any]:
+        return self._counters[way] if self._counters else CounterStore(self._store, self._edges.counter(way))
+
+    def _keys(self, tenant_id: str, one: str, other: str) -> Sequence[dict[str, Any]]:
+        return [
+            {**self._start(tenant_id, one, "forward"), "other": self._node(other)},
+            {**self._start(tenant_id, other, "backward"), "other": self._node(one)},
+        ]
+
+    def _start(self, tenant_id: str, node: str, way: Way) -> dict[str, Any]:
+        return {"tenant_id": tenant_id, "node": self._node(node), "way": self._edges.called(way)}
+
+    def _node(self, text: str) -> str:
+        node: str = self._items.entity.check_value("node", text)
+        return node
+
+    def _pair(
+        self, tenant_id: str, one: str, other: str, fields: Mapping[str, Any], since: datetime | None = None
+    ) -> tuple[E, E]:
+        if taken := _OWN & fields.keys():
+            raise InvalidValueError(f"{min(taken)} is set for you", field=min(taken))
+        since = since or datetime.fromtimestamp(self._store.clock(), UTC)
+        first, second = (
+            self._made({**fields, **key, "other_type": key["other"].partition(".")[0], "since": since})
+            for key in self._keys(tenant_id, one, other)
+        )
+        return first, second
+
+    def _made(self, fields: Mapping[str, Any]) -> E:
+        self._items.entity.assignment.check_whole(fields)
+        return self._edges.model(**fields)
+
+    def _question(self, tenant_id: str, node: str, way: Way, kind: str | None, order: EdgeOrder) -> dict[str, Any]:
+        """What a listing asks for, but for its size."""
+        if way not in WAYS:
+            raise InvalidQueryError("way is forward or backward", field="way")
+        if order not in ("newest", "key", "any"):
+            raise InvalidQueryError("order is newest, key or any", field="order")
+        if kind is not None and (not kind or "." in kind):
+            raise InvalidQueryError("type is the part of a node before its dot, such as Actor", field="type")
+        start = self._start(tenant_id, node, way)
+        asked = {
+            "partition": {"tenant_id": tenant_id, "node": start["node"]},
+            "prefix": f"{start['way']}.{kind}." if kind else f"{start['way']}.",
+            "order": Order.ROUND_ROBIN if order == "any" else Order.ORDERED,
+        }
+        if order != "newest":
+            return asked
+        if kind is None:
+            raise InvalidQueryError("newest first takes a type: the newest of each stand together", field="type")
+        if NEWEST not in self._items.entity.indexes:
+            raise InvalidQueryError(f"{self._items.entity.name} has no index {NEWEST}", field="order")
+        return {**asked, "index": NEWEST, "direction": "desc"}

@@ -1,0 +1,310 @@
+"""Edges: both ways of each are written, removed, listed and counted as one."""
+
+from collections.abc import Iterator
+from itertools import cycle
+from typing import Any
+
+import pytest
+
+from dynashard import COUNT_KEY, EDGE_KEY, Edge, EdgeCount, Edges, EdgeStore, Key, Registry, Shards, newest
+from dynashard.errors import (
+    DeclarationError,
+    EngineUnavailableError,
+    InvalidCursorError,
+    InvalidKeyError,
+    InvalidQueryError,
+    InvalidValueError,
+    NotFoundError,
+)
+from dynashard.reads import CursorCodec
+from dynashard.transport import metered
+from tests.engine.stored_things import World
+from tests.faults import conflict, lost_answer, lost_request, meanwhile, repeated
+
+pytestmark = pytest.mark.engine
+
+REGISTRY = Registry()
+
+
+class Fan(
+    Edge,
+    name="test.v1.Fan",
+    key=EDGE_KEY,
+    shards=Shards(2),
+    indexes=[newest("GSI1", shards=Shards(2))],
+    registry=REGISTRY,
+):
+    note: str | None = None
+
+
+class FanCount(EdgeCount, name="test.v1.FanCount", key=COUNT_KEY, registry=REGISTRY):
+    pass
+
+
+FANS = Edges(Fan, forward="FAN_OF", backward="FANNED_BY", counts=FanCount, slots=(2, 4))
+TENANT = "abc"
+USER, ACTOR = "User.9", "Actor.5"
+
+
+def edges_of(world: World, declared: Edges[Any] = FANS) -> EdgeStore[Any]:
+    """The edges, on the transport in force."""
+    turns = cycle([0.0, 0.3, 0.6, 0.99])
+    world.drawn = lambda: next(turns)
+    return EdgeStore(world.store, CursorCodec(["secret of the cursors"]), declared)
+
+
+@pytest.fixture
+def fans(world: World) -> Iterator[EdgeStore[Any]]:
+    """The edges; at the end both ways of all of them agree, and so do the counts."""
+    yield edges_of(world)
+    agree(world)
+
+
+def agree(world: World) -> None:
+    """Demand that each edge stands at both of its nodes, and is counted there."""
+    items = [item for item in world.raw() if item["Type"]["S"] == "test.v1.Fan" and "MovedTo" not in item]
+    both = {(item["node"]["S"], item["way"]["S"], item["other"]["S"]) for item in items}
+    assert len(both) == len(items)
+    for node, way, other in both:
+        assert (other, "FANNED_BY" if way == "FAN_OF" else "FAN_OF", node) in both
+    counted: dict[tuple[str, str], int] = {}
+    for item in world.raw():
+        if item["Type"]["S"] == "test.v1.FanCount":
+            end = item["node"]["S"], item["way"]["S"]
+            counted[end] = counted.get(end, 0) + int(item["count"]["N"])
+    ends = [(node, way) for node, way, _ in both]
+    assert {end: n for end, n in counted.items() if n} == {end: ends.count(end) for end in ends}
+
+
+def listed(fans: EdgeStore[Any], node: str, way: Any = "forward", **asked: Any) -> list[str]:
+    return [edge.other for edge in fans.list(TENANT, node, way, **asked).items]
+
+
+def test_an_edge_stands_at_both_nodes(world: World, fans: EdgeStore[Any]) -> None:
+    added = fans.add(TENANT, USER, ACTOR, note="since childhood")
+
+    assert added.created
+    assert (added.edge.node, added.edge.way, added.edge.other) == (USER, "FAN_OF", ACTOR)
+    assert added.edge.since == world.clock.time()
+    assert listed(fans, USER) == [ACTOR]
+    assert listed(fans, ACTOR, "backward") == [USER]
+    assert listed(fans, ACTOR) == listed(fans, USER, "backward") == []
+    assert fans.find(TENANT, USER, ACTOR, consistent=True) == added.edge
+    assert fans.find(TENANT, ACTOR, USER) is None
+    assert {item["note"]["S"] for item in world.raw() if "note" in item} == {"since childhood"}
+    assert {item["SK"]["S"] for item in world.raw() if "other" in item} == {"FAN_OF.Actor.5", "FANNED_BY.User.9"}
+
+
+def test_following_twice_changes_nothing(world: World, fans: EdgeStore[Any]) -> None:
+    first = fans.add(TENANT, USER, ACTOR)
+    world.clock.at += 60
+
+    again = fans.add(TENANT, USER, ACTOR)
+
+    assert not again.created
+    assert again.edge == first.edge
+    assert fans.count(TENANT, ACTOR, "backward") == 1
+
+
+def test_an_edge_that_was_removed_is_gone_at_both_nodes(fans: EdgeStore[Any]) -> None:
+    fans.add(TENANT, USER, ACTOR)
+    fans.add(TENANT, ACTOR, USER)
+
+    fans.remove(TENANT, USER, ACTOR)
+
+    assert listed(fans, USER) == listed(fans, ACTOR, "backward") == []
+    assert listed(fans, ACTOR) == [USER]
+    with pytest.raises(NotFoundError, match=r"User\.9 .* Actor\.5"):
+        fans.remove(TENANT, USER, ACTOR)
+    assert fans.add(TENANT, USER, ACTOR).created
+
+
+def test_tenants_have_graphs_of_their_own(fans: EdgeStore[Any]) -> None:
+    fans.add(TENANT, USER, ACTOR)
+
+    assert fans.list("other", USER).items == []
+    assert fans.count("other", USER) == 0
+    with pytest.raises(NotFoundError):
+        fans.remove("other", USER, ACTOR)
+
+
+def test_edges_are_listed_by_type_by_key_and_newest_first(world: World, fans: EdgeStore[Any]) -> None:
+    for other in ("Series.2", "Actor.7", "Actor.1", "ActorX.3", "Actor.3"):
+        fans.add(TENANT, USER, other)
+        world.clock.at += 1
+
+    assert listed(fans, USER) == ["Actor.1", "Actor.3", "Actor.7", "ActorX.3", "Series.2"]
+    assert listed(fans, USER, type="Actor") == ["Actor.1", "Actor.3", "Actor.7"]
+    assert listed(fans, USER, type="Actor", order="newest") == ["Actor.3", "Actor.1", "Actor.7"]
+    assert sorted(listed(fans, USER, type="Actor", order="any")) == ["Actor.1", "Actor.3", "Actor.7"]
+    assert sorted(edge.other for edge in fans.scan(TENANT, USER)) == listed(fans, USER)
+    assert [fans.count(TENANT, USER, way, consistent=True) for way in ("forward", "backward")] == [5, 0]
+
+
+@pytest.mark.parametrize("order", ["key", "newest", "any"])
+def test_pages_bring_every_edge_once(world: World, fans: EdgeStore[Any], order: Any) -> None:
+    for number in range(7):
+        world.clock.at += 1
+        fans.add(TENANT, f"User.{number}", ACTOR)
+    found: list[str] = []
+    cursor = None
+    while True:
+        page = fans.list(TENANT, ACTOR, "backward", type="User", order=order, limit=3, cursor=cursor)
+        found += [edge.other for edge in page.items]
+        cursor = page.cursor
+        if cursor is None:
+            break
+
+    assert sorted(found) == [f"User.{number}" for number in range(7)]
+    with pytest.raises(InvalidCursorError):
+        fans.list(TENANT, ACTOR, "forward", type="User", order=order, cursor="nonsense")
+
+
+def test_what_an_edge_costs(fans: EdgeStore[Any]) -> None:
+    with metered() as adding:
+        fans.add(TENANT, USER, ACTOR)
+    with metered() as counting:
+        fans.count(TENANT, ACTOR, "backward")
+    with metered() as removing:
+        fans.remove(TENANT, USER, ACTOR)
+
+    # Two items and two counter slots, at double price, and two index entries.
+    assert (adding.consumed.requests, adding.consumed.write_units) == (1, 10)
+    assert (counting.consumed.requests, counting.consumed.read_units) == (1, 2)
+    assert (removing.consumed.requests, removing.consumed.write_units) == (1, 10)
+
+
+@pytest.mark.parametrize("operation", ["add", "remove"])
+def test_conflicts_and_doubled_requests_leave_one_edge(world: World, fans: EdgeStore[Any], operation: str) -> None:
+    if operation == "remove":
+        fans.add(TENANT, USER, ACTOR)
+    world.faults(conflict("TransactWriteItems"), repeated("TransactWriteItems", nth=2))
+
+    getattr(edges_of(world), operation)(TENANT, USER, ACTOR)
+
+    assert fans.count(TENANT, USER) == (operation == "add")
+
+
+@pytest.mark.parametrize("lost", [lost_request, lost_answer])
+def test_an_edge_whose_answer_never_came_is_there_whole_or_not_at_all(
+    world: World, fans: EdgeStore[Any], lost: Any
+) -> None:
+    world.faults(lost("TransactWriteItems"))
+
+    with pytest.raises(EngineUnavailableError):
+        edges_of(world).add(TENANT, USER, ACTOR)
+
+    agree(world)
+    assert fans.add(TENANT, USER, ACTOR).created is (lost is lost_request)
+
+
+def test_who_adds_what_is_removed_meanwhile_adds_it_again(world: World, fans: EdgeStore[Any]) -> None:
+    fans.add(TENANT, USER, ACTOR)
+    world.faults(meanwhile("BatchGetItem", lambda: fans.remove(TENANT, USER, ACTOR)))
+
+    assert edges_of(world).add(TENANT, USER, ACTOR).created
+
+
+def test_who_removes_what_is_added_meanwhile_removes_it(world: World, fans: EdgeStore[Any]) -> None:
+    world.faults(meanwhile("BatchGetItem", lambda: fans.add(TENANT, USER, ACTOR)))
+
+    edges_of(world).remove(TENANT, USER, ACTOR)
+
+    assert fans.find(TENANT, USER, ACTOR) is None
+
+
+@pytest.mark.parametrize("lost", ["FAN_OF.Actor.5", "FANNED_BY.User.9"])
+@pytest.mark.parametrize("operation", ["add", "remove"])
+def test_half_an_edge_is_completed_or_removed(world: World, fans: EdgeStore[Any], lost: str, operation: str) -> None:
+    fans.add(TENANT, USER, ACTOR)
+    for item in world.raw():
+        # The half, and what counted it.
+        if item["SK"]["S"] == lost or ("count" in item and lost.startswith(item["way"]["S"] + ".")):
+            world.dynamodb.call("DeleteItem", TableName=world.table, Key={"PK": item["PK"], "SK": item["SK"]})
+
+    if operation == "add":
+        assert not fans.add(TENANT, USER, ACTOR).created
+    else:
+        fans.remove(TENANT, USER, ACTOR)
+
+    assert fans.count(TENANT, USER) == fans.count(TENANT, ACTOR, "backward") == (operation == "add")
+
+
+WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"node": "9"}, InvalidValueError, "node"),
+    ({"node": "User."}, InvalidValueError, "node"),
+    ({"node": "User.a:b"}, InvalidValueError, "node"),
+    ({"node": "U ser.9"}, InvalidValueError, "node"),
+    ({"tenant_id": ""}, InvalidKeyError, "tenant_id"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "error", "field"), WRONG)
+@pytest.mark.parametrize("operation", ["add", "remove", "find", "list", "count"])
+def test_what_is_no_node_is_refused(
+    fans: EdgeStore[Any], wrong: dict[str, Any], error: type[Exception], field: str, operation: str
+) -> None:
+    asked = {"tenant_id": TENANT, "node": USER, **wrong}
+    other = [ACTOR] if operation in ("add", "remove", "find") else []
+
+    with pytest.raises(error) as refused:
+        getattr(fans, operation)(asked["tenant_id"], asked["node"], *other)
+
+    assert getattr(refused.value, "field", None) == field
+
+
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [
+        ({"way": "sideways"}, "way"),
+        ({"order": "oldest"}, "order"),
+        ({"order": "newest"}, "type"),
+        ({"type": "Actor.5"}, "type"),
+        ({"type": ""}, "type"),
+        ({"limit": 0}, "limit"),
+    ],
+)
+def test_a_listing_that_cannot_be_is_refused(fans: EdgeStore[Any], asked: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidQueryError) as refused:
+        fans.list(TENANT, USER, **asked)
+
+    assert refused.value.field == field
+
+
+def test_what_the_layer_sets_is_not_for_callers(fans: EdgeStore[Any]) -> None:
+    with pytest.raises(InvalidValueError, match="since"):
+        fans.add(TENANT, USER, ACTOR, since=0)
+    with pytest.raises(InvalidValueError, match="colour"):
+        fans.add(TENANT, USER, ACTOR, colour="red")
+
+
+class Friend(Edge, name="test.v1.Friend", key=EDGE_KEY, registry=REGISTRY):
+    """Without shards, counts and index."""
+
+
+def test_edges_need_neither_counts_nor_shards_and_may_have_one_way(world: World) -> None:
+    friends = edges_of(world, Edges(Friend, forward="FRIEND", backward="FRIEND"))
+
+    friends.add(TENANT, "User.1", "User.2")
+
+    assert listed(friends, "User.1") == ["User.2"]
+    assert listed(friends, "User.2", "backward") == ["User.1"]
+    assert not friends.add(TENANT, "User.2", "User.1").created
+    with pytest.raises(DeclarationError, match="no counts"):
+        friends.count(TENANT, "User.1")
+    with pytest.raises(InvalidQueryError, match="index"):
+        friends.list(TENANT, "User.1", type="User", order="newest")
+    friends.remove(TENANT, "User.2", "User.1")
+    assert world.raw() == []
+
+
+def test_wrong_declarations_are_refused() -> None:
+    class Odd(Edge, name="test.v1.Odd", key=Key(partition="{tenant_id}", sort="{other}"), registry=Registry()):
+        pass
+
+    with pytest.raises(DeclarationError, match="key of edges"):
+        Edges(Odd, forward="A", backward="B")
+    with pytest.raises(DeclarationError, match=r"A\.B"):
+        Edges(Fan, forward="A.B", backward="B")
+    with pytest.raises(DeclarationError, match="slots"):
+        Edges(Fan, forward="A", backward="B", counts=FanCount, slots=(1, 0))
