@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import timedelta
 from random import Random
 from typing import Any
 
@@ -15,6 +16,7 @@ from dynashard.errors import InvalidCursorError, InvalidQueryError
 from dynashard.topology import View
 from tests.engine.listing_world import (
     INDEXES,
+    NOW,
     BareNote,
     Counts,
     ModuloNote,
@@ -272,6 +274,21 @@ def test_closed_incidents_of_my_teams_come_once_each_while_incidents_change_stat
     lagging = late > 0  # then what had just changed when the listing began may be seen in either state
     unchanged = [name for name in before if name not in incidents.changed]
     assert lagging or set(unchanged) <= set(names)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 100])
+def test_a_copy_that_still_stands_where_its_thing_was_before_does_not_bring_it_again(
+    world: World, *, limit: int
+) -> None:
+    world.counts, account = Counts(16, 2), tenant()
+    copies = world.collection(Copy)
+    for name, team, minute in (("again", "team0", 9), ("again", "team1", 1), ("b", "team0", 5), ("c", "team1", 4)):
+        at = NOW + timedelta(minutes=minute)
+        copies.put(Copy(account=account, incident=name, team=team, state="CLOSED", at=at))
+
+    items = listed(copies, asked(account, MINE), lambda: limit, index="by_state", **CLOSED)
+
+    assert [item.incident for item in items] == ["again", "b", "c"]
 
 
 def test_a_page_over_five_teams_takes_two_rounds_and_reads_little_more_than_it_returns(world: World) -> None:
