@@ -1,0 +1,197 @@
+"""Batches of records to consumers: what can pass comes again, what cannot is set aside, and nothing else waits."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynashard import Change, Consumer, Entity, Key, Registry
+from dynashard.changes import Dispatcher, Letter
+from dynashard.errors import (
+    ConfigurationError,
+    DynashardError,
+    EngineError,
+    EngineUnavailableError,
+    InvalidValueError,
+    ThrottledError,
+    WriteContendedError,
+)
+
+pytestmark = pytest.mark.unit
+
+_REGISTRY = Registry()
+
+
+class Note(Entity, name="dispatch.v1.Note", key=Key("{tenant}", "{id}"), registry=_REGISTRY):
+    tenant: str
+    id: int
+
+
+class Memo(Entity, name="dispatch.v1.Memo", key=Key("{tenant}", "{id}"), registry=_REGISTRY):
+    tenant: str
+    id: int
+
+
+def record(number: int, entity: str = "dispatch.v1.Note") -> dict[str, Any]:
+    fields = {"tenant": {"S": "t"}, "id": {"N": str(number)}, "Type": {"S": entity}, "Rev": {"S": "r"}}
+    image = {"PK": {"S": f"{entity}:t"}, "SK": {"S": str(number)}, **fields}
+    return {"eventName": "INSERT", "dynamodb": {"SequenceNumber": sequence(number), "NewImage": image}}
+
+
+def sequence(number: int) -> str:
+    return str(number).zfill(21)
+
+
+class Hearer:
+    """A consumer that notes what it has handled, and stumbles where it is told to."""
+
+    def __init__(
+        self, stumble: Callable[[int], Exception | None] = lambda _: None, entity: type[Entity] = Note
+    ) -> None:
+        self.handled: list[int] = []
+        self.batches: list[list[int]] = []
+        self._stumble = stumble
+        self.consumer = Consumer("hearer", (entity,), self._handle)
+
+    def _handle(self, changes: Sequence[Change]) -> None:
+        self.batches.append([change.key["id"] for change in changes])
+        for number in self.batches[-1]:
+            error = self._stumble(number)
+            if error is not None:
+                raise error
+        self.handled += self.batches[-1]
+
+
+def at(numbers: set[int], error: Exception) -> Callable[[int], Exception | None]:
+    return lambda number: error if number in numbers else None
+
+
+THROTTLED = ThrottledError("busy", operation="PutItem", aws_code="ThrottlingException")
+
+
+def test_a_batch_is_handed_on_as_one_to_each_consumer_of_its_entities() -> None:
+    notes, both, memos = Hearer(), Hearer(), Hearer(entity=Memo)
+    everything = Consumer("both", (Note, Memo), both.consumer.handle)
+    dispatcher = Dispatcher([notes.consumer, everything, memos.consumer], keep=_never)
+
+    outcome = dispatcher.take([record(1), record(2, "dispatch.v1.Memo"), record(3), record(4, "else")])
+
+    assert (notes.batches, both.batches, memos.batches) == ([[1, 3]], [[1, 2, 3]], [[2]])
+    assert (outcome.again, outcome.changes, outcome.letters) == (None, 3, 0)
+
+
+def test_a_batch_that_concerns_nobody_calls_nobody() -> None:
+    hearer = Hearer()
+
+    outcome = Dispatcher([hearer.consumer], keep=_never).take([record(1, "else")])
+
+    assert (hearer.batches, outcome.again, outcome.changes) == ([], None, 0)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        THROTTLED,
+        EngineUnavailableError("gone", operation="Query"),
+        EngineError("no rights", operation="Query"),
+        WriteContendedError("contended"),
+        ConfigurationError("no table"),
+        TimeoutError(),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_can_pass_brings_the_whole_batch_again(error: Exception) -> None:
+    hearer = Hearer(at({3}, error))
+
+    outcome = Dispatcher([hearer.consumer], keep=_never).take([record(number) for number in range(1, 6)])
+
+    assert outcome.again == sequence(1)
+    assert type(error).__name__ in outcome.reason
+    assert hearer.batches == [[1, 2, 3, 4, 5]]
+
+
+@pytest.mark.parametrize(
+    "error", [InvalidValueError("bad"), DynashardError("bad"), KeyError("bad")], ids=lambda error: type(error).__name__
+)
+def test_a_change_at_fault_is_found_and_set_aside_and_all_others_are_handled(error: Exception) -> None:
+    hearer = Hearer(at({4}, error))
+    letters: list[Letter] = []
+
+    outcome = Dispatcher([hearer.consumer], keep=letters.append).take([record(number) for number in range(1, 101)])
+
+    assert sorted(set(hearer.handled)) == [number for number in range(1, 101) if number != 4]
+    assert [(letter.consumer, letter.sequence) for letter in letters] == [("hearer", sequence(4))]
+    assert "bad" in letters[0].reason
+    assert (outcome.again, outcome.letters) == (None, 1)
+    assert len(hearer.batches) <= 15
+
+
+def test_a_record_that_cannot_be_read_is_set_aside() -> None:
+    hearer = Hearer()
+    letters: list[Letter] = []
+    bad = record(2)
+    bad["dynamodb"]["NewImage"]["id"] = {"S": "two"}
+
+    outcome = Dispatcher([hearer.consumer], keep=letters.append).take([record(1), bad, record(3)])
+
+    assert hearer.batches == [[1, 3]]
+    assert [(letter.consumer, letter.sequence) for letter in letters] == [(None, sequence(2))]
+    assert outcome.again is None
+
+
+def test_a_dead_letter_that_cannot_be_kept_comes_again() -> None:
+    hearer = Hearer(at({2}, KeyError("bad")))
+
+    outcome = Dispatcher([hearer.consumer], keep=_full).take([record(1), record(2), record(3)])
+
+    assert outcome.again == sequence(2)
+    assert "cannot be kept" in outcome.reason
+
+
+def test_of_several_consumers_the_one_that_got_least_far_decides() -> None:
+    early, late = Hearer(at({2}, THROTTLED), entity=Memo), Hearer(at({4}, THROTTLED))
+    records = [record(1), record(2, "dispatch.v1.Memo"), record(3), record(4)]
+
+    assert Dispatcher([late.consumer], keep=_never).take(records).again == sequence(1)
+    assert Dispatcher([early.consumer], keep=_never).take(records).again == sequence(2)
+    assert Dispatcher([early.consumer, late.consumer], keep=_never).take(records).again == sequence(1)
+    assert Dispatcher([early.consumer, Hearer().consumer], keep=_never).take(records).again == sequence(2)
+
+
+@given(
+    poison=st.sets(st.integers(0, 30)),
+    hindered=st.sets(st.integers(0, 30), max_size=3),
+    count=st.integers(0, 30),
+)
+def test_in_the_end_every_change_is_handled_or_set_aside_once(poison: set[int], hindered: set[int], count: int) -> None:
+    """Records come again from where the answer says, as Lambda brings them, and what hinders them passes."""
+    in_the_way = set(hindered)
+
+    def stumble(number: int) -> Exception | None:
+        if number in in_the_way:
+            in_the_way.discard(number)
+            return THROTTLED
+        return KeyError(number) if number in poison else None
+
+    hearer = Hearer(stumble)
+    letters: dict[str, Letter] = {}
+    dispatcher = Dispatcher([hearer.consumer], keep=lambda letter: letters.update({letter.sequence: letter}))
+    records = [record(number) for number in range(count)]
+    for _ in range(len(hindered) + 1):
+        outcome = dispatcher.take(records)
+        numbers = [each["dynamodb"]["SequenceNumber"] for each in records]
+        records = [] if outcome.again is None else records[numbers.index(outcome.again) :]
+
+    assert records == []
+    assert set(hearer.handled) == set(range(count)) - poison
+    assert set(letters) == {sequence(number) for number in poison if number < count}
+
+
+def _never(letter: Letter) -> None:
+    raise AssertionError(letter)
+
+
+def _full(_letter: Letter) -> None:
+    raise OSError("the queue is gone")
