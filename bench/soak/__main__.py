@@ -52,6 +52,7 @@ class Plan:
     workers: int
     listers: int
     pause: float
+    list_pause: float
     seed: int
 
 
@@ -138,7 +139,9 @@ class Soak:
             for number in range(plan.workers)
         ]
         orders = ("round_robin", "ordered")[: plan.listers]
-        callers += [Lister(self._stack.client(_TENANT), ledger, findings, stop, order, pause=0.2) for order in orders]
+        callers += [
+            Lister(self._stack.client(_TENANT), ledger, findings, stop, order, plan.list_pause) for order in orders
+        ]
         threads = [Thread(target=caller.run, daemon=True) for caller in callers]
         for thread in threads:
             thread.start()
@@ -232,6 +235,7 @@ def main() -> int:
     parser.add_argument(
         "--pause", type=float, default=0.04, help="seconds from one request to the next, over all workers"
     )
+    parser.add_argument("--list-pause", type=float, default=0.5, help="seconds from one page of a listing to the next")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path, default=Path("build/soak.json"))
     asked = vars(parser.parse_args())
