@@ -1,0 +1,93 @@
+"""The client: a way to a backend, and the items of its entities."""
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar
+
+from dynashard.client.invoking import LambdaWay
+from dynashard.client.items import Items
+from dynashard.client.rest import RestWay, Token
+from dynashard.client.retries import Retries
+from dynashard.client.way import Way
+from dynashard.entity import Entity, definition
+
+E = TypeVar("E", bound=Entity)
+
+
+class Served(Protocol):
+    """An entity and where it is served, such as an entry of `domain.ENTITIES`."""
+
+    @property
+    def entity(self) -> type[Entity]:
+        """The entity."""
+        ...
+
+    @property
+    def path(self) -> str:
+        """Its path below `/v1`."""
+        ...
+
+
+class Client:
+    """A client of a backend. Safe to share between threads; `close` it, or use it in a `with`.
+
+    Args:
+        way: `Client.lambda_` and `Client.rest` make the two there are.
+        tenant: the tenant it acts for, if the client is to say; else the token does.
+        retries: how often requests are sent.
+    """
+
+    def __init__(self, way: Way, *, tenant: str | None = None, retries: Retries | None = None) -> None:
+        self._way = way
+        self._tenant = tenant
+        self._retries = retries or Retries()
+
+    @classmethod
+    def lambda_(cls, function: str, *, tenant: str, client: Any = None, retries: Retries | None = None) -> Self:
+        """A client over direct invocation.
+
+        Args:
+            function: name or ARN of the function; `CommandsFunction` among the outputs of its stack.
+            tenant: the tenant to act for. Who may invoke the function acts for any.
+            client: botocore's (or boto3's) client for Lambda; one with the SDK's own credentials if None.
+            retries: how often requests are sent.
+        """
+        return cls(LambdaWay(function, tenant, client), tenant=tenant, retries=retries)
+
+    @classmethod
+    def rest(
+        cls,
+        url: str,
+        *,
+        token: Token,
+        entities: Sequence[Served],
+        retries: Retries | None = None,
+        timeout: float = 35.0,
+    ) -> Self:
+        """A client over REST.
+
+        Args:
+            url: of the API.
+            token: a bearer token, or a callable that gives one; it is asked before every request, so let it cache.
+            entities: what is served where, such as `domain.ENTITIES`.
+            retries: how often requests are sent.
+            timeout: for an answer, in seconds.
+        """
+        paths = {definition(each.entity).name: each.path for each in entities}
+        return cls(RestWay(url, token, paths, timeout=timeout), retries=retries)
+
+    def collection(self, model: type[E]) -> Items[E]:
+        """The items of an entity."""
+        return Items(model, self._way, self._retries, tenant=self._tenant)
+
+    def close(self) -> None:
+        """Give back the connections."""
+        self._way.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

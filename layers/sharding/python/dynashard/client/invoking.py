@@ -1,0 +1,98 @@
+"""The way of direct invocation: a Lambda function that takes requests and answers results."""
+
+import json
+from collections.abc import Callable
+from threading import Lock
+from typing import Any, Final
+
+from dynashard.client.answers import Refusal, error_of, refusal_in
+from dynashard.client.retries import LostError
+from dynashard.client.way import Request
+from dynashard.entity import EntityDefinition
+from dynashard.errors import ConfigurationError, EngineUnavailableError, TableThrottledError
+from dynashard.hosting.documents import TENANT, written
+
+_BUSY: Final = frozenset({"TooManyRequestsException", "ThrottlingException", "Throttling"})
+_SERVER_ERROR: Final = 500
+_TOO_LARGE: Final = 413
+
+
+class LambdaWay:
+    """Invokes the function.
+
+    Args:
+        function: its name or ARN.
+        tenant: the tenant to act for.
+        client: botocore's client for Lambda; made by the first request if None. It should not retry by itself.
+    """
+
+    def __init__(self, function: str, tenant: str, client: Any = None) -> None:
+        self._function = function
+        self._tenant = tenant
+        self._client = client
+        self._lock = Lock()
+
+    def ask(self, entity: EntityDefinition[Any], request: Request) -> Any:
+        """Ask once; see `Way.ask`."""
+        payload = {**request, "entity": entity.name, TENANT: self._tenant}
+        answer = self._invoked(written(payload).encode())
+        if answer.get("ok") is True:
+            return answer.get("result")
+        error = error_of(refusal_in(answer.get("error") or {}))
+        raise LostError(error) if error.code == "internal_error" else error
+
+    def _invoked(self, payload: bytes) -> dict[str, Any]:
+        answer = self._sent(lambda client: client.invoke(FunctionName=self._function, Payload=payload))
+        body = answer["Payload"].read()
+        if answer.get("FunctionError"):
+            raise LostError(
+                error_of(Refusal("internal_error", "The function failed; its log says why.", _SERVER_ERROR))
+            )
+        document = json.loads(body)
+        if not isinstance(document, dict) or "ok" not in document:
+            raise ConfigurationError(f"{self._function} is no function for direct invocation: check its name")
+        return document
+
+    def _sent(self, call: Callable[[Any], Any]) -> Any:
+        from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError  # noqa: PLC0415 -- a heavy import
+
+        try:
+            return call(self._opened())
+        except ClientError as error:
+            code = error.response.get("Error", {}).get("Code", "")
+            status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+            if code in _BUSY:
+                raise TableThrottledError(
+                    "Lambda runs no more of these at a time: try again.", operation="Invoke", aws_code=code
+                ) from error
+            if status == _TOO_LARGE:
+                raise error_of(
+                    Refusal("body_too_large", "A request may have at most 6 MB: send less at a time.", status)
+                ) from error
+            if status >= _SERVER_ERROR:
+                raise LostError(_unreachable(error)) from error
+            raise ConfigurationError(f"{self._function} cannot be invoked: {error}") from error
+        except HTTPClientError as error:
+            raise LostError(_unreachable(error)) from error
+        except BotoCoreError as error:
+            raise ConfigurationError(f"{self._function} cannot be invoked: {error}") from error
+
+    def _opened(self) -> Any:
+        from botocore.config import Config  # noqa: PLC0415 -- a heavy import
+        from botocore.session import get_session  # noqa: PLC0415
+
+        with self._lock:
+            if self._client is None:
+                config = Config(retries={"mode": "standard", "total_max_attempts": 1}, read_timeout=60)
+                self._client = get_session().create_client("lambda", config=config)
+            return self._client
+
+    def close(self) -> None:
+        """Give back the connections."""
+        with self._lock:
+            if self._client is not None:
+                self._client.close()
+
+
+def _unreachable(error: Exception) -> EngineUnavailableError:
+    return EngineUnavailableError(f"No answer came ({error}): what was asked for may have been done.")

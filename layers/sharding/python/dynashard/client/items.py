@@ -1,0 +1,280 @@
+"""The items of one entity, as a client has them."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+from uuid import uuid4
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_jsonable_python
+
+from dynashard.client.answers import Outcome, Page, Written, outcome_of
+from dynashard.client.retries import Retries
+from dynashard.client.way import Request, Way
+from dynashard.entity import Entity, definition
+from dynashard.errors import AnswerTooLargeError, NotFoundError, UndecodableItemError
+from dynashard.hosting.documents import REVISION, Document
+
+E = TypeVar("E", bound=Entity)
+KeyLike = Mapping[str, Any] | Entity
+"""A key by its fields, the tenant's left out or not, or an item that has it."""
+
+BATCH = 100
+"""Keys or items that are sent at a time."""
+
+
+class Items(Generic[E]):
+    """The items of one entity. Safe to share between threads.
+
+    Every method raises the layer's own errors: those that the backend answers, after retries where those can help.
+    Costs are those of the operation in the backend, and one round trip to it.
+
+    Args:
+        model: the entity.
+        way: how the backend is asked.
+        retries: how often.
+        tenant: the tenant that is acted for, if the client says it.
+    """
+
+    def __init__(self, model: type[E], way: Way, retries: Retries, *, tenant: str | None = None) -> None:
+        self._model = model
+        self._entity = definition(model)
+        self._way = way
+        self._retries = retries
+        self._tenant = tenant
+
+    def create(self, item: E, *, idempotency_key: str | None = None) -> E:
+        """Store a new item, once, however often the request has to be sent.
+
+        Args:
+            item: the item.
+            idempotency_key: of the caller's own, if creates that it repeats itself are to be done once too.
+
+        Raises:
+            AlreadyExistsError: a live item has the key.
+        """
+        request = {"item": self._document(item), "idempotency_key": idempotency_key or str(uuid4())}
+        return self._item(self._asked("create", request))
+
+    def get(self, key: KeyLike, *, consistent: bool = False) -> E:
+        """The live item with this key; `consistent` sees every write that was acknowledged before.
+
+        Raises:
+            NotFoundError: there is none.
+        """
+        return self._item(self._asked("get", {"key": self._key(key), "consistent": consistent}))
+
+    def find(self, key: KeyLike, *, consistent: bool = False) -> E | None:
+        """As `get`, but None if there is none."""
+        try:
+            return self.get(key, consistent=consistent)
+        except NotFoundError:
+            return None
+
+    def put(self, item: E, *, if_match: str | None = None) -> Written[E]:
+        """Store an item, whether or not its key had one.
+
+        Args:
+            item: the whole new item.
+            if_match: store it only if the live item is at this revision. Such a request is not sent again once its
+                outcome is unknown: it raises `EngineUnavailableError`.
+
+        Raises:
+            RevisionMismatchError: the live item is at another revision, or there is none.
+        """
+        request = {"item": self._document(item), "if_match": if_match}
+        done = self._asked("put", request, repeatable=if_match is None)
+        return Written(self._item(done["item"]), bool(done["created"]))
+
+    def update(self, key: KeyLike, patch: Mapping[str, Any], *, if_match: str | None = None) -> E:
+        """Apply a JSON Merge Patch: new values by field; None resets a field to its default.
+
+        Raises:
+            NotFoundError: no live item has the key.
+            RevisionMismatchError: it is at another revision than `if_match`; see `put` for lost answers.
+        """
+        request = {"key": self._key(key), "patch": to_jsonable_python(patch), "if_match": if_match}
+        return self._item(self._asked("update", request, repeatable=if_match is None))
+
+    def delete(self, key: KeyLike, *, if_match: str | None = None) -> None:
+        """Delete an item.
+
+        Raises:
+            NotFoundError: no live item has the key.
+            RevisionMismatchError: it is at another revision than `if_match`.
+        """
+        request = {"operation": "delete", "key": self._key(key), "if_match": if_match}
+
+        def send(lost: bool) -> None:  # noqa: FBT001 - as Retries calls it
+            try:
+                self._way.ask(self._entity, request)
+            except NotFoundError:
+                # The attempt whose answer was lost has deleted it.
+                if not lost:
+                    raise
+
+        self._retries.run(send, repeatable=True)
+
+    def list(
+        self,
+        partition: Mapping[str, Any] | None = None,
+        *,
+        index: str | None = None,
+        order: str = "round_robin",
+        direction: str = "asc",
+        limit: int = 50,
+        cursor: str | None = None,
+        fields: Sequence[str] | None = None,
+        distinct: str | None = None,
+        **choosing: Any,
+    ) -> Page[Any]:
+        """One page.
+
+        Args:
+            partition: its fields besides the tenant, those of the index if one is named; a list of values for a field
+                names several partitions, which are listed as one.
+            index: the index to list; the table if None.
+            order: `round_robin`, `ordered` or `shard`.
+            direction: `asc` or `desc`.
+            limit: items a page, 1 to 1000.
+            cursor: that of the page before.
+            fields: bring these fields only, as mappings instead of entities.
+            distinct: leave out items whose value of this field was shown already.
+            choosing: `sort` (the first fields of the sort key), `prefix`, `start` and `end` (of sort keys), `filters`
+                (values by field), `consistent`.
+
+        Raises:
+            ValidationFailedError, InvalidCursorError: the listing cannot be.
+        """
+        request = {
+            **self._choosing(partition, index, choosing),
+            "order": order,
+            "direction": direction,
+            "limit": limit,
+            "cursor": cursor,
+            "fields": None if fields is None else [*fields],
+            "distinct": distinct,
+        }
+        answer = self._asked("list", {name: value for name, value in request.items() if value is not None})
+        shown = self._item if fields is None else self._part
+        return Page([shown(document) for document in answer["items"]], answer["cursor"])
+
+    def pages(self, partition: Mapping[str, Any] | None = None, **asked: Any) -> Iterator[Page[Any]]:
+        """All pages; takes the arguments of `list`."""
+        while True:
+            page = self.list(partition, **asked)
+            yield page
+            if page.cursor is None:
+                return
+            asked["cursor"] = page.cursor
+
+    def items(self, partition: Mapping[str, Any] | None = None, **asked: Any) -> Iterator[Any]:
+        """All items, page by page; takes the arguments of `list`."""
+        for page in self.pages(partition, **asked):
+            yield from page.items
+
+    def count(self, partition: Mapping[str, Any] | None = None, *, index: str | None = None, **choosing: Any) -> int:
+        """How many items there are; takes those arguments of `list` that choose items.
+
+        Cost: what reading all of them costs. Over REST, a request for every 1000.
+        """
+        return int(self._asked("count", self._choosing(partition, index, choosing)))
+
+    def batch_get(self, keys: Sequence[KeyLike], *, consistent: bool = False) -> Sequence[Outcome[E]]:
+        """Items by their keys, with an outcome for each, in the order of the keys.
+
+        What was throttled, or did not fit into one answer, is asked for again.
+
+        Cost: 1 request for 100 keys; over REST, a request each.
+        """
+        documents = [self._key(key) for key in keys]
+        answers = self._each(
+            "keys", documents, lambda part: {"operation": "batch_get", "consistent": consistent, **part}
+        )
+        return [Outcome(None if each.error else self._item(each.item), each.error) for each in answers]
+
+    def batch_write(
+        self, *, put: Sequence[E] = (), delete: Sequence[KeyLike] = ()
+    ) -> tuple[Sequence[Outcome[None]], Sequence[Outcome[None]]]:
+        """Store and delete many items, each whether or not its key had one.
+
+        Returns:
+            An outcome for each item that was to be stored, and for each key that was to be deleted.
+
+        Cost: 1 request for 100; over REST, a request each.
+        """
+        puts, deletes = [self._document(item) for item in put], [self._key(key) for key in delete]
+        return (
+            self._each("put", puts, lambda part: {"operation": "batch_write", **part}),
+            self._each("delete", deletes, lambda part: {"operation": "batch_write", **part}),
+        )
+
+    def _each(self, member: str, documents: Sequence[Document], request: Any) -> Sequence[Outcome[Any]]:
+        """The outcomes of a batch; those that retries can help are asked for again, a few times."""
+        outcomes: dict[int, Outcome[Any]] = {}
+        waiting = list(range(len(documents)))
+        for attempt in range(1, self._retries.attempts + 1):
+            for at in range(0, len(waiting), BATCH):
+                part = waiting[at : at + BATCH]
+                asked = request({member: [documents[place] for place in part]})
+                answer = self._retries.run(lambda _, asked=asked: self._way.ask(self._entity, asked), repeatable=True)
+                told = answer[member] if isinstance(answer, Mapping) else answer
+                outcomes |= {place: outcome_of(each) for place, each in zip(part, told, strict=True)}
+            waiting = [place for place in waiting if _again(outcomes[place])]
+            if not waiting or attempt == self._retries.attempts:
+                break
+            self._retries.pause(attempt)
+        return [outcomes[place] for place in range(len(documents))]
+
+    def _asked(self, operation: str, members: Request, *, repeatable: bool = True) -> Any:
+        request = {"operation": operation, **{name: value for name, value in members.items() if value is not None}}
+        return self._retries.run(lambda _: self._way.ask(self._entity, request), repeatable=repeatable)
+
+    def _choosing(
+        self, partition: Mapping[str, Any] | None, index: str | None, given: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        names = {"start": "from", "end": "to", "prefix": "prefix", "sort": "sort", "filters": "filters"}
+        unknown = sorted(given.keys() - names.keys() - {"consistent"})
+        if unknown:
+            raise TypeError(f"a listing takes no {unknown[0]!r}")
+        members = {names[name]: to_jsonable_python(value) for name, value in given.items() if name in names}
+        fixed = {
+            "partition": to_jsonable_python(partition or {}),
+            "index": index,
+            "consistent": given.get("consistent"),
+        }
+        return {name: value for name, value in (fixed | members).items() if value}
+
+    def _key(self, key: KeyLike) -> Document:
+        if isinstance(key, Mapping):
+            return {str(name): to_jsonable_python(value) for name, value in key.items()}
+        return {name: to_jsonable_python(getattr(key, name)) for name in self._entity.key_fields}
+
+    def _document(self, item: Entity) -> Document:
+        # What is kept beside an item, and was not read with it, is not the client's to replace.
+        unread = self._entity.detached.keys() - item.model_fields_set
+        document: Document = item.model_dump(mode="json", exclude={*self._entity.server_fields, *unread})
+        return document
+
+    def _item(self, document: Mapping[str, Any]) -> E:
+        known = {name: value for name, value in document.items() if name in self._model.model_fields}
+        try:
+            item = self._model.model_validate_json(json.dumps(known))
+        except ValidationError as error:
+            raise UndecodableItemError(
+                f"An answer does not fit {self._entity.name}: is the client's declaration older than the backend's?"
+            ) from error
+        return self._entity.settled(item, document.get(REVISION))
+
+    def _part(self, document: Mapping[str, Any]) -> Document:
+        return {name: self._adapters[name].validate_json(json.dumps(value)) for name, value in document.items()}
+
+    @cached_property
+    def _adapters(self) -> Mapping[str, TypeAdapter[Any]]:
+        fields = self._model.model_fields.items()
+        return {name: TypeAdapter[Any](field.annotation) for name, field in fields if field.annotation is not None}
+
+
+def _again(outcome: Outcome[Any]) -> bool:
+    return outcome.error is not None and (outcome.error.retryable or isinstance(outcome.error, AnswerTooLargeError))

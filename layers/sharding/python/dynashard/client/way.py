@@ -1,0 +1,29 @@
+"""The ways to a backend: each takes the requests of direct invocation, and answers their results."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from dynashard.entity import EntityDefinition
+
+Request = Mapping[str, Any]
+"""A request without entity and tenant: `{"operation": ..., ...}`, as docs/invoking.md describes."""
+
+
+class Way(Protocol):
+    """A way to a backend. Safe to share between threads."""
+
+    def ask(self, entity: EntityDefinition[Any], request: Request) -> Any:
+        """Ask once.
+
+        Returns:
+            The result, as direct invocation answers it.
+
+        Raises:
+            DynashardError: the backend refuses.
+            LostError: no answer came.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give back what it holds."""
+        ...
