@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -12,6 +13,7 @@ from functions.api.problems import ProblemError
 
 MAX_BODY_BYTES: Final = 400 * 1024
 MAX_PARAMETERS: Final = 100
+_GZIP: Final = 16 + zlib.MAX_WBITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,15 @@ class Incoming:
     context: Any = None
 
     @classmethod
-    def from_event(cls, event: Mapping[str, Any], path: str, tenant_claim: str, context: Any = None) -> Self:
+    def from_event(
+        cls,
+        event: Mapping[str, Any],
+        path: str,
+        tenant_claim: str,
+        context: Any = None,
+        *,
+        max_body: int = MAX_BODY_BYTES,
+    ) -> Self:
         """Read a request whose token API Gateway has verified.
 
         Args:
@@ -45,6 +55,7 @@ class Incoming:
             path: its path without the stage.
             tenant_claim: the claim that names the tenant.
             context: Lambda's context object.
+            max_body: bytes a body may have.
 
         Raises:
             ProblemError: 401 without claims, 403 without a tenant, 400 or 413 if a part cannot be read.
@@ -55,7 +66,7 @@ class Incoming:
             tenant=tenant_of(event, tenant_claim),
             query=query_of(event),
             headers=headers_of(event),
-            body=body_of(event),
+            body=body_of(event, max_body),
             context=context,
         )
 
@@ -106,22 +117,43 @@ def headers_of(event: Mapping[str, Any]) -> dict[str, str]:
     return {str(name).lower(): str(value) for name, value in (event.get("headers") or {}).items()}
 
 
-def body_of(event: Mapping[str, Any]) -> bytes:
-    """The raw body.
+def body_of(event: Mapping[str, Any], limit: int = MAX_BODY_BYTES) -> bytes:
+    """The raw body, uncompressed if `Content-Encoding` says gzip.
 
     Raises:
-        ProblemError: 413 if it is too large, 400 if it cannot be decoded.
+        ProblemError: 413 if it is too large, 400 if it cannot be decoded, 415 for another encoding.
     """
     body = event.get("body") or ""
     try:
         raw = base64.b64decode(body, validate=True) if event.get("isBase64Encoded") else body.encode()
     except (binascii.Error, ValueError) as error:
         raise ProblemError("malformed_body", "The body cannot be decoded.") from error
-    if len(raw) > MAX_BODY_BYTES:
+    encoding = headers_of(event).get("content-encoding", "identity").strip().lower()
+    if encoding == "gzip":
+        raw = _inflated(raw, limit)
+    elif encoding != "identity":
         raise ProblemError(
-            "body_too_large", f"The body has {len(raw)} bytes; at most {MAX_BODY_BYTES} (400 KB) are taken."
+            "unsupported_media_type",
+            "Send the body as it is, or with Content-Encoding: gzip.",
+            headers={"Accept-Encoding": "gzip"},
+        )
+    if len(raw) > limit:
+        raise ProblemError(
+            "body_too_large", f"The body has over {limit} bytes; at most {limit} ({limit // 1024} KB) are taken."
         )
     return raw
+
+
+def _inflated(raw: bytes, limit: int) -> bytes:
+    unzip = zlib.decompressobj(_GZIP)
+    try:
+        # One byte over the limit tells that there is more; what else there is, is not unpacked.
+        inflated = unzip.decompress(raw, limit + 1)
+    except zlib.error as error:
+        raise ProblemError("malformed_body", "The body is no gzip, though its Content-Encoding says so.") from error
+    if len(inflated) <= limit and (not unzip.eof or unzip.unused_data):
+        raise ProblemError("malformed_body", "The body is not one whole gzip stream.")
+    return inflated
 
 
 def path_values(path: str, prefix: str, count: int) -> tuple[str, ...] | None:

@@ -8,6 +8,7 @@ from aws_lambda_powertools.event_handler import Response
 
 from dynashard import Entity
 from dynashard.errors import AlreadyExistsError, RevisionMismatchError, WriteContendedError
+from dynashard.hosting.documents import unasked
 from dynashard.hosting.idempotency import MAX_KEY_LENGTH, Attempt, IdempotentCreates, usable
 from dynashard.repository import Repository
 from functions.api.bodies import (
@@ -16,7 +17,6 @@ from functions.api.bodies import (
     REVISION,
     Document,
     json_object,
-    merge_patch,
     refuse_changed,
     refuse_read_only,
     representation,
@@ -26,6 +26,7 @@ from functions.api.bodies import (
     written,
 )
 from functions.api.conditional import Preconditions, etag
+from functions.api.including import asked_of_one, fitting, patched, patched_fields
 from functions.api.incoming import Incoming
 from functions.api.parameters import consistent_only
 from functions.api.problems import ProblemError
@@ -79,19 +80,21 @@ class Items:
         return representation(created, created.revision)
 
     def _created(self, document: Document, headers: Mapping[str, str] | None = None) -> Response[str]:
+        document = without(document, self._resource.definition.detached)
         location = {"Location": self._resource.location(document)}
         return _answer(HTTPStatus.CREATED, document, {**location, **(headers or {})})
 
     def read(self, incoming: Incoming) -> Response[str]:
-        """`GET`: 200, or 304 if `If-None-Match` names its revision. Cost: 1 read."""
-        consistent = consistent_only(incoming.query)
+        """`GET`: 200, or 304 if `If-None-Match` names its revision. Cost: 1 read, and those of what it includes."""
+        consistent, include = asked_of_one(self._resource, incoming.query)
         conditions = Preconditions.of(incoming.headers)
-        item = self._items.get(self._resource.key_of(incoming), consistent=consistent)
+        item = self._items.get(self._resource.key_of(incoming), consistent=consistent, include=include)
         if not conditions.match(item.revision):
             conditions.demand(item.revision)
         if not conditions.none_match(item.revision):
             return Response(HTTPStatus.NOT_MODIFIED, headers=etag(item.revision), body="")
-        return _answer(HTTPStatus.OK, representation(item, item.revision))
+        answer = _answer(HTTPStatus.OK, representation(item, item.revision))
+        return fitting(answer, incoming.headers) if include else answer
 
     def put(self, incoming: Incoming) -> Response[str]:
         """`PUT`: 201 if it creates, 200 if it replaces.
@@ -136,11 +139,13 @@ class Items:
         conditions = Preconditions.of(incoming.headers)
         key = self._resource.key_of(incoming)
         patch = json_object(incoming, (MERGE_PATCH, JSON))
+        include = patched_fields(self._resource, patch)
         for _ in range(WRITE_ATTEMPTS):
-            current = self._items.get(key, consistent=True)
+            current = self._items.get(key, consistent=True, include=include)
             conditions.demand(current.revision)
-            item = self._replacement(merge_patch(current.model_dump(mode="json"), patch), key)
-            fields = {name: value for name, value in item if name not in self._resource.server_fields}
+            item = self._replacement(patched(self._resource, representation(current, None), patch), key)
+            kept = self._resource.server_fields | (unasked(item) or set())
+            fields = {name: value for name, value in item if name not in kept}
             try:
                 replaced = self._items.replace(current.model_copy(update=fields), if_match=current.revision)
             except RevisionMismatchError:

@@ -14,7 +14,8 @@ from functions.api import VERSION, documentation
 from functions.api.backend import Backend
 from functions.api.bodies import written
 from functions.api.idempotency import IdempotentCreates
-from functions.api.incoming import Incoming
+from functions.api.including import body_limit
+from functions.api.incoming import MAX_BODY_BYTES, Incoming
 from functions.api.items import Items
 from functions.api.later import Later
 from functions.api.listing import Listing
@@ -104,17 +105,17 @@ class Routes:
             accepting = operations if self._later is None else self._later.of(resource, operations)
             served = dict(accepting[name] for name in operations if name in resource.operations)
             if served:
-                endpoints.append(Endpoint(template, rule, self._handlers(served)))
+                endpoints.append(Endpoint(template, rule, self._handlers(served, max_body=body_limit(resource))))
         return endpoints
 
-    def _handlers(self, operations: Mapping[str, Operation]) -> dict[str, Handler]:
-        return {method: partial(self._handle, operation) for method, operation in operations.items()}
+    def _handlers(self, operations: Mapping[str, Operation], *, max_body: int = MAX_BODY_BYTES) -> dict[str, Handler]:
+        return {method: partial(self._handle, operation, max_body) for method, operation in operations.items()}
 
-    def _handle(self, operation: Operation, request: Request) -> Response[Any]:
+    def _handle(self, operation: Operation, max_body: int, request: Request) -> Response[Any]:
         event = request.resolved_event
         claim = self._settings.tenant_claim
         context = request.context.get("lambda_context")
-        return operation(Incoming.from_event(event.raw_event, event.path, claim, context))
+        return operation(Incoming.from_event(event.raw_event, event.path, claim, context, max_body=max_body))
 
     def router(self) -> Router:
         """A new Powertools router of all endpoints. `HEAD` goes where `GET` goes."""

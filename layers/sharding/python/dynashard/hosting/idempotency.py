@@ -240,7 +240,8 @@ def _create(items: Repository[Any], item: Entity, *, again: bool) -> Document:
 
 
 def _planned_fields(item: Entity) -> Document:
-    return without(representation(item, None), definition(type(item)).server_fields)
+    declared = definition(type(item))
+    return without(representation(item, None), declared.server_fields | declared.detached.keys())
 
 
 def _in_progress() -> RequestInProgressError:

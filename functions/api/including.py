@@ -1,0 +1,87 @@
+"""Detached fields over HTTP: read when `?include=` asks for them, sent in bodies larger than those of other items."""
+
+import gzip
+import json
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+from aws_lambda_powertools.event_handler import Response
+
+from functions.api.bodies import Document, merge_patch
+from functions.api.incoming import MAX_BODY_BYTES
+from functions.api.parameters import Parameters, Query
+from functions.api.problems import FieldError, ProblemError, invalid_fields
+from functions.api.resource import Resource
+
+INCLUDE: Final = "include"
+COMPRESSED_FROM: Final = 64 * 1024
+"""Bytes from which an answer with detached fields is compressed for clients that take it so."""
+_MAX_ANSWER_BYTES: Final = 6 * 1024 * 1024 - 16 * 1024
+"""What Lambda answers at most, less room for headers."""
+
+
+def body_limit(resource: Resource) -> int:
+    """The largest body that a resource takes, in bytes, before Lambda's own limit."""
+    return MAX_BODY_BYTES + sum(each.max_bytes for each in resource.definition.detached.values())
+
+
+def asked_of_one(resource: Resource, query: Query) -> tuple[bool, tuple[str, ...]]:
+    """What the query of a single item asks for: a consistent read, and the detached fields to include.
+
+    Raises:
+        ProblemError: 422 with every other parameter, or a value that is none.
+    """
+    detached = tuple(resource.definition.detached)
+    parameters = Parameters(query, ("consistent", INCLUDE) if detached else ("consistent",))
+    text = parameters.text(INCLUDE)
+    names = () if text is None else tuple(dict.fromkeys(text.split(",")))
+    if any(name not in detached for name in names):
+        raise invalid_fields(FieldError(INCLUDE, f"Use a list of {', '.join(detached)}.", "enum"))
+    return parameters.flag("consistent"), names
+
+
+def patched(resource: Resource, document: Document, patch: Mapping[str, Any]) -> Document:
+    """A document after a JSON Merge Patch. A detached field that is set to null is named, so that it is removed."""
+    emptied = {name: None for name in resource.definition.detached if name in patch and patch[name] is None}
+    merged: Document = merge_patch(document, patch)
+    return {**merged, **emptied}
+
+
+def patched_fields(resource: Resource, patch: Mapping[str, Any]) -> tuple[str, ...]:
+    """The detached fields that a patch can only be merged with if they are read."""
+    return tuple(name for name in resource.definition.detached if isinstance(patch.get(name), dict))
+
+
+def fitting(answer: Response[Any], headers: Mapping[str, str]) -> Response[Any]:
+    """The answer as Lambda can give it: compressed where it is large and the client takes it so.
+
+    Raises:
+        ProblemError: 406, it is too large, or only fits when compressed.
+    """
+    text = str(answer.body)
+    if len(text) < COMPRESSED_FROM or answer.status_code != HTTPStatus.OK:
+        return answer
+    answer.headers["Vary"] = "Accept-Encoding"
+    if takes_gzip(headers.get("accept-encoding", "")):
+        squeezed = gzip.compress(text.encode(), compresslevel=6, mtime=0)
+        if len(squeezed) * 4 / 3 <= _MAX_ANSWER_BYTES:
+            answer.headers["Content-Encoding"] = "gzip"
+            answer.body = squeezed
+            return answer
+    elif len(json.dumps(text)) <= _MAX_ANSWER_BYTES:
+        return answer
+    raise ProblemError(
+        "answer_too_large",
+        f"The answer has {len(text.encode())} bytes and does not fit into the 6 MB of one: "
+        "ask with Accept-Encoding: gzip, or for fewer fields.",
+    )
+
+
+def takes_gzip(accepted: str) -> bool:
+    """Whether an `Accept-Encoding` header takes gzip."""
+    for each in accepted.lower().split(","):
+        name, _, parameters = each.partition(";")
+        if name.strip() in {"gzip", "*"}:
+            return parameters.replace(" ", "") not in {"q=0", "q=0.0", "q=0.00", "q=0.000"}
+    return False
