@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -72,11 +73,14 @@ class QueueWorld:
         specs = [QueueSpec(name, HIDDEN_SECONDS, MOST_RECEIVES, dead) for name, dead in DEAD.items()]
         self.store = QueueStore(folder / "queues", [*specs, *map(QueueSpec, DEAD.values())], self.clock)
         self.sqs = Sqs(self.store)
-        settings = settings_of(table, queue_url=INTAKE, operations_queue_url=OPERATIONS)
-        app = build_app(settings, self.transport, self.clock, outbox=Outbox(lambda: self.sqs))
-        self.caller = Caller(app)
         self.tallies: list[Tally] = []
         self.logged: list[tuple[str, Mapping[str, Any]]] = []
+
+    @cached_property
+    def caller(self) -> Caller:
+        """A caller of the API."""
+        settings = settings_of(self.table, queue_url=INTAKE, operations_queue_url=OPERATIONS)
+        return Caller(build_app(settings, self.transport, self.clock, outbox=Outbox(lambda: self.sqs)))
 
     def database(self, faults: Sequence[Fault] = ()) -> Dynashard:
         transport = FaultyTransport(self.transport.inner, faults)
