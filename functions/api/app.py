@@ -162,7 +162,8 @@ def build_app(
     entities = [each.entity for each in exposed]
     backend = open_backend(settings, transport, entities, observer, clock=clock, random=random)
     idempotent = IdempotentCreates(settings.idempotency_table, transport, clock=clock)
-    refuse_paths([*(one.path for one in exposed), *(one.path for one in together)])
+    taken = {special.template.split("/")[2] for special in SPECIALS}
+    refuse_paths([*(one.path for one in exposed if one.operations), *(one.path for one in together), *taken])
     later = later_of(settings, backend, outbox or Outbox(sqs), clock)
     resources, listed = exposed_resources(exposed), listed_together(together)
     routes = Routes(settings, resources, backend, idempotent, listed, specials=SPECIALS, later=later)

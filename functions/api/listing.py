@@ -158,11 +158,18 @@ class Listing:
     def _index_of(self, query: Query) -> str | None:
         names = [value for name, value in query if name == "index"]
         if not names:
-            return None
+            return self._fitting_index({name for name, _ in query})
         if names[0] not in self._resource.indexes:
             known = ", ".join(self._resource.indexes) or "none"
             raise invalid_fields(FieldError("index", f"Unknown index; known are {known}.", "enum"))
         return names[0]
+
+    def _fitting_index(self, given: set[str]) -> str | None:
+        """The index that a query is about which does not name the table's own partition; None for the table."""
+        if given.issuperset(self._resource.partition_fields(None)):
+            return None
+        fitting = [name for name in self._resource.indexes if given.issuperset(self._resource.partition_fields(name))]
+        return fitting[0] if len(fitting) == 1 else None
 
     def _sort_keys(self, index: str | None, names: list[str], given: Parameters) -> Options:
         values = {name: parsed(self._resource, name, given.text(name) or "") for name in names if name in given}

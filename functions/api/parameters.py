@@ -1,6 +1,7 @@
 """Query parameters: each known, given as often as it may be, and of the values it takes."""
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 from functions.api.problems import FieldError, invalid_fields
@@ -48,6 +49,10 @@ class Parameters:
         """The value of a parameter that may be given once; None if it was not."""
         return self._values[name][0] if name in self._values else None
 
+    def once(self) -> dict[str, str]:
+        """All parameters that were given, each with its first value."""
+        return {name: values[0] for name, values in self._values.items()}
+
     def texts(self, name: str) -> list[str]:
         """The different values of a parameter, in the order they came."""
         return list(dict.fromkeys(self._values.get(name, ())))
@@ -87,3 +92,8 @@ def consistent_only(query: Query, *, allowed: bool = True) -> bool:
         ProblemError: 422 with every other parameter.
     """
     return Parameters(query, ("consistent",) if allowed else ()).flag("consistent")
+
+
+def in_utc(time: datetime) -> datetime:
+    """A time that says its zone: a day, or a time without one, is one of UTC, as those in keys are."""
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time

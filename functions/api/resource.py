@@ -1,7 +1,7 @@
 """A REST resource: everything its routes and its documentation need to know, derived from an entity's declaration."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from itertools import takewhile
 from typing import Any, Final
@@ -14,6 +14,7 @@ from dynashard import Entity, definition
 from dynashard.errors import ConfigurationError, NotFoundError
 from dynashard.hosting.documents import REVISION, TENANT
 from functions.api.incoming import Incoming, path_values
+from functions.api.parameters import in_utc
 from functions.api.problems import FieldError, invalid_fields
 
 __all__ = ["LIST_PARAMETERS", "PREFIX", "RESERVED", "TENANT", "Resource"]
@@ -166,10 +167,7 @@ class Resource:
             ValidationError: the text is none of its values.
         """
         found = self._adapters[name].validate_strings(value)
-        if isinstance(found, datetime) and found.tzinfo is None:
-            # A day, or a time without a zone, is one of UTC, as those in keys are.
-            return found.replace(tzinfo=UTC)
-        return found
+        return in_utc(found) if isinstance(found, datetime) else found
 
     @cached_property
     def _adapters(self) -> Mapping[str, TypeAdapter[Any]]:

@@ -1,14 +1,23 @@
 """Routes that are no entity's resource: what they answer, and what their documentation says."""
 
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, TypeVar
 
 from aws_lambda_powertools.event_handler import Response
+from pydantic import BaseModel, ValidationError
 
 from functions.api.backend import Backend
+from functions.api.bodies import JSON, field_errors, written
 from functions.api.describing import Operation, Schema
+from functions.api.describing import query as described_query
 from functions.api.incoming import Incoming
+from functions.api.parameters import Parameters, Query
+from functions.api.problems import invalid_fields
+
+M = TypeVar("M", bound=BaseModel)
 
 Handle = Callable[[Backend, Incoming], Response[Any]]
 
@@ -19,11 +28,11 @@ class Served:
 
     Attributes:
         handle: answers a request.
-        documentation: the operation in the OpenAPI document.
+        documentation: gives the operation in the OpenAPI document; called for that only, for schemas take their time.
     """
 
     handle: Handle
-    documentation: Operation
+    documentation: Callable[[], Operation]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +41,53 @@ class Special:
 
     Attributes:
         template: the path as documentation writes it.
-        rule: a regular expression for the paths.
         methods: by method.
-        parameters: those of the path.
         schemas: gives the schemas that the documentation refers to.
+        rule: a regular expression for the paths, if it is not one path only.
+        parameters: those of the path.
     """
 
     template: str
-    rule: str
     methods: Mapping[str, Served]
+    schemas: Callable[[], Mapping[str, Schema]]
+    rule: str = ""
     parameters: tuple[Schema, ...] = ()
-    schemas: Callable[[], Mapping[str, Schema]] = field(default=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rule", self.rule or re.escape(self.template))
 
     def documentation(self) -> dict[str, Any]:
         """The path in the OpenAPI document."""
-        methods = {method.lower(): served.documentation for method, served in self.methods.items()}
+        methods = {method.lower(): served.documentation() for method, served in self.methods.items()}
         return {"parameters": list(self.parameters), **methods} if self.parameters else methods
+
+
+def asked(model: type[M], query: Query) -> M:
+    """What a query asks for, as a model of its parameters.
+
+    Raises:
+        ProblemError: 422 with every parameter that is unknown, repeated, missing or none of its values.
+    """
+    given = Parameters(query, [field.alias or name for name, field in model.model_fields.items()])
+    try:
+        return model.model_validate_strings(given.once())
+    except ValidationError as error:
+        raise invalid_fields(*field_errors(error)) from error
+
+
+def parameters_of(model: type[BaseModel]) -> list[Schema]:
+    """The query parameters that a model describes, for the documentation."""
+    schema = model.model_json_schema()
+    required = schema.get("required", [])
+    found = []
+    for name, value in schema["properties"].items():
+        shape = {key: part for key, part in value.items() if key not in {"title", "description"}}
+        found.append(described_query(name, shape, value.get("description", ""), required=name in required))
+    return found
+
+
+def answered(
+    document: Any, status: HTTPStatus = HTTPStatus.OK, headers: Mapping[str, str] | None = None
+) -> Response[str]:
+    """An answer with a document."""
+    return Response(status, content_type=JSON, body=written(document), headers=dict(headers or {}))

@@ -6,6 +6,7 @@ from typing import Final
 from domain.articles import Article
 from domain.contacts import Channel, ContactMethod, NotificationRule, Severity
 from domain.exposed import OPERATIONS, READS, Exposed, Together, Window
+from domain.follows import FOLLOWS, Follow, FollowCount
 from domain.incidents import Incident, IncidentState
 from domain.operations import Operation, OperationState
 from domain.participations import PARTICIPATIONS, Participation
@@ -35,6 +36,8 @@ ENTITIES: Final = (
     Exposed(Licensor, path="licensors", tag="revenue"),
     Exposed(Licence, path="licences", filters=("licensor_id",), tag="revenue"),
     Exposed(Operation, path="operations", filters=("state",), operations=READS),
+    Exposed(Follow, path="follows", operations=()),
+    Exposed(FollowCount, path="follow-counts", operations=()),
     Exposed(EpisodePlays, path="episode-plays", operations=()),
     Exposed(SeriesPlays, path="series-plays", operations=()),
 )
@@ -55,6 +58,7 @@ ROLL_UPS: Final = (PLAYS,)
 __all__ = [
     "COPIES",
     "ENTITIES",
+    "FOLLOWS",
     "OPERATIONS",
     "PARTICIPATIONS",
     "PLAYS",
@@ -66,6 +70,8 @@ __all__ = [
     "ContactMethod",
     "EpisodePlays",
     "Exposed",
+    "Follow",
+    "FollowCount",
     "Incident",
     "IncidentState",
     "Licence",

@@ -11,7 +11,7 @@ from domain.pings import Name
 from domain.plays import PLAYS
 from dynashard import Dynashard, Entity, Key, Level, divide, new_id
 
-Month = Annotated[str, Field(pattern=r"^\d{4}-(0[1-9]|1[0-2])$")]
+Month = Annotated[str, Field(pattern=r"^2[01][0-9]{2}-(0[1-9]|1[0-2])$")]
 
 
 class Licensor(Entity, name="revenue.v1.Licensor", key=Key(partition="{tenant_id}", sort="{id}")):

@@ -1,0 +1,171 @@
+"""Who follows whom, over HTTP: edges of a graph, listed from either end."""
+
+import re
+from http import HTTPStatus
+from typing import Annotated, Any, Final, Literal
+from urllib.parse import quote
+
+from aws_lambda_powertools.event_handler import Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from domain import FOLLOWS, Follow
+from dynashard import Page
+from dynashard.errors import NotFoundError
+from functions.api.backend import Backend
+from functions.api.bodies import JSON, Document, json_object, representation, validated
+from functions.api.conditional import etag
+from functions.api.describing import Operation, Schema, answer, body, operation, page, page_of, ref
+from functions.api.incoming import Incoming, path_values
+from functions.api.listing import Options
+from functions.api.listing import answered as page_answered
+from functions.api.parameters import DEFAULT_LIMIT, MAX_LIMIT, consistent_only
+from functions.api.resource import PREFIX
+from functions.api.special import Served, Special, answered, asked, parameters_of
+
+ROOT: Final = f"{PREFIX}/follows"
+PAIR: Final = f"{ROOT}/{{node}}/{{other}}"
+_TAG: Final = "follows"
+Node = Annotated[str, Field(max_length=200, examples=["User.9"], description="Its type and its id.")]
+
+
+class FollowCreate(BaseModel):
+    """Who is to follow whom."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    node: Node
+    other: Node
+
+
+class Wanted(BaseModel):
+    """The query of a listing."""
+
+    of: str = Field(description="The node, such as User.9.")
+    way: Literal["forward", "backward"] = Field("forward", description="Those it follows, or its followers.")
+    type: str | None = Field(None, description="Only nodes of this type, such as Actor.")
+    order: Literal["key", "newest", "any"] = Field(
+        "key", description="newest is by time, of one type; any is the cheapest for nodes of many shards."
+    )
+    limit: int = Field(DEFAULT_LIMIT, ge=1, le=MAX_LIMIT, description="Edges a page.")
+    cursor: str | None = Field(None, description="The cursor of the page before, with the same query.")
+
+
+class Counted(BaseModel):
+    """The query of counts."""
+
+    of: str = Field(description="The node, such as User.9.")
+
+
+class FollowCounts(BaseModel):
+    """How many a node follows, and how many follow it."""
+
+    following: int
+    followers: int
+
+
+def _add(backend: Backend, incoming: Incoming) -> Response[str]:
+    wanted = validated(FollowCreate, json_object(incoming))
+    added = backend.entities.edges(FOLLOWS).add(incoming.tenant, wanted.node, wanted.other)
+    location = "/".join([ROOT, *(quote(end, safe="") for end in (wanted.node, wanted.other))])
+    status = HTTPStatus.CREATED if added.created else HTTPStatus.OK
+    return answered(_shown(added.edge), status, {**etag(added.edge.revision), "Location": location})
+
+
+def _list(backend: Backend, incoming: Incoming) -> Response[str]:
+    wanted = asked(Wanted, incoming.query)
+
+    def read(options: Options) -> Page[Any]:
+        return backend.reading(
+            lambda db: db.edges(FOLLOWS).list(
+                incoming.tenant, wanted.of, wanted.way, type=wanted.type, order=wanted.order, **options
+            )
+        )
+
+    return page_answered(ROOT, incoming.query, {"limit": wanted.limit, "cursor": wanted.cursor}, read, _shown)
+
+
+def _count(backend: Backend, incoming: Incoming) -> Response[str]:
+    node = asked(Counted, incoming.query).of
+    edges = backend.entities.edges(FOLLOWS)
+    following, followers = (edges.count(incoming.tenant, node, way) for way in ("forward", "backward"))
+    return answered(FollowCounts(following=following, followers=followers))
+
+
+def _read(backend: Backend, incoming: Incoming) -> Response[str]:
+    consistent = consistent_only(incoming.query)
+    node, other = _ends(incoming)
+    found = backend.entities.edges(FOLLOWS).find(incoming.tenant, node, other, consistent=consistent)
+    if found is None:
+        raise NotFoundError(f"{node} does not follow {other}.")
+    return answered(_shown(found), headers=etag(found.revision))
+
+
+def _remove(backend: Backend, incoming: Incoming) -> Response[str]:
+    consistent_only(incoming.query, allowed=False)
+    backend.entities.edges(FOLLOWS).remove(incoming.tenant, *_ends(incoming))
+    return Response(HTTPStatus.NO_CONTENT, body="")
+
+
+def _ends(incoming: Incoming) -> tuple[str, str]:
+    ends = path_values(incoming.path, f"{ROOT}/", 2)
+    if ends is None:
+        raise NotFoundError(f"{incoming.path} is not the address of an edge: {PAIR}")
+    return ends[0], ends[1]
+
+
+def _shown(edge: Follow) -> Document:
+    return representation(edge, edge.revision)
+
+
+def _schemas() -> dict[str, Schema]:
+    models: dict[str, type[BaseModel]] = {"FollowCreate": FollowCreate, "FollowCounts": FollowCounts}
+    shown = Follow.model_json_schema(mode="serialization")
+    shown["properties"]["revision"] = {"type": "string", "readOnly": True}
+    schemas = {name: model.model_json_schema() for name, model in models.items()}
+    return {**schemas, "Follow": shown, "FollowPage": page_of(ref("Follow"))}
+
+
+def _described(name: str, summary: str, answers: Schema, *more: str, query: type[BaseModel] | None = None) -> Operation:
+    parameters = [] if query is None else parameters_of(query)
+    return {**operation(name, summary, _TAG, answers, more=more), "parameters": parameters}
+
+
+def _add_described() -> Operation:
+    answers = {"201": answer("It follows now.", "Follow"), "200": answer("It did already.", "Follow")}
+    described = _described("addFollow", "Have a node follow another", answers, "409", "413", "415")
+    return {**described, "requestBody": body("FollowCreate", JSON)}
+
+
+def _list_described() -> Operation:
+    return _described("listFollow", "List edges of a node", {"200": page("FollowPage")}, query=Wanted)
+
+
+def _count_described() -> Operation:
+    answers = {"200": answer("The numbers.", "FollowCounts")}
+    return _described("countFollow", "Count edges of a node", answers, query=Counted)
+
+
+def _read_described() -> Operation:
+    return _described("getFollow", "Whether a node follows another", {"200": answer("The edge.", "Follow")}, "404")
+
+
+def _remove_described() -> Operation:
+    answers = {"204": {"description": "It follows no more."}}
+    return _described("deleteFollow", "Have a node follow another no more", answers, "404", "409")
+
+
+_ENDS: Final = tuple(
+    {"name": name, "in": "path", "required": True, "schema": {"type": "string"}, "description": text}
+    for name, text in (("node", "Who follows."), ("other", "Who is followed."))
+)
+EDGES: Final = (
+    Special(ROOT, {"GET": Served(_list, _list_described), "POST": Served(_add, _add_described)}, _schemas),
+    Special(f"{ROOT}/counts", {"GET": Served(_count, _count_described)}, dict),
+    Special(
+        PAIR,
+        {"GET": Served(_read, _read_described), "DELETE": Served(_remove, _remove_described)},
+        dict,
+        rule=re.escape(ROOT) + r"/[^/]+/[\s\S]+",
+        parameters=_ENDS,
+    ),
+)
