@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Generic, TypeVar
 from uuid import uuid4
 
@@ -189,10 +189,8 @@ class Items(Generic[E]):
         Cost: 1 request for 100 keys; over REST, a request each.
         """
         documents = [self._key(key) for key in keys]
-        answers = self._each(
-            "keys", documents, lambda part: {"operation": "batch_get", "consistent": consistent, **part}
-        )
-        return [Outcome(None if each.error else self._item(each.item), each.error) for each in answers]
+        answers = self._each("keys", documents, {"operation": "batch_get", "consistent": consistent})
+        return [Outcome(None if each.item is None else self._item(each.item), each.error) for each in answers]
 
     def batch_write(
         self, *, put: Sequence[E] = (), delete: Sequence[KeyLike] = ()
@@ -206,19 +204,19 @@ class Items(Generic[E]):
         """
         puts, deletes = [self._document(item) for item in put], [self._key(key) for key in delete]
         return (
-            self._each("put", puts, lambda part: {"operation": "batch_write", **part}),
-            self._each("delete", deletes, lambda part: {"operation": "batch_write", **part}),
+            self._each("put", puts, {"operation": "batch_write"}),
+            self._each("delete", deletes, {"operation": "batch_write"}),
         )
 
-    def _each(self, member: str, documents: Sequence[Document], request: Any) -> Sequence[Outcome[Any]]:
+    def _each(self, member: str, documents: Sequence[Document], request: Request) -> Sequence[Outcome[Any]]:
         """The outcomes of a batch; those that retries can help are asked for again, a few times."""
         outcomes: dict[int, Outcome[Any]] = {}
         waiting = list(range(len(documents)))
         for attempt in range(1, self._retries.attempts + 1):
             for at in range(0, len(waiting), BATCH):
                 part = waiting[at : at + BATCH]
-                asked = request({member: [documents[place] for place in part]})
-                answer = self._retries.run(lambda _, asked=asked: self._way.ask(self._entity, asked), repeatable=True)
+                asked = {**request, member: [documents[place] for place in part]}
+                answer = self._retries.run(partial(self._sent, asked), repeatable=True)
                 told = answer[member] if isinstance(answer, Mapping) else answer
                 outcomes |= {place: outcome_of(each) for place, each in zip(part, told, strict=True)}
             waiting = [place for place in waiting if _again(outcomes[place])]
@@ -229,7 +227,10 @@ class Items(Generic[E]):
 
     def _asked(self, operation: str, members: Request, *, repeatable: bool = True) -> Any:
         request = {"operation": operation, **{name: value for name, value in members.items() if value is not None}}
-        return self._retries.run(lambda _: self._way.ask(self._entity, request), repeatable=repeatable)
+        return self._retries.run(partial(self._sent, request), repeatable=repeatable)
+
+    def _sent(self, request: Request, _lost: bool) -> Any:  # noqa: FBT001 - as Retries calls it
+        return self._way.ask(self._entity, request)
 
     def _choosing(
         self, partition: Mapping[str, Any] | None, index: str | None, given: Mapping[str, Any]
@@ -239,12 +240,9 @@ class Items(Generic[E]):
         if unknown:
             raise TypeError(f"a listing takes no {unknown[0]!r}")
         members = {names[name]: to_jsonable_python(value) for name, value in given.items() if name in names}
-        fixed = {
-            "partition": to_jsonable_python(partition or {}),
-            "index": index,
-            "consistent": given.get("consistent"),
-        }
-        return {name: value for name, value in (fixed | members).items() if value}
+        fixed = {"partition": to_jsonable_python(partition or {}), "index": index}
+        consistent = {"consistent": True} if given.get("consistent") else {}
+        return {name: value for name, value in (fixed | members | consistent).items() if value not in (None, {})}
 
     def _key(self, key: KeyLike) -> Document:
         if isinstance(key, Mapping):
