@@ -29,6 +29,9 @@ class Rows(Protocol):
     def end(self) -> None:
         """Write what is held back."""
 
+    def close(self) -> None:
+        """Take in no more, whether all is written or not."""
+
 
 @contextmanager
 def new_file(path: Path, model: type[Entity]) -> Iterator[Rows]:
@@ -46,8 +49,11 @@ def new_file(path: Path, model: type[Entity]) -> Iterator[Rows]:
     try:
         with partial.open("wb") as stream:
             rows: Rows = JsonLines(stream) if path.suffix == ".jsonl" else Parquet(stream, model)
-            yield rows
-            rows.end()
+            try:
+                yield rows
+                rows.end()
+            finally:
+                rows.close()
             stream.flush()
             os.fsync(stream.fileno())
         partial.replace(path)
@@ -69,6 +75,9 @@ class JsonLines:
 
     def end(self) -> None:
         """Nothing is held back."""
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 class Parquet:
@@ -105,9 +114,12 @@ class Parquet:
             self._write()
 
     def end(self) -> None:
-        """Write what is held back, and the footer."""
+        """Write what is held back."""
         if self._held:
             self._write()
+
+    def close(self) -> None:
+        """Write the footer."""
         self._writer.close()
 
     def _row(self, item: Entity) -> dict[str, Any]:

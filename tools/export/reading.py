@@ -55,7 +55,7 @@ def partitions(backend: Backend, choice: Choice) -> dict[str, Mapping[str, Any]]
 def _scanned(backend: Backend, choice: Choice) -> Iterator[Wire]:
     entity = choice.entity
     wanted = filter_expression(entity, choice.filters)
-    fields = {f"#f{at}": name for at, name in enumerate(entity.attributes_of(entity.partition_fields))}
+    fields = {f"#part{at}": name for at, name in enumerate(entity.attributes_of(entity.partition_fields))}
     own = f"#type = :type AND attribute_not_exists({MOVED_TO})"
     request: dict[str, Any] = {
         "TableName": backend.table,

@@ -3,6 +3,7 @@
 from dynashard.rollups.counting import Counter, Tally
 from dynashard.rollups.dividing import divide
 from dynashard.rollups.levels import Level
+from dynashard.rollups.mending import Drift, Mended, Mender
 from dynashard.rollups.roll_ups import RollUps
 
-__all__ = ["Counter", "Level", "RollUps", "Tally", "divide"]
+__all__ = ["Counter", "Drift", "Level", "Mended", "Mender", "RollUps", "Tally", "divide"]

@@ -20,6 +20,8 @@ SLOT: Final = "slot"
 OWN_FIELDS: Final = frozenset({LEVEL, START, SLOT})
 """The key fields of a row that say which span it is, and which of the parts that are summed at reading."""
 _DIGEST_BYTES: Final = 16
+MOST_PARTS: Final = 50
+"""All parts of a row fit one transaction while their shard count changes."""
 
 Values = Mapping[str, int | Decimal]
 Fields = Mapping[str, Any]
@@ -68,8 +70,8 @@ class Summing(Generic[E]):
             self._refuse(f"{of.name} has no field {self.at}")
         if self.by_time is not None and self.by_time not in of.indexes:
             self._refuse(f"{of.name} has no index {self.by_time}")
-        if not 1 <= self.spread <= 100:  # noqa: PLR2004 - two digits in keys
-            self._refuse(f"a spread of {self.spread}: it is a number from 1 to 100")
+        if not 1 <= self.spread <= MOST_PARTS:
+            self._refuse(f"a spread of {self.spread}: it is a number from 1 to {MOST_PARTS}")
         levels = [level for each in self.into.values() for level in each]
         for level in (*levels, *self.keep):
             if level not in tuple(Level):

@@ -40,7 +40,7 @@ class RollUps(Summing[E]):
         by_time: the index of `of` that lists the items of a tenant by time; its sort key begins with `at`. `check`
             and `repair` need it.
         keep: how long rows of a level are kept after the end of their span; for ever if left out.
-        spread: over how many parts writers at one time are spread, from 1 to 100.
+        spread: over how many parts writers at one time are spread, from 1 to 50.
     """
 
     def consumer(self, db: Dynashard) -> Consumer:

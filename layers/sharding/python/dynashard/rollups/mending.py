@@ -1,0 +1,284 @@
+"""Comparing roll-ups with the items, which are the truth, and mending what differs while both go on changing.
+
+A mark and what it adds are written at one moment. So while a row does not change, the items that are marked and the row
+say the same, or the row is wrong. To mend it, its parts are read first; then the items, each of which is marked; and
+then the row is set to their sum, on condition that no part has changed since. Either the stream had counted an item
+before, and it is in the parts; or it does so meanwhile, and the condition fails; or it comes later, and meets the mark.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final, Generic, TypeVar
+
+from dynashard.entity import Entity, definition
+from dynashard.errors import InvalidQueryError, TransactionRefusedError
+from dynashard.keys import TemplateField
+from dynashard.repository import Check, Create, Step, Update
+from dynashard.rollups.counting import MARKED_FOR
+from dynashard.rollups.declaration import LEVEL, OWN_FIELDS, START, Counted, Row, Summing
+from dynashard.rollups.levels import Level
+from dynashard.rollups.packing import Sums, add_up
+from dynashard.rollups.reading import counts_of, read_roll_ups
+from dynashard.service import Dynashard
+
+E = TypeVar("E", bound=Entity)
+
+_TRIES: Final = 5
+_MARKED_TOGETHER: Final = 400
+_HOUR: Final = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """A row that says something else than the items.
+
+    Attributes:
+        row: the row.
+        told: what it says.
+        truth: what the items come to.
+    """
+
+    row: Row
+    told: Mapping[str, int | Decimal]
+    truth: Mapping[str, int | Decimal]
+
+    @property
+    def lacking(self) -> bool:
+        """Whether it says less than the items anywhere."""
+        return any(self.truth.get(name, 0) > value for name, value in self.told.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """What came of a repair.
+
+    Attributes:
+        mended: rows that were wrong and are right now.
+        kept: rows that say more than the items, and were left so.
+        left: rows that others changed again and again, so that they could not be mended.
+    """
+
+    mended: int = 0
+    kept: int = 0
+    left: int = 0
+
+    def __add__(self, other: "Mended") -> "Mended":
+        return Mended(self.mended + other.mended, self.kept + other.kept, self.left + other.left)
+
+
+class Mender(Generic[E]):
+    """Compares and mends the roll-ups of one tenant.
+
+    Args:
+        db: the entities.
+        roll_ups: what is summed up; with an index `by_time`.
+        of: the fields of the index's partition besides the time, such as `{"tenant_id": "abc"}`.
+        clock: wall clock, in epoch seconds.
+        advance: told after every hour how many items have been read.
+
+    Raises:
+        InvalidQueryError: there is no such index, or its partition has other fields.
+    """
+
+    def __init__(
+        self,
+        db: Dynashard,
+        roll_ups: Summing[E],
+        of: Mapping[str, Any],
+        *,
+        clock: Callable[[], float] = time.time,
+        advance: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        if roll_ups.by_time is None:
+            raise InvalidQueryError(f"the roll-ups {roll_ups.name} name no index that lists their items by time")
+        self._index = definition(roll_ups.of).indexes[roll_ups.by_time]
+        wanted = set(self._index.partition.fields) - {roll_ups.at}
+        if wanted != of.keys():
+            raise InvalidQueryError(f"the items of {roll_ups.name} are listed by {', '.join(sorted(wanted))}")
+        self._db, self._roll_ups, self._of = db, roll_ups, dict(of)
+        self._clock, self._advance, self._read = clock, advance, 0
+
+    def check(self, start: datetime, end: datetime) -> Iterator[Drift]:
+        """The rows that differ from the items, of all spans that lie within a time.
+
+        Items of the last moments may be on their way to the roll-ups, or to the index.
+
+        Args:
+            start: a full hour.
+            end: a full hour.
+
+        Cost: what reading the items of the time and their roll-ups costs: 0.5 read units for 4 KB of items, 1 for 4 KB
+        of roll-ups. Memory for the sums of an hour, and of each longer span.
+        """
+        sums: dict[Row, Sums] = {}
+        for hour in Level.HOUR.within(start, end):
+            for item in self._items(hour, hour + _HOUR):
+                for row in self._roll_ups.rows(item):
+                    if _start(row) >= start and _end(row) <= end:
+                        add_up(sums.setdefault(row, {}), self._roll_ups.add(item))
+            due = {row: values for row, values in sums.items() if _end(row) <= hour + _HOUR}
+            for row in due:
+                del sums[row]
+            yield from self._differing(due, hour)
+
+    def repair(self, start: datetime, end: datetime, *, lower: bool = False) -> Mended:
+        """Mend what `check` finds.
+
+        Args:
+            start: a full hour.
+            end: a full hour.
+            lower: also take away what rows say too much. Not where items have been deleted, or have expired: what they
+                had added would be lost.
+
+        Cost: as `check`; and for every hour, day or month with rows to mend, its items once more, 1 write unit for each
+        of them, and 2 for each part of such a row.
+        """
+        total = Mended()
+        spans: dict[tuple[datetime, datetime], list[Row]] = defaultdict(list)
+        for drift in self.check(start, end):
+            if drift.lacking or lower:
+                level = max(_level(drift.row), Level.HOUR, key=list(Level).index)
+                begin = level.start(_start(drift.row))
+                spans[begin, level.end(begin)].append(drift.row)
+            else:
+                total += Mended(kept=1)
+        for (begin, finish), rows in spans.items():
+            total += self._mend(rows, begin, finish, lower=lower)
+        return total
+
+    def _mend(self, rows: list[Row], start: datetime, end: datetime, *, lower: bool) -> Mended:
+        done, left = 0, rows
+        for _ in range(_TRIES):
+            parts = {row: self._parts(row) for row in left}
+            truths = self._marked_sums(set(left), start, end)
+            failed = [row for row in left if not self._set(row, parts[row], truths.get(row, {}), lower=lower)]
+            done, left = done + len(left) - len(failed), failed
+            if not left:
+                break
+        return Mended(mended=done, left=len(left))
+
+    def _parts(self, row: Row) -> list[Any]:
+        """The parts of a row as they are now; None for those that there are not."""
+        keys = [row.fields(slot) for slot in range(self._roll_ups.spread)]
+        return self._db.collection(row.model).batch_get(keys, consistent=True)
+
+    def _marked_sums(self, rows: set[Row], start: datetime, end: datetime) -> dict[Row, Sums]:
+        """What the items come to, all of which are marked as counted before this returns."""
+        sums: dict[Row, Sums] = {}
+        marks: dict[str, Counted] = {}
+        until = datetime.fromtimestamp(self._clock(), UTC) + MARKED_FOR
+        collection = self._db.collection(Counted)
+        for item in self._items(start, end):
+            concerned = [row for row in self._roll_ups.rows(item) if row in rows]
+            for row in concerned:
+                add_up(sums.setdefault(row, {}), self._roll_ups.add(item))
+            if concerned:
+                mark = self._roll_ups.mark(item)
+                marks[mark] = Counted(id=mark, expires_at=until)
+            if len(marks) >= _MARKED_TOGETHER:
+                collection.batch_write(put=list(marks.values()))
+                marks.clear()
+        collection.batch_write(put=list(marks.values()))
+        return sums
+
+    def _set(self, row: Row, parts: list[Any], truth: Sums, *, lower: bool) -> bool:
+        """Set a row to the truth, unless a part of it has changed; whether it is right now."""
+        told: Sums = {}
+        for part in parts:
+            if part is not None:
+                add_up(told, counts_of(part))
+        missing = {name: truth.get(name, 0) - told.get(name, 0) for name in truth.keys() | told.keys()}
+        missing = {name: value for name, value in missing.items() if value > 0 or (lower and value < 0)}
+        if not missing:
+            return True
+        chosen = next((slot for slot, part in enumerate(parts) if part is not None), 0)
+        steps: list[Step] = [_setting(row, chosen, parts[chosen], missing)]
+        for slot, part in enumerate(parts):
+            if slot != chosen:
+                steps.append(Check(row.model, row.fields(slot), None if part is None else part.revision))
+        try:
+            self._db.transact(*steps)
+        except TransactionRefusedError:
+            return False
+        return True
+
+    def _items(self, start: datetime, end: datetime) -> Iterator[E]:
+        """The items of a time that lies within one logical partition of the index."""
+        roll_ups, index = self._roll_ups, self._index
+        for day in Level.DAY.within(Level.DAY.start(start), end):
+            begin, finish = max(start, day), min(end, Level.DAY.end(day))
+            partition = {**self._of, **({roll_ups.at: begin} if roll_ups.at in index.partition.fields else {})}
+            first = next(part for part in index.sort.parts if isinstance(part, TemplateField))
+            bounds = [index.sort.field_text(first, {roll_ups.at: at}) for at in (begin, finish)]
+            found = self._db.collection(roll_ups.of).scan(partition, index=index.name, start=bounds[0], end=bounds[1])
+            for item in found:
+                self._read += 1
+                yield item
+        self._advance(self._read)
+
+    def _differing(self, sums: dict[Row, Sums], hour: datetime) -> Iterator[Drift]:
+        """The rows that differ, of all spans that end with an hour or within it."""
+        now = datetime.fromtimestamp(self._clock(), UTC)
+        groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+        for row in sums:
+            if row.expires is None or row.expires > now:
+                groups[_group(row)].append(row)
+        for (model, level, by), rows in groups.items():
+            told = dict(self._told(model, level, dict(by), hour))
+            for row in sorted(sums.keys() & set(rows) | told.keys(), key=_start):
+                truth = {name: value for name, value in sums.get(row, {}).items() if value}
+                says = told.get(row, {})
+                if truth != {name: value for name, value in says.items() if value}:
+                    names = sorted(truth.keys() | says.keys())
+                    yield Drift(row, {name: says.get(name, 0) for name in names}, truth)
+
+    def _told(
+        self, model: type[Entity], level: Level, by: Mapping[str, Any], hour: datetime
+    ) -> Iterator[tuple[Row, Sums]]:
+        found = read_roll_ups(
+            self._roll_ups,
+            self._db,
+            by,
+            level=level,
+            start=level.start(hour),
+            end=hour + _HOUR,
+            consistent=True,
+        )
+        for part in found:
+            key = {name: getattr(part, name) for name in (*self._roll_ups.by(model), LEVEL, START)}
+            yield Row(model, tuple(sorted(key.items())), None), dict(counts_of(part))
+
+
+def _setting(row: Row, slot: int, part: Any, missing: Mapping[str, int | Decimal]) -> Step:
+    fields = row.fields(slot)
+    if part is None:
+        expires = definition(row.model).expires
+        stamp = {} if expires is None or row.expires is None else {expires: row.expires}
+        return Create(row.model(**fields, **missing, **stamp))
+    after = {name: getattr(part, name) + value for name, value in missing.items()}
+    return Update(row.model, fields, set=after, if_match=part.revision)
+
+
+def _start(row: Row) -> datetime:
+    start: datetime = dict(row.key)[START]
+    return start
+
+
+def _level(row: Row) -> Level:
+    return Level(dict(row.key)[LEVEL])
+
+
+def _end(row: Row) -> datetime:
+    return _level(row).end(_start(row))
+
+
+def _group(row: Row) -> tuple[Any, ...]:
+    """Rows with equal groups are read together."""
+    entity = definition(row.model)
+    before = entity.sort_fields[: entity.sort_fields.index(START)]
+    fields = set(entity.partition_fields) | set(before)
+    return row.model, _level(row), tuple((name, value) for name, value in row.key if name in fields - OWN_FIELDS)

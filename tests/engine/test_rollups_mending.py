@@ -1,0 +1,225 @@
+"""Roll-ups that are wrong are found and mended, while counting goes on."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from itertools import count
+from typing import Any
+
+import pytest
+
+from dynashard import Dynashard
+from dynashard.errors import InvalidQueryError
+from dynashard.rollups import Counter, Mended, Mender
+from dynashard.rollups.declaration import Counted
+from dynashard.transport import Transport
+from tests.beats import BEATS, NOON, Beat, Months, Sums, beat, roll_ups, told, truth
+from tests.faults import Fault, FaultyTransport, afterwards
+
+pytestmark = pytest.mark.engine
+
+TENANTS = (f"tenant-{number}" for number in count())
+DAY = NOON.replace(hour=0)
+MONTH = DAY.replace(day=1)
+KEYS = ["only-ever-in-these-tests"]
+
+
+@pytest.fixture(scope="module")
+def shared(create_table: Callable[[], str]) -> str:
+    """One table for all tests of this module: each takes tenants of its own."""
+    return create_table()
+
+
+@pytest.fixture
+def db(wire: Transport, shared: str) -> Dynashard:
+    return Dynashard(wire, table=shared, cursor_keys=KEYS)
+
+
+@pytest.fixture
+def beats(db: Dynashard) -> list[Beat]:
+    """Stored beats of a new tenant, none of them counted."""
+    tenant = next(TENANTS)
+    found = [beat(n, ("one", "two")[n % 2], minutes=17 * n, loud=n, tenant=tenant) for n in range(1, 30)]
+    db.collection(Beat).batch_write(put=found)
+    return found
+
+
+def mender(db: Dynashard, beats: list[Beat], **more: Any) -> Mender[Beat]:
+    return Mender(db, BEATS, {"tenant": beats[0].tenant}, **more)
+
+
+def counter(db: Dynashard, slot: int = 0) -> Counter[Beat]:
+    return Counter(db, BEATS, random=lambda: (slot + 0.5) / BEATS.spread)
+
+
+def month(mending: Mender[Beat], **more: Any) -> Mended:
+    return mending.repair(MONTH + timedelta(days=19), MONTH + timedelta(days=21), **more)
+
+
+def days(mending: Mender[Beat]) -> list[Any]:
+    return list(mending.check(DAY, DAY + timedelta(days=1)))
+
+
+def test_what_is_counted_differs_in_nothing(db: Dynashard, beats: list[Beat]) -> None:
+    counter(db).count(beats)
+    read: list[int] = []
+
+    assert days(mender(db, beats, advance=read.append)) == []
+    assert read[-1] == len(beats)
+
+
+def test_what_was_never_counted_is_found_in_each_span_that_lies_within(db: Dynashard, beats: list[Beat]) -> None:
+    counter(db).count(beats[5:])
+
+    found = days(mender(db, beats))
+
+    levels = [dict(each.row.key)["level"] for each in found]
+    assert {level: levels.count(level) for level in set(levels)} == {"minute": 5, "hour": 4, "day": 2}
+    assert all(each.lacking for each in found)
+    [one] = [each for each in found if dict(each.row.key)["level"] == "day" and dict(each.row.key)["song"] == "one"]
+    all_of_one = [each for each in beats if each.song == "one"]
+    assert one.truth == {"beats": len(all_of_one), "loud": sum(each.loud for each in all_of_one)}
+    assert one.told == {"beats": len(all_of_one) - 2, "loud": one.truth["loud"] - 6}
+
+
+def test_a_month_is_compared_with_the_others(db: Dynashard, beats: list[Beat]) -> None:
+    counter(db).count(beats[1:])
+
+    found = list(mender(db, beats).check(MONTH, MONTH + timedelta(days=30)))
+
+    assert [dict(each.row.key)["level"] for each in found] == ["minute", "hour", "day", "month"]
+
+
+def test_all_rows_that_lack_items_are_mended_and_nothing_counts_them_again(db: Dynashard, beats: list[Beat]) -> None:
+    counter(db).count(beats[10:])
+    mending = mender(db, beats)
+
+    mended = month(mending)
+    late = counter(db, 1).count(beats)
+
+    assert mended.mended > 0
+    assert (mended.kept, mended.left) == (0, 0)
+    assert days(mending) == []
+    assert late.counted == 0
+    assert month(mending) == Mended()
+
+
+def test_roll_ups_can_be_made_of_nothing(db: Dynashard, beats: list[Beat]) -> None:
+    mended = mender(db, beats).repair(MONTH, MONTH + timedelta(days=30))
+
+    assert mended.left == 0
+    assert told(db, tenant=beats[0].tenant) == truth(beats)
+
+
+def test_what_says_too_much_is_kept_unless_it_is_to_be_lowered(db: Dynashard, beats: list[Beat]) -> None:
+    counter(db).count(beats)
+    db.collection(Beat).delete(beats[0])
+    mending = mender(db, beats)
+
+    kept = month(mending)
+    lowered = month(mending, lower=True)
+
+    assert kept == Mended(kept=3)
+    assert lowered == Mended(mended=3)
+    assert days(mending) == []
+
+
+def test_a_span_without_items_of_a_group_is_found(db: Dynashard, beats: list[Beat]) -> None:
+    counter(db).count(beats)
+    ghost = beat(99, "one", minutes=3 * 17 + 1, tenant=beats[0].tenant)
+    counter(db).count([ghost])
+
+    found = days(mender(db, beats))
+
+    assert [(dict(each.row.key)["level"], each.lacking) for each in found] == [
+        ("minute", False),
+        ("hour", False),
+        ("day", False),
+    ]
+    assert found[0].truth == {}
+
+
+def test_an_item_that_is_counted_meanwhile_is_not_mended_as_well(
+    wire: Transport, shared: str, db: Dynashard, beats: list[Beat]
+) -> None:
+    other = counter(db, 1)
+    tries = iter([beats[:3], beats[3:9], beats[9:]])
+
+    def count_some() -> None:
+        other.count(next(tries, []))
+
+    faulty = FaultyTransport(wire, [Fault("TransactWriteItems", _before(count_some), None)])
+    mending = mender(Dynashard(faulty, table=shared, cursor_keys=KEYS), beats)
+
+    mended = mending.repair(MONTH, MONTH + timedelta(days=30))
+
+    assert mended.left == 0
+    assert told(db, tenant=beats[0].tenant) == truth(beats)
+    assert days(mender(db, beats)) == []
+
+
+def test_an_item_that_is_stored_meanwhile_is_counted_once(
+    wire: Transport, shared: str, db: Dynashard, beats: list[Beat]
+) -> None:
+    late = beat(77, "one", minutes=20, tenant=beats[0].tenant)
+    faulty = FaultyTransport(
+        wire, [afterwards("BatchGetItem", lambda: db.collection(Beat).batch_write(put=[late]), nth=1)]
+    )
+
+    mender(Dynashard(faulty, table=shared, cursor_keys=KEYS), beats).repair(MONTH, MONTH + timedelta(days=30))
+    counter(db, 2).count([late])
+    mender(db, beats).repair(MONTH, MONTH + timedelta(days=30))
+
+    assert told(db, tenant=beats[0].tenant) == truth([*beats, late])
+
+
+def test_rows_that_never_rest_are_left(wire: Transport, shared: str, db: Dynashard, beats: list[Beat]) -> None:
+    more = (beat(1000 + n, "one", minutes=17, tenant=beats[0].tenant) for n in count())
+
+    def count_one_more() -> None:
+        stored = next(more)
+        db.collection(Beat).create(stored)
+        counter(db, 1).count([stored])
+
+    faulty = FaultyTransport(wire, [Fault("TransactWriteItems", _before(count_one_more), None)])
+    mending = mender(Dynashard(faulty, table=shared, cursor_keys=KEYS), beats[:1])
+
+    mended = mending.repair(DAY + timedelta(hours=12), DAY + timedelta(hours=13))
+
+    assert mended.left > 0
+
+
+def test_a_repair_that_dies_between_marks_and_rows_is_done_again(
+    wire: Transport, shared: str, db: Dynashard, beats: list[Beat]
+) -> None:
+    def die(_send: Any, _request: Any) -> Any:
+        raise KeyboardInterrupt
+
+    faulty = FaultyTransport(wire, [Fault("TransactWriteItems", die, 1)])
+
+    with pytest.raises(KeyboardInterrupt):
+        mender(Dynashard(faulty, table=shared, cursor_keys=KEYS), beats).repair(MONTH, MONTH + timedelta(days=30))
+    counter(db).count(beats)
+    mender(db, beats).repair(MONTH, MONTH + timedelta(days=30))
+
+    assert told(db, tenant=beats[0].tenant) == truth(beats)
+    marks = db.collection(Counted).batch_get([{"id": BEATS.mark(each)} for each in beats])
+    assert None not in marks
+
+
+@pytest.mark.parametrize(
+    ("declared", "of"),
+    [({"by_time": None}, {"tenant": "abc"}), ({}, {}), ({}, {"tenant": "abc", "song": "one"})],
+)
+def test_items_that_cannot_be_listed_by_time_cannot_be_compared(
+    db: Dynashard, declared: dict[str, Any], of: dict[str, str]
+) -> None:
+    with pytest.raises(InvalidQueryError):
+        Mender(db, roll_ups(into={Sums: ("day",), Months: ("month",)}, **declared), of)
+
+
+def _before(action: Callable[[], object]) -> Callable[[Callable[[Any], Any], Any], Any]:
+    def strike(send: Callable[[Any], Any], request: Any) -> Any:
+        action()
+        return send(request)
+
+    return strike

@@ -1,0 +1,1 @@
+"""`dynashard rollups`: compare roll-ups with the items, and mend them."""
