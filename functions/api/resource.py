@@ -57,13 +57,14 @@ class Resource:
         self.tag = exposed.tag or exposed.path
         self.definition = definition(self.entity)
         self.server_fields = frozenset(self.definition.server_fields) | {REVISION}
-        self.path_fields = tuple(name for name in self.definition.key_fields if name != TENANT)
+        key_fields = tuple(name for name in self.definition.key_fields if name != TENANT)
+        self.path_fields = exposed.address or key_fields
         self.indexes = {
             name: index for name, index in self.definition.indexes.items() if TENANT in index.partition.fields
         }
-        self._check()
+        self._check(key_fields)
 
-    def _check(self) -> None:
+    def _check(self, key_fields: tuple[str, ...]) -> None:
         problem = None
         fields = self.entity.model_fields
         partition = {name for index in self.indexes.values() for name in index.partition.fields}
@@ -73,6 +74,8 @@ class Resource:
             problem = f"{TENANT} must be a field of its partition key, or tenants would see each other's items"
         elif not self.path_fields:
             problem = f"its key has no field besides {TENANT}, so its items have no address"
+        elif sorted(self.path_fields) != sorted(key_fields):
+            problem = f"its address must name the fields of its key: {', '.join(key_fields)}"
         elif unknown := [name for name in named if name not in fields]:
             problem = f"filters or distinct name fields it does not have: {', '.join(unknown)}"
         elif odd := [name for name in self.operations if name not in OPERATIONS]:

@@ -188,6 +188,9 @@ class Limited(Entity, name="limited.v1.Item", key=Key(partition="{tenant_id}:{li
         (Exposed(Single, path="tenants"), "no address"),
         (Exposed(Limited, path="items"), "query parameters: limit"),
         (Exposed(Entry, path="entries", filters=("colour",)), "colour"),
+        (Exposed(Entry, path="entries", distinct=("colour",)), "colour"),
+        (Exposed(Entry, path="entries", operations=("list", "burn")), "burn"),
+        (Exposed(Entry, path="entries", address=("number",)), "account, number"),
     ],
 )
 def test_entity_that_cannot_be_exposed_is_refused_with_the_reason(exposed: Exposed, reason: str) -> None:

@@ -41,6 +41,7 @@ class Exposed:
             such as the original of a copy.
         operations: what callers may do: `OPERATIONS`, or some of them, such as `READS`.
         queued: a create is accepted as soon as it lies on the queue, and done later.
+        address: the order of the key fields in an item's path; that of the key if empty. Only the last may hold a `/`.
         window: bounds on the time of a new item, checked when it is accepted; None for none.
         tag: the heading of its routes in the OpenAPI document; the path if None.
     """
@@ -52,6 +53,7 @@ class Exposed:
     operations: tuple[str, ...] = OPERATIONS
     queued: bool = False
     window: Window | None = None
+    address: tuple[str, ...] = ()
     tag: str | None = None
 
 
