@@ -18,6 +18,7 @@ from local.environments import Environments, FunctionSpec
 from local.errors import LocalStackError
 from local.functions import cursor_key, function_named, function_specs
 from local.gateway import Gateway
+from local.invoking import COMMANDS, COMMANDS_NAME, Invoker
 from local.queues import QUEUE_LOG, Queues, running_queues, writer_name, writer_worker
 from local.routes import route_table
 from local.server import build_app
@@ -66,6 +67,8 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
     queues = stack.enter_context(running_queues(templates, settings))
     specs = _specs(settings, templates, {route.function for route in routes.routes}, engine, queues)
     functions = _functions(specs, settings, stack)
+    (commands,) = _specs(settings, templates, {function_named(templates, COMMANDS)}, engine, queues)
+    direct = _direct(commands, settings, stack)
     (writer,) = _specs(settings, templates, {writer_name(templates)}, engine, queues)
     (follower,) = _specs(settings, templates, {function_named(templates, FOLLOWER)}, engine, queues)
     beside = (_reshard(specs[0], settings), writer_worker(writer, queues, settings), _follow(follower, settings))
@@ -80,13 +83,14 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
         issuer,
         tenant_claim=_tenant_claim(templates),
         ready=lambda: _ready(workers, banner(port, engine, settings)),
+        invoker=Invoker({commands.name: direct, COMMANDS_NAME: direct}, report=_report),
     )
     config = uvicorn.Config(
         app, log_level="info", server_header=False, date_header=True, timeout_graceful_shutdown=GRACE_SECONDS
     )
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     server = uvicorn.Server(config)
-    crashes = _stop_with(engine, server, functions.values())
+    crashes = _stop_with(engine, server, [*functions.values(), direct])
     server.run(sockets=[listener])
     if crashes:
         raise LocalStackError(crashes[0])
@@ -150,6 +154,13 @@ def _functions(specs: Iterable[FunctionSpec], settings: Settings, stack: ExitSta
         environments.warm()
         functions[spec.name] = environments
     return functions
+
+
+def _direct(spec: FunctionSpec, settings: Settings, stack: ExitStack) -> Environments:
+    """The function for direct invocation: not warmed, as most never ask it."""
+    environments = Environments(spec, limit=settings.local_workers, log=settings.data_dir / FUNCTION_LOG)
+    stack.callback(environments.close)
+    return environments
 
 
 def _reshard(api: FunctionSpec, settings: Settings) -> WorkerSpec:

@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from local.events import HttpRequest, HttpResponse
 from local.gateway import MAX_BODY_BYTES, Gateway
+from local.invoking import PATH, Invoker
 from local.tokens import LIFETIME_SECONDS, Issuer
 
 
@@ -30,7 +31,14 @@ class TokenRequest(BaseModel):
     expires_in: int = Field(default=LIFETIME_SECONDS, ge=1, le=7 * 24 * 3600)
 
 
-def build_app(gateway: Gateway, issuer: Issuer, *, tenant_claim: str, ready: Callable[[], None]) -> Starlette:
+def build_app(
+    gateway: Gateway,
+    issuer: Issuer,
+    *,
+    tenant_claim: str,
+    ready: Callable[[], None],
+    invoker: Invoker | None = None,
+) -> Starlette:
     """The ASGI application.
 
     Args:
@@ -38,6 +46,7 @@ def build_app(gateway: Gateway, issuer: Issuer, *, tenant_claim: str, ready: Cal
         issuer: issues tokens under `/local/`, and publishes its key.
         tenant_claim: the claim that carries the tenant.
         ready: called once, when requests are being taken.
+        invoker: answers direct invocations.
     """
 
     @contextlib.asynccontextmanager
@@ -69,6 +78,7 @@ def build_app(gateway: Gateway, issuer: Issuer, *, tenant_claim: str, ready: Cal
             Route("/local/tokens", tokens, methods=["POST"]),
             Route("/local/.well-known/openid-configuration", discovery),
             Route("/local/.well-known/jwks.json", jwks),
+            *([] if invoker is None else [Route(PATH, invoker.answer, methods=["POST"])]),
             Route("/{path:path}", _Endpoint(gateway)),
         ],
         # A page on the internet may resolve its own name to 127.0.0.1; its requests carry that name.

@@ -1,0 +1,104 @@
+"""Lambda's API on the local server."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import Route
+from starlette.testclient import TestClient
+
+from local.environments import FunctionError, PayloadTooLargeError
+from local.invoking import PATH, Invoker
+
+pytestmark = pytest.mark.unit
+
+SIGNED = {"Authorization": "AWS4-HMAC-SHA256 Credential=local/...", "X-Amz-Invocation-Type": "RequestResponse"}
+URL = "/2015-03-31/functions/commands/invocations"
+
+
+class Function:
+    def __init__(self, answer: Any = None) -> None:
+        self.answer = answer
+        self.events: list[Any] = []
+
+    async def invoke(self, event: Mapping[str, Any], request_id: str) -> Any:
+        assert request_id
+        self.events.append(event)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def client_of(function: Function, reports: list[str] | None = None) -> TestClient:
+    invoker = Invoker({"commands": function}, report=([] if reports is None else reports).append)
+    return TestClient(Starlette(routes=[Route(PATH, invoker.answer, methods=["POST"])]))
+
+
+def test_function_is_given_the_payload_and_its_answer_comes_back() -> None:
+    function = Function({"ok": True})
+
+    answer = client_of(function).post(URL, content=b'{"operation": "list"}', headers=SIGNED)
+
+    assert (answer.status_code, answer.json()) == (200, {"ok": True})
+    assert answer.headers["x-amz-executed-version"] == "$LATEST"
+    assert "x-amz-function-error" not in answer.headers
+    assert function.events == [{"operation": "list"}]
+
+
+def test_function_goes_by_its_arn_too() -> None:
+    url = URL.replace("commands", "arn:aws:lambda:us-east-1:000000000000:function:commands")
+
+    assert client_of(Function(7)).post(url, content=b"{}", headers=SIGNED).json() == 7
+
+
+def test_page_of_a_browser_cannot_invoke() -> None:
+    function = Function()
+
+    answer = client_of(function).post(URL, content=b"{}", headers={"Content-Type": "text/plain"})
+
+    assert (answer.status_code, answer.headers["x-amzn-errortype"]) == (403, "MissingAuthenticationTokenException")
+    assert function.events == []
+
+
+def test_failure_of_the_function_is_told_as_lambda_tells_it() -> None:
+    reports: list[str] = []
+
+    answer = client_of(Function(FunctionError("it took too long")), reports).post(URL, content=b"{}", headers=SIGNED)
+
+    assert (answer.status_code, answer.headers["x-amz-function-error"]) == (200, "Unhandled")
+    assert answer.json() == {"errorType": "Runtime.Error", "errorMessage": "it took too long"}
+    assert len(reports) == 1
+
+
+def test_dry_run_calls_nothing() -> None:
+    function = Function()
+
+    answer = client_of(function).post(URL, content=b"{}", headers=SIGNED | {"X-Amz-Invocation-Type": "DryRun"})
+
+    assert (answer.status_code, function.events) == (204, [])
+
+
+@pytest.mark.parametrize(
+    ("url", "body", "headers", "refused"),
+    [
+        (URL.replace("commands", "other"), b"{}", {}, (404, "ResourceNotFoundException")),
+        (URL, b"{", {}, (400, "InvalidRequestContentException")),
+        (URL, b'"' + b"x" * 6 * 1024 * 1024 + b'"', {}, (413, "RequestTooLargeException")),
+        (URL, b"{}", {"X-Amz-Invocation-Type": "Event"}, (400, "InvalidParameterValueException")),
+    ],
+    ids=["unknown", "no JSON", "too large", "event"],
+)
+def test_what_lambda_refuses_is_refused(
+    url: str, body: bytes, headers: dict[str, str], refused: tuple[int, str]
+) -> None:
+    answer = client_of(Function()).post(url, content=body, headers=SIGNED | headers)
+
+    assert (answer.status_code, answer.headers["x-amzn-errortype"]) == refused
+    assert answer.json()["Message"]
+
+
+def test_event_that_grows_too_large_is_refused() -> None:
+    answer = client_of(Function(PayloadTooLargeError())).post(URL, content=b"{}", headers=SIGNED)
+
+    assert answer.status_code == 413
