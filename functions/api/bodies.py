@@ -19,7 +19,7 @@ from dynashard.hosting.documents import (
     without,
     written,
 )
-from functions.api.incoming import Incoming
+from functions.api.incoming import GZIP, Incoming
 from functions.api.problems import ProblemError
 
 __all__ = [
@@ -73,7 +73,7 @@ def json_value(incoming: Incoming, accepted: Sequence[str] = (JSON,)) -> Any:
         ProblemError: 415 for another media type, 400 for bad JSON.
     """
     media_type = incoming.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type not in accepted:
+    if media_type not in (*accepted, GZIP):
         raise ProblemError(
             "unsupported_media_type",
             f"Send the body as {' or '.join(accepted)} in the Content-Type header.",

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from aws_lambda_powertools.event_handler import Response
 
-from functions.api.bodies import Document, merge_patch
+from functions.api.bodies import JSON, Document, merge_patch
 from functions.api.incoming import MAX_BODY_BYTES
 from functions.api.parameters import Parameters, Query
 from functions.api.problems import FieldError, ProblemError, invalid_fields
@@ -19,6 +19,13 @@ COMPRESSED_FROM: Final = 64 * 1024
 """Bytes from which an answer with detached fields is compressed for clients that take it so."""
 _MAX_ANSWER_BYTES: Final = 6 * 1024 * 1024 - 16 * 1024
 """What Lambda answers at most, less room for headers."""
+
+
+class _Compressed(Response[bytes]):
+    """JSON that Powertools is to hand on as the bytes that it is."""
+
+    def is_json(self) -> bool:
+        return False
 
 
 def body_limit(resource: Resource) -> int:
@@ -66,9 +73,8 @@ def fitting(answer: Response[Any], headers: Mapping[str, str]) -> Response[Any]:
     if takes_gzip(headers.get("accept-encoding", "")):
         squeezed = gzip.compress(text.encode(), compresslevel=6, mtime=0)
         if len(squeezed) * 4 / 3 <= _MAX_ANSWER_BYTES:
-            answer.headers["Content-Encoding"] = "gzip"
-            answer.body = squeezed
-            return answer
+            told = {**answer.headers, "Content-Encoding": "gzip"}
+            return _Compressed(answer.status_code, content_type=JSON, body=squeezed, headers=told)
     elif len(json.dumps(text)) <= _MAX_ANSWER_BYTES:
         return answer
     raise ProblemError(

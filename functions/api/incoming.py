@@ -13,7 +13,9 @@ from functions.api.problems import ProblemError
 
 MAX_BODY_BYTES: Final = 400 * 1024
 MAX_PARAMETERS: Final = 100
-_GZIP: Final = 16 + zlib.MAX_WBITS
+GZIP: Final = "application/gzip"
+"""The media type of JSON that was compressed by gzip."""
+_GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,7 @@ def headers_of(event: Mapping[str, Any]) -> dict[str, str]:
 
 
 def body_of(event: Mapping[str, Any], limit: int = MAX_BODY_BYTES) -> bytes:
-    """The raw body, uncompressed if `Content-Encoding` says gzip.
+    """The raw body, uncompressed if its type or its encoding says gzip.
 
     Raises:
         ProblemError: 413 if it is too large, 400 if it cannot be decoded, 415 for another encoding.
@@ -128,14 +130,15 @@ def body_of(event: Mapping[str, Any], limit: int = MAX_BODY_BYTES) -> bytes:
         raw = base64.b64decode(body, validate=True) if event.get("isBase64Encoded") else body.encode()
     except (binascii.Error, ValueError) as error:
         raise ProblemError("malformed_body", "The body cannot be decoded.") from error
-    encoding = headers_of(event).get("content-encoding", "identity").strip().lower()
-    if encoding == "gzip":
+    headers = headers_of(event)
+    encoding = headers.get("content-encoding", "identity").strip().lower()
+    # A gateway hands JSON over as text, whatever its encoding: compressed bodies arrive whole under another type.
+    if encoding == "gzip" or headers.get("content-type", "").strip().lower() == GZIP:
         raw = _inflated(raw, limit)
     elif encoding != "identity":
         raise ProblemError(
             "unsupported_media_type",
-            "Send the body as it is, or with Content-Encoding: gzip.",
-            headers={"Accept-Encoding": "gzip"},
+            f"Send the body as it is, or gzipped as {GZIP}.",
         )
     if len(raw) > limit:
         raise ProblemError(
@@ -145,12 +148,12 @@ def body_of(event: Mapping[str, Any], limit: int = MAX_BODY_BYTES) -> bytes:
 
 
 def _inflated(raw: bytes, limit: int) -> bytes:
-    unzip = zlib.decompressobj(_GZIP)
+    unzip = zlib.decompressobj(_GZIP_WINDOW)
     try:
         # One byte over the limit tells that there is more; what else there is, is not unpacked.
         inflated = unzip.decompress(raw, limit + 1)
     except zlib.error as error:
-        raise ProblemError("malformed_body", "The body is no gzip, though its Content-Encoding says so.") from error
+        raise ProblemError("malformed_body", f"The body is no gzip; send it as {GZIP}, or as it is.") from error
     if len(inflated) <= limit and (not unzip.eof or unzip.unused_data):
         raise ProblemError("malformed_body", "The body is not one whole gzip stream.")
     return inflated
