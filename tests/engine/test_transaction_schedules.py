@@ -1,0 +1,71 @@
+"""Random schedules of a change with transactions among the operations, judged against the truth about each key."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from dynashard.repository import births, transaction_course
+from dynashard.repository.transaction_course import Course, Lesson
+from tests.resharding.scheduler import AnomalyError
+from tests.resharding.transactions import run_transactions
+from tests.resharding.wire import LeanWire, engine_in_memory
+
+pytestmark = pytest.mark.engine
+
+CHUNKS, CHUNK = 2, 50
+MOST = 300
+"""Schedules in which a mutant must be caught."""
+
+
+@pytest.fixture(scope="module")
+def engine_of_its_own() -> Iterator[LeanWire]:
+    with engine_in_memory() as wire:
+        yield wire
+
+
+@pytest.mark.parametrize("first", range(0, CHUNKS * CHUNK, CHUNK))
+def test_no_schedule_splits_doubles_or_loses_a_transaction(engine_of_its_own: LeanWire, first: int) -> None:
+    outcomes = [run_transactions(engine_of_its_own, seed) for seed in range(first, first + CHUNK)]
+
+    assert sum(outcome.operations - outcome.gave_up for outcome in outcomes) > CHUNK
+
+
+def _unmarked_births(table: str, write: Any, places: Any) -> list[Any]:
+    """What comes to life at its new home leaves no mark at the old one."""
+    return [births.put(table, write, places.new)]
+
+
+def _never_moved(self: Course, *_: Any) -> Lesson:
+    """A mark is taken for nothing there."""
+    return self._not_so(None)
+
+
+def _always_old(self: Course) -> list[Any]:
+    """Steps stay at the old place, whatever the phase."""
+    prepared = self.prepared
+    self._places = self._store.router.places(self.entity, self.key)
+    return [transaction_course._action(self._store.table, prepared.write, self._places.old, prepared.alone)]
+
+
+MUTANTS: dict[str, Callable[[], Any]] = {
+    "births without marks": lambda: patch.object(transaction_course, "birth", _unmarked_births),
+    "marks are not followed": lambda: patch.object(Course, "_marked", _never_moved),
+    "steps stay at old": lambda: patch.object(Course, "actions", _always_old),
+}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_transactions_that_break_the_protocol_are_caught(engine_of_its_own: LeanWire, mutant: str) -> None:
+    caught = None
+    with MUTANTS[mutant]():
+        for seed in range(MOST):
+            try:
+                run_transactions(engine_of_its_own, seed)
+            except (AnomalyError, AssertionError) as anomaly:
+                caught = seed, anomaly
+                break
+
+    assert caught is not None
+    run_transactions(engine_of_its_own, caught[0])

@@ -1,0 +1,193 @@
+"""Schedules whose clients also do transactions: some steps on some keys, judged as one."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from dynashard import Check, Create, Delete, Put, Step, Update
+from dynashard.errors import DynashardError, TransactionRefusedError
+from dynashard.repository.transaction_run import Transaction
+from tests.resharding.clients import Client
+from tests.resharding.history import Key, Value, Values
+from tests.resharding.operations import Operation
+from tests.resharding.schedule import Outcome, Plan, Schedule, planned
+from tests.resharding.scheduler import Actor, AnomalyError
+from tests.resharding.wire import LeanWire
+
+KINDS: Final = ("race", "race", "grow", "shrink", "adopt", "family")
+_WRITING: Final = ("create", "create", "put", "update", "delete", "drop")
+_CHECKING: Final = ("check", "check none", "check none")
+_WRITERS: Final = ("transact", "transact", "transact", "create", "delete")
+_READERS: Final = ("transact", "transact", "batch_get", "get", "update", "page", "count")
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a transaction does to one key: `if_match` is what it names, `adds` what it adds to `hits`."""
+
+    kind: str
+    key: Key
+    step: Step
+    if_match: str | None = None
+    adds: int = 0
+
+    @property
+    def checks(self) -> bool:
+        """Whether it writes nothing."""
+        return self.kind in _CHECKING
+
+
+@dataclass
+class Transacted(Operation):
+    """A transaction of a client. `held` tells that its checks were so when it was applied."""
+
+    parts: dict[Key, Part] = field(default_factory=dict)
+    held: bool = False
+
+    def check(self, key: Key, before: Values, after: Values) -> None:
+        """Judge what it did to a key, and what its checks were then: a `history.Check`."""
+        part = self.parts.get(key)
+        if part is None or part.checks:
+            raise AnomalyError(f"the transaction of {self.keys} has written {key}")
+        self._hold()
+        self.adds, self.kind = part.adds, part.kind
+        if part.kind == "drop" and after == before == frozenset([None]):
+            return
+        mine = self.applied.setdefault(key, [])
+        mine.append(self._written(key, before, after))
+        if len(mine) > 1 and not self.twice():
+            raise AnomalyError(f"{part} was applied twice: {mine}")
+        if part.if_match is not None and part.if_match not in before and not self._may_expire(part.if_match):
+            raise AnomalyError(f"{part} was applied to {sorted(map(str, before))}")
+
+    def _hold(self) -> None:
+        for part in self.parts.values():
+            now = self.history[part.key]
+            wanted: Value = part.if_match if part.kind == "check" else None
+            if part.checks and wanted not in now and not self.history.expired(part.key):
+                raise AnomalyError(f"{part} held a transaction together, though it is {sorted(map(str, now))}")
+        self.held = True
+
+    def done(self, stored: list[Any]) -> None:
+        """It was acknowledged."""
+        if not self.held:
+            raise AnomalyError(f"the transaction of {self.keys} was acknowledged, but never applied")
+        for part, item in zip(self.parts.values(), stored, strict=True):
+            if item is not None and item.revision not in self.history.contents:
+                raise AnomalyError(f"{part} was acknowledged as {item.revision}, but never applied")
+            if part.kind in ("create", "put", "update", "delete") and not self.applied.get(part.key):
+                raise AnomalyError(f"{part} was acknowledged, but never applied")
+
+    def refused(self, error: DynashardError) -> bool:
+        """It has failed. Returns whether that is an answer, rather than an unknown outcome."""
+        if not isinstance(error, TransactionRefusedError):
+            if error.retryable:
+                return False
+            raise AnomalyError(f"the transaction of {self.keys} failed: {error!r}") from error
+        part = list(self.parts.values())[error.step]
+        self.kind = part.kind
+        if error.reason in ("already_exists", "not_found"):
+            self.saw_life(part.key, live=error.reason == "already_exists")
+        elif self.watch.of(part.key) == {part.if_match}:
+            raise AnomalyError(f"{part} is refused, though it is at {part.if_match}") from error
+        if self.held and not self.twice():
+            raise AnomalyError(f"the transaction of {self.keys} was applied, and then refused: {error}")
+        return True
+
+    def end(self) -> None:
+        """All of it was applied, or nothing."""
+        times = {len(self.applied.get(part.key, ())) for part in self.parts.values() if part.kind in ("create", "put")}
+        if len(times) > 1 and not self.twice():
+            raise AnomalyError(f"the transaction of {self.keys} was applied in part: {self.applied}")
+
+
+class TransactingClient(Client):
+    """A client that also does transactions."""
+
+    def _do_transact(self) -> None:
+        keys = self._random.sample(self._traffic.keys, self._random.randint(1, min(3, len(self._traffic.keys))))
+        kinds = [self._random.choice(_WRITING)]
+        kinds += [self._random.choice(self._random.choice((_WRITING, _CHECKING))) for _ in keys[1:]]
+        parts = {key: self._part(kind, key) for kind, key in zip(kinds, keys, strict=True)}
+        with self._transaction(parts) as operation:
+            stored = Transaction(self.collection._store, [part.step for part in parts.values()]).run()
+            operation.done(stored)
+            for key, item in zip(parts, stored, strict=True):
+                if item is not None:
+                    self._known[key] = item
+
+    def _part(self, kind: str, key: Key) -> Part:  # noqa: PLR0911 - one for each kind
+        model, known = self._traffic.model, self._known.get(key)
+        revision = known.revision if known is not None and known.revision else None
+        if_match = revision if self._random.random() < 0.3 else None
+        fields, adds = self._fields(key), self._random.choice((0, 1))
+        if kind == "create":
+            return Part(kind, key, Create(self._item(key)))
+        if kind == "put":
+            return Part(kind, key, Put(self._item(key), if_match=if_match), if_match)
+        if kind == "update":
+            step = Update(
+                model, fields, set={"value": next(self._traffic.values)}, add={"hits": adds}, if_match=if_match
+            )
+            return Part(kind, key, step, if_match, adds)
+        if kind == "delete":
+            return Part(kind, key, Delete(model, fields, if_match=if_match), if_match)
+        if kind == "drop":
+            return Part(kind, key, Delete(model, fields, missing="ignore"))
+        if kind == "check" and revision is not None:
+            return Part(kind, key, Check(model, fields, revision), revision)
+        return Part("check none", key, Check(model, fields, None))
+
+    @contextmanager
+    def _transaction(self, parts: dict[Key, Part]) -> Iterator[Transacted]:
+        scheduler, traffic = self._scheduler, self._traffic
+        watch = self._history.watch(*parts)
+        deleted = frozenset(key for key, part in parts.items() if part.kind in ("delete", "drop"))
+        operation = Transacted(
+            "transact",
+            tuple(parts),
+            self._history,
+            watch,
+            deletes=deleted,
+            twice=lambda: traffic.database.struck,
+            parts=parts,
+        )
+        self._actor.looked = scheduler.now
+        self.transport.check = operation.check
+        scheduler.note(self._actor, f"=== transact {[(part.kind, part.key, part.if_match) for part in parts.values()]}")
+        try:
+            yield operation
+            traffic.done += 1
+        except DynashardError as error:
+            scheduler.note(self._actor, f"=== transact: {type(error).__name__}: {error}")
+            if operation.refused(error):
+                traffic.done += 1
+            else:
+                traffic.gave_up += 1
+        finally:
+            self._actor.looked = None
+            self.transport.check = None
+            self._history.unwatch(watch)
+        operation.end()
+
+
+class TransactingSchedule(Schedule):
+    """A schedule of clients that do transactions, too."""
+
+    def __init__(self, wire: LeanWire, plan: Plan, trace: list[str] | None = None) -> None:
+        super().__init__(wire, plan, trace)
+        self._traffic.kinds = (_WRITERS, _READERS)
+
+    def _client(self, actor: Actor) -> None:
+        TransactingClient(self._traffic, actor).run(self._plan.bursts, self._change)
+
+
+def run_transactions(wire: LeanWire, seed: int, *, trace: list[str] | None = None) -> Outcome:
+    """Run the schedule of a seed, with transactions.
+
+    Raises:
+        AnomalyError: something happened that must not.
+    """
+    kind = KINDS[seed % len(KINDS)]
+    return TransactingSchedule(wire, planned(seed, kind), trace).run()
