@@ -1,12 +1,14 @@
 """Lambda's API on the local server."""
 
+import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+import httpx
 import pytest
 from starlette.applications import Starlette
 from starlette.routing import Route
-from starlette.testclient import TestClient
 
 from local.environments import FunctionError, PayloadTooLargeError
 from local.invoking import PATH, Invoker
@@ -30,9 +32,22 @@ class Function:
         return self.answer
 
 
-def client_of(function: Function, reports: list[str] | None = None) -> TestClient:
+@dataclass(frozen=True)
+class Caller:
+    app: Starlette
+
+    def post(self, url: str, *, content: bytes, headers: Mapping[str, str]) -> httpx.Response:
+        async def send() -> httpx.Response:
+            transport = httpx.ASGITransport(self.app)
+            async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+                return await client.post(url, content=content, headers=headers)
+
+        return asyncio.run(send())
+
+
+def client_of(function: Function, reports: list[str] | None = None) -> Caller:
     invoker = Invoker({"commands": function}, report=([] if reports is None else reports).append)
-    return TestClient(Starlette(routes=[Route(PATH, invoker.answer, methods=["POST"])]))
+    return Caller(Starlette(routes=[Route(PATH, invoker.answer, methods=["POST"])]))
 
 
 def test_function_is_given_the_payload_and_its_answer_comes_back() -> None:
