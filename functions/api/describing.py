@@ -16,6 +16,7 @@ REFUSALS: Final = {
     "401": "No verified token.",
     "403": "The token names no tenant.",
     "404": "No such item.",
+    "406": "The answer is too large, unless it comes compressed.",
     "409": "The item exists, or other requests are in the way.",
     "412": "If-Match or If-None-Match does not hold.",
     "413": "The body or the item is too large.",

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+from domain import Operation as Record
 from functions.api import VERSION
+from functions.api.asynchronous import PREFERENCE
 from functions.api.bodies import JSON, MERGE_PATCH
 from functions.api.describing import (
     REFUSALS,
@@ -11,6 +13,7 @@ from functions.api.describing import (
     TEXT,
     Operation,
     Schema,
+    answer,
     body,
     header,
     operation,
@@ -20,6 +23,10 @@ from functions.api.describing import (
     query,
     ref,
 )
+from functions.api.including import INCLUDE
+from functions.api.including import INCLUDE
+from functions.api.later import WRITES, transacted
+from functions.api.queued import MOST_ITEMS
 from functions.api.resource import PREFIX, Resource
 from functions.api.schemas import schemas_of
 from functions.api.special import Special
@@ -36,8 +43,9 @@ def document_of(
 ) -> dict[str, Any]:
     """The document as a JSON object."""
     paths: dict[str, Any] = {f"{PREFIX}/health": {"get": _health()}}
+    recorded = any(resource.entity is Record for resource in resources)
     for resource in resources:
-        paths |= _paths(resource)
+        paths |= _paths(resource, recorded=recorded)
     for together in togethers:
         paths[together.root] = {"get": _list_together(together)}
     for special in specials:
@@ -55,12 +63,16 @@ def document_of(
     }
 
 
-def _paths(resource: Resource) -> dict[str, Any]:
+def _paths(resource: Resource, *, recorded: bool) -> dict[str, Any]:
     of_all = {"list": ("get", _list), "create": ("post", _create)}
     of_one = {"get": ("get", _read), "put": ("put", _put), "update": ("patch", _patch), "delete": ("delete", _delete)}
     found: dict[str, Any] = {}
     for path, operations in ((resource.root, of_all), (resource.template, of_one)):
-        served = {method: make(resource) for name, (method, make) in operations.items() if name in resource.operations}
+        served = {
+            method: _accepting(resource, name, make(resource), recorded=recorded)
+            for name, (method, make) in operations.items()
+            if name in resource.operations
+        }
         if served:
             found[path] = served
     if resource.template in found:
@@ -69,14 +81,34 @@ def _paths(resource: Resource) -> dict[str, Any]:
     return found
 
 
+def _accepting(resource: Resource, name: str, described: Operation, *, recorded: bool) -> Operation:
+    """The operation as it is where there are queues: a write may be accepted, to be done later."""
+    if resource.queued and name == "create":
+        created = described["requestBody"]["content"][JSON]["schema"]
+        listed = {"type": "array", "minItems": 1, "maxItems": MOST_ITEMS, "items": created}
+        described["requestBody"]["content"][JSON]["schema"] = {"anyOf": [created, listed]}
+        described["responses"] = {"202": answer("All of them lie on the queue.", "Accepted"), **described["responses"]}
+        described["responses"].pop("201")
+        described["parameters"] = []
+    elif recorded and name in WRITES and transacted(resource):
+        headers = {
+            "Location": {"schema": TEXT, "description": "Where to ask what came of it."},
+            "Preference-Applied": {"schema": {"const": PREFERENCE}},
+        }
+        accepted = {**answer("Accepted: it is done soon.", Record.__name__), "headers": headers}
+        described["responses"] = dict(sorted({"202": accepted, **described["responses"]}.items()))
+        described["parameters"] = [*described["parameters"], _PREFER]
+    return described
+
+
 def _health() -> Operation:
     schema = {
         "type": "object",
         "required": ["status", "version"],
         "properties": {"status": {"const": "ok"}, "version": {"type": "string"}},
     }
-    answer = {"description": "The function answers.", "content": {JSON: {"schema": schema}}}
-    return {"operationId": "health", "summary": "Liveness", "security": [], "responses": {"200": answer}}
+    alive = {"description": "The function answers.", "content": {JSON: {"schema": schema}}}
+    return {"operationId": "health", "summary": "Liveness", "security": [], "responses": {"200": alive}}
 
 
 def _operation(resource: Resource, verb: str, summary: str, answers: Schema, more: Sequence[str]) -> Operation:
@@ -94,6 +126,7 @@ def _answer(resource: Resource, text: str, *, location: bool = False) -> Schema:
 _IF_MATCH: Final = header("If-Match", "Only if the item is at one of these revisions: quoted tags, or *.")
 _IF_NONE_MATCH: Final = header("If-None-Match", "Only if the item is at none of these revisions; * for no item.")
 _IDEMPOTENCY: Final = header("Idempotency-Key", "Repeats with this key get the first answer, for 24 hours.")
+_PREFER: Final = header("Prefer", f"{PREFERENCE}: answer 202 at once, and do it later.")
 _CONSISTENT: Final[Schema] = {
     "name": "consistent",
     "in": "query",
@@ -112,9 +145,16 @@ def _create(resource: Resource) -> Operation:
 
 def _read(resource: Resource) -> Operation:
     answers = {"200": _answer(resource, "The item."), "304": {"description": "Not modified.", "headers": _ETAG}}
-    described = _operation(resource, "get", "Read an item", answers, ("404", "412"))
-    described["parameters"] = [_CONSISTENT, _IF_MATCH, _IF_NONE_MATCH]
+    refused = ("404", "406", "412") if resource.definition.detached else ("404", "412")
+    described = _operation(resource, "get", "Read an item", answers, refused)
+    described["parameters"] = [*_include(resource), _CONSISTENT, _IF_MATCH, _IF_NONE_MATCH]
     return described
+
+
+def _include(resource: Resource) -> list[Schema]:
+    names = list(resource.definition.detached)
+    text = f"Fields that only come to who asks, separated by commas: {', '.join(names)}."
+    return [query(INCLUDE, TEXT, text)] if names else []
 
 
 def _put(resource: Resource) -> Operation:
@@ -162,7 +202,8 @@ def _list_together(together: TogetherResource) -> Operation:
 
 
 def _listing_parameters(resource: Resource) -> list[Schema]:
-    fields = f"Only these fields, separated by commas: {', '.join(resource.entity.model_fields)}."
+    listed = [name for name in resource.entity.model_fields if name not in resource.definition.detached]
+    fields = f"Only these fields, separated by commas: {', '.join(listed)}."
     parameters = [*page_parameters(), query("fields", TEXT, fields), _CONSISTENT]
     if resource.indexes:
         wanted = "; ".join(

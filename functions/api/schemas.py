@@ -38,6 +38,12 @@ PROBLEM: Final[Schema] = {
         "details": {"type": "object"},
     },
 }
+_DETACHED: Final = "Read with include; a write that leaves it out leaves it as it is, and null removes it."
+ACCEPTED: Final[Schema] = {
+    "type": "object",
+    "required": ["accepted"],
+    "properties": {"accepted": {"type": "integer", "description": "How many items were accepted."}},
+}
 _REVISION: Final[Schema] = {"type": "string", "readOnly": True, "description": "The value of the ETag."}
 
 
@@ -67,13 +73,18 @@ def schemas_of(
 def _of_resource(resource: Resource, given: Schema, shown: Schema) -> dict[str, Schema]:
     name = resource.entity.__name__
     addressed = (TENANT, *resource.path_fields)
-    return {
-        name: _representation(resource, shown),
-        f"{name}Create": _without(given, resource.server_fields, optional=[TENANT]),
-        f"{name}Replace": _with_read_only(resource, _without(given, (), optional=addressed)),
-        f"{name}Patch": _patch(resource, given),
-        f"{name}Page": page_of(ref(name)),
-    }
+    schemas = {name: _representation(resource, shown)}
+    if "list" in resource.operations:
+        schemas[f"{name}Page"] = page_of(ref(name))
+    if "create" in resource.operations:
+        schemas[f"{name}Create"] = _without(given, resource.server_fields, optional=[TENANT])
+    if "put" in resource.operations:
+        schemas[f"{name}Replace"] = _with_read_only(resource, _without(given, (), optional=addressed))
+    if "update" in resource.operations:
+        schemas[f"{name}Patch"] = _patch(resource, given)
+    if resource.queued:
+        schemas["Accepted"] = ACCEPTED
+    return schemas
 
 
 def _any_of(together: TogetherResource, schemas: dict[str, Schema]) -> Schema:
@@ -94,12 +105,16 @@ def _any_of(together: TogetherResource, schemas: dict[str, Schema]) -> Schema:
 
 def _representation(resource: Resource, shown: Schema) -> Schema:
     schema = _with_read_only(resource, deepcopy(shown))
-    schema["required"] = [*schema.get("required", []), REVISION]
+    required = [name for name in schema.get("required", []) if name not in resource.definition.detached]
+    schema["required"] = [*required, REVISION]
     return schema
 
 
 def _with_read_only(resource: Resource, schema: Schema) -> Schema:
     schema["properties"][REVISION] = dict(_REVISION)
+    for name in resource.definition.detached:
+        schema["properties"][name].pop("default", None)
+        schema["properties"][name]["description"] = _DETACHED
     for name in resource.definition.server_fields:
         schema["properties"][name]["readOnly"] = True
     return schema
