@@ -11,6 +11,7 @@ from tools.failure import FAILED, CommandError
 from tools.load.command import HELP, load
 from tools.plot.command import plot
 from tools.reshard.command import reshard
+from tools.rollups.command import rollups
 from tools.topology.command import topology
 
 app = typer.Typer(
@@ -26,6 +27,7 @@ app.command()(etl)
 app.add_typer(reshard, name="reshard")
 app.add_typer(plot, name="plot")
 app.add_typer(export, name="export")
+app.add_typer(rollups, name="rollups")
 
 
 def main() -> None:

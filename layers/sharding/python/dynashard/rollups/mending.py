@@ -8,7 +8,8 @@ before, and it is in the parts; or it does so meanwhile, and the condition fails
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -100,7 +101,7 @@ class Mender(Generic[E]):
         if wanted != of.keys():
             raise InvalidQueryError(f"the items of {roll_ups.name} are listed by {', '.join(sorted(wanted))}")
         self._db, self._roll_ups, self._of = db, roll_ups, dict(of)
-        self._clock, self._advance, self._read = clock, advance, 0
+        self._clock, self._advance = clock, advance
 
     def check(self, start: datetime, end: datetime) -> Iterator[Drift]:
         """The rows that differ from the items, of all spans that lie within a time.
@@ -115,11 +116,18 @@ class Mender(Generic[E]):
         of roll-ups. Memory for the sums of an hour, and of each longer span.
         """
         sums: dict[Row, Sums] = {}
+        read = 0
+        empty = datetime.min.replace(tzinfo=UTC)
         for hour in Level.HOUR.within(start, end):
-            for item in self._items(hour, hour + _HOUR):
+            day = Level.DAY.start(hour)
+            if hour in (start, day) and not self._any(hour, min(end, Level.DAY.end(day))):
+                empty = day
+            for item in () if empty == day else self._items(hour, hour + _HOUR):
+                read += 1
                 for row in self._roll_ups.rows(item):
                     if _start(row) >= start and _end(row) <= end:
                         add_up(sums.setdefault(row, {}), self._roll_ups.add(item))
+            self._advance(read)
             due = {row: values for row, values in sums.items() if _end(row) <= hour + _HOUR}
             for row in due:
                 del sums[row]
@@ -206,7 +214,7 @@ class Mender(Generic[E]):
             return False
         return True
 
-    def _items(self, start: datetime, end: datetime) -> Iterator[E]:
+    def _items(self, start: datetime, end: datetime) -> Generator[E]:
         """The items of a time that lies within one logical partition of the index."""
         roll_ups, index = self._roll_ups, self._index
         for day in Level.DAY.within(Level.DAY.start(start), end):
@@ -215,10 +223,12 @@ class Mender(Generic[E]):
             first = next(part for part in index.sort.parts if isinstance(part, TemplateField))
             bounds = [index.sort.field_text(first, {roll_ups.at: at}) for at in (begin, finish)]
             found = self._db.collection(roll_ups.of).scan(partition, index=index.name, start=bounds[0], end=bounds[1])
-            for item in found:
-                self._read += 1
-                yield item
-        self._advance(self._read)
+            yield from found
+
+    def _any(self, start: datetime, end: datetime) -> bool:
+        """Whether there are items of a time: a day without any costs one Query a shard, not one for every hour."""
+        with closing(self._items(start, end)) as items:
+            return next(items, None) is not None
 
     def _differing(self, sums: dict[Row, Sums], hour: datetime) -> Iterator[Drift]:
         """The rows that differ, of all spans that end with an hour or within it."""
