@@ -8,10 +8,12 @@ from typing import Any, Final
 
 from aws_lambda_powertools.event_handler import Response
 
-from functions.api.bodies import JSON, Document, merge_patch
+from dynashard.errors import AnswerTooLargeError
+from dynashard.hosting import documents
+from functions.api.bodies import JSON, Document
 from functions.api.incoming import MAX_BODY_BYTES
 from functions.api.parameters import Parameters, Query
-from functions.api.problems import FieldError, ProblemError, invalid_fields
+from functions.api.problems import FieldError, invalid_fields
 from functions.api.resource import Resource
 
 INCLUDE: Final = "include"
@@ -49,22 +51,20 @@ def asked_of_one(resource: Resource, query: Query) -> tuple[bool, tuple[str, ...
 
 
 def patched(resource: Resource, document: Document, patch: Mapping[str, Any]) -> Document:
-    """A document after a JSON Merge Patch. A detached field that is set to null is named, so that it is removed."""
-    emptied = {name: None for name in resource.definition.detached if name in patch and patch[name] is None}
-    merged: Document = merge_patch(document, patch)
-    return {**merged, **emptied}
+    """A document after a JSON Merge Patch; see `documents.patched`."""
+    return documents.patched(resource.entity, document, patch)
 
 
 def patched_fields(resource: Resource, patch: Mapping[str, Any]) -> tuple[str, ...]:
     """The detached fields that a patch can only be merged with if they are read."""
-    return tuple(name for name in resource.definition.detached if isinstance(patch.get(name), dict))
+    return documents.patched_fields(resource.entity, patch)
 
 
 def fitting(answer: Response[Any], headers: Mapping[str, str]) -> Response[Any]:
     """The answer as Lambda can give it: compressed where it is large and the client takes it so.
 
     Raises:
-        ProblemError: 406, it is too large, or only fits when compressed.
+        AnswerTooLargeError: it is too large, or only fits when compressed.
     """
     text = str(answer.body)
     if len(text) < COMPRESSED_FROM or answer.status_code != HTTPStatus.OK:
@@ -77,8 +77,7 @@ def fitting(answer: Response[Any], headers: Mapping[str, str]) -> Response[Any]:
             return _Compressed(answer.status_code, content_type=JSON, body=squeezed, headers=told)
     elif len(json.dumps(text)) <= _MAX_ANSWER_BYTES:
         return answer
-    raise ProblemError(
-        "answer_too_large",
+    raise AnswerTooLargeError(
         f"The answer has {len(text.encode())} bytes and does not fit into the 6 MB of one: "
         "ask with Accept-Encoding: gzip, or for fewer fields.",
     )

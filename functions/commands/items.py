@@ -8,10 +8,12 @@ from dynashard.errors import FieldError, RevisionMismatchError, ValidationFailed
 from dynashard.hosting.documents import (
     TENANT,
     Document,
-    merge_patch,
+    patched,
+    patched_fields,
     refuse_changed,
     refuse_read_only,
     representation,
+    unasked,
     validated,
     with_fixed,
     without,
@@ -43,37 +45,40 @@ class Items:
         body, key = asked.document("item"), asked.text("idempotency_key")
         item, items = new_item(asked, body), self._items(asked)
         if key is None:
-            return shown(items.create(item))
+            return _created(asked, shown(items.create(item)))
         if not usable(key):
             message = f"Use 1 to {MAX_KEY_LENGTH} printable ASCII characters."
             raise ValidationFailedError(FieldError("idempotency_key", message, "out_of_range"))
         document, _ = self._idempotent.run(Attempt(asked.tenant, key, body, item, asked.seconds), items)
-        return document
+        return _created(asked, document)
 
     def get(self, asked: Asked) -> Document:
-        """Read an item. Cost: 1 read."""
-        asked.only("key", "consistent")
-        return shown(self._items(asked).get(asked.key(), consistent=asked.flag("consistent")))
+        """Read an item. Cost: 1 read, and those of the detached fields that it includes."""
+        asked.only("key", "consistent", "include")
+        include = _included(asked)
+        return shown(self._items(asked).get(asked.key(), consistent=asked.flag("consistent"), include=include))
 
     def put(self, asked: Asked) -> Mapping[str, Any]:
         """Replace an item, or create it. Cost: 1 write, and a read if the entity keeps a creation stamp."""
         asked.only("item", "if_match")
         item = whole_item(asked, asked.document("item"))
         done = self._items(asked).put(item, if_match=asked.text("if_match"))
-        return {"item": shown(done.item), "created": done.created}
+        document = shown(done.item)
+        return {"item": _created(asked, document) if done.created else document, "created": done.created}
 
     def update(self, asked: Asked) -> Document:
         """Apply a JSON Merge Patch. Cost: 1 consistent read and 1 write a try."""
         asked.only("key", "patch", "if_match")
         key, patch, if_match = asked.key(), asked.document("patch"), asked.text("if_match")
-        items, server_fields = self._items(asked), asked.served.server_fields
+        items, server_fields, model = self._items(asked), asked.served.server_fields, asked.served.entity
+        include = patched_fields(model, patch)
         for _ in range(WRITE_ATTEMPTS):
-            current = items.get(key, consistent=True)
+            current = items.get(key, consistent=True, include=include)
             _demand(if_match, current.revision)
-            merged = without(merge_patch(current.model_dump(mode="json"), patch), server_fields)
-            item = validated(asked.served.entity, merged)
+            item = validated(model, without(patched(model, representation(current, None), patch), server_fields))
             refuse_changed(item, key)
-            fields = {name: value for name, value in item if name not in server_fields}
+            kept = server_fields | (unasked(item) or set())
+            fields = {name: value for name, value in item if name not in kept}
             try:
                 return shown(items.replace(current.model_copy(update=fields), if_match=current.revision))
             except RevisionMismatchError:
@@ -118,6 +123,18 @@ def _item(asked: Asked, body: Document) -> Entity:
 def shown(item: Entity) -> Document:
     """The document of a stored item."""
     return representation(item, item.revision)
+
+
+def _created(asked: Asked, document: Document) -> Document:
+    """A new item as its creator is answered: large fields that it has just sent do not come back."""
+    return without(document, asked.served.definition.detached)
+
+
+def _included(asked: Asked) -> tuple[str, ...]:
+    names, known = asked.texts("include") or [], tuple(asked.served.definition.detached)
+    if any(name not in known for name in names):
+        raise ValidationFailedError(FieldError("include", f"Use a list of {', '.join(known) or 'nothing'}.", "enum"))
+    return tuple(dict.fromkeys(names))
 
 
 def _demand(if_match: str | None, revision: str | None) -> None:

@@ -17,7 +17,7 @@
     ├── TransactionRefusedError          transaction_refused     409     no
     ├── RequestInProgressError           request_in_progress     409     yes
     ├── WriteContendedError              write_contended         409     yes
-    ├── AnswerTooLargeError              answer_too_large        413     no
+    ├── AnswerTooLargeError              answer_too_large        406     no
     ├── UndecodableItemError             undecodable_item        500     no
     ├── ReshardRefusedError              reshard_refused         409     no
     ├── TopologyChangedError             topology_changed        409     yes
@@ -235,7 +235,7 @@ class AnswerTooLargeError(DynashardError):
     """What was asked for is larger than one answer may be. Ask for less at a time."""
 
     code = "answer_too_large"
-    status = 413
+    status = 406
 
 
 class UndecodableItemError(DynashardError):

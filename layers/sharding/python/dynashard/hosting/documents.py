@@ -32,6 +32,18 @@ def merge_patch(target: Any, patch: Any) -> Any:
     return merged
 
 
+def patched(model: type[Entity], document: Document, patch: Mapping[str, Any]) -> Document:
+    """A document after a JSON Merge Patch. A detached field that is set to null is named, so that it is removed."""
+    emptied = {name: None for name in definition(model).detached if name in patch and patch[name] is None}
+    merged: Document = merge_patch(document, patch)
+    return {**merged, **emptied}
+
+
+def patched_fields(model: type[Entity], patch: Mapping[str, Any]) -> tuple[str, ...]:
+    """The detached fields that a patch can only be merged with if they are read."""
+    return tuple(name for name in definition(model).detached if isinstance(patch.get(name), dict))
+
+
 def validated(model: type[Model], document: Mapping[str, Any]) -> Model:
     """The model a document describes.
 
