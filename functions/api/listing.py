@@ -192,7 +192,7 @@ class Listing:
         if text is None:
             return None
         names = text.split(",")
-        known = tuple(self._resource.entity.model_fields)
+        known = [n for n in self._resource.entity.model_fields if n not in self._resource.definition.detached]
         unknown = [name for name in names if name not in known]
         if unknown:
             raise invalid_fields(FieldError("fields", f"Use a list of {', '.join(known)}.", "enum"))

@@ -24,7 +24,6 @@ from functions.api.describing import (
     ref,
 )
 from functions.api.including import INCLUDE
-from functions.api.including import INCLUDE
 from functions.api.later import WRITES, transacted
 from functions.api.queued import MOST_ITEMS
 from functions.api.resource import PREFIX, Resource

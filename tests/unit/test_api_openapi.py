@@ -1,6 +1,7 @@
 """The OpenAPI document."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,12 @@ import pytest
 from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import validate
 
+from functions.api.app import build_app
 from functions.api.openapi import document_of
 from functions.api.resources import exposed_resources, listed_together
 from functions.api.specials import SPECIALS
+from tests.api_caller import Caller
+from tests.unit.test_api_routes import SETTINGS, Unreachable
 
 pytestmark = pytest.mark.unit
 
@@ -85,3 +89,57 @@ def test_listing_names_every_parameter_it_takes(document: dict[str, Any]) -> Non
         *("limit", "order", "direction", "prefix", "from", "to", "cursor", "fields", "consistent", "index"),
         *("department", "manager_id", "status", "email", "id"),
     }
+
+
+def _references(part: Any) -> list[str]:
+    if isinstance(part, dict):
+        own = [part["$ref"]] if isinstance(part.get("$ref"), str) else []
+        return own + [ref for value in part.values() for ref in _references(value)]
+    return [ref for value in part for ref in _references(value)] if isinstance(part, list) else []
+
+
+def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
+    for reference in set(_references(document)):
+        found: Any = document
+        for name in reference.removeprefix("#/").split("/"):
+            assert name in found, reference
+            found = found[name]
+
+
+def test_what_is_documented_is_what_is_served(document: dict[str, Any]) -> None:
+    caller = Caller(build_app(SETTINGS, Unreachable()))
+    for path, methods in document["paths"].items():
+        address = re.sub(r"\{[^}]+\}", "1", path)
+        documented = {method.upper() for method in methods if method != "parameters"}
+        refused = caller.send("BREW", address)
+        assert refused.code == "method_not_allowed", path
+        assert set(refused.headers["allow"].split(", ")) - {"HEAD"} == documented, path
+
+
+def test_operations_have_names_of_their_own(document: dict[str, Any]) -> None:
+    names = [
+        operation["operationId"]
+        for methods in document["paths"].values()
+        for method, operation in methods.items()
+        if method != "parameters"
+    ]
+
+    assert len(names) == len(set(names))
+
+
+def test_pings_are_sent_one_or_many_and_accepted(document: dict[str, Any]) -> None:
+    post = document["paths"]["/v1/pings"]["post"]
+
+    assert "202" in post["responses"]
+    assert "201" not in post["responses"]
+    one, many = post["requestBody"]["content"]["application/json"]["schema"]["anyOf"]
+    assert (many["items"], many["maxItems"]) == (one, 500)
+
+
+def test_writes_may_be_accepted_for_later(document: dict[str, Any]) -> None:
+    put = document["paths"]["/v1/users/{id}"]["put"]
+
+    assert "Prefer" in [parameter["name"] for parameter in put["parameters"]]
+    content = put["responses"]["202"]["content"]["application/json"]
+    assert content["schema"] == {"$ref": "#/components/schemas/Operation"}
+    assert "202" not in document["paths"]["/v1/incidents/{id}"]["put"]["responses"]

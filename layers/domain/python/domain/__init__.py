@@ -32,7 +32,7 @@ ENTITIES: Final = (
         queued=True,
         window=Window("at", past=timedelta(days=7), ahead=timedelta(minutes=5)),
     ),
-    Exposed(Incident, path="incidents", filters=("status", "team")),
+    Exposed(Incident, path="incidents", filters=("status", "team"), tag="incidents"),
     Exposed(Participation, path="participations", distinct=("incident_id",), operations=READS, tag="incidents"),
     Exposed(Licensor, path="licensors", tag="revenue"),
     Exposed(Licence, path="licences", filters=("licensor_id",), tag="revenue"),
