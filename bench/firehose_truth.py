@@ -1,0 +1,78 @@
+"""Whether the roll-ups say what was sent: the sums of the distinct pings, at every level, against every row.
+
+told = differences(db, "abc", pings)     # [] when every row is right, and there is no other
+done = counted(db, "abc", pings)         # how many pings the months have so far: for waiting until all are in
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+from domain import PLAYS, EpisodePlays, Ping
+from dynashard import Dynashard, Level, definition
+
+Sums = dict[tuple[Any, ...], tuple[int, int]]
+"""Number of pings and seconds, by level, series, episode (None for whole series) and start."""
+
+
+def truth(pings: Iterable[Ping]) -> Sums:
+    """The sums that the roll-ups of some pings must have; a ping that is given twice counts once."""
+    entity = definition(Ping)
+    distinct = {(key.partition, key.sort): ping for ping in pings for key in [entity.key_of(ping)]}
+    sums: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0])
+    for ping in distinct.values():
+        for level in PLAYS.levels:
+            episode = ping.episode if PLAYS.rows_of(level) is EpisodePlays else None
+            found = sums[level, ping.series, episode, level.start(ping.at)]
+            found[0] += 1
+            found[1] += ping.seconds
+    return {key: (count, seconds) for key, (count, seconds) in sums.items()}
+
+
+def told(db: Dynashard, tenant: str, pings: Iterable[Ping]) -> Sums:
+    """What all rows say of the series, episodes and months of some pings."""
+    pings = list(pings)
+    found: Sums = {}
+    starts = {Level.MONTH.start(ping.at) for ping in pings}
+    for start in starts:
+        for row in PLAYS.read(
+            db, {"tenant_id": tenant}, level=Level.MONTH, start=start, end=Level.MONTH.end(start), consistent=True
+        ):
+            found[Level.MONTH, row.series, None, row.start] = (row.pings, row.seconds)
+    for series, episode in {(ping.series, ping.episode) for ping in pings}:
+        by = {"tenant_id": tenant, "series": series, "episode": episode}
+        for level in (Level.MINUTE, Level.HOUR, Level.DAY):
+            for start, end in _days(ping.at for ping in pings):
+                for row in PLAYS.read(db, by, level=level, start=start, end=end, consistent=True):
+                    found[level, series, episode, row.start] = (row.pings, row.seconds)
+    return found
+
+
+def differences(db: Dynashard, tenant: str, pings: Iterable[Ping]) -> list[str]:
+    """Every row that says something else than the pings, as a line; none if the roll-ups are exact."""
+    pings = list(pings)
+    right, said = truth(pings), told(db, tenant, pings)
+    return [
+        f"{' '.join(str(part) for part in key)}: {said.get(key)} instead of {right.get(key)}"
+        for key in sorted(right.keys() | said.keys(), key=str)
+        if right.get(key) != said.get(key)
+    ]
+
+
+def counted(db: Dynashard, tenant: str, pings: Iterable[Ping]) -> int:
+    """How many pings the roll-ups of the months of some pings hold so far."""
+    months = {Level.MONTH.start(ping.at) for ping in pings}
+    rows = (
+        row
+        for start in months
+        for row in PLAYS.read(
+            db, {"tenant_id": tenant}, level=Level.MONTH, start=start, end=Level.MONTH.end(start), consistent=True
+        )
+    )
+    return sum(row.pings for row in rows)
+
+
+def _days(times: Iterable[datetime]) -> Iterator[tuple[datetime, datetime]]:
+    for day in sorted({Level.DAY.start(at) for at in times}):
+        yield day, day + timedelta(days=1)
