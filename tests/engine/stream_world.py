@@ -1,0 +1,51 @@
+"""The stream of a test's table: its records as Lambda hands them on."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dynashard import Change, Entity
+from dynashard.changes import decode, watched
+from local.stream import Record, Stream, stream_of, streams_client
+from tests.engine.raw_dynamodb import RawDynamoDB
+
+
+class Streamed:
+    """Streams of tables on one engine; each table gets its stream when it is first asked for."""
+
+    def __init__(self, endpoint: str, dynamodb: RawDynamoDB) -> None:
+        self.endpoint = endpoint
+        self._dynamodb = dynamodb
+        self._client = streams_client(endpoint)
+
+    def on(self, table: str) -> Stream:
+        """A reader of a table's stream."""
+        if not self._dynamodb.call("DescribeTable", TableName=table)["Table"].get("LatestStreamArn"):
+            specification = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
+            self._dynamodb.call("UpdateTable", TableName=table, StreamSpecification=specification)
+        return Stream(self._client, stream_of(self.endpoint, table), table)
+
+
+def records_of(stream: Stream) -> list[Record]:
+    """All records of a stream, from its beginning."""
+    found: list[Record] = []
+    for shard in stream.shards():
+        at = None
+        while more := stream.after(shard, at, 1000):
+            found += more
+            at = more[-1]["dynamodb"]["SequenceNumber"]
+    return found
+
+
+def changes_of(records: Iterable[Record], *models: type[Entity]) -> list[Change]:
+    """What the records tell of some entities."""
+    registry = watched(models)
+    return [change for record in records if (change := decode(record, registry)) is not None]
+
+
+def stories(changes: Iterable[Change], shown: Callable[[Any], Any]) -> dict[Any, list[tuple[str, Any, Any]]]:
+    """What has happened to each item, in order: kinds, and what is shown of it before and after."""
+    found: dict[Any, list[tuple[str, Any, Any]]] = {}
+    for change in changes:
+        before, after = (None if image is None else shown(image) for image in (change.old, change.new))
+        found.setdefault(tuple(change.key.values()), []).append((change.kind, before, after))
+    return found
