@@ -22,7 +22,6 @@ from typing import Any, Final
 
 from dynashard.changes.change import Change, Kind
 from dynashard.entity import Entity, EntityDefinition, definition
-from dynashard.resharding.scope import fits, shape
 from dynashard.routing import logical_partition_of
 from dynashard.schema import EXPIRES_AT, INDEX_SLOTS, MOVED_FROM, MOVED_TO, PK, SK, TYPE, index_pk, index_sk
 from dynashard.transport.interface import Wire
@@ -103,5 +102,7 @@ def _entity(image: Wire, registry: Mapping[str, EntityDefinition[Any]]) -> Entit
 
 def _fits(entity: EntityDefinition[Any], image: Wire) -> bool:
     """Whether an adopted item, which may have no type yet, stands under the keys of an entity."""
+    from dynashard.resharding.scope import fits, shape  # noqa: PLC0415 - the API serves without resharding
+
     partition = logical_partition_of(entity, image[PK]["S"])
     return fits(entity, partition) and bool(shape(entity.sort).fullmatch(image[SK]["S"]))
