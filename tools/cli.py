@@ -5,6 +5,7 @@ import sys
 import typer
 
 from dynashard.errors import DynashardError
+from tools.details.command import details
 from tools.etl.command import etl
 from tools.export.command import export
 from tools.failure import FAILED, CommandError
@@ -28,6 +29,7 @@ app.add_typer(reshard, name="reshard")
 app.add_typer(plot, name="plot")
 app.add_typer(export, name="export")
 app.add_typer(rollups, name="rollups")
+app.add_typer(details, name="details")
 
 
 def main() -> None:

@@ -1,0 +1,1 @@
+"""Looking after the detached fields of items."""
