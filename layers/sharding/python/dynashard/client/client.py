@@ -6,7 +6,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 from dynashard.client.invoking import LambdaWay
 from dynashard.client.items import Items
-from dynashard.client.rest import RestWay, Token
+from dynashard.client.rest import Place, RestWay, Token
 from dynashard.client.retries import Retries
 from dynashard.client.way import Way
 from dynashard.entity import Entity, definition
@@ -33,7 +33,7 @@ class Client:
 
     Args:
         way: `Client.lambda_` and `Client.rest` make the two there are.
-        tenant: the tenant it acts for, if the client is to say; else the token does.
+        tenant: the tenant it acts for, if that is known here.
         retries: how often requests are sent.
     """
 
@@ -62,6 +62,7 @@ class Client:
         token: Token,
         entities: Sequence[Served],
         retries: Retries | None = None,
+        tenant: str | None = None,
         timeout: float = 35.0,
     ) -> Self:
         """A client over REST.
@@ -71,10 +72,13 @@ class Client:
             token: a bearer token, or a callable that gives one; it is asked before every request, so let it cache.
             entities: what is served where, such as `domain.ENTITIES`.
             retries: how often requests are sent.
+            tenant: the token's tenant, so that keys of another are refused here. REST addresses items without it.
             timeout: for an answer, in seconds.
         """
-        paths = {definition(each.entity).name: each.path for each in entities}
-        return cls(RestWay(url, token, paths, timeout=timeout), retries=retries)
+        places = {
+            definition(each.entity).name: Place(each.path, tuple(getattr(each, "address", ()))) for each in entities
+        }
+        return cls(RestWay(url, token, places, timeout=timeout), tenant=tenant, retries=retries)
 
     def collection(self, model: type[E]) -> Items[E]:
         """The items of an entity."""

@@ -13,8 +13,8 @@ from dynashard.client.answers import Outcome, Page, Written, outcome_of
 from dynashard.client.retries import Retries
 from dynashard.client.way import Request, Way
 from dynashard.entity import Entity, definition
-from dynashard.errors import AnswerTooLargeError, NotFoundError, UndecodableItemError
-from dynashard.hosting.documents import REVISION, Document
+from dynashard.errors import AnswerTooLargeError, FieldError, NotFoundError, UndecodableItemError, ValidationFailedError
+from dynashard.hosting.documents import REVISION, TENANT, Document, representation, without
 
 E = TypeVar("E", bound=Entity)
 KeyLike = Mapping[str, Any] | Entity
@@ -28,6 +28,7 @@ class Items(Generic[E]):
     """The items of one entity. Safe to share between threads.
 
     Every method raises the layer's own errors: those that the backend answers, after retries where those can help.
+    What REST lays on a queue, such as a new ping, has no revision yet, and is there a moment later.
     Costs are those of the operation in the backend, and one round trip to it.
 
     Args:
@@ -57,18 +58,24 @@ class Items(Generic[E]):
         request = {"item": self._document(item), "idempotency_key": idempotency_key or str(uuid4())}
         return self._item(self._asked("create", request))
 
-    def get(self, key: KeyLike, *, consistent: bool = False) -> E:
-        """The live item with this key; `consistent` sees every write that was acknowledged before.
+    def get(self, key: KeyLike, *, consistent: bool = False, include: Sequence[str] = ()) -> E:
+        """The live item with this key.
+
+        Args:
+            key: the item's key.
+            consistent: see every write that was acknowledged before.
+            include: detached fields to read with it.
 
         Raises:
             NotFoundError: there is none.
         """
-        return self._item(self._asked("get", {"key": self._key(key), "consistent": consistent}))
+        request = {"key": self._key(key), "consistent": consistent, "include": [*include] or None}
+        return self._item(self._asked("get", request))
 
-    def find(self, key: KeyLike, *, consistent: bool = False) -> E | None:
+    def find(self, key: KeyLike, *, consistent: bool = False, include: Sequence[str] = ()) -> E | None:
         """As `get`, but None if there is none."""
         try:
-            return self.get(key, consistent=consistent)
+            return self.get(key, consistent=consistent, include=include)
         except NotFoundError:
             return None
 
@@ -245,15 +252,14 @@ class Items(Generic[E]):
         return {name: value for name, value in (fixed | members | consistent).items() if value not in (None, {})}
 
     def _key(self, key: KeyLike) -> Document:
-        if isinstance(key, Mapping):
-            return {str(name): to_jsonable_python(value) for name, value in key.items()}
-        return {name: to_jsonable_python(getattr(key, name)) for name in self._entity.key_fields}
+        named = key if isinstance(key, Mapping) else {name: getattr(key, name) for name in self._entity.key_fields}
+        if self._tenant is not None and named.get(TENANT, self._tenant) != self._tenant:
+            # REST addresses items without their tenant: this one would be taken for another's.
+            raise ValidationFailedError(FieldError(f"key.{TENANT}", "It is not the client's tenant.", "immutable"))
+        return {str(name): to_jsonable_python(value) for name, value in named.items()}
 
     def _document(self, item: Entity) -> Document:
-        # What is kept beside an item, and was not read with it, is not the client's to replace.
-        unread = self._entity.detached.keys() - item.model_fields_set
-        document: Document = item.model_dump(mode="json", exclude={*self._entity.server_fields, *unread})
-        return document
+        return without(representation(item, None), self._entity.server_fields)
 
     def _item(self, document: Mapping[str, Any]) -> E:
         known = {name: value for name, value in document.items() if name in self._model.model_fields}

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 from urllib.parse import quote, urlencode
@@ -26,6 +27,7 @@ from dynashard.hosting.documents import TENANT, written
 Token = str | Callable[[], str]
 _PROBLEM: Final = "application/problem+json"
 _CREATED: Final = 201
+_ACCEPTED: Final = 202
 _REFUSED: Final = 400
 _TOO_MANY: Final = 429
 _SERVER_ERROR: Final = 500
@@ -35,20 +37,33 @@ _PLAIN: Final = ("index", "order", "direction", "limit", "cursor", "prefix", "fr
 """Members of a listing that are query parameters as they are."""
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an entity is served.
+
+    Attributes:
+        path: its path below `/v1`.
+        address: the order of the key fields in an item's path; that of the key if empty.
+    """
+
+    path: str
+    address: tuple[str, ...] = ()
+
+
 class RestWay:
     """Sends requests to the API.
 
     Args:
         url: of the API, with or without `/v1`.
         token: the bearer token, or what gives one for each request.
-        paths: where entities are served, by their names: `{"user.v1.User": "users"}`.
+        places: where entities are served, by their names.
         timeout: for an answer, in seconds.
     """
 
-    def __init__(self, url: str, token: Token, paths: Mapping[str, str], *, timeout: float = 35.0) -> None:
+    def __init__(self, url: str, token: Token, places: Mapping[str, Place], *, timeout: float = 35.0) -> None:
         self._root = url.rstrip("/").removesuffix("/v1") + "/v1"
         self._token = token
-        self._paths = paths
+        self._places = places
         self._pool = urllib3.PoolManager(
             retries=False, timeout=urllib3.Timeout(connect=5.0, read=timeout), headers={"Accept": "application/json"}
         )
@@ -71,11 +86,16 @@ class RestWay:
     def _create(self, entity: EntityDefinition[Any], request: Request) -> Any:
         key = request.get("idempotency_key")
         headers = {} if key is None else {"Idempotency-Key": key}
-        return self._sent("POST", self._path(entity), request["item"], headers)[1]
+        status, document = self._sent("POST", self._path(entity), request["item"], headers)
+        # An item that lies on the queue has no revision yet.
+        return request["item"] if status == _ACCEPTED else document
 
     def _get(self, entity: EntityDefinition[Any], request: Request) -> Any:
-        query = "?consistent=true" if request.get("consistent") else ""
-        return self._sent("GET", self._address(entity, request["key"]) + query)[1]
+        query = {"consistent": "true"} if request.get("consistent") else {}
+        if request.get("include"):
+            query["include"] = ",".join(request["include"])
+        asked = f"?{urlencode(query)}" if query else ""
+        return self._sent("GET", self._address(entity, request["key"]) + asked)[1]
 
     def _put(self, entity: EntityDefinition[Any], request: Request) -> Any:
         path = self._address(entity, request["item"])
@@ -129,12 +149,15 @@ class RestWay:
             self._delete(entity, request)
 
     def _path(self, entity: EntityDefinition[Any]) -> str:
-        if entity.name not in self._paths:
+        return f"{self._root}/{self._place(entity).path}"
+
+    def _place(self, entity: EntityDefinition[Any]) -> Place:
+        if entity.name not in self._places:
             raise ConfigurationError(f"the path of {entity.name} is not known: give it to Client.rest with `entities`")
-        return f"{self._root}/{self._paths[entity.name]}"
+        return self._places[entity.name]
 
     def _address(self, entity: EntityDefinition[Any], document: Mapping[str, Any]) -> str:
-        fields = [name for name in entity.key_fields if name != TENANT]
+        fields = self._place(entity).address or tuple(name for name in entity.key_fields if name != TENANT)
         missing = [name for name in fields if document.get(name) is None]
         if missing:
             raise InputError(f"the key of {entity.name} needs {missing[0]}", field=missing[0])
@@ -144,7 +167,12 @@ class RestWay:
         self, method: str, url: str, document: Any = None, headers: Mapping[str, str] | None = None
     ) -> tuple[int, Any]:
         token = self._token if isinstance(self._token, str) else self._token()
-        sent = {"Authorization": f"Bearer {token}", "Accept": "application/json", **(headers or {})}
+        sent = {
+            "Authorization": f"Bearer {token}",
+            "Accept": "application/json",
+            "Accept-Encoding": "gzip",
+            **(headers or {}),
+        }
         body = None
         if document is not None:
             sent.setdefault("Content-Type", "application/json")
