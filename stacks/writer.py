@@ -77,8 +77,11 @@ class WriterStack(Stack):
 
     def _queues(self, name: str, *, fifo: bool) -> tuple[sqs.Queue, sqs.Queue]:
         dead = self._queue(f"{name}DeadLetters", fifo=fifo, retention_period=Duration.days(DEAD_KEPT_DAYS))
-        for rule in ("AwsSolutions::AwsSolutions-SQS3", "Serverless::Serverless-SQSRedrivePolicy"):
-            acknowledge(dead, rule, "It is itself the queue for what could not be handled, and a person empties it.")
+        acknowledge(
+            dead,
+            "Serverless::Serverless-SQSRedrivePolicy",
+            "It is itself the queue for what could not be handled, and a person empties it.",
+        )
         queue = self._queue(
             name,
             fifo=fifo,

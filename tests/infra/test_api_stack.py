@@ -75,7 +75,9 @@ def test_the_authorizer_trusts_the_issuer_and_audience_of_the_settings(dev: Temp
 
 def test_the_function_may_do_exactly_what_the_layer_calls(dev: Templates) -> None:
     allowed = statements(dev["Api"], "ApiRole")
+    queues = {name: allowed.pop(name) for name in list(allowed) if "Intake" in name or "Operations" in name}
 
+    assert list(queues.values()) == [["sqs:SendMessage"]] * 2
     assert allowed == {
         "<ApiLogA9343957.Arn>": ["logs:CreateLogStream", "logs:PutLogEvents"],
         TABLE: [
@@ -138,6 +140,8 @@ def test_the_function_is_told_where_everything_is(dev: Templates, prod: Template
         "TOPOLOGY_TABLE",
         "IDEMPOTENCY_TABLE",
         "CURSOR_SECRET_ARN",
+        "QUEUE_URL",
+        "OPERATIONS_QUEUE_URL",
     }
     assert variables["TENANT_CLAIM"] == SIGN_IN["tenant_claim"]
     assert variables["TOPOLOGY_LEASE_SECONDS"] == "30"

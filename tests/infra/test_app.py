@@ -80,7 +80,7 @@ def test_a_sign_in_on_the_command_line_is_enough_for_a_shipped_environment(tmp_p
 
     assert done.returncode == 0, done.stderr
     assert sorted(digests(tmp_path)) == [
-        f"Dynashard-prod-{stack}.template.json" for stack in ("Api", "Changes", "Commands", "Data", "Reshard")
+        f"Dynashard-prod-{stack}.template.json" for stack in ("Api", "Changes", "Commands", "Data", "Reshard", "Writer")
     ]
 
 
@@ -140,7 +140,8 @@ def test_what_is_only_for_this_machine_is_bound_to_an_account_nobody_has(
     tmp_path: Path, stored: dict[str, Any], account: str
 ) -> None:
     built = tmp_path / "build"
-    for name in ("sharding", "domain", "functions/api", "functions/changes", "functions/commands", "functions/reshard"):
+    functions = [f"functions/{name}" for name in ("api", "changes", "commands", "reshard", "writer")]
+    for name in ("sharding", "domain", *functions):
         (built / name).mkdir(parents=True)
         (built / name / "code.py").write_text("")
     assets = str(built) if stored["assets"] == "built" else "sources"

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.infra
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 CASES = [("dev", "native"), ("prod", "provisioned")]
-STACKS = ["Api", "Changes", "Commands", "Data", "Prewarm", "Reshard"]
+STACKS = ["Api", "Changes", "Commands", "Data", "Prewarm", "Reshard", "Writer"]
 
 
 def normalised(template: dict[str, Any]) -> str:
@@ -88,6 +88,7 @@ def test_what_is_acknowledged_is_known_and_has_a_reason(prod: Templates) -> None
         for found in suppressed
     }
 
+    queues = ("Intake", "Operations")
     resharding = ("Advance", "Dispatch", "Operator", "Stop", "Watch", "Work")
     functions = (
         "Api/Api",
@@ -96,6 +97,7 @@ def test_what_is_acknowledged_is_known_and_has_a_reason(prod: Templates) -> None
         "Prewarm/Entry",
         "Prewarm/Step",
         *(f"Reshard/{name}" for name in resharding),
+        "Writer/Worker",
     )
     rules = ("AwsSolutions-L1", "Serverless-LambdaLatestVersion", "Serverless-LambdaDLQ")
     assert set(reasons) == {
@@ -107,6 +109,8 @@ def test_what_is_acknowledged_is_known_and_has_a_reason(prod: Templates) -> None
         ("Changes/Dead", "Serverless-SQSRedrivePolicy"),
         ("Reshard/Lost", "AwsSolutions-SQS3"),
         ("Reshard/Lost", "Serverless-SQSRedrivePolicy"),
+        *((f"Writer/{name}DeadLetters", "Serverless-SQSRedrivePolicy") for name in queues),
+        *((f"Writer/{name}Mapping", "Serverless-LambdaEventSourceMappingDestination") for name in queues),
         ("Reshard/WatchRule", "Serverless-EventBusDLQ"),
         ("Reshard/ShrinkRule", "Serverless-EventBusDLQ"),
         *((f"{function}/Role", "AwsSolutions-IAM5[Resource::*]") for function in functions),

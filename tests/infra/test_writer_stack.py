@@ -1,0 +1,155 @@
+"""The writer stack: its queues, what feeds them, what works on them, and what rings."""
+
+from typing import Any
+
+import pytest
+
+from dynashard import schema
+from functions.api.outbox import MAX_BYTES
+from functions.writer.metrics import LAG, LEFT, NAMESPACE
+from functions.writer.operations import MOST_RECEIVES
+from functions.writer.queues import LONGEST_PAUSE_SECONDS, pause
+from functions.writer.settings import QUEUE_URLS, Settings
+from stacks.writer import KEPT_DAYS, RECEIVES
+from tests.infra.templates import Templates, of_type, short, statements
+
+pytestmark = pytest.mark.infra
+
+TABLE = "<ExportsOutputFnGetAttTableArn48754775>"
+
+
+def queues(template: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The queues by their names in the code."""
+    names = ("IntakeDeadLetters", "OperationsDeadLetters", "Intake", "Operations")
+    found = of_type(template, "AWS::SQS::Queue")
+    return {next(name for name in names if logical.startswith(name)): each for logical, each in found.items()}
+
+
+def test_every_queue_is_encrypted_and_takes_nobody_without_tls(dev: Templates) -> None:
+    template = dev["Writer"]
+    found = queues(template)
+
+    assert len(found) == 4
+    assert all(each["Properties"]["SqsManagedSseEnabled"] for each in found.values())
+    policies = of_type(template, "AWS::SQS::QueuePolicy").values()
+    refused = [
+        statement
+        for policy in policies
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+        if statement["Effect"] == "Deny" and statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+    ]
+    assert len(refused) == 4
+
+
+def test_what_was_accepted_outlives_the_stack_in_production(dev: Templates, prod: Templates) -> None:
+    assert {each["DeletionPolicy"] for each in queues(prod["Writer"]).values()} == {"Retain"}
+    assert {each["DeletionPolicy"] for each in queues(dev["Writer"]).values()} == {"Delete"}
+
+
+def test_messages_are_hidden_long_enough_and_given_up_after_many_deliveries(dev: Templates) -> None:
+    (worker,) = of_type(dev["Writer"], "AWS::Lambda::Function").values()
+    for name in ("Intake", "Operations"):
+        properties = queues(dev["Writer"])[name]["Properties"]
+
+        assert properties["VisibilityTimeout"] >= 6 * worker["Properties"]["Timeout"]
+        assert properties["RedrivePolicy"]["maxReceiveCount"] == RECEIVES
+        assert short(properties["RedrivePolicy"]["deadLetterTargetArn"]).startswith(f"<{name}DeadLetters")
+        # A message has to be given up by its deliveries, and not to be forgotten by its queue before.
+        assert sum(pause(receives, 0.999) for receives in range(1, RECEIVES)) < KEPT_DAYS * 86_400
+    # An operation ends as failed before its queue gives it up: somebody asks after it.
+    assert MOST_RECEIVES < RECEIVES
+    assert pause(RECEIVES, 0.999) == LONGEST_PAUSE_SECONDS
+
+
+def test_operations_keep_their_order_item_by_item(dev: Templates) -> None:
+    found = queues(dev["Writer"])
+
+    for name in ("Operations", "OperationsDeadLetters"):
+        properties = found[name]["Properties"]
+        assert properties["FifoQueue"] is True
+        assert properties["DeduplicationScope"] == "messageGroup"
+        assert properties["FifoThroughputLimit"] == "perMessageGroupId"
+    assert "FifoQueue" not in found["Intake"]["Properties"]
+
+
+def test_batches_are_answered_in_part_and_bounded_in_number(dev: Templates) -> None:
+    mappings = [each["Properties"] for each in of_type(dev["Writer"], "AWS::Lambda::EventSourceMapping").values()]
+
+    assert len(mappings) == 2
+    assert all(each["FunctionResponseTypes"] == ["ReportBatchItemFailures"] for each in mappings)
+    assert sorted(each["ScalingConfig"]["MaximumConcurrency"] for each in mappings) == [5, 10]
+    assert {each["BatchSize"] for each in mappings} == {10}
+
+
+def test_the_writer_may_write_items_and_take_messages_and_nothing_else(dev: Templates) -> None:
+    allowed = statements(dev["Writer"], "WorkerRole")
+    (topology,) = [name for name in allowed if "Topology" in name]
+    dead = [name for name in allowed if "DeadLetters" in name]
+    taken = [name for name in allowed if name.startswith(("<Intake", "<Operations")) and name not in dead]
+
+    assert "dynamodb:Scan" not in allowed.pop(TABLE)
+    assert [allowed.pop(f"{TABLE}/index/{slot}") for slot in schema.INDEX_SLOTS] == [["dynamodb:Query"]] * 3
+    assert allowed.pop(topology) == ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:PutItem"]
+    assert [allowed.pop(name) for name in dead] == [["sqs:SendMessage"]] * 2
+    for name in taken:
+        assert allowed.pop(name) == [
+            f"sqs:{action}"
+            for action in ("ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "ReceiveMessage")
+        ]
+    assert sorted(allowed.pop("*")) == [
+        "cloudwatch:GetMetricData",
+        "xray:PutTelemetryRecords",
+        "xray:PutTraceSegments",
+    ]
+    assert [name.startswith("<WorkerLog") for name in allowed] == [True]
+
+
+def test_the_api_may_put_messages_on_both_queues_and_knows_them(dev: Templates) -> None:
+    (function,) = of_type(dev["Api"], "AWS::Lambda::Function").values()
+    variables = function["Properties"]["Environment"]["Variables"]
+    allowed = statements(dev["Api"], "ApiRole")
+    sent = [actions for resource, actions in allowed.items() if "Intake" in resource or "Operations" in resource]
+
+    assert set(QUEUE_URLS) <= variables.keys()
+    assert sent == [["sqs:SendMessage"]] * 2
+
+
+def test_the_writer_is_told_all_that_it_needs(dev: Templates) -> None:
+    (worker,) = of_type(dev["Writer"], "AWS::Lambda::Function").values()
+    variables = {name: short(value) for name, value in worker["Properties"]["Environment"]["Variables"].items()}
+
+    settings = Settings.from_env(variables)
+
+    assert settings.environment == "dev"
+    assert len(settings.queues) == 2
+    assert settings.queues.keys() == settings.dead_letters.keys()
+
+
+def test_no_write_of_it_outlasts_the_wait_between_two_phases(dev: Templates) -> None:
+    (worker,) = of_type(dev["Writer"], "AWS::Lambda::Function").values()
+    (work,) = [
+        each["Properties"]["Environment"]["Variables"]
+        for name, each in of_type(dev["Reshard"], "AWS::Lambda::Function").items()
+        if name.startswith("Work")
+    ]
+
+    assert worker["Properties"]["Timeout"] <= int(work["TOPOLOGY_OPERATION_SECONDS"])
+
+
+def test_it_rings_when_messages_are_late_left_dead_or_the_writer_fails(dev: Templates) -> None:
+    alarms = [each["Properties"] for each in of_type(dev["Writer"], "AWS::CloudWatch::Alarm").values()]
+
+    assert sorted(alarm["MetricName"] for alarm in alarms) == [
+        "ApproximateAgeOfOldestMessage",
+        "ApproximateAgeOfOldestMessage",
+        "ApproximateNumberOfMessagesVisible",
+        "ApproximateNumberOfMessagesVisible",
+        "Errors",
+        LAG,
+        LEFT,
+    ]
+    assert {alarm["Namespace"] for alarm in alarms if alarm["MetricName"] in (LAG, LEFT)} == {NAMESPACE}
+
+
+def test_messages_are_as_large_as_sqs_takes_them() -> None:
+    assert MAX_BYTES == 1_048_576
