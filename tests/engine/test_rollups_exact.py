@@ -195,6 +195,21 @@ def test_another_counter_between_a_refusal_and_the_next_try_is_seen(wire: Transp
     assert told(db, tenant=own) == truth(beats)
 
 
+def test_marks_that_plain_reads_do_not_see_yet_are_not_counted_again(wire: Transport, shared: str, own: str) -> None:
+    def nothing(_send: Any, _request: Any) -> Any:
+        return {"Responses": {shared: []}}
+
+    beats = [beat(n, tenant=own) for n in range(9)]
+    db = opened(wire, shared)
+    counter(db, 1).count(beats[2:6])
+    faulty = FaultyTransport(wire, [Fault("BatchGetItem", nothing, None)])
+
+    tally = counter(opened(faulty, shared)).count(beats)
+
+    assert tally == Tally(counted=5, known=4)
+    assert told(db, tenant=own) == truth(beats)
+
+
 def test_items_that_come_late_count_in_their_own_spans(db: Dynashard, own: str) -> None:
     on_time = [beat(n, minutes=60 + n, tenant=own) for n in range(5)]
     late = [beat(n, minutes=n, tenant=own) for n in range(5, 9)]

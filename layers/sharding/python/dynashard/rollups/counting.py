@@ -105,10 +105,11 @@ class Counter(Generic[E]):
         while pack.items:
             try:
                 self._db.transact(*self._marking(pack), *self._adding(pack))
-            except TransactionRefusedError:
-                fresh = self._unmarked(pack)
-                if len(fresh) == len(pack.items):
+            except TransactionRefusedError as refused:
+                # Marks come first; everything else can only be in conflict.
+                if refused.step >= len(pack.items):
                     raise
+                fresh = self._unmarked(pack, list(pack.items)[refused.step])
                 known += len(pack.items) - len(fresh)
                 [pack] = list(packed(self._roll_ups, fresh)) or [Pack()]
             else:
@@ -127,6 +128,8 @@ class Counter(Generic[E]):
         stamp = {} if expires is None or row.expires is None else {expires: row.expires}
         return Update(row.model, row.fields(self._slot), set=stamp, add=values, missing="create")
 
-    def _unmarked(self, pack: Pack[E]) -> list[E]:
-        found = self._marks.batch_get([{"id": mark} for mark in pack.items], consistent=True)
-        return [item for item, mark in zip(pack.items.values(), found, strict=True) if mark is None]
+    def _unmarked(self, pack: Pack[E], met: str) -> list[E]:
+        """The items without a mark, of which one is known to have one."""
+        left = [mark for mark in pack.items if mark != met]
+        found = self._marks.batch_get([{"id": mark} for mark in left], consistent=True)
+        return [pack.items[mark] for mark, stored in zip(left, found, strict=True) if stored is None]
