@@ -17,7 +17,8 @@ from tests.resharding.scheduler import Actor, AnomalyError, Killed, Scheduler
 from tests.resharding.wire import TABLE, TOPOLOGY
 
 T = TypeVar("T")
-TIMING: Final = Timing(lease=LEASE, operation=OPERATION, skew=SKEW, lag=OPERATION)
+# A transaction may show in halves for as long as its sender is allowed: what waits for it waits longer.
+TIMING: Final = Timing(lease=LEASE, operation=OPERATION, skew=SKEW, lag=OPERATION + SKEW)
 SURVEYS: Final = 0.1
 """How often items are counted beforehand: it changes nothing, and takes turns."""
 _TURNS: Final = 60
