@@ -1,0 +1,167 @@
+"""`python -m bench.details`: one incident with 5 MB of details, replaced by 100 writers at once while others read it.
+
+Every version says in its title which one it is, and differs from every other in every part. A reader that got parts of
+two versions, or a title with other details, would be told. At the end one version is left of what was stored.
+"""
+
+import argparse
+import random
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import orjson
+
+from bench.world import TABLE, world
+from domain import Incident
+from dynashard import Collection, Dynashard, Patience, schema
+from dynashard.transport import Transport
+from dynashard.transport.interface import metered
+
+KEY: Final = {"tenant_id": "bench", "id": "incident"}
+_MEGABYTE: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What was done and seen."""
+
+    megabytes: float
+    stored_megabytes: float
+    write_units: float
+    read_units: float
+    summary_read_units: float
+    write_ms: float
+    read_ms: float
+    replaces: int
+    replaces_seconds: float
+    reads: int
+    versions_seen: int
+    mixtures: int
+    versions_left: int
+    pieces_left: int
+
+
+class Texts:
+    """A text for each version: all of one length, no two with the same character in most places."""
+
+    def __init__(self, size: int) -> None:
+        draw = random.Random(1)
+        words = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(3, 9))) for _ in range(4000)]
+        self._lines: list[dict[str, Any]] = []
+        total = 0
+        while total < size:
+            line = {"at": draw.randint(1_700_000_000, 1_800_000_000), "text": " ".join(draw.choices(words, k=12))}
+            self._lines.append(line)
+            total += len(orjson.dumps(line)) + 1
+
+    def of(self, version: int) -> list[dict[str, Any]]:
+        """The details of a version: the same lines, beginning elsewhere."""
+        at = version * 37 % len(self._lines)
+        return [{"version": version}, *self._lines[at:], *self._lines[:at]]
+
+
+def measure(transport: Transport, name: str, *, megabytes: float, writers: int, readers: int) -> Figures:
+    """Do it all on a table."""
+    texts = Texts(int(megabytes * _MEGABYTE))
+    patience = Patience(seconds=3600, first_pause=0.005, longest_pause=0.5)
+    incidents = Dynashard(transport, table=name, cursor_keys=["k" * 16], patience=patience).collection(Incident)
+    begun = time.perf_counter()
+    with metered() as made:
+        incidents.create(_incident(texts, 0))
+    written = time.perf_counter()
+    with metered() as read:
+        incidents.get(KEY, include=["details"])
+    seen_ms = (time.perf_counter() - written) * 1000
+    with metered() as summary:
+        incidents.get(KEY)
+    race = _race(incidents, texts, writers, readers)
+    left = _left(transport, name)
+    return Figures(
+        megabytes=megabytes,
+        stored_megabytes=round(sum(left.values()) / _MEGABYTE, 2),
+        write_units=made.consumed.write_units,
+        read_units=read.consumed.read_units,
+        summary_read_units=summary.consumed.read_units,
+        write_ms=round((written - begun) * 1000),
+        read_ms=round(seen_ms),
+        versions_left=len({key.split("#")[1] for key in left}),
+        pieces_left=sum(key.startswith("p#") for key in left),
+        **race,
+    )
+
+
+def _race(incidents: Collection[Incident], texts: Texts, writers: int, readers: int) -> dict[str, Any]:
+    begin, over = threading.Barrier(writers + readers), threading.Event()
+    seen: set[int] = set()
+    reads: list[bool] = []
+
+    def write(version: int) -> None:
+        begin.wait()
+        incidents.replace(_incident(texts, version))
+
+    def look() -> None:
+        begin.wait()
+        while not over.is_set():
+            found = incidents.get(KEY, include=["details"])
+            version = int(found.title)
+            seen.add(version)
+            reads.append(found.details == texts.of(version))
+
+    begun = time.perf_counter()
+    with ThreadPoolExecutor(writers + readers) as pool:
+        lookers = [pool.submit(look) for _ in range(readers)]
+        work = [pool.submit(write, version) for version in range(1, writers + 1)]
+        wait(work)
+        over.set()
+        for each in (*work, *lookers):
+            each.result()
+    return {
+        "replaces": writers,
+        "replaces_seconds": round(time.perf_counter() - begun, 1),
+        "reads": len(reads),
+        "versions_seen": len(seen),
+        "mixtures": reads.count(False),
+    }
+
+
+def _incident(texts: Texts, version: int) -> Incident:
+    return Incident(**KEY, number=1, title=str(version), details=texts.of(version))
+
+
+def _left(transport: Transport, name: str) -> dict[str, int]:
+    """What is stored beside the incident: sort keys, and the bytes of pieces."""
+    found: dict[str, int] = {}
+    request: dict[str, Any] = {"TableName": name, "ConsistentRead": True}
+    while True:
+        answer = transport.call("Scan", request)
+        for item in answer["Items"]:
+            if "~" in item[schema.TYPE]["S"]:
+                found[item[schema.SK]["S"]] = len(item.get("Data", {}).get("B", "")) * 3 // 4
+        if "LastEvaluatedKey" not in answer:
+            return found
+        request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+
+def main() -> None:
+    """Measure, tell, and fail if a reader saw a mixture or anything is left over."""
+    parser = argparse.ArgumentParser(prog="python -m bench.details", description=__doc__)
+    parser.add_argument("--megabytes", type=float, default=5.0)
+    parser.add_argument("--writers", type=int, default=100)
+    parser.add_argument("--readers", type=int, default=4)
+    asked = parser.parse_args()
+    with world() as made:
+        figures = measure(
+            made.transport(), TABLE, megabytes=asked.megabytes, writers=asked.writers, readers=asked.readers
+        )
+    for key, value in asdict(figures).items():
+        print(f"{key.replace('_', ' '):<20} {value:>12,}")
+    if figures.mixtures or figures.versions_left != 1 or not figures.reads:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
