@@ -60,7 +60,9 @@ class Resource:
         key_fields = tuple(name for name in self.definition.key_fields if name != TENANT)
         self.path_fields = exposed.address or key_fields
         self.indexes = {
-            name: index for name, index in self.definition.indexes.items() if TENANT in index.partition.fields
+            name: index
+            for name, index in self.definition.indexes.items()
+            if TENANT in index.partition.fields and not index.replica
         }
         self._check(key_fields)
 

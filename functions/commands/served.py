@@ -27,7 +27,8 @@ class Served:
         self.definition = definition(exposed.entity)
         self.server_fields = frozenset(self.definition.server_fields) | {REVISION}
         # Whoever asks for a tenant's items may not get another's: an index of all tenants is not listed.
-        self.indexes = {n: i for n, i in self.definition.indexes.items() if TENANT in i.partition.fields}
+        declared = self.definition.indexes.items()
+        self.indexes = {n: i for n, i in declared if TENANT in i.partition.fields and not i.replica}
 
     @property
     def name(self) -> str:

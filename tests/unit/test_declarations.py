@@ -142,7 +142,7 @@ def test_start_is_another_name_of_the_count() -> None:
     grown = definition(declare(shards=Shards(start=1, max=256, placement="random"))).shards
 
     assert grown == Shards(1, "random", 256)
-    assert repr(grown) == "Shards(count=1, placement='random', max=256, adopt=None)"
+    assert repr(grown) == "Shards(count=1, placement='random', max=256, adopt=None, read_replicas=0)"
     assert grown is not None
     assert (grown.rule, grown.initial) == (RANDOM, 1)
 

@@ -387,7 +387,7 @@ FAMILY: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "other index shards": (
         {"indexes": [an_index(shards=Shards(4))]},
         {"indexes": [an_index(shards=Shards(8))], "sort": "b#{id}"},
-        "index by_id is declared with Shards(count=8, placement='calculated', max=1024, adopt=None), but by_id of one",
+        "index by_id is declared with Shards(count=8, placement='calculated', max=1024, ",
     ),
     "other index ceiling": (
         {"indexes": [an_index(shards=Shards(4))]},

@@ -59,6 +59,8 @@ class Shards:
         max: the ceiling of automatic growth: a power of two from `count` to 1024.
         adopt: `unsharded` if the items of the table stand under the bare partition key, and do so until they are
             resharded to `count`; for the calculated placement.
+        read_replicas: how many copies of the items, in index slots from the last one down, share reading with the
+            table: listings that need not be consistent. Each costs what an index costs.
         start: another name of `count`, for counts that are expected to grow. One of both is given.
     """
 
@@ -66,6 +68,7 @@ class Shards:
     placement: str = CALCULATED.name
     max: int = MAX_SHARDS
     adopt: Literal["unsharded"] | None = None
+    read_replicas: int = 0
     start: InitVar[int | None] = None
     _twice: bool = field(default=False, init=False, repr=False, compare=False)
 
@@ -91,6 +94,10 @@ class Shards:
         if self.rule.powers_of_two and not is_power_of_two(self.count):
             raise WrongDeclarationError(f"{self.count} shards: the count must be a power of two, such as 16")
         self._check_max()
+        if isinstance(self.read_replicas, bool) or self.read_replicas not in range(len(INDEX_SLOTS) + 1):
+            raise WrongDeclarationError(
+                f"{self.read_replicas!r} read replicas: there are {len(INDEX_SLOTS)} index slots"
+            )
         if self.adopt is None:
             return
         if self.adopt != "unsharded":
@@ -121,6 +128,11 @@ class Shards:
     def rule(self) -> Placement:
         """The placement itself."""
         return PLACEMENTS[self.placement]
+
+    @property
+    def of_replica(self) -> "Shards":
+        """The shards of a read replica: an index of as many, or of the next power of two."""
+        return Shards(1 << (self.count - 1).bit_length(), max=self.max)
 
 
 def _is_count(number: object) -> bool:
@@ -170,6 +182,8 @@ class Index:
         self.shards.check()
         if self.shards.rule is not CALCULATED:
             raise WrongDeclarationError(f"index {self.name}: indexes use the calculated placement")
+        if self.shards.read_replicas:
+            raise WrongDeclarationError(f"index {self.name}: read replicas are copies of the table, not of an index")
         if self.shards.adopt:
             raise WrongDeclarationError(
                 f"index {self.name}: indexes are not adopted. Leave its shards out to list entries that stand under "

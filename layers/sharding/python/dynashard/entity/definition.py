@@ -29,7 +29,7 @@ from dynashard.entity.expiry import decode_expiry, encode_expiry
 from dynashard.entity.record import UNREVISED, Record
 from dynashard.errors import InvalidKeyError, InvalidValueError, UndecodableItemError
 from dynashard.keys import KeyTemplate, utf8
-from dynashard.schema import EXPIRES_AT, MAX_PARTITION_KEY_BYTES, MAX_SORT_KEY_BYTES, PK, REV, SK, TYPE
+from dynashard.schema import EXPIRES_AT, INDEX_SLOTS, MAX_PARTITION_KEY_BYTES, MAX_SORT_KEY_BYTES, PK, REV, SK, TYPE
 
 T = TypeVar("T", bound=Record)
 
@@ -64,6 +64,7 @@ class IndexDefinition:
     by_item_key: bool
     prefix: str
     separator: str
+    replica: bool = False
 
     @property
     def fields(self) -> frozenset[str]:
@@ -96,7 +97,7 @@ class EntityDefinition(Generic[T]):
         prefix, separator: what its stored partition keys are joined from.
         shards: the declared shards; None for the unsharded layout.
         partition, sort: the templates of its key.
-        indexes: its indexes by name.
+        indexes: its indexes by name, read replicas included.
         expires: the field that holds the time of expiry, if any.
         optional: fields whose default is None.
         created_fields, updated_fields: what the repository stamps.
@@ -154,12 +155,32 @@ class EntityDefinition(Generic[T]):
             raise WrongDeclarationError(f"{stamp} is stamped at writes, so it cannot be part of the key")
         for index in indexes:
             definition._add_index(index)
+        definition._add_replicas(key)
         if definition.detached:
             in_keys = {*definition.key_fields, *(n for index in definition.indexes.values() for n in index.fields)}
             check_detached(model, definition.detached, taken={*in_keys, expires}, shards=shards)
         return definition
 
-    def _add_index(self, index: Index) -> None:
+    def _add_replicas(self, key: Key) -> None:
+        """Give the item's own key to indexes that reading is balanced over."""
+        if self.shards is None:
+            return
+        taken = {index.slot: index.name for index in self.indexes.values()}
+        for number, slot in enumerate(INDEX_SLOTS[::-1][: self.shards.read_replicas], 1):
+            if slot in taken:
+                raise WrongDeclarationError(
+                    f"uses {slot} for {taken[slot]} and for a read replica: give the index another slot, or have fewer "
+                    "replicas"
+                )
+            copy = Index(slot, f"replica_{number}", key.partition, key.sort or "", shards=self.shards.of_replica)
+            self._add_index(copy, replica=True)
+
+    @cached_property
+    def replicas(self) -> tuple[IndexDefinition, ...]:
+        """The indexes that are read replicas of the table."""
+        return tuple(index for index in self.indexes.values() if index.replica)
+
+    def _add_index(self, index: Index, *, replica: bool = False) -> None:
         index.check()
         if index.name in self.indexes:
             raise WrongDeclarationError(f"has two indexes named {index.name}")
@@ -184,6 +205,7 @@ class EntityDefinition(Generic[T]):
             by_item_key=index.shard_by == "item_key",
             prefix=prefix,
             separator=DEFAULT_SEPARATOR,
+            replica=replica,
         )
 
     @property

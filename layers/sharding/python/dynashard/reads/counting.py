@@ -67,16 +67,24 @@ class Counting:
 
     def _by_dynamodb(self, layout: Layout, state: Positions, left: Sequence[int]) -> tuple[int, Positions]:
         reading = replace(layout.reading, fields=None, filters=layout.reading.filters & self.hidden)
-        calls, total = [], 0
+        calls: list[Call] = []
+        asked: list[int] = []
+        total = 0
         for stream in left:
             source = layout.streams[stream]
             if not isinstance(source, Source):
                 raise TypeError(source)
-            call = reading.call(source, limit=_PAGE, start=state.at[stream])
+            start, bounds = source.begin(state.at[stream], reading.bounds, forward=True)
+            if bounds.empty:
+                state = state.read(stream, len(layout.streams), None, forward=True)
+                continue
+            call = reading.call(source, limit=_PAGE, start=start, bounds=bounds)
             request = {**call.request, "Select": "COUNT"}
             del request["Limit"]
             calls.append(Call(call.operation, request))
-        for stream, answer in zip(left, self.fetch.send((layout,), calls), strict=True):
+            asked.append(stream)
+        answers = self.fetch.send((layout,), calls) if calls else []
+        for stream, answer in zip(asked, answers, strict=True):
             total += answer["Count"]
             key = answer.get("LastEvaluatedKey")
             last = None if key is None else reading.position(key)

@@ -1,7 +1,7 @@
 """What one listing reads: its layouts, its filters, and what of the stored items readers may see."""
 
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -16,13 +16,14 @@ from dynashard.reads.layout import (
     Layouts,
     index_signature,
     index_streams,
+    replica_streams,
     stored_streams,
     table_count,
     table_streams,
 )
 from dynashard.reads.moved import Moves
 from dynashard.reads.once import Once
-from dynashard.reads.query import Budget, Query
+from dynashard.reads.query import Budget, Order, Query
 from dynashard.reads.sources import Reading, Source, slot_of
 from dynashard.repository import Store
 from dynashard.repository.conditions import is_live, is_mark
@@ -53,7 +54,7 @@ class Enumeration:
         self._ample = ample
         self._now = store.now()
         self.filters = filter_expression(query.entity, query.filters)
-        self.layouts = self._table() if query.index is None else self._of(query.index)
+        self.layouts: Callable[[], Sequence[Layout]] = self._read()
 
     def fetch(self, budget: Budget) -> Fetch:
         """A sender of this listing's requests."""
@@ -86,6 +87,47 @@ class Enumeration:
             {"#type": TYPE},
             {":now": {"N": str(self._now)}, **types},
         )
+
+    def _read(self) -> Callable[[], Sequence[Layout]]:
+        if self._query.index is not None:
+            return self._of(self._query.index)
+        table, replica = self._table(), self._drawn()
+        if replica is None:
+            return table
+        copy = self._replica(replica)
+        return lambda: copy() if self._quiet(replica) else table()
+
+    def _drawn(self) -> IndexDefinition | None:
+        """The read replica that this call reads; None for the table."""
+        entity, query = self._query.entity, self._query
+        # Positions are kept by hashes, or by shards that the replica does not have. A sort key is a position anywhere.
+        anywhere = query.order is Order.ORDERED or rule_of(entity) is CALCULATED
+        if not entity.replicas or query.consistent or not anywhere:
+            return None
+        drawn = int(self._store.random() * (len(entity.replicas) + 1))
+        return entity.replicas[drawn - 1] if drawn else None
+
+    def _quiet(self, replica: IndexDefinition) -> bool:
+        """Whether nothing moves, nor has left marks: until then an item may stand twice in a replica, or be a mark."""
+        entity, router = self._query.entity, self._store.router
+        views = [router.view(entity, partition) for partition in self._query.several]
+        return all(view.stable and not view.marks for view in (*views, router.index_view(entity, replica)))
+
+    def _replica(self, replica: IndexDefinition) -> Layouts:
+        entity, partitions, router = self._query.entity, self._query.several, self._store.router
+
+        def make(part: int, view: View) -> Layout:
+            partition = partitions[part]
+            entries = partition if entity.prefix else f"{replica.prefix}{replica.separator}{partition}"
+            return Layout(
+                streams=replica_streams(replica, entries, view.count),
+                reading=replace(self._reading(self._live), slot=replica.slot, unique=True),
+                signature=(replica.slot, view.count),
+                hash_of=lambda row: hash_of(CALCULATED, ItemKey(partition, row[SK]["S"])),
+                ample=self._ample,
+            )
+
+        return Layouts(lambda: [router.index_view(entity, replica)] * len(partitions), make)
 
     def _table(self) -> Layouts:
         entity, partitions, router = self._query.entity, self._query.several, self._store.router

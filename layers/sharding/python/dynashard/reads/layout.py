@@ -158,6 +158,12 @@ def _group(index: IndexDefinition, number: int, old: list[str], new: list[str], 
     return Group(number, lanes, len(leaving), change)
 
 
+def replica_streams(index: IndexDefinition, partition: str, count: int) -> tuple[Source, ...]:
+    """The shards of a read replica."""
+    keys = shard_keys(CALCULATED, partition, index.separator, count)
+    return tuple(Source(number, key, index.slot, unique=True) for number, key in enumerate(keys))
+
+
 def index_signature(view: View) -> Hashable:
     """What makes layouts of an index alike."""
     return view.count, view.new_count, view.stable, view.marks, view.version

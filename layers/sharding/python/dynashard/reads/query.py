@@ -205,8 +205,8 @@ def _check_distinct(listed: EntityDefinition[Any] | IndexDefinition, distinct: s
 def _index(entity: EntityDefinition[Any], name: str | None) -> IndexDefinition | None:
     if name is None:
         return None
-    if name not in entity.indexes:
-        known = ", ".join(entity.indexes) or "none"
+    if name not in entity.indexes or entity.indexes[name].replica:
+        known = ", ".join(name for name, index in entity.indexes.items() if not index.replica) or "none"
         raise InvalidQueryError(f"{entity.name} has no index {name}; it has {known}", field="index")
     return entity.indexes[name]
 

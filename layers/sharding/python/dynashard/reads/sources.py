@@ -47,11 +47,13 @@ class Source:
         number: its place among the sources of the listing: the shard, counted from 0.
         partition: the stored partition key.
         slot: the index slot; None for the table.
+        unique: in an index, whether it has each sort key once, since it is a read replica.
     """
 
     number: int
     partition: str
     slot: str | None
+    unique: bool = False
 
     def begin(self, after: Position | None, bounds: Bounds, *, forward: bool) -> tuple[Position | None, Bounds]:
         """Where a Query goes on after a position: DynamoDB's exclusive start, and the bounds.
@@ -61,7 +63,7 @@ class Source:
         """
         if after is None or self.slot is None or (after.item is not None and after.shard == self.partition):
             return after, bounds
-        return None, bounds.at(after.sort, forward=forward)
+        return None, (bounds.after if self.unique else bounds.at)(after.sort, forward=forward)
 
     def start_key(self, position: Position) -> Wire:
         """DynamoDB's exclusive start key for going on after a position."""
@@ -137,6 +139,7 @@ class Reading:
         fields: what to project; None for whole items.
         consistent: strongly consistent reads.
         change: goes into positions; see `Position`.
+        unique: whether sort keys alone are positions, as in the table.
     """
 
     table: str
@@ -148,6 +151,7 @@ class Reading:
     fields: tuple[str, ...] | None = None
     consistent: bool = False
     change: str = ""
+    unique: bool = False
 
     @property
     def sort_attribute(self) -> str:
@@ -156,8 +160,8 @@ class Reading:
 
     def position(self, row: Mapping[str, Any]) -> Position:
         """The position of a stored item, or of a key that DynamoDB stopped at."""
-        if self.slot is None:
-            return Position(row[SK]["S"])
+        if self.slot is None or self.unique:
+            return Position(row[self.sort_attribute]["S"])
         item = (row[PK]["S"], row[SK]["S"])
         return Position(row[index_sk(self.slot)]["S"], item, row[index_pk(self.slot)]["S"], self.change)
 
