@@ -115,10 +115,8 @@ class Database:
 
     def _later(self, sender: Actor, operation: str, request: Mapping[str, Any], check: Check | None) -> None:
         """The request arrives after its sender has given up, but within the time that an operation has."""
-        looked = sender.looked
 
         def arrive(ghost: Actor) -> None:
-            ghost.looked = looked
             self.scheduler.pause_inside(ghost)
             self.scheduler.note(ghost, f"arrives: {operation} {told(request)}")
             try:
@@ -127,7 +125,8 @@ class Database:
                 self.scheduler.note(ghost, f"-> {type(error).__name__}")
 
         self._late += 1
-        self.scheduler.spawn(f"late{self._late}", arrive)
+        # From now on, not from its first turn: time must not pass what the sender was allowed.
+        self.scheduler.spawn(f"late{self._late}", arrive).looked = sender.looked
 
     def _send(self, actor: Actor, operation: str, request: Mapping[str, Any], check: Check | None) -> Wire:
         try:
@@ -219,7 +218,7 @@ class Database:
         mine = [keys[at][-1] for at in writing if keys[at][0] == TABLE]
         try:
             if mine:
-                self.history.begin(_coming(actions), by_client=check is not None)
+                self.history.begin(self._coming(actions), by_client=check is not None)
             self._apply(actions[writing[0]], keys[writing[0]], check)
             for at in writing[1:]:
                 for _ in range(self.faults.random.choice((1, 3, 10, 40))):
@@ -261,6 +260,21 @@ class Database:
         [(kind, body)] = action.items()
         item = body["Item"] if kind == "Put" else None if kind == "Delete" else self._stored(key)
         self._tell(key, item, check)
+
+    def _coming(self, actions: Sequence[Wire]) -> dict[str, Wire | None]:
+        """What will live under each key of the item table after a transaction; of an update, what it begins with."""
+        coming: dict[str, Wire | None] = {}
+        for action in actions:
+            [(kind, body)] = action.items()
+            if body["TableName"] != TABLE or kind == "ConditionCheck":
+                continue
+            key = _key_of(body)[-1]
+            coming.setdefault(key, None)
+            if kind == "Put" and "MovedTo" not in body["Item"]:
+                coming[key] = body["Item"]
+            if kind == "Update" and "MovedTo" not in body["UpdateExpression"]:
+                coming[key] = self._stored(_key_of(body))
+        return coming
 
     def _refuse_locked(self, operation: str, keys: Sequence[StoredKey]) -> None:
         if not self._locked.isdisjoint(keys):
@@ -327,20 +341,6 @@ def _key_of(body: Mapping[str, Any]) -> StoredKey:
 def _batch_key(table: str, action: Wire) -> StoredKey:
     holder = action["PutRequest"]["Item"] if "PutRequest" in action else action["DeleteRequest"]["Key"]
     return table, *(holder[name]["S"] for name in KEYS[table])
-
-
-def _coming(actions: Sequence[Wire]) -> dict[str, Wire | None]:
-    """What will live under each key of the item table after a transaction."""
-    coming: dict[str, Wire | None] = {}
-    for action in actions:
-        [(kind, body)] = action.items()
-        if body["TableName"] != TABLE or kind == "ConditionCheck":
-            continue
-        key = _key_of(body)[-1]
-        coming.setdefault(key, None)
-        if kind == "Put" and "MovedTo" not in body["Item"]:
-            coming[key] = body["Item"]
-    return coming
 
 
 def _condition_of(body: Wire) -> Wire:

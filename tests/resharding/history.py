@@ -124,6 +124,8 @@ class History:
                 self._show(key, {identity(item)})
         if key not in self._open:
             self._judge(key, self[key], check)
+        elif check is not None and item is not None and MOVED_TO not in item:
+            self._become(key, self[key] | {identity(item)})
 
     def begin(self, coming: Mapping[Key, Stored | None], *, by_client: bool) -> None:
         """A transaction begins to show: each key may be seen as it was, and as it will be."""
