@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from local.environments import FunctionSpec
-from local.errors import LocalStackError
 from local.queue_server import serving_queues
 from local.queue_store import DATABASE, QueueSpec, QueueStore
 from local.settings import Settings
@@ -70,18 +69,6 @@ def queue_specs(templates: Templates, settings: Settings) -> list[QueueSpec]:
     return specs
 
 
-def writer_name(templates: Templates) -> str:
-    """The name of the function that does what lies on the queues.
-
-    Raises:
-        LocalStackError: the template has none.
-    """
-    for resource in templates.of_type("AWS::Lambda::Function"):
-        if resource.properties.get("Handler") == WRITER:
-            return resource.name
-    raise LocalStackError(f"The template has no function with the handler {WRITER}.")
-
-
 def writer_worker(spec: FunctionSpec, queues: Queues, settings: Settings) -> WorkerSpec:
     """The worker process that calls the writer.
 
@@ -97,5 +84,6 @@ def writer_worker(spec: FunctionSpec, queues: Queues, settings: Settings) -> Wor
         "DATA_DIR": str(settings.data_dir),
         # The local engine does one thing at a time: more lanes would only wait for each other.
         "LANES": "4",
+        "PYTHONUNBUFFERED": "1",
     }
     return WorkerSpec("local.queue_worker", environment, settings.data_dir / QUEUE_LOG)

@@ -19,7 +19,7 @@ from local.errors import LocalStackError
 from local.functions import cursor_key, function_named, function_specs
 from local.gateway import Gateway
 from local.invoking import COMMANDS, COMMANDS_NAME, Invoker
-from local.queues import QUEUE_LOG, Queues, running_queues, writer_name, writer_worker
+from local.queues import QUEUE_LOG, WRITER, Queues, running_queues, writer_worker
 from local.routes import route_table
 from local.server import build_app
 from local.settings import Settings
@@ -69,7 +69,7 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
     functions = _functions(specs, settings, stack)
     (commands,) = _specs(settings, templates, {function_named(templates, COMMANDS)}, engine, queues)
     direct = _direct(commands, settings, stack)
-    (writer,) = _specs(settings, templates, {writer_name(templates)}, engine, queues)
+    (writer,) = _specs(settings, templates, {function_named(templates, WRITER)}, engine, queues)
     (follower,) = _specs(settings, templates, {function_named(templates, FOLLOWER)}, engine, queues)
     beside = (_reshard(specs[0], settings), writer_worker(writer, queues, settings), _follow(follower, settings))
     workers = [_worker(each, stack) for each in beside]

@@ -5,12 +5,14 @@ import sys
 import typer
 
 from dynashard.errors import DynashardError
+from tools.copies.command import copies
 from tools.details.command import details
 from tools.etl.command import etl
 from tools.export.command import export
 from tools.failure import FAILED, CommandError
 from tools.load.command import HELP, load
 from tools.plot.command import plot
+from tools.queue.command import queue
 from tools.reshard.command import reshard
 from tools.rollups.command import rollups
 from tools.topology.command import topology
@@ -28,8 +30,10 @@ app.command()(etl)
 app.add_typer(reshard, name="reshard")
 app.add_typer(plot, name="plot")
 app.add_typer(export, name="export")
+app.add_typer(queue, name="queue")
 app.add_typer(rollups, name="rollups")
 app.add_typer(details, name="details")
+app.add_typer(copies, name="copies")
 
 
 def main() -> None:

@@ -149,7 +149,7 @@ def _require_table(transport: Transport, endpoint: str, table: str) -> None:
 
 def _deployed(environment: str) -> Backend:
     stack = f"Dynashard-{environment}-Data"
-    outputs = _outputs(stack)
+    outputs = stack_outputs(stack)
     for name in (_TABLE_OUTPUT, _TOPOLOGY_OUTPUT):
         if name not in outputs:
             raise CommandError(f"the stack {stack} has no output {name}: deploy it again from this version")
@@ -189,7 +189,14 @@ def _tell(report: Report) -> None:
     print(f"growth: {report.news}: {report.told}", file=sys.stderr)
 
 
-def _outputs(stack: str) -> Mapping[str, str]:
+def stack_outputs(stack: str) -> Mapping[str, str]:
+    """The outputs of a deployed stack.
+
+    Raises:
+        CommandError: it cannot be read.
+
+    Cost: one DescribeStacks.
+    """
     # Loaded here: the local stack needs no client of CloudFormation.
     import botocore.session  # noqa: PLC0415
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415

@@ -1,0 +1,136 @@
+"""`dynashard queue`: what waits, and what could not be done, on the local queues."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.queue_server import QueueCalls
+from local.queue_store import NewMessage, QueueStore
+from local.queues import open_queues, queue_specs
+from local.settings import Settings
+from local.template import synthesised
+from tests.engine.command_line import CommandLine
+from tools.failure import CommandError
+from tools.queue.reach import Queue, reach
+from tools.queue.redriving import redrive
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture
+def store(command_line: CommandLine) -> QueueStore:
+    """The queues that the command line finds."""
+    settings = Settings.from_env({**os.environ, **command_line.environment})
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    return open_queues(settings.data_dir, queue_specs(synthesised(), settings))
+
+
+@pytest.fixture
+def queues(command_line: CommandLine, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, Queue]:
+    for name, value in command_line.environment.items():
+        monkeypatch.setenv(name, value)
+    return reach(None).queues
+
+
+def a_letter(body: Any, reason: str = "validation_failed", group: str | None = None) -> NewMessage:
+    attributes = {"reason": {"DataType": "String", "StringValue": reason}}
+    return NewMessage(body if isinstance(body, str) else json.dumps(body), attributes, group)
+
+
+def test_status_tells_of_every_queue(command_line: CommandLine, store: QueueStore, queues: Mapping[str, Queue]) -> None:
+    store.send(queues["intake"].url, [a_letter({})] * 3)
+    store.receive(queues["intake"].url, 1)
+    store.send(queues["operations"].dead_letters_url, [a_letter({})])
+
+    told = json.loads(command_line.run("queue", "status", "--json").out)
+
+    assert told == {
+        "intake": {"waiting": 2, "in_flight": 1, "dead_letters": 0},
+        "operations": {"waiting": 0, "in_flight": 0, "dead_letters": 1},
+    }
+
+
+def test_redriven_messages_are_on_their_queue_again_and_no_dead_letters_any_more(
+    command_line: CommandLine, store: QueueStore, queues: Mapping[str, Queue]
+) -> None:
+    queue = queues["intake"]
+    bodies = [{"number": number} for number in range(25)]
+    store.send(queue.dead_letters_url, [a_letter(body) for body in bodies])
+
+    told = json.loads(command_line.run("queue", "redrive", "intake", "--json").out)
+
+    assert told == {"queue": "intake", "messages": 25}
+    assert [json.loads(each.body) for each in store.receive(queue.url, 100)] == bodies
+    assert store.depth(queue.dead_letters_url).visible == store.depth(queue.dead_letters_url).in_flight == 0
+
+
+def test_what_nobody_could_read_is_sent_as_it_came(
+    command_line: CommandLine, store: QueueStore, queues: Mapping[str, Queue]
+) -> None:
+    store.send(queues["intake"].dead_letters_url, [a_letter({"unreadable": "{"}), a_letter("no JSON"), a_letter([1])])
+
+    command_line.run("queue", "redrive", "intake")
+
+    assert [each.body for each in store.receive(queues["intake"].url, 10)] == ["{", "no JSON", "[1]"]
+
+
+def test_redriven_operations_say_so_and_keep_their_group(
+    command_line: CommandLine, store: QueueStore, queues: Mapping[str, Queue]
+) -> None:
+    store.send(queues["operations"].dead_letters_url, [a_letter({"operation_id": "x"}, group="g")])
+
+    command_line.run("queue", "redrive", "operations")
+
+    (delivery,) = store.receive(queues["operations"].url, 10)
+    assert (json.loads(delivery.body), delivery.group) == ({"operation_id": "x", "redriven": True}, "g")
+
+
+def test_dead_letters_can_be_taken_out_into_a_file(
+    command_line: CommandLine, store: QueueStore, queues: Mapping[str, Queue], tmp_path: Path
+) -> None:
+    file = tmp_path / "letters.jsonl"
+    store.send(queues["intake"].dead_letters_url, [a_letter({"number": number}) for number in range(12)])
+
+    command_line.run("queue", "redrive", "intake", "--to-file", str(file))
+    again = command_line.run("queue", "redrive", "intake", "--to-file", str(file))
+    assert again.status == 1
+
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [json.loads(line["body"]) for line in lines] == [{"number": number} for number in range(12)]
+    assert {line["reason"] for line in lines} == {"validation_failed"}
+    assert store.depth(queues["intake"].dead_letters_url).visible == 0
+    assert "name a new file" in again.err
+
+
+def test_what_the_queue_does_not_take_stays_a_dead_letter(store: QueueStore, queues: Mapping[str, Queue]) -> None:
+    queue = queues["intake"]
+    store.send(queue.dead_letters_url, [a_letter({"number": number}) for number in range(3)])
+
+    class Half:
+        """A queue that takes only the first of each batch."""
+
+        def __init__(self) -> None:
+            self._calls = QueueCalls(store)
+
+        def __getattr__(self, name: str) -> Any:
+            operation = "".join(part.title() for part in name.split("_"))
+            return lambda **request: self._calls.answer(operation, request)
+
+        def send_message_batch(self, **request: Any) -> Mapping[str, Any]:
+            first, *others = request["Entries"]
+            self._calls.answer("SendMessageBatch", {**request, "Entries": [first]})
+            return {"Successful": [{"Id": first["Id"]}], "Failed": [{"Id": each["Id"]} for each in others]}
+
+    with pytest.raises(CommandError, match="1 were put back"):
+        redrive(Half(), queue, most=3, done=lambda _: None)
+
+    dead = store.depth(queue.dead_letters_url)
+    assert (store.depth(queue.url).visible, dead.visible + dead.in_flight) == (1, 2)
+
+
+def test_an_unknown_queue_is_refused(command_line: CommandLine) -> None:
+    assert "intake, operations" in command_line.run("queue", "redrive", "outbox").err
