@@ -184,7 +184,7 @@ def test_random_changes_under_a_stream_that_misbehaves(
             world.case(str(number), *people, key=key)
         if random.random() < 0.4:
             _deliver(world, random, records_of(stream))
-    left = records_of(stream)
+    left: Sequence[Any] = records_of(stream)
     while left:
         left = _deliver(world, random, left)
 

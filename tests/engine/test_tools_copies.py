@@ -1,0 +1,44 @@
+"""`dynashard copies`: what has drifted is told, mended, and not found again."""
+
+import pytest
+
+from domain import Incident, Participation
+from dynashard import Dynashard
+from dynashard.transport import Transport
+from tests.engine.command_line import CURSOR_KEYS, CommandLine
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture
+def db(wire: Transport, local_table: str) -> Dynashard:
+    return Dynashard(wire, table=local_table, cursor_keys=CURSOR_KEYS)
+
+
+def test_copies_are_checked_mended_and_then_right(command_line: CommandLine, db: Dynashard, tenant: str) -> None:
+    incidents, participations = db.collection(Incident), db.collection(Participation)
+    mine = incidents.create(
+        Incident(tenant_id=tenant, number=1, title="Fire", participants=["user_ada", "user_bob"], team="team_x")
+    )
+
+    checked = command_line.run("copies", "check", "participations", "--tenant", tenant, "--json")
+    mended = command_line.run("copies", "repair", "participations", "--tenant", tenant)
+    right = command_line.run("copies", "check", "participations", "--tenant", tenant)
+    listed = participations.list({"tenant_id": tenant, "participant": "team_x"}, index="by_participant", prefix="OPEN#")
+    incidents.delete(mine)
+    orphans = command_line.run("copies", "repair", "participations", "--tenant", tenant, "--json").summary
+    again = command_line.run("copies", "repair", "participations", "--tenant", tenant, "--json").summary
+
+    assert (checked.status, checked.summary["drift"]) == (3, {"missing": 3, "wrong": 0, "extra": 0})
+    assert (mended.status, "1 items, 3 copies: 3 mended" in mended.out) == (0, True)
+    assert (right.status, "0 differ" in right.out) == (0, True)
+    assert [(each.incident_id, each.title) for each in listed.items] == [(mine.id, "Fire")]
+    assert orphans["drift"] == {"missing": 0, "wrong": 0, "extra": 3}
+    assert again["drift"] == {"missing": 0, "wrong": 0, "extra": 0}
+
+
+def test_what_is_no_copy_is_refused(command_line: CommandLine) -> None:
+    wrong = command_line.run("copies", "check", "users")
+
+    assert wrong.status == 1
+    assert "participations are" in wrong.err

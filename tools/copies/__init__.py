@@ -1,0 +1,1 @@
+"""`dynashard copies`: compares copies with their sources, and mends them."""
