@@ -13,5 +13,4 @@ pytestmark = pytest.mark.e2e
 
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: str(system.__name__))
 def test_system_does_what_it_says(local_stack: LocalProcess, system: Callable[[httpx.Client], None]) -> None:
-    with local_stack.client(f"tenant-of-{system.__name__}") as client:
-        system(client)
+    system(local_stack.client(f"tenant-of-{system.__name__}"))
