@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from dynashard import Entity, Filter, Page
 from dynashard.errors import InvalidQueryError
+from dynashard.hosting.documents import part
 from functions.api.bodies import JSON, Document, representation, written
 from functions.api.incoming import Incoming
 from functions.api.parameters import Parameters, Query
@@ -123,9 +124,7 @@ class Listing:
     def _shown(self, item: Any) -> Document:
         if not isinstance(item, Mapping):
             return representation(item, item.revision)
-        partial = self._resource.entity.model_construct(**item)
-        shown: Document = partial.model_dump(mode="json", include=set(item))
-        return shown
+        return part(self._resource.entity, item)
 
     def options_of(self, incoming: Incoming) -> Options:
         """The arguments of the collection's `list` that a query asks for.

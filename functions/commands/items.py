@@ -4,7 +4,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from dynashard import Collection, Entity
-from dynashard.errors import FieldError, RevisionMismatchError, ValidationFailedError, WriteContendedError
+from dynashard.errors import (
+    FieldError,
+    NotFoundError,
+    RevisionMismatchError,
+    ValidationFailedError,
+    WriteContendedError,
+)
 from dynashard.hosting.documents import (
     TENANT,
     Document,
@@ -88,7 +94,12 @@ class Items:
     def delete(self, asked: Asked) -> None:
         """Delete an item. Cost: 1 write."""
         asked.only("key", "if_match")
-        self._items(asked).delete(asked.key(), if_match=asked.text("if_match"))
+        try:
+            self._items(asked).delete(asked.key(), if_match=asked.text("if_match"))
+        except RevisionMismatchError as error:
+            if error.current is None:
+                raise NotFoundError("No live item has this key.") from error
+            raise
 
     def _items(self, asked: Asked) -> Collection[Any]:
         return self._collection_of(asked.served.entity)

@@ -5,7 +5,7 @@ from typing import Any, Final, TypeVar
 
 from dynashard import Collection, Entity, Filter, Order, Page
 from dynashard.errors import FieldError, InvalidQueryError, ValidationFailedError
-from dynashard.hosting.documents import Document, written
+from dynashard.hosting.documents import Document, part, written
 from functions.commands.items import shown
 from functions.commands.request import Asked
 
@@ -118,11 +118,7 @@ def _distinct(asked: Asked) -> dict[str, str]:
 
 
 def _part(asked: Asked, item: Any) -> Document:
-    if not isinstance(item, Mapping):
-        return shown(item)
-    partial = asked.served.entity.model_construct(**item)
-    part: Document = partial.model_dump(mode="json", include=set(item))
-    return part
+    return part(asked.served.entity, item) if isinstance(item, Mapping) else shown(item)
 
 
 def _told(read: Callable[[], T]) -> T:

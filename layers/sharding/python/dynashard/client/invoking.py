@@ -15,6 +15,7 @@ from dynashard.hosting.documents import TENANT, written
 _BUSY: Final = frozenset({"TooManyRequestsException", "ThrottlingException", "Throttling"})
 _SERVER_ERROR: Final = 500
 _TOO_LARGE: Final = 413
+_BUSY_STATUS: Final = 429
 
 
 class LambdaWay:
@@ -61,7 +62,7 @@ class LambdaWay:
         except ClientError as error:
             code = error.response.get("Error", {}).get("Code", "")
             status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-            if code in _BUSY:
+            if code in _BUSY or status == _BUSY_STATUS:
                 raise TableThrottledError(
                     "Lambda runs no more of these at a time: try again.", operation="Invoke", aws_code=code
                 ) from error

@@ -77,6 +77,14 @@ def representation(item: BaseModel, revision: str | None) -> Document:
     return document
 
 
+def part(model: type[BaseModel], values: Mapping[str, Any]) -> Document:
+    """The JSON document of some fields of an item."""
+    # The others are there in name only: a default may follow from a field that is not.
+    partial = model.model_construct(**{**dict.fromkeys(model.model_fields), **values})
+    document: Document = partial.model_dump(mode="json", include=set(values))
+    return document
+
+
 def unasked(item: BaseModel) -> set[str] | None:
     """The detached fields that an item was read or made without; None if there are none."""
     detached = definition(type(item)).detached if isinstance(item, Entity) else None
