@@ -1,0 +1,193 @@
+"""`python -m bench.copies`: random changes of incidents under a stream that misbehaves; are the copies right?
+
+Incidents are created, changed and deleted at random. Two consumers work on the stream at the same time: batches come
+twice, shuffled, from earlier places; requests are lost, answers are lost, requests are throttled, and consumers die
+between any two of them. Whatever was not acknowledged comes again, as Lambda brings it. Then the copies are compared
+with what the incidents say, and a repair looks for drift.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from random import Random
+from threading import Lock, Thread
+from typing import Any
+
+from domain import PARTICIPATIONS, Incident, Participation
+from dynashard import Dynashard
+from dynashard.changes import Dispatcher, Letter
+from dynashard.errors import EngineUnavailableError, ThrottledError
+from dynashard.transport import Call, Transport, Wire, connect
+from local.engine import running_engine
+from local.settings import Settings
+from local.stream import Stream, stream_of, streams_client
+from local.tables import engine_client, ensure_tables, table_plans
+from local.template import synthesised
+
+TENANT = "acme"
+REDELIVERED = 0.1
+"""Share of the handled batches after which the stream goes back a few batches."""
+PEOPLE = [f"user_{number}" for number in range(40)] + [f"team_{number}" for number in range(10)]
+KEYS = ["0123456789abcdef"]
+
+
+class Faulty:
+    """A transport on which a share of all requests goes wrong."""
+
+    def __init__(self, inner: Transport, random: Random, share: float, struck: Counter[str]) -> None:
+        self._inner = inner
+        self._random = random
+        self._share = share
+        self._struck = struck
+        self._lock = Lock()
+
+    def call(self, operation: str, request: Mapping[str, Any]) -> Wire:
+        """Send it, or have it go wrong."""
+        with self._lock:
+            kind = self._random.choice(["lost request", "lost answer", "throttled"])
+            strikes = self._random.random() < self._share
+            self._struck[kind] += strikes
+        if strikes and kind == "throttled":
+            raise ThrottledError("injected", operation=operation, aws_code="ThrottlingException")
+        if strikes and kind == "lost request":
+            raise EngineUnavailableError("injected", operation=operation)
+        answer = self._inner.call(operation, request)
+        if strikes:
+            raise EngineUnavailableError("injected", operation=operation)
+        return answer
+
+    def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
+        """One after the other."""
+        del concurrency
+        return [self.call(each.operation, each.request) for each in calls]
+
+    def close(self) -> None:
+        """Nothing is its own."""
+
+
+def change(db: Dynashard, random: Random, number: int, live: list[str]) -> None:
+    """One random change of an incident."""
+    incidents = db.collection(Incident)
+    people = random.sample(PEOPLE, random.randrange(1, 12))
+    act = random.choices(["create", "update", "close", "delete"], [3, 5, 2, 1])[0]
+    if act == "create" or not live:
+        made = Incident(tenant_id=TENANT, number=number + 1, title=f"title {number}", participants=people)
+        live.append(incidents.create(made).id)
+        return
+    key = {"tenant_id": TENANT, "id": random.choice(live)}
+    if act == "delete":
+        incidents.delete(key)
+        live.remove(key["id"])
+    elif act == "close":
+        incidents.update(key, set={"state": "CLOSED", "status": f"RESOLVED {number}"})
+    else:
+        incidents.update(key, set={"title": f"title {number}", "participants": people})
+
+
+def consume(stream: Stream, db: Dynashard, random: Random, done: list[bool], counted: Counter[str]) -> None:
+    """Work through the stream as Lambda does, badly: twice, shuffled, from earlier places."""
+    dispatcher = Dispatcher([PARTICIPATIONS.consumer(db)], keep=_never)
+    (shard,) = stream.shards()
+    at: str | None = None
+    before: list[str | None] = [None]
+    while True:
+        ended = done[0]
+        records = stream.after(shard, at, random.randrange(1, 100))
+        if not records and ended:
+            return
+        outcome = dispatcher.take(random.sample(records, len(records)))
+        counted["batches"] += 1
+        if outcome.again is not None:
+            counted["batches again"] += 1
+            continue
+        if records:
+            before.append(records[-1]["dynamodb"]["SequenceNumber"])
+        # Now and then a batch that was handled comes once more, or several.
+        redelivered = random.random() < REDELIVERED and not ended
+        counted["redelivered"] += redelivered
+        at = random.choice(before[-5:]) if redelivered else before[-1]
+        if not records:
+            time.sleep(0.02)
+
+
+def wrong(db: Dynashard) -> tuple[int, int]:
+    """How many copies there are, and how many differ from what the incidents say."""
+    truth = {
+        (copy.incident_id, copy.participant): copy.__dict__
+        for incident in db.collection(Incident).scan({"tenant_id": TENANT}, consistent=True)
+        for copy in PARTICIPATIONS.make(incident)
+    }
+    stored: dict[tuple[str, str], Any] = {}
+    for person in PEOPLE:
+        # By their index, so that copies of incidents that are gone are found as well.
+        found = db.collection(Participation).scan({"tenant_id": TENANT, "participant": person}, index="by_participant")
+        stored |= {(copy.incident_id, copy.participant): copy.__dict__ for copy in found}
+    return len(stored), sum(truth.get(key) != stored.get(key) for key in truth.keys() | stored.keys())
+
+
+def run(changes: int, share: float, seed: int) -> dict[str, Any]:
+    """One run on an engine of its own."""
+    random = Random(seed)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running_engine(Settings(data_dir=Path(folder), dynamodb_port=0)) as engine,
+    ):
+        ensure_tables(engine_client(engine.endpoint), plans := table_plans(synthesised()), data=folder)
+        (table,) = [plan.name for plan in plans if plan.name.endswith("-Data-Table")]
+        wire = connect(engine.endpoint, "us-east-1", access_key="local", secret_key="local")  # noqa: S106
+        db = Dynashard(wire, table=table, cursor_keys=KEYS)
+        struck, counted, done, live = Counter[str](), Counter[str](), [False], list[str]()
+        threads = []
+        for number in (1, 2):
+            faulty = Dynashard(Faulty(wire, Random(seed + number), share, struck), table=table, cursor_keys=KEYS)
+            stream = Stream(streams_client(engine.endpoint), stream_of(engine.endpoint, table), table)
+            told = (stream, faulty, Random(seed - number), done, counted)
+            threads.append(Thread(target=consume, args=told, daemon=True))
+        begun = time.perf_counter()
+        for thread in threads:
+            thread.start()
+        for number in range(changes):
+            change(db, random, number, live)
+        written = time.perf_counter()
+        done[0] = True
+        for thread in threads:
+            thread.join()
+        ended = time.perf_counter()
+        stored, differing = wrong(db)
+        *_, repaired = PARTICIPATIONS.repair(db, {"tenant_id": TENANT})
+    return {
+        "changes": changes,
+        "incidents": len(live),
+        "copies": stored,
+        "differing": differing,
+        "repair_found": repaired.drift.total,
+        "faults": dict(struck),
+        **counted,
+        "writing_seconds": round(written - begun, 1),
+        "catching_up_seconds": round(ended - written, 1),
+    }
+
+
+def main() -> int:
+    """Run it; 1 if a copy is wrong."""
+    parser = argparse.ArgumentParser(prog="python -m bench.copies", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--changes", type=int, default=1000)
+    parser.add_argument("--faults", type=float, default=0.02, help="share of all requests that go wrong")
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args()
+    found = run(asked.changes, asked.faults, asked.seed)
+    sys.stdout.write(json.dumps(found, indent=1) + "\n")
+    return int(bool(found["differing"] or found["repair_found"]))
+
+
+def _never(letter: Letter) -> None:
+    raise AssertionError(letter)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
