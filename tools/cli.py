@@ -5,6 +5,7 @@ import sys
 import typer
 
 from dynashard.errors import DynashardError
+from tools.account.command import account
 from tools.copies.command import copies
 from tools.details.command import details
 from tools.etl.command import etl
@@ -33,6 +34,7 @@ app.add_typer(export, name="export")
 app.add_typer(queue, name="queue")
 app.add_typer(rollups, name="rollups")
 app.add_typer(details, name="details")
+app.add_typer(account, name="account")
 app.add_typer(copies, name="copies")
 
 
