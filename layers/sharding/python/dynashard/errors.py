@@ -315,7 +315,7 @@ class ConditionFailedError(EngineError):
 
 @dataclass(frozen=True, slots=True)
 class CancellationReason:
-    """Why one action of a transaction could not be done: DynamoDB's code and words, and the stored item if asked for."""
+    """Why an action of a transaction could not be done: DynamoDB's code and words, and the stored item if asked for."""
 
     code: str
     item: Mapping[str, Any] | None = None

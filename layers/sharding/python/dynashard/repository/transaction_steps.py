@@ -52,11 +52,16 @@ class Steps(Repository[Any]):
 
         Raises:
             InvalidKeyError: a field cannot stand in a key.
-            InvalidQueryError: the entity's items have no home.
+            InvalidQueryError: the entity's items have no home, or parts that a transaction would leave behind.
         """
         if not rule_of(self.entity).fixed:
             raise InvalidQueryError(
                 f"{self.entity.name} places its items at random: a transaction cannot tell where they are"
+            )
+        if self.entity.detached and isinstance(step, Put | Delete):
+            raise InvalidQueryError(
+                f"{self.entity.name} has detached fields, whose pieces are stored beside the item: put and delete "
+                "it by itself"
             )
         return self.entity.key_of(like(step))
 
