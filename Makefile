@@ -85,6 +85,10 @@ bench: setup ## Measure side by side with botocore and pynamodb
 bench-reshard: setup ## Explore 100,000 random schedules of a change of counts (an hour on two cores)
 	$(RUN)/python -m bench.reshard
 
+.PHONY: bench-firehose
+bench-firehose: setup ## Send 50,000 pings into the local stack, its writer killed while it works (some minutes)
+	$(RUN)/python -m bench.firehose
+
 .PHONY: soak
 soak: setup ## Change counts under 200,000 items while clients work over HTTP (half an hour)
 	$(RUN)/python -m bench.soak

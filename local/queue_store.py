@@ -176,6 +176,11 @@ class QueueStore:
             ).fetchone()
         return Depth(visible, hidden, 0.0 if oldest is None else max(0.0, now - oldest))
 
+    def everything(self) -> dict[str, int]:
+        """How many messages lie in the file, by queue, those of queues that were not named included."""
+        with self._transaction() as database:
+            return dict(database.execute("SELECT queue, count(*) FROM messages GROUP BY queue").fetchall())
+
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._lock:

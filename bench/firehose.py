@@ -1,0 +1,263 @@
+"""`make bench-firehose`: a firehose of pings into the local stack, its writer killed while it works.
+
+Pings go in over HTTP, many of them twice and some of them days late; the writer is killed with -9 while it has
+messages in hand. Then everything that is stored is held against what was sent, and the roll-ups against their truth.
+"""
+
+import argparse
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from bench.firehose_truth import counted, differences
+from bench.soak.stack import Stack, running_stack
+from domain import Ping
+from dynashard import Dynashard, definition
+from dynashard.schema import TYPE
+from dynashard.transport import Transport
+from local.queue_store import DATABASE, QueueSpec, QueueStore
+from local.resharding import transport_of
+
+TENANT: Final = "firehose"
+LIST: Final = 500
+SENDERS: Final = 2
+DUPLICATES: Final = 0.10
+LATE: Final = 0.05
+PATIENCE_SECONDS: Final = 7200.0
+"""The local engine does one thing at a time, and shares two cores with everything else."""
+WORKER: Final = "local.queue_worker"
+
+
+@dataclass
+class Report:
+    """What a run has come to; times in seconds."""
+
+    pings: int
+    distinct: int
+    late: int
+    kills: int = 0
+    stored: int = 0
+    missing: int = 0
+    unwanted: int = 0
+    doubled: int = 0
+    left_on_queues: int = 0
+    dead_letters: int = 0
+    rows_that_differ: int = 0
+    accepting_seconds: float = 0.0
+    draining_seconds: float = 0.0
+    rolling_up_seconds: float = 0.0
+    accepted_per_second: float = 0.0
+    stored_per_second: float = 0.0
+    told: list[str] = field(default_factory=list)
+
+    @property
+    def right(self) -> bool:
+        """Whether nothing was lost, doubled or left, and the roll-ups are exact."""
+        wrong = (self.missing, self.unwanted, self.doubled, self.left_on_queues, self.dead_letters)
+        return not any(wrong) and not self.rows_that_differ and self.stored == self.distinct
+
+
+def feed(count: int, seed: int, now: datetime) -> list[dict[str, Any]]:
+    """The bodies of `count` pings in the order they are sent: a tenth of them for the second time, a twentieth late.
+
+    Args:
+        count: how many are sent.
+        seed: says everything about them.
+        now: they are of the minutes before, or of the six days before that.
+    """
+    drawn = random.Random(seed)
+    now = now.replace(microsecond=0)
+    distinct = [_ping(drawn, number, now) for number in range(count - round(count * DUPLICATES))]
+    # Duplicates come anywhere behind the first, near or far: as retries and replays do.
+    sent: list[dict[str, Any]] = [*distinct, *drawn.sample(distinct, count - len(distinct))]
+    tail = sent[len(distinct) :]
+    for ping in tail:
+        sent.insert(drawn.randrange(len(sent)), ping)
+    return sent[: len(sent) - len(tail)]
+
+
+def _ping(drawn: random.Random, number: int, now: datetime) -> dict[str, Any]:
+    late = drawn.random() < LATE
+    at = now - timedelta(seconds=drawn.randrange(600))
+    if late:
+        at -= timedelta(hours=drawn.randrange(1, 6 * 24))
+    # One episode gets half of everything, as a new one does in its first evening.
+    episode = "new" if drawn.random() < 0.5 else f"e{drawn.randrange(5)}"  # noqa: PLR2004
+    return {
+        "series": f"series-{drawn.randrange(3)}",
+        "episode": episode,
+        "at": at.isoformat(),
+        "id": f"p{number}",
+        "session_id": f"session-{number % 997}",
+        "seconds": drawn.randrange(1, 61),
+    }
+
+
+def run(stack: Stack, count: int, kills: int, seed: int, say: Callable[[str], None]) -> Report:
+    """Send, kill, drain, compare.
+
+    Args:
+        stack: a running local stack.
+        count: pings to send.
+        kills: how often the writer is killed while it works.
+        seed: of the feed.
+        say: takes a line of progress.
+    """
+    now = datetime.now(UTC)
+    bodies = feed(count, seed, now)
+    pings = [Ping.model_validate_json(json.dumps({**body, "tenant_id": TENANT})) for body in bodies]
+    wanted = {_stored_name(ping) for ping in pings}
+    late = sum(ping.at < now - timedelta(minutes=30) for ping in pings)
+    report = Report(count, len(wanted), late)
+    transport = transport_of(stack.variables)
+    db = Dynashard(transport, table=stack.variables["TABLE_NAME"], cursor_keys=["of no use to anybody"])
+    with closing(_queues(stack)) as queues:
+        begun = time.monotonic()
+        with ThreadPoolExecutor(SENDERS) as pool:
+            sending = [pool.submit(_send, stack, bodies[each::SENDERS]) for each in range(SENDERS)]
+            report.kills = _kill(stack, kills, queues, lambda: all(each.done() for each in sending), say)
+            for each in sending:
+                each.result()
+            report.accepting_seconds = time.monotonic() - begun
+        say(f"accepted {count:,} in {report.accepting_seconds:.1f} s")
+        _wait(lambda: _left(queues) == 0)
+        report.draining_seconds = time.monotonic() - begun
+        say(f"drained after {report.draining_seconds:.1f} s")
+        report.left_on_queues, report.dead_letters = _left(queues), _dead(queues)
+    _look(report, transport, stack.variables["TABLE_NAME"], wanted)
+    _wait(lambda: counted(db, TENANT, pings) >= len(wanted))
+    report.rolling_up_seconds = time.monotonic() - begun
+    report.told = differences(db, TENANT, pings)
+    report.rows_that_differ = len(report.told)
+    report.accepted_per_second = round(count / report.accepting_seconds, 1)
+    report.stored_per_second = round(report.distinct / report.draining_seconds, 1)
+    return report
+
+
+def _send(stack: Stack, bodies: Sequence[dict[str, Any]]) -> None:
+    with stack.client(TENANT) as client:
+        for at in range(0, len(bodies), LIST):
+            part = list(bodies[at : at + LIST])
+            while (answer := client.post("/v1/pings", json=part)).status_code != 202:  # noqa: PLR2004
+                # A client of a firehose tries again; whatever was taken already is recognised.
+                if answer.status_code < 500 and answer.status_code != 429:  # noqa: PLR2004
+                    raise RuntimeError(answer.text)
+                time.sleep(0.2)
+
+
+def _kill(stack: Stack, kills: int, queues: QueueStore, sent: Callable[[], bool], say: Callable[[str], None]) -> int:
+    """Kill the writer while it has messages in hand, each time another process; gives how often."""
+    killed: set[int] = set()
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while len(killed) < kills and time.monotonic() < deadline:
+        worker = next((pid for pid in workers(stack) if pid not in killed), None)
+        in_hand = sum(queues.depth(name).in_flight for name in queues.queues)
+        if worker is not None and in_hand:
+            os.kill(worker, signal.SIGKILL)
+            killed.add(worker)
+            say(f"killed the writer with {in_hand} messages in hand")
+            time.sleep(2)
+        elif sent() and not _left(queues):
+            break
+        time.sleep(0.01)
+    return len(killed)
+
+
+def workers(stack: Stack) -> list[int]:
+    """The writer's processes of a stack."""
+    mine = f"DATA_DIR={stack.environment['DATA_DIR']}\0".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and WORKER in (entry / "cmdline").read_text():
+                found += [int(entry.name)] if mine in (entry / "environ").read_bytes() + b"\0" else []
+        except OSError:
+            continue  # It has ended since.
+    return found
+
+
+def _queues(stack: Stack) -> QueueStore:
+    names = [stack.variables["QUEUE_URL"], stack.variables["OPERATIONS_QUEUE_URL"]]
+    path = Path(stack.environment["DATA_DIR"]) / DATABASE
+    return QueueStore(path, [QueueSpec(name) for name in names], time.time)
+
+
+def _left(queues: QueueStore) -> int:
+    depths = [queues.depth(name) for name in queues.queues]
+    return sum(depth.visible + depth.in_flight for depth in depths)
+
+
+def _dead(queues: QueueStore) -> int:
+    return sum(queues.everything().values()) - _left(queues)
+
+
+def _look(report: Report, transport: Transport, table: str, wanted: set[str]) -> None:
+    """Read all of the table, and hold it against what was sent."""
+    found = Counter(_items(transport, table))
+    report.stored = len(found)
+    report.doubled = sum(times - 1 for times in found.values())
+    report.missing = len(wanted - found.keys())
+    report.unwanted = len(found.keys() - wanted)
+
+
+def _items(transport: Transport, table: str) -> Iterator[str]:
+    """The names of all stored pings, wherever they lie."""
+    entity = definition(Ping)
+    request: dict[str, Any] = {"TableName": table, "ConsistentRead": True}
+    while True:
+        answer = transport.call("Scan", request)
+        yield from (
+            _stored_name(entity.decode(item)) for item in answer["Items"] if item.get(TYPE) == {"S": entity.name}
+        )
+        if "LastEvaluatedKey" not in answer:
+            return
+        request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+
+def _stored_name(ping: Ping) -> str:
+    key = definition(Ping).key_of(ping)
+    return f"{key.partition} {key.sort} {ping.seconds}"
+
+
+def _wait(done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not done() and time.monotonic() < deadline:
+        time.sleep(0.25)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run it, print the figures; 0 if everything is right."""
+    parser = argparse.ArgumentParser(prog="python -m bench.firehose", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--pings", type=int, default=50_000)
+    parser.add_argument("--kills", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", type=Path, help="where the figures go as well")
+    asked = parser.parse_args(arguments)
+
+    def say(line: str) -> None:
+        print(line, file=sys.stderr)
+
+    with tempfile.TemporaryDirectory(prefix="firehose-") as folder, running_stack(Path(folder), lease=30) as stack:
+        report = run(stack, asked.pings, asked.kills, asked.seed, say)
+    figures = {**asdict(report), "told": report.told[:20], "right": report.right}
+    print(json.dumps(figures, indent=1))
+    if asked.json is not None:
+        asked.json.parent.mkdir(parents=True, exist_ok=True)
+        asked.json.write_text(json.dumps(figures, indent=1) + "\n")
+    return 0 if report.right else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
