@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Final
 
 from domain.articles import Article
+from domain.audit import Access, AccessAction, TimedAccess
 from domain.contacts import Channel, ContactMethod, NotificationRule, Severity
 from domain.exposed import OPERATIONS, READS, Exposed, Together, Window
 from domain.follows import FOLLOWS, Follow, FollowCount
@@ -25,6 +26,22 @@ ENTITIES: Final = (
     Exposed(ContactMethod, path="contact-methods", filters=("channel",), tag="contacts"),
     Exposed(NotificationRule, path="notification-rules", filters=("severity",), tag="contacts"),
     Exposed(Article, path="articles"),
+    Exposed(
+        Access,
+        path="accesses",
+        filters=("action", "user_id"),
+        operations=("list", "create", "get"),
+        address=("accessed_at", "id", "path"),
+        tag="audit",
+    ),
+    Exposed(
+        TimedAccess,
+        path="timed-accesses",
+        filters=("action", "user_id"),
+        operations=("list", "create", "get"),
+        address=("accessed_at", "path"),
+        tag="audit",
+    ),
     Exposed(
         Ping,
         path="pings",
@@ -66,6 +83,8 @@ __all__ = [
     "READS",
     "ROLL_UPS",
     "TOGETHER",
+    "Access",
+    "AccessAction",
     "Article",
     "Channel",
     "ContactMethod",
@@ -90,6 +109,7 @@ __all__ = [
     "Severity",
     "Shift",
     "Team",
+    "TimedAccess",
     "Together",
     "User",
     "UserStatus",

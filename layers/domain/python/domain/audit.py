@@ -1,0 +1,54 @@
+"""Who touched which file of a shared file system."""
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from domain.fields import Moment, ShortText
+from dynashard import Entity, Key, Shards, new_id
+
+FilePath = Annotated[str, Field(pattern=r"^/[^:]+$", max_length=500)]
+"""A path such as `/shared/firetvGen2.txt`; a colon, which divides keys, is written `%3A`."""
+AccessTime = Annotated[Moment, Field(default_factory=lambda: datetime.now(UTC))]
+
+
+class AccessAction(StrEnum):
+    """What was done with a file."""
+
+    READ = "read"
+    WRITE = "write"
+    SHARE = "share"
+    DELETE = "delete"
+
+
+class Access(
+    Entity,
+    name="audit.v1.Access",
+    key=Key(partition="{tenant_id}:{path}", sort="{accessed_at}#{id}"),
+    shards=Shards(start=1, max=256, placement="random", read_replicas=1),
+):
+    """An access to a file, at a rate nobody knows before: the shards of a popular file grow as it is touched."""
+
+    tenant_id: str
+    path: FilePath
+    accessed_at: AccessTime
+    id: str = new_id()
+    action: AccessAction
+    user_id: ShortText
+
+
+class TimedAccess(
+    Entity,
+    name="audit.v1.TimedAccess",
+    key=Key(partition="{tenant_id}#{path}", sort="{accessed_at}", prefix="", separator="_"),
+    shards=Shards(10, placement="modulo"),
+):
+    """An access in the published layout of ten calculated shards: its path and time tell where it lies."""
+
+    tenant_id: str
+    path: FilePath
+    accessed_at: AccessTime
+    action: AccessAction
+    user_id: ShortText
