@@ -1,6 +1,6 @@
 """Copies follow their sources, whatever the stream does, whoever else is at work, and wherever a writer dies."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -11,10 +11,10 @@ from dynashard import Change, Copies, Dynashard, Entity, Key, Registry, Shards
 from dynashard.changes import Dispatcher
 from dynashard.copies import Drift, Progress
 from dynashard.errors import DeclarationError, DynashardError, EngineUnavailableError, InvalidValueError
-from dynashard.transport import Transport
+from dynashard.transport import Transport, Wire
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.stream_world import Streamed, records_of
-from tests.faults import Fault, FaultyTransport, afterwards, lost_answer, lost_request, meanwhile, throttled
+from tests.faults import Fault, FaultyTransport, Send, afterwards, lost_answer, lost_request, meanwhile, throttled
 
 pytestmark = pytest.mark.engine
 
@@ -99,6 +99,7 @@ def test_a_change_that_concerns_no_copy_writes_nothing(world: World) -> None:
     assert PARTS.keeper(world.db()).carry(KEY) == Drift()
 
     assert [call.operation for call in world.faulty.calls] == ["GetItem", "Query"]
+    assert all(call.request["ConsistentRead"] for call in world.faulty.calls)
 
 
 def test_more_copies_than_one_transaction_takes(world: World) -> None:
@@ -133,6 +134,29 @@ def test_a_source_that_changes_meanwhile_is_looked_at_again(
     keeper.carry(KEY)
 
     assert world.stored() == ({} if fate == "gone" else {"bob": "b", "cyd": "b"})
+
+
+@pytest.mark.parametrize("fate", ["changed", "gone"])
+def test_a_slow_writer_writes_nothing_stale_over_what_a_faster_one_has_brought(world: World, fate: str) -> None:
+    world.case("a", "ada", "bob")
+    seen: list[dict[str, str]] = []
+
+    def overtaken(send: Send, request: Mapping[str, Any]) -> Wire:
+        if fate == "gone":
+            world.db().collection(Case).delete(KEY)
+        else:
+            world.case("b", "bob")
+        PARTS.keeper(world.db()).carry(KEY)
+        try:
+            return send(request)
+        finally:
+            # What a reader sees from now on, if the slow one dies here.
+            seen.append(world.stored())
+
+    PARTS.keeper(world.db([Fault("TransactWriteItems", overtaken)])).carry(KEY)
+
+    assert seen == [{} if fate == "gone" else {"bob": "b"}]
+    assert world.stored() == seen[0]
 
 
 def test_a_source_that_never_rests_comes_again_later(world: World) -> None:
