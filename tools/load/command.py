@@ -23,6 +23,8 @@ from tools.load.loader import TENANT, LineError, Load
 from tools.load.rows import Lines, rows
 
 Format = Literal["csv", "jsonl"]
+LOADED: Final = tuple(each.path for each in ENTITIES if "create" in each.operations)
+"""What can be loaded: not what the backend itself writes, such as copies and sums."""
 
 HELP: Final = """Load a file of items, such as `dynashard load users examples/users.csv --tenant abc`.
 
@@ -33,7 +35,7 @@ A load that ended early goes on with --resume: no row becomes two items. Exit st
 
 
 def load(  # noqa: PLR0917 - typer calls it by name
-    entity: Annotated[str, typer.Argument(help="What to load: " + ", ".join(each.path for each in ENTITIES) + ".")],
+    entity: Annotated[str, typer.Argument(help=f"What to load: {', '.join(LOADED)}.")],
     file: Annotated[str, typer.Argument(help="The file, or - for standard input.")],
     tenant: Annotated[str | None, typer.Option(help="Tenant of all rows; needed if the rows do not name one.")] = None,
     file_format: Annotated[
@@ -87,6 +89,8 @@ def load(  # noqa: PLR0917 - typer calls it by name
 
 def _wanted(name: str, tenant: str | None) -> Exposed:
     found = exposed(name)
+    if "create" not in found.operations:
+        raise CommandError(f"{found.path} are written by the backend itself: what can be loaded is {', '.join(LOADED)}")
     if tenant is not None and TENANT not in found.entity.model_fields:
         raise CommandError(f"{found.path} have no {TENANT}: leave --tenant out")
     return found

@@ -1,0 +1,29 @@
+"""The files under `examples/` are what the entities take, and what the backend itself writes is not loaded."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.engine.command_line import ROOT, CommandLine
+
+pytestmark = pytest.mark.engine
+
+EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.csv") if path.stem != "users")
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: str(file.stem))
+def test_every_row_of_an_example_can_be_loaded(command_line: CommandLine, tenant: str, file: Path) -> None:
+    checked = command_line.run("load", file.stem, file, "--tenant", tenant, "--dry-run", "--json")
+
+    rows = len(file.read_text(encoding="utf-8").splitlines()) - 1
+    assert (checked.status, checked.summary["items"], checked.summary["refused"]) == (0, rows, 0)
+
+
+@pytest.mark.parametrize("entity", ["participations", "operations", "follows", "episode-plays"])
+def test_what_the_backend_writes_itself_is_not_loaded(command_line: CommandLine, tenant: str, entity: str) -> None:
+    file = command_line.file("rows.jsonl")
+
+    refused = command_line.run("load", entity, file, "--tenant", tenant)
+
+    assert (refused.status, refused.out) == (1, "")
+    assert "written by the backend itself" in refused.err
