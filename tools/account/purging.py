@@ -75,7 +75,7 @@ def purge(backend: Backend, tenant: str, *, scanned: Scanned, removed: Callable[
         if done.total == before:
             return done
     raise CommandError(
-        f"{done.total:,} stored items of {tenant} were removed, but others go on writing: revoke its tokens, and try again"
+        f"{done.total:,} stored items of {tenant} were removed, but others go on writing: revoke its tokens, try again"
     )
 
 
