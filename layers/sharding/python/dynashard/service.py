@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from dynashard.counters import Counters, CounterStore
 from dynashard.detached import DetachedRepository
-from dynashard.edges import Edge, Edges, EdgeStore
+from dynashard.edges import Edge, EdgeRepair, Edges, EdgeStore
 from dynashard.entity import Entity, definition
 from dynashard.reads import Budget, CursorCodec, Filter, Listing, Order, Page, ShardLoad, query
 from dynashard.reads.query import DEFAULT_LIMIT
@@ -79,6 +79,10 @@ class Dynashard:
     def edges(self, declared: Edges[G]) -> EdgeStore[G]:
         """The edges of one kind. Costs nothing."""
         return EdgeStore(self._store, self._cursors, declared)
+
+    def edge_repair(self, declared: Edges[G]) -> EdgeRepair[G]:
+        """What finds and mends edges whose ends or counts do not agree. Costs nothing."""
+        return EdgeRepair(self._store, declared, self.edges(declared))
 
     def transact(self, *steps: Step) -> list[Entity | None]:
         """Do all of some steps at one moment, or nothing of them: of any entities, whatever their shards.

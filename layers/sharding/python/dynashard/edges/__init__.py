@@ -6,6 +6,18 @@ Source: "Falling In And Out Of Love with DynamoDB, Part II" of 0x74696d, whose k
 """
 
 from dynashard.edges.declaration import COUNT_KEY, EDGE_KEY, Edge, EdgeCount, Edges, newest
+from dynashard.edges.repair import Drift, EdgeRepair
 from dynashard.edges.store import Added, EdgeStore
 
-__all__ = ["COUNT_KEY", "EDGE_KEY", "Added", "Edge", "EdgeCount", "EdgeStore", "Edges", "newest"]
+__all__ = [
+    "COUNT_KEY",
+    "EDGE_KEY",
+    "Added",
+    "Drift",
+    "Edge",
+    "EdgeCount",
+    "EdgeRepair",
+    "EdgeStore",
+    "Edges",
+    "newest",
+]

@@ -172,11 +172,12 @@ class EdgeStore(Generic[E]):
         """
         return self._tried([*self._creating(missing), Check(self._edges.model, there, revision=there.revision)])
 
-    def halves(self, edge: E) -> tuple[E, E]:
-        """Both items of an edge, made of one of them."""
+    def other_half(self, edge: E) -> E:
+        """The item at the other end of an edge."""
         fields = {name: value for name, value in edge.__dict__.items() if name not in _OWN}
-        ends = (edge.node, edge.other) if edge.way == self._edges.forward else (edge.other, edge.node)
-        return self._pair(edge.tenant_id, *ends, fields, since=edge.since)
+        forward = edge.way == self._edges.forward
+        ends = (edge.node, edge.other) if forward else (edge.other, edge.node)
+        return self._pair(edge.tenant_id, *ends, fields, since=edge.since)[forward]
 
     def _tried(self, steps: Sequence[Step]) -> bool:
         """Do steps, if what they ask for is so; whether it was."""
