@@ -77,6 +77,12 @@ openapi: setup ## Write docs/openapi.json again after the API has changed
 	$(RUN)/python -m functions.api.openapi > docs/openapi.json.new
 	mv docs/openapi.json.new docs/openapi.json
 
+.PHONY: client
+client: setup ## Generate the types of the TypeScript client again after docs/openapi.json has changed
+	node_modules/.bin/openapi-typescript docs/openapi.json --default-non-nullable false \
+	    --output clients/typescript/src/schema.ts
+	node_modules/.bin/tsc -p clients/typescript/tsconfig.all.json --noEmit
+
 .PHONY: bench
 bench: setup ## Measure side by side with botocore and pynamodb
 	$(RUN)/python -m bench

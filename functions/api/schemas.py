@@ -105,8 +105,8 @@ def _any_of(together: TogetherResource, schemas: dict[str, Schema]) -> Schema:
 
 def _representation(resource: Resource, shown: Schema) -> Schema:
     schema = _with_read_only(resource, deepcopy(shown))
-    required = [name for name in schema.get("required", []) if name not in resource.definition.detached]
-    schema["required"] = [*required, REVISION]
+    # Every field is answered, also one with a default; those beside the item are, if they are asked for.
+    schema["required"] = [name for name in schema["properties"] if name not in resource.definition.detached]
     return schema
 
 

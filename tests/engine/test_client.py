@@ -123,19 +123,19 @@ def test_reused_key_and_foreign_tenant_are_refused(users: Items[User], tenant: s
 
 
 def test_listings_are_paged_in_order_and_both_ways(users: Items[User], tenant: str) -> None:
-    users.batch_write(put=[a_user(tenant, id=f"{n:02d}", department="ab"[n % 2]) for n in range(25)])
+    users.batch_write(put=[a_user(tenant, id=f"{n:02d}", department="ab"[n % 2]) for n in range(9)])
 
-    page = users.list(order="ordered", limit=10)
-    rest = list(users.items(order="ordered", limit=10, cursor=page.cursor))
-    backwards = [user.id for user in users.items(order="ordered", direction="desc", limit=7)]
+    page = users.list(order="ordered", limit=4)
+    rest = list(users.items(order="ordered", limit=4, cursor=page.cursor))
+    backwards = [user.id for user in users.items(order="ordered", direction="desc", limit=3)]
 
-    assert [user.id for user in [*page.items, *rest]] == [f"{n:02d}" for n in range(25)]
-    assert backwards == [f"{n:02d}" for n in reversed(range(25))]
-    assert sorted(user.id for user in users.items(limit=4)) == [f"{n:02d}" for n in range(25)]
-    assert [user.id for user in users.items(order="ordered", start="10", end="13")] == ["10", "11", "12"]
-    assert [user.id for user in users.items(order="ordered", prefix="2")] == ["20", "21", "22", "23", "24"]
-    assert users.count() == 25
-    assert users.count({"department": "a"}, index="by_department") == 13
+    assert [user.id for user in [*page.items, *rest]] == [f"{n:02d}" for n in range(9)]
+    assert backwards == [f"{n:02d}" for n in reversed(range(9))]
+    assert sorted(user.id for user in users.items(limit=4)) == [f"{n:02d}" for n in range(9)]
+    assert [user.id for user in users.items(order="ordered", start="03", end="06")] == ["03", "04", "05"]
+    assert [user.id for user in users.items(order="ordered", prefix="07")] == ["07"]
+    assert users.count() == 9
+    assert users.count({"department": "a"}, index="by_department") == 5
     assert users.count(filters={"status": UserStatus.DISABLED}) == 0
     assert users.list(order="ordered", fields=["id", "status"], limit=1).items == [
         {"id": "00", "status": UserStatus.ACTIVE}
@@ -296,7 +296,7 @@ def test_pages_of_large_items_are_short(client: Client, tenant: str) -> None:
     )
     assert all(outcome.ok for outcome in outcomes)
 
-    pages = list(articles.pages({"author": "parth", "year": 2017}, limit=1000))
+    pages = list(articles.pages({"author": "parth", "year": 2017}, limit=400))
 
     assert len(pages) > 1
     assert sorted(article.slug for page in pages for article in page.items) == sorted(f"t{n}" for n in range(15))

@@ -1,0 +1,76 @@
+/**
+ * A tour of the client against a running stack: `node tour.js http://127.0.0.1:8000`. Prints one line of JSON.
+ *
+ * It is compiled strictly by every test run, so that it also shows what the types refuse.
+ */
+
+import { createClient, items, type ItemOf, pages, ProblemError, type Schemas } from "../src/index.js";
+
+declare const process: { argv: string[] };
+declare const console: { log(line: string): void };
+
+const baseUrl = process.argv[2] ?? "http://127.0.0.1:8000";
+
+async function localToken(): Promise<string> {
+  const body = JSON.stringify({ tenant_id: "typescript" });
+  const answer = await fetch(`${baseUrl}/local/tokens`, { method: "POST", body });
+  return ((await answer.json()) as { token: string }).token;
+}
+
+async function tour(): Promise<object> {
+  const token = await localToken();
+  const api = createClient({ baseUrl, token });
+
+  const ids: string[] = [];
+  for (const name of ["Ada", "Grace", "Joan"]) {
+    const { data } = await api.POST("/v1/users", {
+      body: { email: `${name.toLowerCase()}@example.com`, display_name: name },
+    });
+    ids.push((data as Schemas["User"]).id);
+  }
+  const id = ids[0] ?? "";
+  const address = { params: { path: { id } } };
+  const { data: read, response } = await api.GET("/v1/users/{id}", address);
+  const patched = await api.PATCH("/v1/users/{id}", {
+    ...address,
+    body: { display_name: "Countess" },
+    headers: { "If-Match": response.headers.get("ETag") ?? "" },
+  });
+
+  const listed: ItemOf<"/v1/users">[] = [];
+  for await (const user of items(api, "/v1/users", { order: "ordered", limit: 2 })) listed.push(user);
+  const sizes: number[] = [];
+  for await (const page of pages(api, "/v1/users", { order: "ordered", limit: 2 })) sizes.push(page.items.length);
+
+  // @ts-expect-error an order there is not
+  void items(api, "/v1/users", { order: "sideways" });
+  // @ts-expect-error a path that is no listing
+  void items(api, "/v1/users/{id}");
+  // @ts-expect-error a field there is not
+  void read?.shoe_size;
+
+  const refusals: Record<string, string> = {};
+  for (const [what, ask] of Object.entries({
+    missing: () => api.GET("/v1/users/{id}", { params: { path: { id: "nobody" } } }),
+    stale: () => api.DELETE("/v1/users/{id}", { ...address, headers: { "If-Match": '"stale"' } }),
+    invalid: () => api.POST("/v1/users", { body: { email: "nobody", display_name: "" } }),
+    stranger: () => createClient({ baseUrl, token: "forged" }).GET("/v1/users"),
+  })) {
+    try {
+      await ask();
+    } catch (error) {
+      if (!(error instanceof ProblemError)) throw error;
+      refusals[what] = [error.code, ...error.errors.map((each) => each.field).sort()].join(" ");
+    }
+  }
+  for (const each of ids) await api.DELETE("/v1/users/{id}", { params: { path: { id: each } } });
+  return {
+    read: read?.display_name,
+    patched: (patched.data as Schemas["User"]).display_name,
+    listed: listed.map((user) => user.id).filter((each) => ids.includes(each)).length,
+    sizes,
+    refusals,
+  };
+}
+
+console.log(JSON.stringify(await tour()));

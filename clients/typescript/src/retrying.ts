@@ -1,0 +1,68 @@
+/** Requests that are sent again: after throttles, failures of a gateway, and answers that never came. */
+
+import { seconds } from "./problem.js";
+
+export interface Retries {
+  /** How often a request is sent at most, the first time included. */
+  attempts: number;
+  /** Bounds of the exponential backoff, in seconds; pauses are drawn evenly from zero to the bound. */
+  firstPause: number;
+  longestPause: number;
+  sleep: (seconds: number) => Promise<void>;
+  random: () => number;
+}
+
+const DEFAULTS: Retries = {
+  attempts: 5,
+  firstPause: 0.2,
+  longestPause: 10,
+  sleep: (pause) => new Promise((resolve) => setTimeout(resolve, pause * 1000)),
+  random: Math.random,
+};
+
+const THROTTLED = 429;
+const LOST = new Set([502, 503, 504]);
+
+type Fetch = typeof globalThis.fetch;
+
+/** A fetch that sends again what can be repeated. */
+export function retrying(fetch: Fetch, chosen: Partial<Retries> = {}): Fetch {
+  const retries = { ...DEFAULTS, ...chosen };
+  return async (input, init) => {
+    const request = new Request(input, init);
+    for (let attempt = 1; ; attempt++) {
+      const last = attempt >= retries.attempts;
+      let answer: Response;
+      try {
+        answer = await fetch(last ? request : request.clone());
+      } catch (error) {
+        if (last || request.signal.aborted || !repeatable(request)) throw error;
+        await pause(retries, attempt, 0);
+        continue;
+      }
+      if (last || !again(request, answer)) return answer;
+      await answer.body?.cancel();
+      await pause(retries, attempt, seconds(answer) ?? 0);
+    }
+  };
+}
+
+function again(request: Request, answer: Response): boolean {
+  if (answer.status === THROTTLED) return true;
+  // 409 with Retry-After: another request holds the item, or the first one with this key is under way.
+  if (answer.status === 409) return seconds(answer) !== undefined;
+  return LOST.has(answer.status) && repeatable(request);
+}
+
+/** Whether a request may be sent again although it may have been done. A guarded one would then be refused. */
+function repeatable(request: Request): boolean {
+  if (request.method === "GET" || request.method === "HEAD") return true;
+  if (request.method === "POST") return request.headers.has("Idempotency-Key");
+  if (request.headers.has("If-Match") || request.headers.has("If-None-Match")) return false;
+  return request.method === "PUT" || request.method === "PATCH";
+}
+
+function pause(retries: Retries, attempt: number, least: number): Promise<void> {
+  const bound = Math.min(retries.firstPause * 2 ** (attempt - 1), retries.longestPause);
+  return retries.sleep(least + retries.random() * bound);
+}

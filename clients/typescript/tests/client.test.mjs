@@ -1,0 +1,148 @@
+// What the client does with answers: run by `node --test` on the compiled client, whose place DIST names.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+const { createClient, items, pages, ProblemError } = await import(`${process.env.DIST}/index.js`);
+
+const JSON_TYPE = { "Content-Type": "application/json" };
+const PROBLEM_TYPE = { "Content-Type": "application/problem+json" };
+
+function answer(status, document, headers = JSON_TYPE) {
+  return () => new Response(document === undefined ? null : JSON.stringify(document), { status, headers });
+}
+
+function problem(status, code, headers = {}, more = {}) {
+  const document = { type: `urn:dynashard:problem:${code}`, title: code, status, detail: "No.", code, request_id: "r" };
+  return answer(status, { ...document, ...more }, { ...PROBLEM_TYPE, ...headers });
+}
+
+function lost() {
+  throw new TypeError("fetch failed");
+}
+
+/** A client whose requests are answered by a plan, and what it sent and how long it paused. */
+function planned(plan, token = "t") {
+  const sent = [];
+  const pauses = [];
+  const api = createClient({
+    baseUrl: "http://api.test/",
+    token,
+    fetch: async (request) => {
+      sent.push({ method: request.method, url: request.url, headers: Object.fromEntries(request.headers), body: await request.text() });
+      return plan.shift()();
+    },
+    retries: { sleep: async (seconds) => void pauses.push(seconds), random: () => 0.5 },
+  });
+  return { api, sent, pauses };
+}
+
+const user = { params: { path: { id: "ada" } } };
+const body = { body: { email: "ada@example.com", display_name: "Ada" } };
+
+test("a request carries the token, asked for each time", async () => {
+  let asked = 0;
+  const { api, sent } = planned([answer(200, {}), answer(200, {})], () => `token-${++asked}`);
+
+  await api.GET("/v1/users/{id}", user);
+  await api.GET("/v1/users/{id}", user);
+
+  assert.deepEqual(sent.map((each) => each.headers.authorization), ["Bearer token-1", "Bearer token-2"]);
+  assert.equal(sent[0].url, "http://api.test/v1/users/ada");
+});
+
+test("a create that got no answer is sent again with its key", async () => {
+  const { api, sent, pauses } = planned([lost, answer(503, {}), answer(201, { id: "ada" })]);
+
+  const { data } = await api.POST("/v1/users", body);
+
+  assert.equal(data.id, "ada");
+  assert.equal(new Set(sent.map((each) => each.headers["idempotency-key"])).size, 1);
+  assert.deepEqual(sent.map((each) => each.body), Array(3).fill(JSON.stringify(body.body)));
+  assert.deepEqual(pauses, [0.1, 0.2]);
+});
+
+test("a throttle is waited for as long as it says, and then some", async () => {
+  const { api, pauses } = planned([problem(429, "throttled", { "Retry-After": "7" }), answer(200, {})]);
+
+  await api.DELETE("/v1/users/{id}", user);
+
+  assert.deepEqual(pauses, [7.1]);
+});
+
+test("what cannot be repeated is not", async () => {
+  const guarded = { ...user, body: {}, headers: { "If-Match": '"x"' } };
+  for (const ask of [(api) => api.PATCH("/v1/users/{id}", guarded), (api) => api.DELETE("/v1/users/{id}", user)]) {
+    const { api, sent } = planned([answer(504, {})]);
+
+    await assert.rejects(ask(api), (error) => error instanceof ProblemError && error.code === "engine_unavailable");
+
+    assert.equal(sent.length, 1);
+  }
+});
+
+test("a refusal is thrown with its code and its fields, and not sent again", async () => {
+  const errors = [{ field: "email", message: "Field required", code: "missing" }];
+  const { api, sent } = planned([problem(422, "validation_failed", {}, { errors })]);
+
+  await assert.rejects(api.POST("/v1/users", body), (error) => {
+    assert.deepEqual([error.code, error.status, error.errors], ["validation_failed", 422, errors]);
+    return true;
+  });
+
+  assert.equal(sent.length, 1);
+});
+
+test("a refusal of the gateway is a problem too", async () => {
+  const { api } = planned([answer(401, { message: "Unauthorized" })]);
+
+  await assert.rejects(api.GET("/v1/users/{id}", user), (error) => error.code === "unauthenticated");
+});
+
+test("retries end", async () => {
+  const { api, sent } = planned(Array(5).fill(answer(503, {})));
+
+  await assert.rejects(api.GET("/v1/users/{id}", user), (error) => error.status === 503);
+
+  assert.equal(sent.length, 5);
+});
+
+test("an item that has not changed is no refusal", async () => {
+  const { api } = planned([answer(304)]);
+
+  assert.equal((await api.GET("/v1/users/{id}", user)).response.status, 304);
+});
+
+test("items come from page after page until the cursor is null", async () => {
+  const { api, sent } = planned([
+    answer(200, { items: [1, 2], cursor: "a" }),
+    answer(200, { items: [], cursor: "b" }),
+    answer(200, { items: [3], cursor: null }),
+  ]);
+
+  const found = [];
+  for await (const item of items(api, "/v1/users", { order: "ordered", limit: 2 })) found.push(item);
+
+  assert.deepEqual(found, [1, 2, 3]);
+  const queries = sent.map((each) => new URL(each.url).search);
+  assert.deepEqual(queries, ["?order=ordered&limit=2", "?order=ordered&limit=2&cursor=a", "?order=ordered&limit=2&cursor=b"]);
+});
+
+test("a listing goes on from a cursor, and asks no further than it is read", async () => {
+  const { api, sent } = planned([answer(200, { items: [1, 2], cursor: "b" })]);
+
+  for await (const page of pages(api, "/v1/users", { cursor: "a" })) {
+    assert.deepEqual(page.items, [1, 2]);
+    break;
+  }
+
+  assert.deepEqual(sent.map((each) => new URL(each.url).search), ["?cursor=a"]);
+});
+
+test("several values of a field are several parameters", async () => {
+  const { api, sent } = planned([answer(200, { items: [], cursor: null })]);
+
+  for await (const _ of items(api, "/v1/articles", { author: ["parth"], year: [2016, 2017] })) assert.fail();
+
+  assert.equal(new URL(sent[0].url).search, "?author=parth&year=2016&year=2017");
+});
