@@ -12,7 +12,7 @@ from functions.api.incoming import Incoming
 from functions.api.listing import Options, PageOf, answered, parsed, partitions_of
 from functions.api.parameters import Parameters
 from functions.api.problems import FieldError, invalid_fields
-from functions.api.resource import PREFIX, TENANT, Resource
+from functions.api.resource import PREFIX, Resource
 
 TYPE: Final = "type"
 """What says of which entity an item is."""
@@ -98,9 +98,9 @@ class TogetherListing:
             "end": given.text("to"),
             "consistent": given.flag("consistent"),
         }
-        return {**options, **self._below(given, incoming.tenant)}
+        return {**options, **self._below(given)}
 
-    def _below(self, given: Parameters, tenant: str) -> Options:
+    def _below(self, given: Parameters) -> Options:
         """What chooses an item and all below it: how its sort key begins, and that no other begins so by chance."""
         names = tuple(name for name in self._resource.nested if name in given)
         if not names:
@@ -113,7 +113,7 @@ class TogetherListing:
             raise invalid_fields(*(FieldError(name, message, "contradiction") for name in clashing))
         owner = self._resource.owner(names)
         values = {name: parsed(owner, name, given.text(name) or "") for name in names}
-        text = owner.definition.sort.render({TENANT: tenant, **values})
+        text = owner.definition.sort.render(values)
         return {"prefix": text, "filters": [Filter(name, "=", value) for name, value in values.items()]}
 
 
