@@ -172,6 +172,23 @@ def test_an_item_that_is_stored_meanwhile_is_counted_once(
     assert told(db, tenant=beats[0].tenant) == truth([*beats, late])
 
 
+def test_an_item_that_is_counted_behind_the_look_at_the_items_is_not_forgotten(
+    wire: Transport, shared: str, db: Dynashard, beats: list[Beat]
+) -> None:
+    late = beat(78, "one", minutes=35, tenant=beats[0].tenant)
+
+    def come() -> None:
+        db.collection(Beat).create(late)
+        counter(db, 1).count([late])
+
+    faulty = FaultyTransport(wire, [afterwards("BatchWriteItem", come, nth=1)])
+
+    mender(Dynashard(faulty, table=shared, cursor_keys=KEYS), beats).repair(MONTH, MONTH + timedelta(days=30))
+
+    assert not faulty.waiting
+    assert told(db, tenant=beats[0].tenant) == truth([*beats, late])
+
+
 def test_rows_that_never_rest_are_left(wire: Transport, shared: str, db: Dynashard, beats: list[Beat]) -> None:
     more = (beat(1000 + n, "one", minutes=17, tenant=beats[0].tenant) for n in count())
 
