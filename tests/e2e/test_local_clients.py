@@ -1,0 +1,61 @@
+"""The clients against `make run`: Python's over both ways, and the TypeScript client's tour."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from domain import ENTITIES, User
+from dynashard.client import Client
+from dynashard.errors import AlreadyExistsError, ValidationFailedError
+from tests.e2e.local_process import LocalProcess
+from tests.engine.clients_on_engine import lambda_client
+from tests.typescript import compiled, run
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalProcess]:
+    started = LocalProcess(tmp_path_factory.mktemp("clients")).ready()
+    yield started
+    started.interrupt()
+
+
+def test_what_one_way_writes_the_other_reads(stack: LocalProcess) -> None:
+    token = stack.client(None).post("/local/tokens", json={"tenant_id": "abc"}).json()["token"]
+    direct = Client.lambda_("commands", tenant="abc", client=lambda_client(stack.url)).collection(User)
+    rest = Client.rest(stack.url, token=token, entities=ENTITIES, tenant="abc").collection(User)
+
+    created = direct.create(User(tenant_id="abc", email="ada@example.com", display_name="Ada"), idempotency_key="k")
+    patched = rest.update(created, {"department": "maths"}, if_match=created.revision)
+
+    assert direct.get(created, consistent=True) == patched
+    with pytest.raises(AlreadyExistsError):
+        rest.create(created)
+    direct.create(created.model_copy(update={"id": "grace"}))
+    page = direct.list(order="ordered", limit=1)
+    assert page.cursor
+    assert [user.id for user in rest.items(order="ordered", limit=1, cursor=page.cursor)] == ["grace"]
+    with pytest.raises(ValidationFailedError):
+        direct.update(created, {"email": "nobody"})
+
+
+def test_the_typescript_client_takes_its_tour(stack: LocalProcess, tmp_path: Path) -> None:
+    place = compiled(tmp_path)
+
+    told = json.loads(run("node", place / "examples" / "tour.js", stack.url))
+
+    assert told == {
+        "read": "Ada",
+        "patched": "Countess",
+        "listed": 3,
+        "sizes": [2, 1],
+        "refusals": {
+            "missing": "not_found",
+            "stale": "revision_mismatch",
+            "invalid": "validation_failed display_name email",
+            "stranger": "unauthenticated",
+        },
+    }

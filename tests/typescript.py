@@ -1,0 +1,34 @@
+"""Compiles and runs the TypeScript client."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+CLIENT = ROOT / "clients" / "typescript"
+BIN = ROOT / "node_modules" / ".bin"
+
+
+def run(*command: str | Path, environment: Mapping[str, str] | None = None) -> str:
+    """What a command prints; it must succeed."""
+    done = subprocess.run(  # noqa: S603 - our own command lines
+        [str(part) for part in command],
+        cwd=ROOT,
+        env={**os.environ, **(environment or {})},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def compiled(folder: Path) -> Path:
+    """Where the client and its tour lie, type-checked strictly and compiled into a folder: `src` and `examples`."""
+    (folder / "node_modules").symlink_to(ROOT / "node_modules")
+    shutil.copy(CLIENT / "package.json", folder)
+    run(BIN / "tsc", "-p", CLIENT / "tsconfig.all.json", "--outDir", folder / "dist")
+    return folder / "dist"
