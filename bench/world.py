@@ -64,7 +64,7 @@ def world() -> Iterator[World]:
         canned_process() as canned_url,
     ):
         made = World(engine.endpoint, canned_url)
-        _create_tables(made)
+        create_tables(made)
         yield made
 
 
@@ -83,7 +83,7 @@ def canned_process(*, per_shard: int = PAGE, delay_ms: float = CANNED_DELAY_MS) 
             process.stdin.close()
 
 
-def _create_tables(made: World) -> None:
+def create_tables(made: World) -> None:
     """The deployed tables' keys and indexes; see `dynashard.schema`."""
     keys = [(schema.PK, schema.SK)]
     keys += [(schema.index_pk(slot), schema.index_sk(slot)) for slot in schema.INDEX_SLOTS]

@@ -38,6 +38,22 @@ class Copy(
     updated_at: datetime = updated_at()
 
 
+class Unstamped(
+    Entity,
+    name="teams.v1.Unstamped",
+    key=Key("{account}:{incident}", "{team}"),
+    indexes=[Index("GSI1", "by_state", "{account}:{team}", "{state}#{at}#{incident}", shards=Shards(2))],
+    registry=Registry(),
+):
+    """A copy that does not say when it was changed, but by its sort key."""
+
+    account: str
+    incident: str
+    team: str
+    state: str
+    at: datetime
+
+
 INDEXES = ["by_state", "by_state_bare"]
 
 

@@ -31,7 +31,7 @@ from tests.engine.listing_world import (
 )
 from tests.engine.moving_world import Amid, Change, Leased
 from tests.engine.teams_world import INDEXES as BY_STATE
-from tests.engine.teams_world import Copy, Incidents, asked
+from tests.engine.teams_world import Copy, Incidents, Unstamped, asked
 from tests.recording import RecordingTransport
 
 pytestmark = pytest.mark.engine
@@ -276,15 +276,16 @@ def test_closed_incidents_of_my_teams_come_once_each_while_incidents_change_stat
     assert lagging or set(unchanged) <= set(names)
 
 
+@pytest.mark.parametrize("model", [Copy, Unstamped])
 @pytest.mark.parametrize("limit", [1, 2, 100])
 def test_a_copy_that_still_stands_where_its_thing_was_before_does_not_bring_it_again(
-    world: World, *, limit: int
+    world: World, *, limit: int, model: Any
 ) -> None:
     world.counts, account = Counts(16, 2), tenant()
-    copies = world.collection(Copy)
+    copies = world.collection(model)
     for name, team, minute in (("again", "team0", 9), ("again", "team1", 1), ("b", "team0", 5), ("c", "team1", 4)):
         at = NOW + timedelta(minutes=minute)
-        copies.put(Copy(account=account, incident=name, team=team, state="CLOSED", at=at))
+        copies.put(model(account=account, incident=name, team=team, state="CLOSED", at=at))
 
     items = listed(copies, asked(account, MINE), lambda: limit, index="by_state", **CLOSED)
 

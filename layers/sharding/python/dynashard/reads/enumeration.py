@@ -3,11 +3,12 @@
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, Final
 
 from xxhash import xxh64_digest
 
-from dynashard.entity import EntityDefinition, IndexDefinition, ItemKey
+from dynashard.entity import EntityDefinition, IndexDefinition, ItemKey, plain_types
 from dynashard.placement import CALCULATED
 from dynashard.reads.fetch import Fetch
 from dynashard.reads.filters import FilterExpression, filter_expression
@@ -66,7 +67,10 @@ class Enumeration:
         entity, distinct = self._query.entity, self._query.distinct
         if distinct is None:
             return None
-        return Once(distinct, next(iter(sorted(entity.updated_fields)), None))
+        # Without a stamp, a time in the sort key says since when a copy stands there.
+        fields = entity.model.model_fields
+        times = [n for n in (self._query.index or entity).sort.fields if datetime in plain_types(fields[n].annotation)]
+        return Once(distinct, next(iter([*sorted(entity.updated_fields), *times]), None))
 
     def stored(self) -> tuple[Source, ...]:
         """All shards in which items of the partition may lie."""
