@@ -34,23 +34,45 @@ class Partition:
     fields: Mapping[str, Any]
 
 
-def beginnings(tenant: str) -> tuple[str, ...]:
-    """How the stored partition keys of an account begin; a key is one of these, or one and a colon and more.
+@dataclass(frozen=True, slots=True)
+class Beginnings:
+    """How the stored partition keys of an account begin."""
+
+    whole: frozenset[str]
+    """Keys that say nothing more."""
+    divided: tuple[str, ...]
+    """What goes before the rest of a key, with the character that ends the account's name."""
+
+    def fit(self, key: str) -> bool:
+        """Whether a stored partition key is the account's."""
+        return key in self.whole or key.startswith(self.divided)
+
+
+def beginnings(tenant: str) -> Beginnings:
+    """How the stored partition keys of an account begin.
 
     Raises:
-        CommandError: the name is none of an account; or an entity's partitions do not begin with the account.
+        CommandError: the name is none of an account; or the keys of an entity do not tell whose they are.
     """
     if not tenant or DEFAULT_SEPARATOR in tenant:
         raise CommandError(f"{tenant!r} names no account: a name is not empty and has no {DEFAULT_SEPARATOR!r}")
-    found: list[str] = []
+    whole: set[str] = set()
+    divided: set[str] = set()
     for entity in map(definition, models()):
-        [first, *rest] = entity.partition.parts
-        parted = not rest or str(rest[0]).startswith(DEFAULT_SEPARATOR)
-        if not (isinstance(first, TemplateField) and first.name == TENANT and parted):
-            raise CommandError(f"the partitions of {entity.name} do not begin with {TENANT}: look after them yourself")
-        found.append(f"{entity.prefix}{entity.separator}{tenant}" if entity.prefix else tenant)
-        found += [f"{entity.name}~{name}{DEFAULT_SEPARATOR}{tenant}" for name in entity.detached]
-    return tuple(dict.fromkeys(found))
+        start = f"{entity.prefix}{entity.separator}{tenant}" if entity.prefix else tenant
+        whole.add(start)
+        divided.add(f"{start}{_divider(entity)}")
+        divided.update(f"{entity.name}~{name}:{tenant}{_divider(entity)}" for name in entity.detached)
+    return Beginnings(frozenset(whole), tuple(sorted(divided)))
+
+
+def _divider(entity: EntityDefinition[Any]) -> str:
+    """What ends the account in an entity's keys, which no account's name holds that has such keys."""
+    [first, *rest] = entity.partition.parts
+    divider = str(rest[0])[:1] if rest else entity.separator
+    if isinstance(first, TemplateField) and first.name == TENANT and divider in (DEFAULT_SEPARATOR, first.after[:1]):
+        return divider
+    raise CommandError(f"the keys of {entity.name} do not tell where {TENANT} ends: look after its items yourself")
 
 
 def stored_keys(backend: Backend, tenant: str, scanned: Scanned) -> Iterator[Sequence[Wire]]:
@@ -58,8 +80,7 @@ def stored_keys(backend: Backend, tenant: str, scanned: Scanned) -> Iterator[Seq
 
     Cost: 1 read unit for every 4 KB of the whole table.
     """
-    starts = beginnings(tenant)
-    exact, below = frozenset(starts), tuple(f"{start}{DEFAULT_SEPARATOR}" for start in starts)
+    mine = beginnings(tenant)
     request = {
         "ConsistentRead": True,
         "FilterExpression": f"contains({PK}, :tenant)",
@@ -68,7 +89,7 @@ def stored_keys(backend: Backend, tenant: str, scanned: Scanned) -> Iterator[Seq
         "ExpressionAttributeValues": {":tenant": {"S": tenant}},
     }
     for items in _pages(backend, request, scanned):
-        yield [item for item in items if item[PK]["S"] in exact or item[PK]["S"].startswith(below)]
+        yield [item for item in items if mine.fit(item[PK]["S"])]
 
 
 def partitions(backend: Backend, tenant: str, now: float, scanned: Scanned) -> list[Partition]:
