@@ -12,9 +12,9 @@ PATIENCE_SECONDS = 60
 NEWEST_FIRST = "order=ordered&direction=desc"
 
 
-def created(client: httpx.Client, path: str, **body: Any) -> str:
+def created(client: httpx.Client, resource: str, /, **body: Any) -> str:
     """Create an item; gives the path that it is at."""
-    answer = client.post(f"/v1/{path}", json=body)
+    answer = client.post(f"/v1/{resource}", json=body)
     assert answer.status_code == 201, answer.text
     assert client.get(answer.headers["location"]).json()["revision"] == answer.json()["revision"]
     return str(answer.headers["location"])
@@ -133,6 +133,22 @@ def pings(client: httpx.Client) -> None:
     assert shares["licensors"] == [{"licensor_id": "north", "seconds": 600, "share": 1_000_000, "amount": 1000}]
 
 
+def audit(client: httpx.Client) -> None:
+    """Who touched which file: a popular one, and one access by path and time."""
+    touched = {"path": "/shared/a b.txt", "action": "read", "user_id": "ada"}
+    times = [f"2026-11-21T12:00:0{second}Z" for second in range(3)]
+    for at in times:
+        created(client, "accesses", accessed_at=at, **touched)
+        one = created(client, "timed-accesses", accessed_at=at, **touched)
+
+    query = "path=%2Fshared%2Fa+b.txt&" + NEWEST_FIRST
+    assert listed(client, f"accesses?limit=2&{query}", "accessed_at") == times[::-1]
+    assert listed(client, f"accesses?accessed_at={times[1]}&{query}", "accessed_at") == [times[1]]
+    assert listed(client, f"timed-accesses?{query}", "accessed_at") == times[::-1]
+    assert client.get(one).json()["path"] == "/shared/a b.txt"
+    assert client.delete(one).status_code == 405
+
+
 def asynchronous(client: httpx.Client) -> None:
     """A write that is accepted, and what came of it."""
     body = {"email": "ada@example.com", "display_name": "Ada"}
@@ -143,5 +159,5 @@ def asynchronous(client: httpx.Client) -> None:
     assert client.get("/v1/users/ada").json()["display_name"] == "Ada"
 
 
-SYSTEMS = (on_call, contacts, articles, follows, incidents, pings, asynchronous)
+SYSTEMS = (on_call, contacts, articles, follows, incidents, pings, audit, asynchronous)
 """Each takes a client of a tenant of its own."""
