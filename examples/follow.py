@@ -1,4 +1,4 @@
-"""Has a thousand users follow some actors on the local stack, one of whom is a celebrity. `python examples/follow.py abc`.
+"""Has users follow actors on the local stack, one of whom is a celebrity. `python examples/follow.py abc`.
 
 The argument is the tenant. It can be run again: following twice changes nothing.
 """
@@ -22,8 +22,9 @@ def main(tenant: str) -> None:
         for actor in {CELEBRITY, f"Actor.{source.randint(2, ACTORS)}"}:
             _call("POST", "/v1/follows", {"node": f"User.{user}", "other": actor}, token)
         if user % 100 == 0:
-            print(f"{user} of {USERS} users")
-    print(CELEBRITY, _call("GET", f"/v1/follows/counts?of={CELEBRITY}", None, token))
+            sys.stdout.write(f"{user} of {USERS} users\n")
+    counts = _call("GET", f"/v1/follows/counts?of={CELEBRITY}", None, token)
+    sys.stdout.write(f"{CELEBRITY}: {counts}\n")
 
 
 def _call(method: str, path: str, body: object, token: str = "") -> dict[str, str]:

@@ -1,0 +1,69 @@
+"""A small firehose into the local stack, its writer killed with -9 while it works; and writes that nobody waits for."""
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from bench.firehose import feed, run
+from bench.soak.stack import running_stack
+from tests.e2e.local_process import LocalProcess
+
+pytestmark = pytest.mark.e2e
+
+PINGS, KILLS, SEED = 1000, 2, 7
+PATIENCE_SECONDS = 60
+
+
+def test_every_distinct_ping_is_stored_once_and_summed_up_exactly_though_the_writer_is_killed(tmp_path: Path) -> None:
+    with running_stack(tmp_path, lease=30) as stack:
+        report = run(stack, PINGS, KILLS, SEED, lambda _: None)
+
+    assert report.right, report
+    assert (report.kills, report.stored) == (KILLS, 900)
+    assert report.late > 0
+
+
+def test_a_feed_has_its_tenth_of_duplicates_and_is_the_same_for_a_seed() -> None:
+    now = datetime(2026, 11, 21, tzinfo=UTC)
+
+    sent = feed(PINGS, SEED, now)
+
+    assert len(sent) == PINGS
+    assert len({ping["id"] for ping in sent}) == PINGS * 0.9
+    assert sent == feed(PINGS, SEED, now)
+    assert sent != feed(PINGS, SEED + 1, now)
+
+
+def test_an_accepted_write_is_done_and_told_of(local_stack: LocalProcess) -> None:
+    with local_stack.client("async") as client:
+        body = {"email": "ada@example.com", "display_name": "Ada"}
+
+        accepted = client.put("/v1/users/ada", json=body, headers={"prefer": "respond-async"})
+
+        assert accepted.status_code == 202, accepted.text
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while (told := client.get(accepted.headers["location"]).json())["state"] == "pending":
+            assert time.monotonic() < deadline
+        assert (told["state"], told["status"]) == ("done", 201)
+        assert client.get(told["target"]).json()["display_name"] == "Ada"
+
+
+def test_accepted_pings_are_found_by_episode_and_by_time(local_stack: LocalProcess) -> None:
+    with local_stack.client("pings") as client:
+        now = time.time()
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
+        pings = [
+            {"series": "s", "episode": "e", "at": at, "id": f"p{number}", "session_id": "x"} for number in range(20)
+        ]
+
+        assert client.post("/v1/pings", json=pings).json() == {"accepted": 20}
+
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        by_time = {"index": "by_time", "at": at[:10], "order": "ordered", "limit": 100}
+        while len(items := client.get("/v1/pings", params=by_time).json()["items"]) < len(pings):
+            assert time.monotonic() < deadline
+        by_episode = {"series": "s", "episode": "e", "at": at[:10], "limit": 100}
+        found = client.get("/v1/pings", params=by_episode).json()["items"]
+        assert sorted(item["id"] for item in items) == sorted(item["id"] for item in found)
