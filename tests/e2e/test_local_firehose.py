@@ -61,9 +61,9 @@ def test_accepted_pings_are_found_by_episode_and_by_time(local_stack: LocalProce
         assert client.post("/v1/pings", json=pings).json() == {"accepted": 20}
 
         deadline = time.monotonic() + PATIENCE_SECONDS
-        by_time = {"index": "by_time", "at": at[:10], "order": "ordered", "limit": 100}
+        by_time: dict[str, str | int] = {"index": "by_time", "at": at[:10], "order": "ordered", "limit": 100}
         while len(items := client.get("/v1/pings", params=by_time).json()["items"]) < len(pings):
             assert time.monotonic() < deadline
-        by_episode = {"series": "s", "episode": "e", "at": at[:10], "limit": 100}
+        by_episode: dict[str, str | int] = {"series": "s", "episode": "e", "at": at[:10], "limit": 100}
         found = client.get("/v1/pings", params=by_episode).json()["items"]
         assert sorted(item["id"] for item in items) == sorted(item["id"] for item in found)
