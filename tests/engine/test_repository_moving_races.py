@@ -379,7 +379,7 @@ def test_adopted_items_are_written_where_they_are(world: World) -> None:
     assert world.notes.update(KEY, add={"reads": 1}).text == "old"
     spot.put(spot.old, **bare)
     spot.move()
-    assert world.notes.get(KEY).revision is None
+    assert world.notes.get(KEY).revision == ""
     assert world.notes.update(KEY, set={"text": "new"}, add={"stars": 2}).stars == 2
     assert (spot.at(spot.new) or {})["legacy"] == {"S": "kept"}
     with pytest.raises(RevisionMismatchError):
