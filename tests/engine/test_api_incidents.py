@@ -125,6 +125,21 @@ def test_what_cannot_be_included_is_refused(api: Caller, query: str, fields: dic
     assert api.get("/v1/incidents/i1", query=query).fields == fields
 
 
+@pytest.mark.parametrize("name", ["a:b", "a b", "a/b", "ä", "", "x" * 65])
+def test_an_id_that_could_not_stand_in_the_keys_of_copies_is_refused(api: Caller, name: str) -> None:
+    refused = api.post("/v1/incidents", incident(id=name))
+
+    assert (refused.status, list(refused.fields)) == (422, ["id"])
+    assert api.get("/v1/incidents").json["items"] == []
+
+
+def test_put_to_an_address_that_could_be_no_incident_is_refused(api: Caller) -> None:
+    body = {key: value for key, value in incident().items() if key != "id"}
+
+    assert api.put("/v1/incidents/a:b", body).status == 422
+    assert api.get("/v1/incidents/a:b").status == 404
+
+
 def test_listings_and_other_resources_know_no_include(api: Caller) -> None:
     assert api.get("/v1/incidents", query="include=details").fields == {"include": "unknown_parameter"}
     assert api.get("/v1/users/u1", query="include=details").fields == {"include": "unknown_parameter"}

@@ -1,16 +1,24 @@
 """Copies follow their sources, whatever the stream does, whoever else is at work, and wherever a writer dies."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from datetime import datetime
 from random import Random
 from typing import Any
 
 import pytest
 
-from dynashard import Change, Copies, Dynashard, Entity, Key, Registry, Shards
+from dynashard import Change, Copies, Dynashard, Entity, Key, Put, Registry, Shards
 from dynashard.changes import Dispatcher
 from dynashard.copies import Drift, Progress
-from dynashard.errors import DeclarationError, DynashardError, EngineUnavailableError, InvalidValueError
+from dynashard.errors import (
+    DeclarationError,
+    DynashardError,
+    EngineUnavailableError,
+    InvalidKeyError,
+    InvalidValueError,
+)
 from dynashard.transport import Transport, Wire
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.stream_world import Streamed, records_of
@@ -261,6 +269,38 @@ def test_a_change_that_cannot_be_copied_is_refused_and_others_go_on(world: World
 
     with pytest.raises(InvalidValueError, match="a copy was made for"):
         wrong.keeper(world.db()).carry(KEY)
+
+
+def test_a_source_whose_key_its_copies_cannot_hold_is_refused_where_it_is_written(world: World) -> None:
+    db = world.db()
+    cases = db.collection(Case)
+    bad = Case(tenant="t", id="a:b")
+
+    for write in (cases.create, cases.replace, cases.put, cases.check, lambda case: cases.batch_write(put=[case])):
+        with pytest.raises(InvalidKeyError, match="cannot hold") as raised:
+            write(bad)
+        assert raised.value.field == "id"
+    with pytest.raises(InvalidKeyError, match="cannot hold"):
+        db.transact(Put(bad))
+    assert world.faulty.calls == []
+    assert cases.find({"tenant": "t", "id": "a:b"}) is None
+
+
+class Tick(Entity, name="copies.v1.Tick", key=Key("{tenant}", "{at:%Y-%m-%d}#{id}"), registry=_REGISTRY):
+    tenant: str
+    id: str
+    at: datetime
+
+
+@pytest.mark.parametrize(("partition", "taken"), [("{at:%Y-%m-%d}", True), ("{at:%Y}", False), ("{at:%Y%m%d}", False)])
+def test_copies_tell_a_time_as_the_key_of_their_source_does(partition: str, *, taken: bool) -> None:
+    class Tock(Entity, name="copies.v1.Tock", key=Key("{tenant}:{id}:" + partition, "x"), registry=Registry()):
+        tenant: str
+        id: str
+        at: datetime
+
+    with nullcontext() if taken else pytest.raises(DeclarationError, match="with the same format"):
+        Copies(of=Tick, copy=Tock, make=lambda _: ())
 
 
 def test_an_engine_out_of_reach_is_told_to_whoever_brings_changes_again(world: World) -> None:

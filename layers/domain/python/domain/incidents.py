@@ -9,6 +9,8 @@ from pydantic import Field, JsonValue
 from domain.fields import Moment, ShortText
 from dynashard import Detached, Entity, Index, Key, Shards, created_at, new_id, updated_at
 
+IncidentId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+"""It stands in the keys of the copies too, between other fields."""
 Participant = Annotated[str, Field(pattern=r"^(user|team)_[A-Za-z0-9_-]{1,64}$")]
 
 
@@ -32,7 +34,7 @@ class Incident(
     """
 
     tenant_id: str
-    id: str = new_id()
+    id: IncidentId = new_id()
     number: Annotated[int, Field(ge=1)]
     title: ShortText
     status: ShortText = "TRIGGERED"

@@ -6,7 +6,7 @@ from typing import Final
 from pydantic import AwareDatetime
 
 from domain.fields import Moment, ShortText
-from domain.incidents import Incident, IncidentState, Participant
+from domain.incidents import Incident, IncidentId, IncidentState, Participant
 from dynashard import Copies, Entity, Index, Key, Shards
 
 
@@ -27,7 +27,7 @@ class Participation(
     """An incident as one of its participants sees it in a list: its summary, since when it is open or closed."""
 
     tenant_id: str
-    incident_id: str
+    incident_id: IncidentId
     participant: Participant
     state: IncidentState
     since: Moment

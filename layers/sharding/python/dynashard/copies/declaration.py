@@ -2,14 +2,16 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from dynashard.changes import Consumer
 from dynashard.copies.drift import Progress
 from dynashard.copies.inspection import inspect
-from dynashard.copies.keeper import Keeper
-from dynashard.entity import Entity, definition
+from dynashard.copies.keeper import Keeper, partition_of
+from dynashard.entity import Entity, EntityDefinition, definition
 from dynashard.errors import DeclarationError
+from dynashard.keys import KeyTemplate, TemplateField
 from dynashard.service import Dynashard
 
 S = TypeVar("S", bound=Entity)
@@ -33,6 +35,8 @@ class Copies(Generic[S, C]):
 
     Raises:
         DeclarationError: a partition of copies is not that of one source.
+
+    From then on sources whose keys the copies' keys cannot hold are refused where they are written.
     """
 
     of: type[S]
@@ -56,6 +60,9 @@ class Copies(Generic[S, C]):
                 raise DeclarationError(
                     entity.name, "copies and their sources need keys that have one home, not a random one"
                 )
+        for mine, theirs in self.by.items():
+            _check_times(source, copy, mine, theirs)
+        source.demand(self.name, partial(partition_of, copy, self.by))
 
     @property
     def name(self) -> str:
@@ -101,3 +108,20 @@ class Copies(Generic[S, C]):
         whose source is gone stand where only their own keys tell. What differs is written as `Keeper.carry` does.
         """
         return inspect(self.keeper(db), partition, mend=True)
+
+
+def _check_times(source: EntityDefinition[Any], copy: EntityDefinition[Any], mine: str, theirs: str) -> None:
+    """Refuse a time that the copies' partition tells otherwise than the source's key: by days, say, not by seconds."""
+    [own] = _formats(copy.partition, mine)
+    formats = {*_formats(source.partition, theirs), *_formats(source.sort, theirs)}
+    exact = {""} if "" in formats else formats
+    if exact != {own} and any("%" in each for each in (own, *exact)):
+        raise DeclarationError(
+            copy.name,
+            f"its partition {copy.partition.text!r} must tell {mine} as the key of {source.name} tells {theirs}, "
+            "with the same format: else copies of two sources could stand in one partition",
+        )
+
+
+def _formats(template: KeyTemplate, name: str) -> list[str]:
+    return [part.spec for part in template.parts if isinstance(part, TemplateField) and part.name == name]

@@ -15,8 +15,8 @@ from typing import Any, Final
 from dynashard.changes import Change
 from dynashard.codec import item_size
 from dynashard.copies.drift import Drift
-from dynashard.entity import Entity, ItemKey, definition
-from dynashard.errors import InvalidValueError, TransactionRefusedError, WriteContendedError
+from dynashard.entity import Entity, EntityDefinition, ItemKey, definition
+from dynashard.errors import InvalidKeyError, InvalidValueError, TransactionRefusedError, WriteContendedError
 from dynashard.repository import Check, Delete, Put
 from dynashard.repository.patience import at_once
 from dynashard.service import Dynashard
@@ -117,8 +117,9 @@ class Keeper:
     def _difference(self, key: Mapping[str, Any], source: Entity | None) -> tuple[list[Put | Delete], Drift]:
         """What to do about the copies of a source, and what that mends."""
         partition = {mine: key[theirs] for mine, theirs in self._by.items()}
+        at = partition_of(self._entity, self._by, key)
         stored = {self._entity.key_of(copy): copy for copy in self._stored(partition)}
-        wanted = self._wanted(source, self._entity.logical_partition(partition))
+        wanted = self._wanted(source, at)
         missing = [copy for at, copy in wanted.items() if at not in stored]
         wrong = [copy for at, copy in wanted.items() if at in stored and not self._same(copy, stored[at])]
         extra = [copy for at, copy in stored.items() if at not in wanted]
@@ -176,6 +177,27 @@ class Keeper:
             size += mine
         if chunk:
             yield chunk
+
+
+def partition_of(copy: EntityDefinition[Any], by: Mapping[str, str], source: Mapping[str, Any]) -> str:
+    """The logical partition in which the copies of a source stand.
+
+    Args:
+        copy: the entity of the copies.
+        by: fields of its logical partition to key fields of the source.
+        source: the fields of the source, its key fields at least.
+
+    Raises:
+        InvalidKeyError: the copies' keys cannot hold the source's.
+    """
+    try:
+        return copy.logical_partition({mine: source[theirs] for mine, theirs in by.items()})
+    except InvalidKeyError as error:
+        name = by.get(error.field or "", error.field)
+        key = {theirs: str(source[theirs]) for theirs in by.values()}
+        raise InvalidKeyError(
+            f"{name}: the keys of its copies, {copy.name}, cannot hold {key}: {error}", field=name
+        ) from error
 
 
 def _revision(source: Entity | None) -> str | None:

@@ -8,12 +8,24 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 from uuid import UUID
 
-from dynashard.entity.declaration import Detached, Shards, WrongDeclarationError, stamp_created, stamp_updated
+from dynashard.entity.declaration import (
+    DEFAULT_SEPARATOR,
+    Detached,
+    Key,
+    Shards,
+    WrongDeclarationError,
+    stamp_created,
+    stamp_updated,
+)
 from dynashard.entity.record import Record
 from dynashard.errors import InvalidKeyError
 from dynashard.keys import KeyTemplate, TemplateError, TemplateField, parse
 from dynashard.schema import MAX_DETACHED_BYTES, SYSTEM_ATTRIBUTES
 
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/#-]*")
+"""Names of entities, and prefixes of keys."""
+
+_OWN_SEPARATORS: Final = "_-.~#/|+@,;="
 _KEY_TYPES: Final = (str, int, UUID, date, Enum)
 _NUMBER_SPEC: Final = re.compile(r"(0?[1-9]\d*)?[dxXob]")
 _MOMENT: Final = datetime(2026, 12, 31, 23, 59, 58, 987654, UTC)
@@ -36,6 +48,33 @@ def plain_types(annotation: Any) -> frozenset[type]:
     if supertype := getattr(annotation, "__supertype__", None):
         return plain_types(supertype)
     return frozenset({annotation}) if isinstance(annotation, type) else frozenset()
+
+
+def check_names(name: str, key: Key, shards: Shards | None) -> None:
+    """Refuse names, prefixes and separators that keys could not be told apart by.
+
+    Raises:
+        WrongDeclarationError: with the reason.
+    """
+    if not NAME.fullmatch(name):
+        raise WrongDeclarationError("an entity's name is made of letters, digits and ._/#-, such as user.v1.User")
+    if key.separator != DEFAULT_SEPARATOR:
+        if key.separator not in _OWN_SEPARATORS or len(key.separator) != 1:
+            raise WrongDeclarationError(f"separator {key.separator!r}: use one character of {_OWN_SEPARATORS}")
+        if key.prefix != "" or shards is None:
+            raise WrongDeclarationError("a separator of its own needs an empty prefix and shards")
+        if shards.adopt:
+            raise WrongDeclarationError(
+                f"adopts unsharded items with the separator {key.separator!r}: only keys joined by "
+                f"{DEFAULT_SEPARATOR!r} tell a shard from the bare partition"
+            )
+        if DEFAULT_SEPARATOR in key.partition:
+            raise WrongDeclarationError(
+                f"partition {key.partition!r} has a separator of its own and may not contain {DEFAULT_SEPARATOR!r}, "
+                "which divides all other keys"
+            )
+    elif key.prefix is not None and not NAME.fullmatch(key.prefix):
+        raise WrongDeclarationError(f"prefix {key.prefix!r} may hold letters, digits and ._/#-")
 
 
 def check_fields(model: type[Record], expires: str | None) -> None:

@@ -1,7 +1,6 @@
 """A declaration, checked and compiled: from an item's fields to its keys and stored attributes, and back."""
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
@@ -13,7 +12,15 @@ from pydantic.fields import FieldInfo
 
 from dynashard.codec import decode_item, decode_value, encode_value
 from dynashard.entity.assignment import Assignment
-from dynashard.entity.checks import check_detached, check_fields, check_samples, check_template, plain_types
+from dynashard.entity.checks import (
+    NAME,
+    check_detached,
+    check_fields,
+    check_names,
+    check_samples,
+    check_template,
+    plain_types,
+)
 from dynashard.entity.declaration import (
     DEFAULT_SEPARATOR,
     Detached,
@@ -33,10 +40,8 @@ from dynashard.schema import EXPIRES_AT, INDEX_SLOTS, MAX_PARTITION_KEY_BYTES, M
 
 T = TypeVar("T", bound=Record)
 
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/#-]*")
 _SHARD_SUFFIX_BYTES: Final = len(":1024")
 _PARTITION_RESERVED: Final = frozenset(DEFAULT_SEPARATOR)
-_OWN_SEPARATORS: Final = "_-.~#/|+@,;="
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +130,7 @@ class EntityDefinition(Generic[T]):
         self._stored = frozenset(fields) - {expires} - self.detached.keys()
         self._durations = frozenset(n for n, f in fields.items() if timedelta in plain_types(f.annotation))
         self._validate = model.__pydantic_validator__.validate_python
+        self._also: dict[str, Callable[[Mapping[str, Any]], object]] = {}
 
     @classmethod
     def compile(
@@ -144,7 +150,7 @@ class EntityDefinition(Generic[T]):
         """
         if shards is not None:
             shards.check()
-        _check_names(name, key, shards)
+        check_names(name, key, shards)
         check_fields(model, expires)
         if shards is not None and key.sort is None:
             raise WrongDeclarationError("is sharded but its key has no sort part: nothing would spread its items")
@@ -188,7 +194,7 @@ class EntityDefinition(Generic[T]):
             if other.slot == index.slot:
                 raise WrongDeclarationError(f"uses {index.slot} twice: for {other.name} and for {index.name}")
         prefix = index.prefix if index.prefix is not None else self.prefix or self.name
-        if not _NAME.fullmatch(prefix):
+        if not NAME.fullmatch(prefix):
             raise WrongDeclarationError(f"index {index.name}: prefix {prefix!r} may hold letters, digits and ._/#-")
         self.indexes[index.name] = IndexDefinition(
             name=index.name,
@@ -237,6 +243,15 @@ class EntityDefinition(Generic[T]):
         self.sort = replace(self.sort, reserved=characters)
         check_samples(self.model, "sort", self.sort)
 
+    def demand(self, name: str, check: Callable[[Mapping[str, Any]], object]) -> None:
+        """Refuse to write whole items from now on that a check refuses: what follows them could not keep up.
+
+        Args:
+            name: whose check it is. Another one of the same name takes its place.
+            check: takes an item's fields and raises `InvalidKeyError`.
+        """
+        self._also[name] = check
+
     def logical_partition(self, values: Mapping[str, Any]) -> str:
         """The logical partition for these fields, such as `user.v1.User:abc`.
 
@@ -271,9 +286,13 @@ class EntityDefinition(Generic[T]):
 
         Raises:
             InvalidValueError: a value that DynamoDB cannot store exactly, or one of a detached field.
+            InvalidKeyError: a key that what follows the items could not hold.
         """
         if self.detached:
             self._refuse_detached(values)
+        if self._also and values.keys() >= set(self.key_fields):
+            for check in self._also.values():
+                check(values)
         wire: dict[str, Any] = {}
         for name, value in values.items():
             if self.left_out(name, value):
@@ -392,25 +411,3 @@ def _logical(prefix: str, separator: str, template: KeyTemplate, values: Mapping
     joined = f"{prefix}{separator}{text}" if prefix else text
     utf8(joined, what="partition", limit=MAX_PARTITION_KEY_BYTES - _SHARD_SUFFIX_BYTES)
     return joined
-
-
-def _check_names(name: str, key: Key, shards: Shards | None) -> None:
-    if not _NAME.fullmatch(name):
-        raise WrongDeclarationError("an entity's name is made of letters, digits and ._/#-, such as user.v1.User")
-    if key.separator != DEFAULT_SEPARATOR:
-        if key.separator not in _OWN_SEPARATORS or len(key.separator) != 1:
-            raise WrongDeclarationError(f"separator {key.separator!r}: use one character of {_OWN_SEPARATORS}")
-        if key.prefix != "" or shards is None:
-            raise WrongDeclarationError("a separator of its own needs an empty prefix and shards")
-        if shards.adopt:
-            raise WrongDeclarationError(
-                f"adopts unsharded items with the separator {key.separator!r}: only keys joined by "
-                f"{DEFAULT_SEPARATOR!r} tell a shard from the bare partition"
-            )
-        if DEFAULT_SEPARATOR in key.partition:
-            raise WrongDeclarationError(
-                f"partition {key.partition!r} has a separator of its own and may not contain {DEFAULT_SEPARATOR!r}, "
-                "which divides all other keys"
-            )
-    elif key.prefix is not None and not _NAME.fullmatch(key.prefix):
-        raise WrongDeclarationError(f"prefix {key.prefix!r} may hold letters, digits and ._/#-")
