@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from domain import FOLLOWS, Follow
 from dynashard import Page
 from dynashard.errors import NotFoundError
-from functions.api.backend import Backend
+from dynashard.hosting.backend import Backend
 from functions.api.bodies import JSON, Document, json_object, representation, validated
 from functions.api.conditional import etag
 from functions.api.describing import Operation, Schema, answer, body, operation, page, page_of, ref

@@ -7,8 +7,8 @@ from typing import Any
 from aws_lambda_powertools.event_handler import Response
 
 from domain import Operation as Record
+from dynashard.hosting.backend import Backend
 from functions.api.asynchronous import Asynchronous
-from functions.api.backend import Backend
 from functions.api.incoming import Incoming
 from functions.api.outbox import Outbox
 from functions.api.queued import Queued

@@ -7,7 +7,7 @@ from aws_lambda_powertools.event_handler import Response
 from pydantic import AfterValidator, BaseModel, Field
 
 from domain import PLAYS
-from functions.api.backend import Backend
+from dynashard.hosting.backend import Backend
 from functions.api.describing import Operation, Schema, answer, operation
 from functions.api.incoming import Incoming
 from functions.api.parameters import in_utc

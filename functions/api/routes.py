@@ -10,10 +10,10 @@ from typing import Any, Final
 from aws_lambda_powertools.event_handler import Request, Response
 from aws_lambda_powertools.event_handler.api_gateway import Router
 
+from dynashard.hosting.backend import Backend
+from dynashard.hosting.idempotency import IdempotentCreates
 from functions.api import VERSION, documentation
-from functions.api.backend import Backend
 from functions.api.bodies import written
-from functions.api.idempotency import IdempotentCreates
 from functions.api.including import body_limit
 from functions.api.incoming import MAX_BODY_BYTES, Incoming
 from functions.api.items import Items

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from domain import Revenue
 from domain.revenue import Month, revenue
-from functions.api.backend import Backend
+from dynashard.hosting.backend import Backend
 from functions.api.describing import Operation, Schema, answer, operation
 from functions.api.incoming import Incoming
 from functions.api.resource import PREFIX

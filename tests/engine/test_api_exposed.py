@@ -13,11 +13,11 @@ from pydantic import AwareDatetime
 from domain import READS, Exposed, Together
 from dynashard import Dynashard, Entity, Index, Key, Registry, Shards
 from dynashard.errors import ConfigurationError
+from dynashard.hosting.backend import Backend
+from dynashard.hosting.cursor_keys import CursorKeys
+from dynashard.hosting.idempotency import IdempotentCreates
 from dynashard.transport import Transport
 from functions.api.app import App
-from functions.api.backend import Backend
-from functions.api.cursor_keys import CursorKeys
-from functions.api.idempotency import IdempotentCreates
 from functions.api.observing import Observer
 from functions.api.openapi import document_of
 from functions.api.resource import Resource

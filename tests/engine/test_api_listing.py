@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynashard import Dynashard
+from dynashard.hosting.backend import Backend
+from dynashard.hosting.cursor_keys import CursorKeys
+from dynashard.hosting.idempotency import IdempotentCreates
 from dynashard.transport import Transport
 from functions.api import listing
 from functions.api.app import App
-from functions.api.backend import Backend
-from functions.api.cursor_keys import CursorKeys
-from functions.api.idempotency import IdempotentCreates
 from functions.api.observing import Observer
 from functions.api.resources import exposed_resources
 from functions.api.routes import Routes

@@ -13,11 +13,11 @@ from pydantic import BaseModel
 from domain import Exposed, User
 from dynashard import Dynashard, Entity, Index, Key, Registry, Shards, created_at
 from dynashard.errors import ConfigurationError
+from dynashard.hosting.backend import Backend
+from dynashard.hosting.cursor_keys import CursorKeys
+from dynashard.hosting.idempotency import IdempotentCreates
 from dynashard.transport import Transport
 from functions.api.app import App
-from functions.api.backend import Backend
-from functions.api.cursor_keys import CursorKeys
-from functions.api.idempotency import IdempotentCreates
 from functions.api.observing import Observer
 from functions.api.openapi import document_of
 from functions.api.resource import Resource

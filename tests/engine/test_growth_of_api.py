@@ -9,16 +9,15 @@ import pytest
 
 from dynashard import Entity
 from dynashard.errors import ThrottledError
+from dynashard.hosting.growth import Growing, growing
+from dynashard.hosting.growth import cloudwatch as api_load
 from dynashard.topology import Record
 from dynashard.transport import Transport
 from dynashard.transport.load import Load, TableLoad
-from functions.api.growth import Growing, growing
-from functions.api.growth import cloudwatch as api_load
 from functions.api.observing import Observer
 from functions.reshard.shrink import cloudwatch as reshard_load
 from tests.api_caller import TENANT
 from tests.engine.growth_world import (
-    EXPOSED,
     HOT,
     GrowthWorld,
     Meter,
@@ -35,6 +34,7 @@ pytestmark = pytest.mark.engine
 KINDS = pytest.mark.parametrize(
     ("model", "path", "count"), [(Meter, "meters", 2), (Reading, "readings", 1)], ids=["calculated", "random"]
 )
+MODELS = (Meter, Reading)
 COOLDOWN = 300.0
 
 
@@ -238,7 +238,7 @@ def test_the_kill_switch_silences_it(world: GrowthWorld, caplog: pytest.LogCaptu
     assert (answer.status, answer.code) == (429, "key_range_throttled")
     assert (world.wishes(), world.topology_calls(), news(caplog)) == ({}, [], [])
     silent = growing(
-        world.settings(growth_mode="off"), world.inner, EXPOSED, Observer("local", metrics=False), clock=world.clock
+        world.settings(growth_mode="off"), world.inner, MODELS, Observer("local", metrics=False), clock=world.clock
     )
     assert not isinstance(silent, Growing)
 
@@ -285,7 +285,7 @@ def test_a_throttle_without_a_reason_is_judged_by_the_load_of_the_table(
     tell = growing(
         world.settings(),
         world.inner,
-        EXPOSED,
+        MODELS,
         Observer("local", metrics=False),
         clock=world.clock,
         random=lambda: 0.5,

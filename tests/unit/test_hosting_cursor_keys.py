@@ -7,8 +7,7 @@ import pytest
 from moto import mock_aws
 
 from dynashard.errors import ConfigurationError, EngineUnavailableError
-from functions.api.cursor_keys import CursorKeys, keys_in, reader
-from functions.api.settings import Settings
+from dynashard.hosting.cursor_keys import CursorKeys, cursor_key_reader, keys_in
 
 pytestmark = pytest.mark.unit
 
@@ -107,9 +106,7 @@ def test_nothing_is_read_before_it_is_needed() -> None:
 
 
 def test_keys_of_the_environment_are_used_as_they_are() -> None:
-    settings = Settings("t", "u", "v", cursor_keys=("a", "b"))
-
-    assert reader(settings)() == ("a", "b")
+    assert cursor_key_reader(("a", "b"), None)() == ("a", "b")
 
 
 @pytest.mark.parametrize(
@@ -142,7 +139,7 @@ def test_secret_is_read_from_secrets_manager(monkeypatch: pytest.MonkeyPatch) ->
         stored = boto3.client("secretsmanager").create_secret(
             Name="cursor-keys", SecretString='{"current": "new", "previous": ["old"]}'
         )
-        read = reader(Settings("t", "u", "v", cursor_secret_arn=stored["ARN"]))
+        read = cursor_key_reader((), stored["ARN"])
 
         keys = read()
         boto3.client("secretsmanager").put_secret_value(
@@ -158,4 +155,4 @@ def test_secret_that_cannot_be_read_is_said_to_be_unavailable(monkeypatch: pytes
     arn = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:none-abcdef"
 
     with mock_aws(), pytest.raises(EngineUnavailableError, match="cursor keys"):
-        reader(Settings("t", "u", "v", cursor_secret_arn=arn))()
+        cursor_key_reader((), arn)()
