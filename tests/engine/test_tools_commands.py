@@ -11,7 +11,7 @@ import orjson
 import pytest
 from moto import mock_aws
 
-from domain import User
+from domain import ENTITIES, User
 from dynashard.service import Collection
 from tests.engine.command_line import CommandLine, emails_of, expected, user
 
@@ -113,8 +113,9 @@ def test_an_unknown_entity_is_told_with_those_there_are(command_line: CommandLin
     load = command_line.run("load", "people", "x.csv")
     topology = command_line.run("topology", "people")
 
-    assert (load.status, load.err) == (1, "error: no entity is called 'people'; there are users\n")
-    assert (topology.status, topology.err) == (1, "error: no entity is called 'people'; there are users\n")
+    there_are = ", ".join(each.path for each in ENTITIES)
+    assert (load.status, load.err) == (1, f"error: no entity is called 'people'; there are {there_are}\n")
+    assert (topology.status, topology.err) == (1, f"error: no entity is called 'people'; there are {there_are}\n")
 
 
 def test_a_file_whose_name_tells_no_format_needs_one(command_line: CommandLine) -> None:
