@@ -23,6 +23,7 @@ TENANT_CLAIM = "org_id"
 PREFIX = "Dynashard-dev"
 CDK = ROOT / "node_modules" / ".bin" / "cdk"
 DEADLINE_SECONDS = 180
+FORWARDED = ("X-Forwarded-Proto", "https")
 BUILT = ("build/host/.done", ".venv-ministack/.done")
 
 
@@ -103,11 +104,26 @@ def deploy(aws: Ministack, issuer: Issuer, *options: str) -> Deployment:
     outputs = aws.folder / "outputs.json"
     cdk(aws, "deploy", "--all", "--require-approval=never", f"--outputs-file={outputs}", *options)
     deployment = Deployment(aws, issuer, json.loads(outputs.read_text()))
-    _allow_the_secret(deployment)
+    for stack in ("Changes", "Reshard", "Writer"):
+        _take_messages_without_tls(deployment, stack)
+    for stack in ("Api", "Commands"):
+        _allow_the_secret(deployment, stack)
+    _allow_batches(deployment)
     return deployment
 
 
-def _allow_the_secret(deployment: Deployment) -> None:
+def _take_messages_without_tls(deployment: Deployment, stack: str) -> None:
+    """Remove the policies of queues: they refuse whoever comes without TLS, rightly, and this AWS has none.
+
+    They refuse us, too: so this one call says that it came over TLS, as far as a proxy before the gateway.
+    """
+    sqs = deployment.aws.client("sqs")
+    sqs.meta.events.register("before-sign.sqs", lambda request, **_: request.headers.add_header(*FORWARDED))
+    for url in deployment.resources(stack, "AWS::SQS::Queue").values():
+        sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": ""})
+
+
+def _allow_the_secret(deployment: Deployment, stack: str) -> None:
     """Do what ministack 1.5.33 gets wrong: its `Ref` of a secret is the name, where AWS's is the ARN.
 
     So the role's statement names no resource that exists. This adds the one that it means.
@@ -115,10 +131,25 @@ def _allow_the_secret(deployment: Deployment) -> None:
     secret = deployment.resource("Api", "AWS::SecretsManager::Secret")
     assert not secret.startswith("arn:"), "ministack has learned what the Ref of a secret is: remove this function"
     arn = deployment.aws.client("secretsmanager").describe_secret(SecretId=secret)["ARN"]
-    allowed = {"Effect": "Allow", "Action": "secretsmanager:GetSecretValue", "Resource": arn}
+    _allow(deployment, stack, "secretsmanager:GetSecretValue", [arn])
+
+
+def _allow_batches(deployment: Deployment) -> None:
+    """Do what ministack 1.5.33 gets wrong: on AWS the right to do something with a message is that for a batch."""
+    queues = {
+        name: f"arn:aws:sqs:{REGION}:{ACCOUNT}:{url.rpartition('/')[2]}"
+        for name, url in deployment.resources("Writer", "AWS::SQS::Queue").items()
+    }
+    fed = [arn for name, arn in queues.items() if "DeadLetters" not in name]
+    _allow(deployment, "Api", "sqs:SendMessageBatch", fed)
+    _allow(deployment, "Writer", "sqs:ChangeMessageVisibilityBatch", fed)
+
+
+def _allow(deployment: Deployment, stack: str, action: str, resources: Sequence[str]) -> None:
+    allowed = {"Effect": "Allow", "Action": action, "Resource": resources}
     deployment.aws.client("iam").put_role_policy(
-        RoleName=deployment.resource("Api", "AWS::IAM::Role"),
-        PolicyName="the-secret",
+        RoleName=deployment.resource(stack, "AWS::IAM::Role"),
+        PolicyName=action.replace(":", "-"),
         PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [allowed]}),
     )
 
