@@ -1,0 +1,146 @@
+"""`python -m bench.copies_killed`: copies on the local stack, whose worker is killed with -9 while it carries changes.
+
+Incidents are created, changed and deleted at random over HTTP. The worker that follows the table's stream is killed in
+the middle, again and again; the local stack starts it anew. When it has done all that the stream tells, the copies are
+compared with what the incidents say, and a repair looks for drift.
+"""
+
+import argparse
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+import httpx
+
+from bench.copies import KEYS, PEOPLE, TENANT, wrong
+from bench.soak.stack import Stack, running_stack
+from domain import PARTICIPATIONS
+from dynashard import Dynashard
+from local.changes import PLACES
+from local.resharding import transport_of
+from local.stream import Places, Stream, stream_of, streams_client
+
+WORKER: Final = "local.changes"
+PATIENCE_SECONDS: Final = 900.0
+
+
+def change(client: httpx.Client, random: Random, number: int, live: list[str]) -> None:
+    """One random change of an incident, as a caller makes it."""
+    people = random.sample(PEOPLE, random.randrange(1, 12))
+    act = random.choices(["create", "update", "close", "delete"], [3, 5, 2, 1])[0]
+    if act == "create" or not live:
+        body = {"id": f"inc_{number}", "number": number + 1, "title": f"title {number}", "participants": people}
+        answer = client.post("/v1/incidents", json=body)
+        live.append(f"inc_{number}")
+    elif act == "delete":
+        answer = client.delete(f"/v1/incidents/{live.pop(random.randrange(len(live)))}")
+    else:
+        body = {"state": "CLOSED"} if act == "close" else {"title": f"title {number}", "participants": people}
+        answer = client.patch(f"/v1/incidents/{random.choice(live)}", json=body)
+    answer.raise_for_status()
+
+
+def _send(client: httpx.Client, random: Random, changes: int, live: list[str]) -> None:
+    for number in range(changes):
+        change(client, random, number, live)
+
+
+def kill(stack: Stack, random: Random, most: int, sending: "Future[None]") -> int:
+    """Kill the worker while it has records in hand, each time another process; gives how often."""
+    is_behind, killed, seen = behind(stack), set[int](), _come(stack)
+    while len(killed) < most and not sending.done():
+        time.sleep(0.02)
+        worker = next((pid for pid in workers(stack) if pid not in killed), None)
+        # One that has brought the stream forward since the last one died is past its start, and in the middle.
+        if worker is None or _come(stack) == seen:
+            continue
+        time.sleep(random.random() / 4)
+        if is_behind():
+            os.kill(worker, signal.SIGKILL)
+            killed.add(worker)
+            seen = _come(stack)
+    return len(killed)
+
+
+def _come(stack: Stack) -> str:
+    path = Path(stack.environment["DATA_DIR"]) / PLACES
+    return path.read_text() if path.exists() else ""
+
+
+def workers(stack: Stack) -> list[int]:
+    """The processes that follow a stack's stream."""
+    mine = f"DATA_DIR={stack.environment['DATA_DIR']}\0".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and WORKER in (entry / "cmdline").read_text():
+                found += [int(entry.name)] if mine in (entry / "environ").read_bytes() + b"\0" else []
+        except OSError:
+            continue  # It has ended since.
+    return found
+
+
+def behind(stack: Stack) -> Callable[[], bool]:
+    """What tells whether the stream has records that were not handled yet."""
+    endpoint, table = stack.variables["DYNAMODB_ENDPOINT"], stack.variables["TABLE_NAME"]
+    stream = Stream(streams_client(endpoint), stream_of(endpoint, table), table)
+    path = Path(stack.environment["DATA_DIR"]) / PLACES
+
+    def tell() -> bool:
+        places = Places(path, stream.arn)
+        return any(stream.after(shard, places[shard], 1) for shard in stream.shards())
+
+    return tell
+
+
+def run(stack: Stack, changes: int, kills: int, seed: int) -> dict[str, Any]:
+    """Change, kill, wait, compare."""
+    db = Dynashard(transport_of(stack.variables), table=stack.variables["TABLE_NAME"], cursor_keys=KEYS)
+    random, live = Random(seed), list[str]()
+    begun = time.monotonic()
+    with ThreadPoolExecutor(1) as pool, stack.client(TENANT) as client:
+        sending = pool.submit(_send, client, random, changes, live)
+        killed = kill(stack, Random(seed), kills, sending)
+        sending.result()
+    sent = time.monotonic()
+    is_behind = behind(stack)
+    while is_behind() and time.monotonic() < sent + PATIENCE_SECONDS:
+        time.sleep(0.25)
+    ended = time.monotonic()
+    stored, differing = wrong(db)
+    *_, repaired = PARTICIPATIONS.repair(db, {"tenant_id": TENANT})
+    return {
+        "changes": changes,
+        "kills": killed,
+        "incidents": len(live),
+        "copies": stored,
+        "differing": differing,
+        "repair_found": repaired.drift.total,
+        "writing_seconds": round(sent - begun, 1),
+        "catching_up_seconds": round(ended - sent, 1),
+    }
+
+
+def main() -> int:
+    """Run it; 1 if a copy is wrong, or the worker was not killed as often as was asked for."""
+    parser = argparse.ArgumentParser(prog="python -m bench.copies_killed", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--changes", type=int, default=1000)
+    parser.add_argument("--kills", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="copies-") as folder, running_stack(Path(folder), lease=30) as stack:
+        found = run(stack, asked.changes, asked.kills, asked.seed)
+    print(json.dumps(found, indent=1))
+    return int(bool(found["differing"] or found["repair_found"] or found["kills"] < asked.kills))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
