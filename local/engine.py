@@ -16,6 +16,7 @@ from threading import Event, Thread
 from local.data_lock import locked
 from local.errors import LocalStackError
 from local.settings import ROOT, Settings
+from local.stream_index import index_stream
 
 DATABASE = "dynamodb.sqlite"
 LOG = "engine.log"
@@ -123,6 +124,7 @@ def running_engine(settings: Settings) -> Iterator[Engine]:
         try:
             engine = Engine(f"http://127.0.0.1:{port}", log, process)
             _await_ready(engine, port=port, database=database)
+            index_stream(database)
             yield engine
         finally:
             _stop(process)

@@ -1,6 +1,10 @@
 """The engine's stream as the local stack reads it: Lambda's own events, on tables of older checkouts too."""
 
+import re
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -9,13 +13,24 @@ import pytest
 from dynashard.changes import Letter, Outcome
 from functions.changes.handler import metrics
 from functions.changes.letters import MOST_BYTES, message
+from local.engine import DATABASE, engine_program, running_engine
 from local.errors import LocalStackError
+from local.settings import Settings
 from local.stream import Stream, stream_of, streams_client
 from local.tables import TablePlan, engine_client, ensure_tables
 from tests.engine.raw_dynamodb import RawDynamoDB
 
 pytestmark = pytest.mark.engine
 
+ENGINE_ASKS = (
+    "SELECT COALESCE(MAX(CAST(sequence_number AS INTEGER)), 0) + 1 FROM _stream_records WHERE table_name = ?1",
+    ("SELECT MIN(sequence_number), MAX(sequence_number) FROM _stream_records WHERE table_name = ?1 AND shard_id = ?2"),
+    """FROM _stream_records
+             WHERE table_name = ?1 AND shard_id = ?2 AND CAST(sequence_number AS INTEGER) > ?3
+             ORDER BY CAST(sequence_number AS INTEGER) ASC
+             LIMIT ?4""",
+)
+"""Statements of the engine's program, or what follows on the columns."""
 SHOWN = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 
 
@@ -69,6 +84,37 @@ def test_records_have_the_shape_of_lambdas_events(bare: dict[str, Any], engine_u
     assert f":table/{table}/stream/" in first[0]["eventSourceARN"]
     assert [each["dynamodb"]["Keys"]["PK"]["S"] for each in (*first, *rest)] == list("01234")
     assert again == rest[:1]
+
+
+def test_what_the_engine_asks_about_its_stream_is_found_by_an_index(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path, dynamodb_port=0)
+    program = engine_program(settings).read_bytes()
+
+    with running_engine(settings), closing(sqlite3.connect(tmp_path / DATABASE)) as file:
+        for asked in ENGINE_ASKS:
+            statement = asked if asked.startswith("SELECT") else f"SELECT * {asked}"
+            values = ["1"] * len(set(re.findall(r"\?\d", asked)))
+            plan = file.execute(f"EXPLAIN QUERY PLAN {statement}", values).fetchall()
+
+            assert asked.encode() in program, "the engine asks otherwise now: index what it asks"
+            assert [row[-1].startswith("SEARCH") and "INDEX dynashard_stream" in row[-1] for row in plan] == [True]
+
+
+def test_a_stream_goes_on_when_an_older_file_gets_its_indexes(bare: dict[str, Any], tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path, dynamodb_port=0)
+    seen: list[str] = []
+    for number in range(3):
+        with running_engine(settings) as engine:
+            client = engine_client(engine.endpoint)
+            ensure_tables(client, [TablePlan({**bare, "StreamSpecification": SHOWN})], data="here")
+            client.put_item(TableName=bare["TableName"], Item={"PK": {"S": str(number)}})
+            stream = Stream(streams_client(engine.endpoint), stream_of(engine.endpoint, bare["TableName"]), "t")
+            seen = [record["dynamodb"]["Keys"]["PK"]["S"] for record in stream.after(stream.shards()[0], None, 10)]
+        if number == 0:
+            with closing(sqlite3.connect(tmp_path / DATABASE)) as file:
+                file.executescript("DROP INDEX dynashard_stream_last; DROP INDEX dynashard_stream_after;")
+
+    assert seen == ["0", "1", "2"]
 
 
 def test_a_dead_letter_fits_a_message_and_says_whose_change_it_was() -> None:
