@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dynashard import Change, Copies, Dynashard, Entity, Key, Put, Registry, Shards
-from dynashard.changes import Dispatcher
+from dynashard.changes import Dispatcher, Letter
 from dynashard.copies import Drift, Progress
 from dynashard.errors import (
     DeclarationError,
@@ -260,7 +260,36 @@ def test_repair_mends_what_has_drifted_and_finds_nothing_then(world: World) -> N
     assert world.repaired().drift == Drift()
 
 
-def test_a_change_that_cannot_be_copied_is_refused_and_others_go_on(world: World) -> None:
+class Foreign(Entity, name="copies.v1.Case", key=Key("{tenant}", "{id}"), shards=Shards(4), registry=Registry()):
+    """A case as who knows of no copies writes it."""
+
+    tenant: str
+    id: str
+    people: tuple[str, ...] = ()
+
+
+def test_a_change_that_cannot_be_copied_is_set_aside_and_others_go_on(
+    world: World, engine_url: str, dynamodb: RawDynamoDB
+) -> None:
+    stream = Streamed(engine_url, dynamodb).on(world.table)
+    foreign = world.db().collection(Foreign)
+    world.case("a", "ada")
+    foreign.create(Foreign(tenant="t", id="a:b", people=("ada",)))
+    world.case("b", "bob", "cyd", key="d")
+    letters: list[Letter] = []
+
+    outcome = Dispatcher([PARTS.consumer(world.db())], keep=letters.append).take(records_of(stream))
+
+    assert (outcome.again, outcome.changes, outcome.letters) == (None, 3, 1)
+    assert "cannot hold" in letters[0].reason
+    assert (world.stored("c"), world.stored("d")) == ({"ada": "a"}, {"bob": "b", "cyd": "b"})
+    with pytest.raises(InvalidKeyError, match="'id': 'a:b'"):
+        world.repaired(tenant="t")
+    foreign.delete({"tenant": "t", "id": "a:b"})
+    assert world.repaired(tenant="t").drift == Drift()
+
+
+def test_what_is_no_copy_of_its_source_is_not_written(world: World) -> None:
     def careless(case: Case) -> Iterator[Part]:
         yield Part(tenant=case.tenant, case="another", person="ada", title=case.title)
 
@@ -269,6 +298,7 @@ def test_a_change_that_cannot_be_copied_is_refused_and_others_go_on(world: World
 
     with pytest.raises(InvalidValueError, match="a copy was made for"):
         wrong.keeper(world.db()).carry(KEY)
+    assert world.stored("another") == {}
 
 
 def test_a_source_whose_key_its_copies_cannot_hold_is_refused_where_it_is_written(world: World) -> None:
