@@ -48,3 +48,8 @@ def main() -> None:
     except DynashardError as error:
         print(f"error: {error} ({error.code})", file=sys.stderr)
         sys.exit(FAILED)
+    except OSError as error:
+        # The commands tell of the files they are given; what is left is the machine: a full disk, say.
+        where = "" if error.filename is None else f"{error.filename}: "
+        print(f"error: {where}{error.strerror or error}", file=sys.stderr)
+        sys.exit(FAILED)

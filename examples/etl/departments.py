@@ -5,7 +5,7 @@ from typing import Any
 
 from domain import User
 
-RENAMED = {"eng": "engineering", "ops": "operations", "hr": "people"}
+RENAMED = {"eng": "engineering", "hr": "people", "operations": "platform", "support": "customer care"}
 
 
 def change(user: User) -> Mapping[str, Any] | None:

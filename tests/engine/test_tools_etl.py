@@ -88,7 +88,7 @@ def test_an_item_that_always_changes_ends_the_run(people: Users, tenant: str) ->
     ("code", "told"),
     [
         ("change = 1", "has no function `change(item)`"),
-        ("def change(item): return item.nothing", "the map fails for User"),
+        ("def change(item): return item.nothing", "the map fails for User(tenant_id="),
         ("def change(item): return 1", "give a mapping of fields, or None"),
         ("def change(item): return {'nothing': 1}", "nothing"),
         ("import nothing_of_this_name", "cannot be imported: ModuleNotFoundError"),
@@ -110,5 +110,7 @@ def test_a_map_that_cannot_be_used_is_told_in_a_line(
 
 
 def test_a_file_that_is_not_there_is_told(command_line: CommandLine, tenant: str) -> None:
-    assert "cannot be imported" in command_line.run("etl", "users", tenant, "nothing.py").err
+    assert (
+        "nothing.py cannot be read: there is no such file" in command_line.run("etl", "users", tenant, "nothing.py").err
+    )
     assert "is no Python file" in command_line.run("etl", "users", tenant, "nothing.txt").err

@@ -66,6 +66,13 @@ def test_a_picture_of_part_of_a_listing(command_line: CommandLine, tmp_path: Pat
     assert "7 items" in told
 
 
+def test_a_partition_without_items_has_no_order_to_draw(command_line: CommandLine, tmp_path: Path, tenant: str) -> None:
+    told = command_line.run("plot", "order", "users", f"{tenant}-of-nobody", tmp_path / "a.png")
+
+    assert (told.status, "has no items" in told.err) == (1, True)
+    assert not (tmp_path / "a.png").exists()
+
+
 def test_a_file_that_is_no_picture_is_refused_before_anything_is_read(
     command_line: CommandLine, tmp_path: Path, tenant: str
 ) -> None:

@@ -54,6 +54,13 @@ def test_status_tells_of_every_queue(command_line: CommandLine, store: QueueStor
     }
 
 
+def test_queues_of_a_stack_that_never_ran_are_not_made_up(command_line: CommandLine) -> None:
+    told = command_line.run("queue", "status")
+
+    assert (told.status, told.out) == (1, "")
+    assert "start it with `make run`" in told.err
+
+
 def test_redriven_messages_are_on_their_queue_again_and_no_dead_letters_any_more(
     command_line: CommandLine, store: QueueStore, queues: Mapping[str, Queue]
 ) -> None:
@@ -132,5 +139,6 @@ def test_what_the_queue_does_not_take_stays_a_dead_letter(store: QueueStore, que
     assert (store.depth(queue.url).visible, dead.visible + dead.in_flight) == (1, 2)
 
 
+@pytest.mark.usefixtures("store")
 def test_an_unknown_queue_is_refused(command_line: CommandLine) -> None:
     assert "intake, operations" in command_line.run("queue", "redrive", "outbox").err

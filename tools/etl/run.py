@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from dynashard import Collection, Entity
 from dynashard.errors import NotFoundError, RevisionMismatchError
-from tools.etl.mapping import Change, changed_fields
+from tools.etl.mapping import Change, changed_fields, named
 from tools.failure import CommandError
 
 BATCH: Final = 400
@@ -108,7 +108,7 @@ class Etl(Generic[E]):
                 continue
             tally.changed = 1
             return tally
-        raise CommandError(f"{item!r} changes too often to be mapped: run the command again when it is quieter")
+        raise CommandError(f"{named(item)} changes too often to be mapped: run the command again when it is quieter")
 
 
 def _batches(items: Iterator[E]) -> Iterator[list[E]]:

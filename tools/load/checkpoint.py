@@ -79,8 +79,8 @@ class CheckpointFile:
 
     @property
     def kept(self) -> bool:
-        """Whether a load can go on from it."""
-        return self._path is not None
+        """Whether there is one that a load can go on from."""
+        return self._path is not None and self._path.exists()
 
     def open(self, target: str, entity: str, tenant: str | None, *, resume: bool) -> Checkpoint:
         """The checkpoint to go on from, or a new one.

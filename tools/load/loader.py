@@ -109,7 +109,9 @@ class Load(Generic[E]):
                 written=self.checkpoint.written + len(batch.good),
                 refused=self.checkpoint.refused + len(batch.bad),
             )
-            self._keep()
+            if batch.good or batch.bad or self.state.kept:
+                # A load that ends at its first line has done nothing to go on from: it is simply started again.
+                self._keep()
             self.advance(lines, self.checkpoint)
             if batch.stop is not None:
                 self.report(batch.stop)

@@ -67,6 +67,8 @@ def plot_order(
         raise CommandError(f"{entity} have random placement: no key tells its shard. Use another entity")
     brought, count = _brought(open_backend(environment), model, partition, Order(order), limit=limit, page=page)
     name = logical_partition(model, partition)
+    if not brought:
+        raise CommandError(f"{name} has no items: there is no order to draw")
     order_picture.draw(file, f"{name}: {order} over {shown(count)}", brought, shards=max(count, 1))
     late = order_picture.inversions(order_picture.ranks(brought))
     typer.echo(f"{file}: {len(brought):,} items, {late:,} of them directly after one that should come later")

@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 from local.errors import LocalStackError
 from local.functions import function_named
 from local.queue_server import QueueCalls
+from local.queue_store import DATABASE
 from local.queues import WRITER, open_queues, queue_specs
 from local.settings import Settings
 from local.template import Templates, synthesised
@@ -74,7 +75,11 @@ def reach(environment: str | None) -> Reached:
 def _local() -> Reached:
     try:
         settings, templates = Settings.from_env(os.environ), synthesised()
-        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        if not (settings.data_dir / DATABASE).exists():
+            raise CommandError(
+                f"no local stack has run on {settings.data_dir}: start it with `make run`; if its data are elsewhere, "
+                "set DATA_DIR as for `make run`"
+            )
         store = open_queues(settings.data_dir, queue_specs(templates, settings))
         variables = _writer_variables(templates)
     except (LocalStackError, OSError) as error:
