@@ -169,6 +169,11 @@ def cdk(aws: Ministack, *arguments: str, cwd: Path = ROOT) -> str:
     return _run([str(CDK), *arguments, "--no-notices"], cwd, environment)
 
 
+def dynashard(aws: Ministack, *arguments: str) -> str:
+    """Run our own command line against a local AWS, and return what it said."""
+    return _run([str(ROOT / ".venv" / "bin" / "dynashard"), *arguments], ROOT, aws.environment)
+
+
 def _context(issuer: Issuer) -> Sequence[str]:
     settings = {
         "env": "dev",

@@ -111,6 +111,7 @@ class Ministack:
             "TMPDIR": str(self.folder),
             "AWS_ENDPOINT_URL": self.url,
             "AWS_REGION": REGION,
+            "AWS_DEFAULT_REGION": REGION,
             "AWS_ACCESS_KEY_ID": "test",
             "AWS_SECRET_ACCESS_KEY": "test",
         }

@@ -41,6 +41,21 @@ def soon(read: Callable[[], Any], wanted: Any) -> None:
     assert found == wanted
 
 
+def users(client: httpx.Client) -> None:
+    """Items spread over shards: in order, by an index, changed on condition and gone."""
+    for number in range(5):
+        created(client, "users", id=f"{number}", email=f"u{number}@example.com", display_name=f"User {number}")
+    changed = client.patch("/v1/users/3", json={"department": "maths"}, headers={"If-Match": '"stale"'})
+    assert (changed.status_code, changed.json()["code"]) == (412, "revision_mismatch")
+    tag = client.get("/v1/users/3").headers["etag"]
+    assert client.patch("/v1/users/3", json={"department": "maths"}, headers={"If-Match": tag}).status_code == 200
+    assert client.delete("/v1/users/4").status_code == 204
+
+    assert listed(client, f"users?limit=2&{NEWEST_FIRST}", "id") == ["3", "2", "1", "0"]
+    assert sorted(listed(client, "users?limit=3", "id")) == ["0", "1", "2", "3"]
+    assert listed(client, "users?index=by_department&department=maths", "id") == ["3"]
+
+
 def on_call(client: httpx.Client) -> None:
     """Teams, schedules, shifts and overrides: one tree, and any part of it."""
     turn = {"user_id": "ada", "starts_at": "2026-11-21T08:00:00Z", "ends_at": "2026-11-21T16:00:00Z"}
@@ -161,5 +176,5 @@ def asynchronous(client: httpx.Client) -> None:
     assert client.get("/v1/users/ada").json()["display_name"] == "Ada"
 
 
-SYSTEMS = (on_call, contacts, articles, follows, incidents, pings, audit, asynchronous)
+SYSTEMS = (users, on_call, contacts, articles, follows, incidents, pings, audit, asynchronous)
 """Each takes a client of a tenant of its own."""

@@ -26,4 +26,6 @@ def test_deploying_again_keeps_the_data_and_destroying_leaves_nothing(deployment
         assert aws.client("lambda").list_functions()["Functions"] == []
         assert aws.client("apigatewayv2").get_apis()["Items"] == []
         assert aws.client("logs").describe_log_groups()["logGroups"] == []
+        assert aws.client("sqs").list_queues().get("QueueUrls", []) == []
+        assert aws.client("lambda").list_event_source_mappings()["EventSourceMappings"] == []
         assert aws.client("secretsmanager").list_secrets()["SecretList"] == []
