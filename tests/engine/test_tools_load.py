@@ -96,6 +96,8 @@ def test_the_summary_counts_items_and_write_units(
 ) -> None:
     rows = [user(number, department="people", manager_id="1") for number in range(30)]
     file = command_line.file("users.jsonl", *rows, {}, user(30))
+    # The first command on a table writes records of its topology, too.
+    assert command_line.run("load", "users", command_line.file("first.jsonl", user(31, tenant_id="first"))).status == 0
 
     loaded = command_line.run("load", "users", file, "--tenant", tenant, "--on-error", "skip", "--json")
 
