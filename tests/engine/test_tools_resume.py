@@ -267,7 +267,7 @@ def test_an_item_that_is_too_large_is_told_with_its_line(loading: Loading) -> No
 
 
 def test_nothing_is_kept_of_a_load_whose_first_line_is_bad(loading: Loading) -> None:
-    with pytest.raises(CommandError, match="stopped at line 1; 0 items are written$"):
+    with pytest.raises(CommandError, match=r"stopped at line 1; 0 items are written$"):
         loading.load([{"nonsense": 1}])
     done = loading.load(documents(2))
 

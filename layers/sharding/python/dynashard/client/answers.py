@@ -168,6 +168,9 @@ _BUILDERS: Final[Mapping[str, Callable[[Refusal], DynashardError]]] = {
     "transaction_canceled": lambda refusal: errors.TransactionCanceledError(
         refusal.message, operation="", reasons=(), attempts=1
     ),
+    "transaction_refused": lambda refusal: errors.TransactionRefusedError(
+        refusal.message, step=int(_details(refusal).get("step", 0)), reason=str(_details(refusal).get("reason", ""))
+    ),
     "reshard_refused": lambda refusal: errors.ReshardRefusedError(
         refusal.message, reason=str(_details(refusal).get("reason", ""))
     ),
