@@ -283,10 +283,23 @@ def test_a_change_that_cannot_be_copied_is_set_aside_and_others_go_on(
     assert (outcome.again, outcome.changes, outcome.letters) == (None, 3, 1)
     assert "cannot hold" in letters[0].reason
     assert (world.stored("c"), world.stored("d")) == ({"ada": "a"}, {"bob": "b", "cyd": "b"})
-    with pytest.raises(InvalidKeyError, match="'id': 'a:b'"):
-        world.repaired(tenant="t")
-    foreign.delete({"tenant": "t", "id": "a:b"})
-    assert world.repaired(tenant="t").drift == Drift()
+
+
+def test_repair_passes_over_what_cannot_be_copied_and_names_it(world: World) -> None:
+    foreign = world.db().collection(Foreign)
+    foreign.create(Foreign(tenant="t", id="a:b", people=("ada",)))
+    foreign.create(Foreign(tenant="t", id="e", people=("ada", "")))
+    world.case("a", "ada")
+
+    found = world.repaired(tenant="t")
+
+    assert (found.sources, found.drift, found.unfit) == (3, Drift(missing=1), 2)
+    assert sorted(reason.partition(": Invalid")[0] for reason in found.reasons) == [
+        "{'tenant': 't', 'id': 'a:b'}",
+        "{'tenant': 't', 'id': 'e'}",
+    ]
+    assert world.stored("c") == {"ada": "a"}
+    assert world.stored("e") == {}
 
 
 def test_what_is_no_copy_of_its_source_is_not_written(world: World) -> None:

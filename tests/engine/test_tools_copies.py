@@ -3,7 +3,7 @@
 import pytest
 
 from domain import Incident, Participation
-from dynashard import Dynashard
+from dynashard import Dynashard, Entity, Key, Registry, Shards
 from dynashard.transport import Transport
 from tests.engine.command_line import CURSOR_KEYS, CommandLine
 
@@ -35,6 +35,31 @@ def test_copies_are_checked_mended_and_then_right(command_line: CommandLine, db:
     assert [(each.incident_id, each.title) for each in listed.items] == [(mine.id, "Fire")]
     assert orphans["drift"] == {"missing": 0, "wrong": 0, "extra": 3}
     assert again["drift"] == {"missing": 0, "wrong": 0, "extra": 0}
+
+
+class Loose(Entity, name="incident.v1.Incident", key=Key("{tenant_id}", "{id}"), shards=Shards(4), registry=Registry()):
+    """An incident as who does not keep to the domain writes it."""
+
+    tenant_id: str
+    id: str = "loose"
+    title: str = "without a number"
+
+
+def test_what_cannot_be_copied_is_told_and_all_else_is_mended(
+    command_line: CommandLine, db: Dynashard, tenant: str
+) -> None:
+    loose = db.collection(Loose).create(Loose(tenant_id=tenant))
+    db.collection(Incident).create(Incident(tenant_id=tenant, number=1, title="Fire", participants=["user_ada"]))
+
+    mended = command_line.run("copies", "repair", "participations", "--tenant", tenant)
+    checked = command_line.run("copies", "check", "participations", "--tenant", tenant, "--json")
+    db.collection(Loose).delete(loose)
+
+    assert (mended.status, checked.status) == (3, 3)
+    assert "2 items, 1 copies: 1 mended" in mended.out
+    assert "cannot be copied" in mended.err
+    assert "loose" in mended.err
+    assert (checked.summary["drift"]["missing"], checked.summary["unfit"]) == (0, 1)
 
 
 def test_what_is_no_copy_is_refused(command_line: CommandLine) -> None:

@@ -32,13 +32,13 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one J
 
 @copies.command()
 def check(entity: Entity, tenant: Tenant = None, environment: Environment = None, *, as_json: AsJson = False) -> None:
-    """Tell how many copies differ. Exit status 0 if none does, 3 if some do.
+    """Tell how many copies differ. Exit status 0 if none does, 3 if some do or some items cannot be copied.
 
     While items change, what is on its way to their copies counts: check again. Costs what reading all of the items and
     copies does, and a Scan of the table.
     """
     last = _look(entity, tenant, environment, mend=False, as_json=as_json)
-    if last.drift.total:
+    if last.drift.total or last.unfit:
         raise typer.Exit(WITH_ERRORS)
 
 
@@ -46,9 +46,12 @@ def check(entity: Entity, tenant: Tenant = None, environment: Environment = None
 def repair(entity: Entity, tenant: Tenant = None, environment: Environment = None, *, as_json: AsJson = False) -> None:
     """Mend copies that differ, and remove those whose item is gone. Safe at any time; may be interrupted.
 
+    Exit status 3 if some items cannot be copied; all others are.
+
     Costs what `check` does, and 2 write units for each copy that is mended.
     """
-    _look(entity, tenant, environment, mend=True, as_json=as_json)
+    if _look(entity, tenant, environment, mend=True, as_json=as_json).unfit:
+        raise typer.Exit(WITH_ERRORS)
 
 
 def _look(entity: str, tenant: str | None, environment: str | None, *, mend: bool, as_json: bool) -> Progress:
@@ -64,6 +67,10 @@ def _look(entity: str, tenant: str | None, environment: str | None, *, mend: boo
             raise CommandInterruptedError(
                 f"interrupted after {last.sources:,} items and {last.copies:,} copies: run it again"
             ) from None
+    for reason in last.reasons:
+        typer.echo(f"cannot be copied: {reason}", err=True)
+    if last.unfit > len(last.reasons):
+        typer.echo(f"and {last.unfit - len(last.reasons):,} more", err=True)
     consumed = {"read_units": meter.consumed.read_units, "write_units": meter.consumed.write_units}
     if as_json:
         typer.echo(json.dumps({"copies": entity, "mended": mend, **asdict(last), **consumed}))

@@ -92,7 +92,8 @@ class Copies(Generic[S, C]):
     def repair(self, db: Dynashard, partition: Mapping[str, Any] | None = None) -> Iterator[Progress]:
         """Compare all sources and all copies, and write what differs; copies without a source are removed too.
 
-        It may run at any time and be stopped at any time; run again, it finds nothing that it has mended.
+        It may run at any time and be stopped at any time; run again, it finds nothing that it has mended. Sources of
+        which no copies can be made are counted and passed over.
 
         Args:
             db: the entities.

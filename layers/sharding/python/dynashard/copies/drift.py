@@ -1,6 +1,10 @@
 """By how much copies differ from what their sources say."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
+
+_MOST_REASONS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +38,23 @@ class Progress:
         sources: sources looked at.
         copies: stored copies looked at, for such as have no source.
         drift: what was found, and mended if that was asked for.
+        unfit: sources that no copies can be made of.
+        reasons: why, for the first of them.
     """
 
     sources: int = 0
     copies: int = 0
     drift: Drift = Drift()
+    unfit: int = 0
+    reasons: tuple[str, ...] = ()
+
+    def over(self, looks: Sequence[Drift | str], *, sources: int = 0, copies: int = 0) -> "Progress":
+        """The same after more looks; texts are reasons why a source is unfit."""
+        unfit = [each for each in looks if isinstance(each, str)]
+        return Progress(
+            self.sources + sources,
+            self.copies + copies,
+            sum((each for each in looks if isinstance(each, Drift)), self.drift),
+            self.unfit + len(unfit),
+            (*self.reasons, *unfit)[:_MOST_REASONS],
+        )

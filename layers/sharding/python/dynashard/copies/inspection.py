@@ -1,7 +1,7 @@
 """A look over all sources and all copies: what has drifted is found, and mended if wanted."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 
@@ -9,9 +9,12 @@ from dynashard.copies.drift import Drift, Progress
 from dynashard.copies.keeper import LANES, Keeper
 from dynashard.copies.scan import rows
 from dynashard.entity import definition
+from dynashard.errors import InputError, UndecodableItemError
 from dynashard.repository.patience import at_once
 
 _BATCH: Final = 100
+_UNFIT: Final = (InputError, UndecodableItemError, ValueError, TypeError, LookupError, AttributeError)
+"""What says that a source is at fault, or what makes copies of it, and not the table or the way to it."""
 
 
 def inspect(keeper: Keeper, partition: Mapping[str, Any] | None, *, mend: bool) -> Iterator[Progress]:
@@ -23,17 +26,23 @@ def inspect(keeper: Keeper, partition: Mapping[str, Any] | None, *, mend: bool) 
         mend: whether what differs is written.
     """
     come = Progress()
-    look = keeper.carry if mend else keeper.drift
+    look = partial(_look, keeper.carry if mend else keeper.drift)
     for keys in _batches(_sources(keeper, partition)):
-        drift = sum(at_once(look, keys, LANES), Drift())
-        come = replace(come, sources=come.sources + len(keys), drift=come.drift + drift)
+        come = come.over(at_once(look, keys, LANES), sources=len(keys))
         yield come
     for copies in _batches(_copies(keeper, partition)):
         keys = list({tuple(key.values()): key for key in map(keeper.source_of, copies)}.values())
-        drift = sum(at_once(look, keeper.absent(keys), LANES), Drift())
-        come = replace(come, copies=come.copies + len(copies), drift=come.drift + drift)
+        come = come.over(at_once(look, keeper.absent(keys), LANES), copies=len(copies))
         yield come
     yield come
+
+
+def _look(look: Callable[[Mapping[str, Any]], Drift], key: Mapping[str, Any]) -> Drift | str:
+    """What differs for one source; or why there can be no copies of it, which must not keep the others waiting."""
+    try:
+        return look(key)
+    except _UNFIT as error:
+        return f"{ {name: str(value) for name, value in key.items()} }: {type(error).__name__}: {error}".splitlines()[0]
 
 
 def _sources(keeper: Keeper, partition: Mapping[str, Any] | None) -> Iterator[dict[str, Any]]:
