@@ -1,43 +1,42 @@
-"""`make bench-firehose`: a firehose of pings into the local stack, its writer killed while it works.
+"""`make bench-firehose`: a firehose of pings into the local stack, its workers killed while they work.
 
 Pings go in over HTTP, many of them twice and some of them days late; the writer is killed with -9 while it has
-messages in hand. Then everything that is stored is held against what was sent, and the roll-ups against their truth.
+messages in hand, and whoever follows the table's stream while it has changes before it. Then everything that is stored
+is held against what was sent, and the roll-ups against their truth.
 """
 
 import argparse
 import json
-import os
 import random
-import signal
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from bench.firehose_truth import counted, differences
+from bench.firehose_truth import differences, truth
+from bench.firehose_workers import FOLLOWER, WRITER, Killer, backlog_of
 from bench.soak.stack import Stack, running_stack
 from domain import Ping
 from dynashard import Dynashard, definition
 from dynashard.schema import TYPE
 from dynashard.transport import Transport
-from local.queue_store import DATABASE, QueueSpec, QueueStore
 from local.resharding import transport_of
 
 TENANT: Final = "firehose"
 LIST: Final = 500
+PACK_ITEMS: Final = 50
+"""Pings a message, as the API packs them."""
 SENDERS: Final = 2
 DUPLICATES: Final = 0.10
 LATE: Final = 0.05
 PATIENCE_SECONDS: Final = 7200.0
 """The local engine does one thing at a time, and shares two cores with everything else."""
-WORKER: Final = "local.queue_worker"
 
 
 @dataclass
@@ -47,13 +46,15 @@ class Report:
     pings: int
     distinct: int
     late: int
-    kills: int = 0
+    writers_killed: int = 0
+    followers_killed: int = 0
     stored: int = 0
     missing: int = 0
     unwanted: int = 0
     doubled: int = 0
     left_on_queues: int = 0
     dead_letters: int = 0
+    rows: int = 0
     rows_that_differ: int = 0
     accepting_seconds: float = 0.0
     draining_seconds: float = 0.0
@@ -111,7 +112,7 @@ def run(stack: Stack, count: int, kills: int, seed: int, say: Callable[[str], No
     Args:
         stack: a running local stack.
         count: pings to send.
-        kills: how often the writer is killed while it works.
+        kills: how often each of the two workers is killed while it works.
         seed: of the feed.
         say: takes a line of progress.
     """
@@ -121,29 +122,44 @@ def run(stack: Stack, count: int, kills: int, seed: int, say: Callable[[str], No
     wanted = {_stored_name(ping) for ping in pings}
     late = sum(ping.at < now - timedelta(minutes=30) for ping in pings)
     report = Report(count, len(wanted), late)
+    with backlog_of(stack) as backlog:
+        killer = Killer(stack, backlog, say)
+        _pour(stack, bodies, kills, killer, report)
+        report.left_on_queues, report.dead_letters = backlog.messages(), backlog.dead()
+    report.writers_killed, report.followers_killed = (len(killer.killed[each]) for each in (WRITER, FOLLOWER))
     transport = transport_of(stack.variables)
     db = Dynashard(transport, table=stack.variables["TABLE_NAME"], cursor_keys=["of no use to anybody"])
-    with closing(_queues(stack)) as queues:
-        begun = time.monotonic()
-        with ThreadPoolExecutor(SENDERS) as pool:
-            sending = [pool.submit(_send, stack, bodies[each::SENDERS]) for each in range(SENDERS)]
-            report.kills = _kill(stack, kills, queues, lambda: all(each.done() for each in sending), say)
-            for each in sending:
-                each.result()
-            report.accepting_seconds = time.monotonic() - begun
-        say(f"accepted {count:,} in {report.accepting_seconds:.1f} s")
-        _wait(lambda: _left(queues) == 0)
-        report.draining_seconds = time.monotonic() - begun
-        say(f"drained after {report.draining_seconds:.1f} s")
-        report.left_on_queues, report.dead_letters = _left(queues), _dead(queues)
     _look(report, transport, stack.variables["TABLE_NAME"], wanted)
-    _wait(lambda: counted(db, TENANT, pings) >= len(wanted))
-    report.rolling_up_seconds = time.monotonic() - begun
-    report.told = differences(db, TENANT, pings)
+    report.rows, report.told = len(truth(pings)), differences(db, TENANT, pings)
     report.rows_that_differ = len(report.told)
-    report.accepted_per_second = round(count / report.accepting_seconds, 1)
-    report.stored_per_second = round(report.distinct / report.draining_seconds, 1)
     return report
+
+
+def _pour(stack: Stack, bodies: Sequence[dict[str, Any]], kills: int, killer: Killer, report: Report) -> None:
+    """Send everything while workers are killed, and wait until all of it is written and followed."""
+    backlog, begun = killer.backlog, time.monotonic()
+    with ThreadPoolExecutor(SENDERS + 1) as pool:
+        sending = [pool.submit(_send, stack, bodies[each::SENDERS]) for each in range(SENDERS)]
+        killing = pool.submit(
+            killer.kill,
+            kills,
+            messages=len(bodies) // PACK_ITEMS,
+            sent=lambda: all(each.done() for each in sending),
+            patience=PATIENCE_SECONDS,
+        )
+        for each in sending:
+            each.result()
+        report.accepting_seconds = time.monotonic() - begun
+        killer.say(f"accepted {report.pings:,} in {report.accepting_seconds:.1f} s")
+        _wait(lambda: backlog.messages() == 0)
+        report.draining_seconds = time.monotonic() - begun
+        killer.say(f"drained after {report.draining_seconds:.1f} s")
+        killing.result()
+    _wait(lambda: not backlog.changes())
+    report.rolling_up_seconds = time.monotonic() - begun
+    killer.say(f"rolled up after {report.rolling_up_seconds:.1f} s")
+    report.accepted_per_second = round(report.pings / report.accepting_seconds, 1)
+    report.stored_per_second = round(report.distinct / report.draining_seconds, 1)
 
 
 def _send(stack: Stack, bodies: Sequence[dict[str, Any]]) -> None:
@@ -155,52 +171,6 @@ def _send(stack: Stack, bodies: Sequence[dict[str, Any]]) -> None:
                 if answer.status_code < 500 and answer.status_code != 429:  # noqa: PLR2004
                     raise RuntimeError(answer.text)
                 time.sleep(0.2)
-
-
-def _kill(stack: Stack, kills: int, queues: QueueStore, sent: Callable[[], bool], say: Callable[[str], None]) -> int:
-    """Kill the writer while it has messages in hand, each time another process; gives how often."""
-    killed: set[int] = set()
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while len(killed) < kills and time.monotonic() < deadline:
-        worker = next((pid for pid in workers(stack) if pid not in killed), None)
-        in_hand = sum(queues.depth(name).in_flight for name in queues.queues)
-        if worker is not None and in_hand:
-            os.kill(worker, signal.SIGKILL)
-            killed.add(worker)
-            say(f"killed the writer with {in_hand} messages in hand")
-            time.sleep(2)
-        elif sent() and not _left(queues):
-            break
-        time.sleep(0.01)
-    return len(killed)
-
-
-def workers(stack: Stack) -> list[int]:
-    """The writer's processes of a stack."""
-    mine = f"DATA_DIR={stack.environment['DATA_DIR']}\0".encode()
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and WORKER in (entry / "cmdline").read_text():
-                found += [int(entry.name)] if mine in (entry / "environ").read_bytes() + b"\0" else []
-        except OSError:
-            continue  # It has ended since.
-    return found
-
-
-def _queues(stack: Stack) -> QueueStore:
-    names = [stack.variables["QUEUE_URL"], stack.variables["OPERATIONS_QUEUE_URL"]]
-    path = Path(stack.environment["DATA_DIR"]) / DATABASE
-    return QueueStore(path, [QueueSpec(name) for name in names], time.time)
-
-
-def _left(queues: QueueStore) -> int:
-    depths = [queues.depth(name) for name in queues.queues]
-    return sum(depth.visible + depth.in_flight for depth in depths)
-
-
-def _dead(queues: QueueStore) -> int:
-    return sum(queues.everything().values()) - _left(queues)
 
 
 def _look(report: Report, transport: Transport, table: str, wanted: set[str]) -> None:

@@ -1,7 +1,6 @@
 """Whether the roll-ups say what was sent: the sums of the distinct pings, at every level, against every row.
 
 told = differences(db, "abc", pings)     # [] when every row is right, and there is no other
-done = counted(db, "abc", pings)         # how many pings the months have so far: for waiting until all are in
 """
 
 from collections import defaultdict
@@ -58,19 +57,6 @@ def differences(db: Dynashard, tenant: str, pings: Iterable[Ping]) -> list[str]:
         for key in sorted(right.keys() | said.keys(), key=str)
         if right.get(key) != said.get(key)
     ]
-
-
-def counted(db: Dynashard, tenant: str, pings: Iterable[Ping]) -> int:
-    """How many pings the roll-ups of the months of some pings hold so far."""
-    months = {Level.MONTH.start(ping.at) for ping in pings}
-    rows = (
-        row
-        for start in months
-        for row in PLAYS.read(
-            db, {"tenant_id": tenant}, level=Level.MONTH, start=start, end=Level.MONTH.end(start), consistent=True
-        )
-    )
-    return sum(row.pings for row in rows)
 
 
 def _days(times: Iterable[datetime]) -> Iterator[tuple[datetime, datetime]]:
