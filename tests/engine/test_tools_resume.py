@@ -169,18 +169,34 @@ class Document(Entity, name="tools.v1.Document", key=Key("{tenant_id}", "{id}"),
     text: str = ""
 
 
+class Scattered(
+    Entity,
+    name="tools.v1.Scattered",
+    key=Key("{tenant_id}", "{id}"),
+    shards=Shards(16, placement="random"),
+    registry=Registry(),
+):
+    tenant_id: str
+    id: str = new_id()
+    text: str = ""
+
+
 class Loading:
     """Loads of one file of documents, each on a transport with faults of its own."""
 
-    def __init__(self, wire: Transport, table: str, folder: Path) -> None:
-        self._wire, self._table, self._folder = wire, table, folder
+    def __init__(
+        self, wire: Transport, table: str, folder: Path, model: type[Document] | type[Scattered] = Document
+    ) -> None:
+        self._wire, self._table, self._folder, self._model = wire, table, folder, model
         self.told: list[LineError] = []
         self.path = folder / "state"
 
-    def collection(self, transport: Transport) -> Collection[Document]:
+    def collection(self, transport: Transport) -> Collection[Any]:
         waited = iter(range(1000))
         patience = Patience(seconds=5, clock=lambda: float(next(waited)), sleep=lambda _: None)
-        return Dynashard(transport, table=self._table, cursor_keys=CURSOR_KEYS, patience=patience).collection(Document)
+        return Dynashard(transport, table=self._table, cursor_keys=CURSOR_KEYS, patience=patience).collection(
+            self._model
+        )
 
     def load(self, lines: list[dict[str, Any]], *plan: Fault, resume: bool = False) -> Checkpoint:
         transport = FaultyTransport(self._wire, plan)
@@ -272,3 +288,16 @@ def test_nothing_is_kept_of_a_load_whose_first_line_is_bad(loading: Loading) -> 
     done = loading.load(documents(2))
 
     assert done.written == 2
+
+
+def test_rows_loaded_again_are_no_second_items_where_keys_have_no_home(
+    wire: Transport, table: str, tmp_path: Path
+) -> None:
+    loading = Loading(wire, table, tmp_path, Scattered)
+    rows = [{"id": str(number), "text": f"{number:02d}"} for number in range(20)]
+    loading.load(rows[:15])
+
+    loading.load([*rows[:19], {**rows[19], "text": "new"}])
+    loading.load([{**rows[0], "text": "changed"}])
+
+    assert loading.texts() == [*(f"{number:02d}" for number in range(1, 19)), "changed", "new"]
