@@ -81,25 +81,25 @@ class Killer:
     killed: dict[str, set[int]] = field(default_factory=lambda: {WRITER: set(), FOLLOWER: set()})
 
     def kill(self, times: int, *, messages: int, sent: Callable[[], bool], patience: float) -> None:
-        """Kill the writer, spread over its work, and whoever follows the stream beside it.
+        """Kill the writer, spread over its work, and each time whoever follows the stream as well.
 
         Args:
             times: how often each.
-            messages: about how many come to the writer: it is killed when so many parts of them are done.
+            messages: about how many come to the writer; it is killed again when a part of them is done.
             sent: whether all of them lie on the queue.
             patience: seconds after which there is no more waiting for a moment to kill.
         """
-        deadline = time.monotonic() + patience
+        writers, deadline = self.killed[WRITER], time.monotonic() + patience
         while any(len(each) < times for each in self.killed.values()) and time.monotonic() < deadline:
-            part = 1 - len(self.killed[WRITER]) / (times + 1)
             left, in_hand = self.backlog.messages(), self.backlog.in_hand()
-            # The last batch is the last chance, whatever was done before.
-            due = left <= max(BATCH, messages * part)
-            if len(self.killed[WRITER]) < times and in_hand and due and self._ended(WRITER):
+            part = 1 - len(writers) / (times + 1)
+            # The first one while they still come in. The last batch is the last chance, whatever was done before.
+            due = len(writers) < times and (not writers or (sent() and left <= max(BATCH, messages * part)))
+            if in_hand and due and self._ended(WRITER):
                 self.say(f"killed the writer with {in_hand} of {left} messages in hand")
                 # What it had in hand is in flight until its successor has begun.
                 time.sleep(2)
-            behind = len(self.killed[FOLLOWER]) < min(times, len(self.killed[WRITER])) and self.backlog.changes()
+            behind = len(self.killed[FOLLOWER]) < len(writers) and self.backlog.changes()
             if behind and self._ended(FOLLOWER):
                 self.say("killed the follower of the stream with changes before it")
             if sent() and not left and not self.backlog.changes():
