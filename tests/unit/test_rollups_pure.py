@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynashard.entity import Entity, Key
-from dynashard.errors import DeclarationError, InvalidQueryError, InvalidValueError
-from dynashard.rollups import Level, divide
+from dynashard.entity import Entity, Key, definition
+from dynashard.errors import DeclarationError, InvalidKeyError, InvalidQueryError, InvalidValueError
+from dynashard.rollups import Level, RollUps, divide
 from dynashard.rollups.levels import MAX_SPANS, check_range
 from dynashard.rollups.packing import MOST_WRITES, packed
 from tests.beats import BEATS, NOON, REGISTRY, Beat, Sums, roll_ups
@@ -159,6 +159,32 @@ def test_the_mark_of_an_item_depends_on_its_key_and_the_roll_ups_alone() -> None
 
     assert BEATS.mark(one) == BEATS.mark(louder) != BEATS.mark(other)
     assert BEATS.mark(one) != roll_ups(name="others").mark(one)
+
+
+class Rain(Entity, name="test.v1.Rain", key=Key("{tenant}", "{at}#{place}"), registry=REGISTRY):
+    tenant: str
+    place: str
+    at: datetime
+
+
+class Drops(Entity, name="test.v1.Drops", key=Key("{tenant}:{place}", "{level}#{start}#{slot}"), registry=REGISTRY):
+    tenant: str
+    place: str
+    level: Level
+    start: datetime
+    slot: int = 0
+    drops: int = 0
+
+
+def test_an_item_that_its_rows_could_not_be_keyed_by_is_refused_where_it_is_written() -> None:
+    RollUps(name="rain", of=Rain, at="at", into={Drops: ("day",)}, add=lambda _: {"drops": 1})
+    rain = definition(Rain)
+
+    assert rain.encode({"tenant": "abc", "place": "sea", "at": NOON})
+    with pytest.raises(InvalidKeyError, match=r"its roll-ups, test.v1.Drops, cannot hold") as refused:
+        rain.encode({"tenant": "abc", "place": "sea:side", "at": NOON})
+    assert refused.value.field == "place"
+    assert rain.encode({"place": "sea:side"}), "what is stored already can be changed"
 
 
 class NoSlot(Entity, name="test.v1.NoSlot", key=Key("{tenant}", "{level}#{start}"), registry=REGISTRY):

@@ -3,13 +3,13 @@
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from hashlib import blake2b
 from typing import Any, Final, Generic, TypeVar
 
 from dynashard.entity import Entity, EntityDefinition, Key, definition
-from dynashard.errors import DeclarationError
+from dynashard.errors import DeclarationError, InvalidKeyError
 from dynashard.rollups.levels import Level
 
 E = TypeVar("E", bound=Entity)
@@ -19,6 +19,7 @@ START: Final = "start"
 SLOT: Final = "slot"
 OWN_FIELDS: Final = frozenset({LEVEL, START, SLOT})
 """The key fields of a row that say which span it is, and which of the parts that are summed at reading."""
+_ANY_TIME: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _DIGEST_BYTES: Final = 16
 MOST_PARTS: Final = 50
 """All parts of a row fit one transaction while their shard count changes."""
@@ -80,6 +81,7 @@ class Summing(Generic[E]):
             self._refuse("each level is summed up into one entity, and there is at least one")
         for model in self.into:
             self._check_rows(definition(model))
+        of.demand(f"roll-ups:{self.name}", self._check_keys)
 
     def _check_rows(self, rows: EntityDefinition[Any]) -> None:
         lacking = OWN_FIELDS.difference(rows.key_fields)
@@ -95,6 +97,20 @@ class Summing(Generic[E]):
                 self._refuse(f"field {name} of {rows.name} needs a default: a row begins with its first item")
         if self.keep and rows.expires is None:
             self._refuse(f"{rows.name} is kept for a time but has no field of expiry")
+
+    def _check_keys(self, item: Mapping[str, Any]) -> None:
+        """Refuse an item that rows could not be keyed by: its change could never be counted."""
+        for model, levels in self.into.items():
+            rows, by = definition(model), self.by(model)
+            if item.keys() >= set(by):
+                own = {LEVEL: Level(levels[0]), START: _ANY_TIME, SLOT: 0}
+                try:
+                    rows.key_of({name: item[name] for name in by} | own)
+                except InvalidKeyError as error:
+                    raise InvalidKeyError(
+                        f"{error.field}: the keys of its roll-ups, {rows.name}, cannot hold it: {error}",
+                        field=error.field,
+                    ) from error
 
     def _refuse(self, reason: str) -> None:
         raise DeclarationError(f"roll-ups {self.name}", reason)
