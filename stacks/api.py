@@ -160,13 +160,21 @@ class ApiStack(Stack):
             cors_preflight=gateway.CorsPreflightOptions(
                 allow_origins=list(cors.origins),
                 allow_methods=[gateway.CorsHttpMethod[method.value] for method in METHODS],
-                allow_headers=["authorization", "content-type", "idempotency-key", "if-match", "if-none-match"],
+                allow_headers=[
+                    "authorization",
+                    "content-type",
+                    "idempotency-key",
+                    "if-match",
+                    "if-none-match",
+                    "prefer",
+                ],
                 expose_headers=[
                     "allow",
                     "etag",
                     "idempotency-replayed",
                     "link",
                     "location",
+                    "preference-applied",
                     "retry-after",
                     "x-request-id",
                 ],

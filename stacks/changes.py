@@ -10,8 +10,7 @@ from aws_cdk import aws_lambda_event_sources as sources
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from dynashard import schema
-from stacks.api import ITEM_ACTIONS, TOPOLOGY_ACTIONS
+from stacks.api import TOPOLOGY_ACTIONS
 from stacks.bundling import Bundle
 from stacks.data import DataStack
 from stacks.function import ENVIRONMENT_NAMES, PythonFunction, acknowledge, allow, layer
@@ -20,14 +19,22 @@ from stacks.settings import Settings
 
 BATCH: Final = 100
 """Records a batch."""
-LANES: Final = 4
-"""Batches of one part of the stream that are handled at once; changes of one stored item stay in one lane."""
 ATTEMPTS: Final = 50
 """How often a batch that can pass is tried again, with growing pauses."""
 MOST_HOURS: Final = 12
 """After which a record is given up; the stream itself keeps them for 24."""
 LATE_SECONDS: Final = 300
 """How far behind its stream the function may be before an alarm rings."""
+FOLLOW_ACTIONS: Final = (
+    "dynamodb:BatchGetItem",
+    "dynamodb:ConditionCheckItem",
+    "dynamodb:DeleteItem",
+    "dynamodb:GetItem",
+    "dynamodb:PutItem",
+    "dynamodb:Query",
+    "dynamodb:UpdateItem",
+)
+"""What following takes on the table: items by their keys, the copies of a source, and transactions; no index."""
 PERIOD: Final = Duration.minutes(5)
 
 
@@ -75,18 +82,16 @@ class ChangesStack(Stack):
                 "DEAD_LETTER_QUEUE": self.dead.queue_url,
             },
             statements=self._statements(data),
-            memory_mb=1024,
+            memory_mb=settings.changes.memory_mb,
             # It writes items: like any writer, it may not outlast the wait between two phases of a changing count.
             timeout_seconds=settings.longest_operation_seconds,
             unkept="Changes that it cannot handle go to a queue, which rings an alarm.",
         )
 
     def _statements(self, data: DataStack) -> list[iam.PolicyStatement]:
-        table = data.table.table_arn
         return [
             allow(STREAM_ACTIONS, [_stream(data)]),
-            allow(ITEM_ACTIONS, [table]),
-            allow(["dynamodb:Query"], [f"{table}/index/{slot}" for slot in schema.INDEX_SLOTS]),
+            allow(FOLLOW_ACTIONS, [data.table.table_arn]),
             allow(TOPOLOGY_ACTIONS, [data.topology.table_arn]),
             allow(["sqs:SendMessage"], [self.dead.queue_arn]),
         ]
@@ -100,7 +105,7 @@ class ChangesStack(Stack):
             # An item may be written before the stream is listened to.
             starting_position=lambda_.StartingPosition.TRIM_HORIZON,
             batch_size=BATCH,
-            parallelization_factor=LANES,
+            parallelization_factor=self.settings.changes.lanes,
             bisect_batch_on_error=True,
             report_batch_item_failures=True,
             retry_attempts=ATTEMPTS,

@@ -53,8 +53,9 @@ class CommandsStack(Stack):
                 "CURSOR_SECRET_ARN": cursor_secret.secret_arn,
             },
             statements=_statements(data, cursor_secret),
-            memory_mb=settings.api.memory_mb,
+            memory_mb=settings.commands.memory_mb,
             timeout_seconds=settings.api.timeout_seconds,
+            reserved_concurrency=settings.commands.reserved_concurrency,
         )
         CfnOutput(self, "CommandsFunction", value=self.function.function.function_name)
 

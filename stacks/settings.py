@@ -112,6 +112,30 @@ class ReshardSettings(_Part):
     stuck_hours: int = Field(default=24, ge=1)
 
 
+class CommandsSettings(_Part):
+    """Size and limits of the function for direct invocation.
+
+    Attributes:
+        memory_mb: Memory of the function.
+        reserved_concurrency: Most requests at once; None shares the account's pool.
+    """
+
+    memory_mb: int = Field(default=1769, ge=128, le=10240)
+    reserved_concurrency: int | None = Field(default=None, ge=1)
+
+
+class ChangesSettings(_Part):
+    """How the changes of items are followed.
+
+    Attributes:
+        memory_mb: Memory of the function.
+        lanes: Batches of one part of the stream that are handled at once; changes of one stored item stay in one lane.
+    """
+
+    memory_mb: int = Field(default=1024, ge=256, le=10240)
+    lanes: int = Field(default=4, ge=1, le=10)
+
+
 class WriterSettings(_Part):
     """How what was accepted to be done later is done.
 
@@ -228,6 +252,8 @@ class Settings(_Part):
         api: Size and limits of the API.
         prewarm: How to warm the table before the first traffic; None leaves it as it is.
         reshard: How changes of shard counts are carried through.
+        commands: Size and limits of direct invocation.
+        changes: How the changes of items are followed.
         writer: How what was accepted to be done later is done.
         growth: How shard counts change by themselves.
         topology_lease_seconds: How long a reader may trust its view of the shard counts.
@@ -247,6 +273,8 @@ class Settings(_Part):
     api: ApiSettings = ApiSettings()
     prewarm: Prewarm | None = None
     reshard: ReshardSettings = ReshardSettings()
+    commands: CommandsSettings = CommandsSettings()
+    changes: ChangesSettings = ChangesSettings()
     writer: WriterSettings = WriterSettings()
     growth: GrowthSettings = GrowthSettings()
     topology_lease_seconds: int = Field(default=30, ge=1, le=900)

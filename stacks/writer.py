@@ -9,8 +9,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from dynashard import schema
-from stacks.api import ITEM_ACTIONS, TOPOLOGY_ACTIONS
+from stacks.api import TOPOLOGY_ACTIONS
 from stacks.bundling import Bundle
 from stacks.data import DataStack
 from stacks.function import ENVIRONMENT_NAMES, PythonFunction, acknowledge, allow, layer, metrics_read
@@ -30,6 +29,16 @@ MOST_LEFT: Final = 1000
 """Items left on the queue within five minutes, because of throttling as a rule, before an alarm rings."""
 NAMESPACE: Final = "Dynashard"
 PERIOD: Final = Duration.minutes(5)
+WRITE_ACTIONS: Final = (
+    "dynamodb:BatchGetItem",
+    "dynamodb:ConditionCheckItem",
+    "dynamodb:DeleteItem",
+    "dynamodb:GetItem",
+    "dynamodb:PutItem",
+    "dynamodb:Query",
+    "dynamodb:UpdateItem",
+)
+"""What it takes on the table to write items and to end the records of operations; detached pieces are queried."""
 TAKE_ACTIONS: Final = (
     "sqs:ChangeMessageVisibility",
     "sqs:DeleteMessage",
@@ -142,8 +151,7 @@ class WriterStack(Stack):
     def _statements(self, data: DataStack) -> list[iam.PolicyStatement]:
         table = data.table.table_arn
         return [
-            allow(ITEM_ACTIONS, [table]),
-            allow(["dynamodb:Query"], [f"{table}/index/{slot}" for slot in schema.INDEX_SLOTS]),
+            allow(WRITE_ACTIONS, [table]),
             allow(TOPOLOGY_ACTIONS, [data.topology.table_arn]),
             allow(TAKE_ACTIONS, [self.intake.queue_arn, self.operations.queue_arn]),
             allow(["sqs:SendMessage"], [self.intake_dead.queue_arn, self.operations_dead.queue_arn]),

@@ -207,8 +207,8 @@ def test_an_origin_of_the_settings_is_let_in_and_its_preflight_needs_no_token(wi
     cors = api["Properties"]["CorsConfiguration"]
     assert cors["AllowOrigins"] == ["https://app.example.com"]
     assert "AllowCredentials" not in cors
-    assert "if-match" in cors["AllowHeaders"]
-    assert "etag" in cors["ExposeHeaders"]
+    assert {"if-match", "prefer"} <= set(cors["AllowHeaders"])
+    assert {"etag", "preference-applied"} <= set(cors["ExposeHeaders"])
     assert routes(with_cors) == {
         "GET /v1/health": "NONE",
         **{f"{method} /v1/{{proxy+}}": "JWT" for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")},

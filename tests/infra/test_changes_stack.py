@@ -1,11 +1,13 @@
 """The changes stack: what it may do, how records reach it, when it gives up, and what rings."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from functions.changes.settings import Settings
-from tests.infra.templates import Templates, of_type, short, statements
+from stacks.backend import synthesise
+from tests.infra.templates import Templates, context, of_type, short, statements
 
 pytestmark = pytest.mark.infra
 
@@ -18,22 +20,41 @@ def properties_of(template: dict[str, Any], kind: str) -> dict[str, Any]:
     return properties
 
 
-def test_the_function_may_read_the_stream_write_items_and_keep_what_it_cannot_handle(dev: Templates) -> None:
+def test_the_function_may_follow_the_stream_and_write_items_and_nothing_else(dev: Templates) -> None:
     allowed = statements(dev["Changes"], "FollowRole")
     (stream,) = [name for name in allowed if "TableStreamArn" in name]
     (topology,) = [name for name in allowed if "Topology" in name]
     (queue,) = [name for name in allowed if name.startswith("<Dead")]
+    (log,) = [name for name in allowed if name.startswith("<FollowLog")]
 
-    assert allowed[stream] == [
-        "dynamodb:DescribeStream",
-        "dynamodb:GetRecords",
-        "dynamodb:GetShardIterator",
-        "dynamodb:ListStreams",
+    assert allowed.pop(stream) == [
+        f"dynamodb:{action}" for action in ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")
     ]
-    assert "dynamodb:Scan" not in allowed[TABLE]
-    assert "dynamodb:ConditionCheckItem" in allowed[TABLE]
-    assert allowed[topology] == ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:PutItem"]
-    assert set(allowed[queue]) <= {"sqs:SendMessage", "sqs:GetQueueAttributes", "sqs:GetQueueUrl"}
+    assert allowed.pop(TABLE) == [
+        f"dynamodb:{action}"
+        for action in ("BatchGetItem", "ConditionCheckItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem")
+    ]
+    assert allowed.pop(topology) == ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:PutItem"]
+    assert set(allowed.pop(queue)) == {"sqs:GetQueueAttributes", "sqs:GetQueueUrl", "sqs:SendMessage"}
+    assert allowed.pop(log) == ["logs:CreateLogStream", "logs:PutLogEvents"]
+    assert allowed == {"*": ["xray:PutTelemetryRecords", "xray:PutTraceSegments"]}
+
+
+def test_what_cannot_be_handled_is_kept_for_two_weeks_encrypted_and_takes_nobody_without_tls(dev: Templates) -> None:
+    queue = properties_of(dev["Changes"], "AWS::SQS::Queue")
+    policy = properties_of(dev["Changes"], "AWS::SQS::QueuePolicy")["PolicyDocument"]
+
+    (statement,) = policy["Statement"]
+    assert queue["SqsManagedSseEnabled"] is True
+    assert queue["MessageRetentionPeriod"] == 14 * 86_400
+    assert (statement["Effect"], statement["Condition"]) == ("Deny", {"Bool": {"aws:SecureTransport": "false"}})
+
+
+def test_lanes_and_memory_are_settings(tmp_path: Path) -> None:
+    templates = Templates(synthesise(context("dev", changes={"lanes": 10, "memory_mb": 2048}), tmp_path), "dev")
+
+    assert properties_of(templates["Changes"], "AWS::Lambda::EventSourceMapping")["ParallelizationFactor"] == 10
+    assert properties_of(templates["Changes"], "AWS::Lambda::Function")["MemorySize"] == 2048
 
 
 def test_a_change_comes_again_for_long_and_is_never_just_dropped(dev: Templates) -> None:

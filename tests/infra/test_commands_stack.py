@@ -1,8 +1,11 @@
 """The commands stack: a function that nobody may invoke unless IAM says so, with the rights of the API's."""
 
+from pathlib import Path
+
 import pytest
 
-from tests.infra.templates import Templates, of_type, statements
+from stacks.backend import synthesise
+from tests.infra.templates import Templates, context, of_type, statements
 
 pytestmark = pytest.mark.infra
 
@@ -36,3 +39,12 @@ def test_it_is_told_where_everything_is_and_its_name_is_an_output(dev: Templates
     }
     assert function["Properties"]["Handler"] == "functions.commands.handler.handler"
     assert "Ref" in template["Outputs"]["CommandsFunction"]["Value"]
+
+
+def test_its_memory_and_its_share_of_the_account_are_settings(dev: Templates, tmp_path: Path) -> None:
+    changed = context("dev", commands={"memory_mb": 512, "reserved_concurrency": 20})
+    [bounded] = of_type(Templates(synthesise(changed, tmp_path), "dev")["Commands"], "AWS::Lambda::Function").values()
+    [unbounded] = of_type(dev["Commands"], "AWS::Lambda::Function").values()
+
+    assert (bounded["Properties"]["MemorySize"], bounded["Properties"]["ReservedConcurrentExecutions"]) == (512, 20)
+    assert "ReservedConcurrentExecutions" not in unbounded["Properties"]

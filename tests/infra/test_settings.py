@@ -56,6 +56,9 @@ def test_the_longest_operation_is_as_long_as_a_request_unless_something_takes_lo
             {"topology_operation_seconds": 28},
             "environments.dev: topology_operation_seconds 28 is below api.timeout_seconds 29",
         ),
+        ({"commands": {"reserved_concurrency": 0}}, "environments.dev.commands.reserved_concurrency:"),
+        ({"changes": {"lanes": 11}}, "environments.dev.changes.lanes:"),
+        ({"writer": {"concurrency": 1}}, "environments.dev.writer.concurrency:"),
         ({"growth": {"mode": "maybe"}}, "environments.dev.growth.mode:"),
         ({"growth": {"cooldown_seconds": 0}}, "environments.dev.growth.cooldown_seconds:"),
         (
