@@ -90,6 +90,10 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
         lambda: declare(shards=Shards(16, "random", adopt="unsharded")),
         "adopts items by random placement: only the calculated one can",
     ),
+    "adopts into read replicas": (
+        lambda: declare(shards=Shards(16, adopt="unsharded", read_replicas=1)),
+        "adopts items into read replicas, in which they do not stand",
+    ),
     "adopts with a separator": (
         lambda: declare(key=Key("{tenant}", "{id}", "", "_"), shards=Shards(16, adopt="unsharded")),
         "adopts unsharded items with the separator '_'",

@@ -60,7 +60,8 @@ class Shards:
         adopt: `unsharded` if the items of the table stand under the bare partition key, and do so until they are
             resharded to `count`; for the calculated placement.
         read_replicas: how many copies of the items, in index slots from the last one down, share reading with the
-            table: listings that need not be consistent. Each costs what an index costs.
+            table: listings that need not be consistent. Each costs what an index costs. Items that were written before
+            do not stand in them: docs/replicas.md tells how to add one.
         start: another name of `count`, for counts that are expected to grow. One of both is given.
     """
 
@@ -98,12 +99,16 @@ class Shards:
             raise WrongDeclarationError(
                 f"{self.read_replicas!r} read replicas: there are {len(INDEX_SLOTS)} index slots"
             )
-        if self.adopt is None:
-            return
+        if self.adopt is not None:
+            self._check_adopt()
+
+    def _check_adopt(self) -> None:
         if self.adopt != "unsharded":
             raise WrongDeclarationError(f"adopt={self.adopt!r}: only 'unsharded' items can be adopted")
         if self.rule is not CALCULATED:
             raise WrongDeclarationError(f"adopts items by {self.placement} placement: only the calculated one can")
+        if self.read_replicas:
+            raise WrongDeclarationError("adopts items into read replicas, in which they do not stand: adopt them first")
 
     def _check_max(self) -> None:
         if not self.rule.powers_of_two:
