@@ -8,14 +8,15 @@ from tests.engine.command_line import ROOT, CommandLine
 
 pytestmark = pytest.mark.engine
 
-EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.csv") if path.stem != "users")
+FILES = [*(ROOT / "examples").glob("*.csv"), *(ROOT / "examples").glob("*.jsonl")]
+EXAMPLES = sorted(path for path in FILES if path.stem != "users")
 
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: str(file.stem))
 def test_every_row_of_an_example_can_be_loaded(command_line: CommandLine, tenant: str, file: Path) -> None:
     checked = command_line.run("load", file.stem, file, "--tenant", tenant, "--dry-run", "--json")
 
-    rows = len(file.read_text(encoding="utf-8").splitlines()) - 1
+    rows = len(file.read_text(encoding="utf-8").splitlines()) - (file.suffix == ".csv")
     assert (checked.status, checked.summary["items"], checked.summary["refused"]) == (0, rows, 0)
 
 
