@@ -92,7 +92,7 @@ bench-reshard: setup ## Explore 100,000 random schedules of a change of counts (
 	$(RUN)/python -m bench.reshard
 
 .PHONY: bench-firehose
-bench-firehose: setup ## Send 50,000 pings into the local stack, its writer killed while it works (some minutes)
+bench-firehose: setup ## Send 50,000 pings into the local stack, its workers killed while they work (some minutes)
 	$(RUN)/python -m bench.firehose
 
 .PHONY: soak
