@@ -13,6 +13,7 @@ from dynashard.errors import (
     ItemTooLargeError,
     NotFoundError,
     RevisionMismatchError,
+    UndecodableItemError,
 )
 from dynashard.transport.interface import metered
 from tests.engine.detached_world import FIELDS, KEY, Report, everything, large, pointed, reports, stored, versions
@@ -158,6 +159,28 @@ def test_deleting_an_item_deletes_all_of_it(world: World) -> None:
     reports(world).delete(KEY)
 
     assert everything(world) == []
+
+
+def test_what_was_stored_before_a_field_was_detached_can_be_written_over_and_deleted(world: World) -> None:
+    reports(world).batch_write(put=[Report(), Report(id="2")])
+    for item in everything(world):
+        values = {"Key": {name: item[name] for name in ("PK", "SK")}, "ExpressionAttributeNames": {"#d": "details"}}
+        inline = {":old": {"M": {"a": {"N": "1"}}}}
+        world.dynamodb.call(
+            "UpdateItem",
+            TableName=world.table,
+            UpdateExpression="SET #d = :old",
+            ExpressionAttributeValues=inline,
+            **values,
+        )
+    with pytest.raises(UndecodableItemError, match="stored before the field was declared so"):
+        reports(world).get(KEY, include=FIELDS)
+
+    reports(world).update(KEY, set={"details": {"b": 2}})
+    reports(world).delete({"tenant": "abc", "id": "2"})
+
+    assert reports(world).get(KEY, include=FIELDS).details == {"b": 2}
+    assert reports(world).find({"tenant": "abc", "id": "2"}) is None
 
 
 def test_what_expired_is_replaced_with_all_of_it(world: World) -> None:

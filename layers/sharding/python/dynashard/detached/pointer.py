@@ -1,6 +1,7 @@
 """What an item holds of a detached field: which version is current, and how to know it whole."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -44,6 +45,15 @@ class Pointer:
                 "A detached field holds something else than a pointer: it was stored before the field was declared "
                 "so. Move what it holds to a field of another name"
             ) from None
+
+
+def pointers_left(item: Mapping[str, Any] | None, fields: Iterable[str]) -> dict[str, Pointer]:
+    """As `pointers`, without what was stored before a field was declared detached: it goes with its item."""
+    found: dict[str, Pointer] = {}
+    for name in fields:
+        with suppress(UndecodableItemError):
+            found |= pointers(item, [name])
+    return found
 
 
 def pointers(item: Mapping[str, Any] | None, fields: Iterable[str]) -> dict[str, Pointer]:

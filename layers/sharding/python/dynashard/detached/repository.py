@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from dynashard.codec import require_fits
-from dynashard.detached.pointer import Pointer, pointers
+from dynashard.detached.pointer import Pointer, pointers, pointers_left
 from dynashard.detached.sweep import Swept, sweep
 from dynashard.detached.versions import GRACE_SECONDS, Fields, Fresh
 from dynashard.entity import UNREVISED, ItemKey
@@ -72,7 +72,7 @@ class DetachedRepository(Repository[E]):
                     fresh.spend()
                 raise self._refusal(failed, item, write) from None
         # What expired may still have stood there.
-        self._fields.take_away(key, pointers(done.attributes if not done.again else None, self._entity.detached))
+        self._fields.take_away(key, pointers_left(done.attributes if not done.again else None, self._entity.detached))
         return self._stored(write)
 
     def put(self, item: E, *, if_match: str | None = None) -> Written[E]:
@@ -138,7 +138,7 @@ class DetachedRepository(Repository[E]):
             if failed.item is None and failed.attempts > 1:
                 return
             raise self._refusal(failed, key, write) from None
-        self._fields.take_away(item_key, pointers(done.attributes, self._entity.detached))
+        self._fields.take_away(item_key, pointers_left(done.attributes, self._entity.detached))
 
     def batch_write(self, *, put: Sequence[E] = (), delete: Sequence[KeyLike] = ()) -> None:
         """Store and delete many items; see `Repository.batch_write`.
@@ -241,7 +241,7 @@ class DetachedRepository(Repository[E]):
             if write.kind is Kind.CREATE:
                 gone = dict(done.attributes) if done.attributes and not done.again else None
             replaced = [n for n in self._entity.detached if n in fresh.pointers or write.kind is Kind.CREATE]
-            self._fields.take_away(write.key, pointers(gone, replaced))
+            self._fields.take_away(write.key, pointers_left(gone, replaced))
             return write, current, done
         raise RevisionMismatchError(f"{self._name(key)} changes too often to be written; try again later")
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dynashard.detached.pieces import BUCKETS, Manifest, Pieces
-from dynashard.detached.pointer import pointers
+from dynashard.detached.pointer import pointers_left
 from dynashard.detached.versions import GRACE_SECONDS
 from dynashard.entity import EntityDefinition
 from dynashard.repository.batch import Reading
@@ -78,7 +78,7 @@ def _unreferenced(
 
 
 def _points(item: Wire | None, name: str, version: Manifest) -> bool:
-    return any(each.version == version.version for each in pointers(item, [name]).values())
+    return any(each.version == version.version for each in pointers_left(item, [name]).values())
 
 
 def versions_of(store: Store, entity: EntityDefinition[Any], name: str, partition: str) -> Iterator[Manifest]:
