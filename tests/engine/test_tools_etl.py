@@ -109,6 +109,31 @@ def test_a_map_that_cannot_be_used_is_told_in_a_line(
     assert people.get({"tenant_id": tenant, "id": "u001"}).department == "eng"
 
 
+def test_what_an_interrupted_run_has_changed_is_told_and_stays(
+    command_line: CommandLine, people: Users, tenant: str
+) -> None:
+    file = command_line.folder / "map.py"
+    file.write_text(
+        "def change(item):\n    if item.id == 'u089': raise KeyboardInterrupt\n    return {'department': 'x'}"
+    )
+
+    ended = command_line.run("etl", "users", tenant, file)
+
+    assert (ended.status, len(ended.err.splitlines())) == (130, 1)
+    assert "run it again for the rest" in ended.err
+    file.write_text("def change(item):\n    return {'department': 'x'}\n")
+    assert command_line.run("etl", "users", tenant, file, "--json").summary["read"] == 90
+    assert {each.department for each in people.scan({"tenant_id": tenant})} == {"x"}
+
+
+@pytest.mark.usefixtures("people")
+def test_on_a_terminal_a_line_shows_how_far_the_run_is(command_line: CommandLine, tenant: str) -> None:
+    status, shown = command_line.on_a_terminal("etl", "users", tenant, MAP)
+
+    assert status == 0, shown
+    assert "90 read, 60 changed" in shown
+
+
 def test_a_file_that_is_not_there_is_told(command_line: CommandLine, tenant: str) -> None:
     assert (
         "nothing.py cannot be read: there is no such file" in command_line.run("etl", "users", tenant, "nothing.py").err

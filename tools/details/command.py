@@ -2,13 +2,10 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Annotated, Any, Final
 
 import typer
-from rich.console import Console
-from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
 from domain import ENTITIES
 from dynashard import definition
@@ -17,6 +14,7 @@ from dynashard.transport.interface import metered
 from tools.connection import open_backend
 from tools.entities import exposed
 from tools.failure import CommandError, CommandInterruptedError
+from tools.progress import counting
 
 _NAMES: Final = tuple(each.path for each in ENTITIES if definition(each.entity).detached)
 _HOUR: Final = 3600.0
@@ -53,7 +51,7 @@ def sweep(
     chosen = _NAMES if entity is None else (entity,)
     backend = open_backend(environment)
     summary: dict[str, dict[str, int]] = {}
-    with metered() as meter, _progress() as advance:
+    with metered() as meter, counting("{:>11,} versions") as advance:
         for name in chosen:
             items = backend.entities.collection(exposed(name).entity)
             if not isinstance(items, DetachedRepository):
@@ -73,19 +71,6 @@ def _swept(steps: Iterator[Swept], name: str, advance: Callable[[int], None]) ->
             f"interrupted after {done.versions:,} versions of {name}: run it again to go on"
         ) from None
     return done
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int], None]]:
-    """A line on a terminal, nothing elsewhere."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda _: None
-        return
-    columns = (TextColumn("{task.completed:>11,.0f} versions"), TimeElapsedColumn())
-    with Progress(*columns, console=console) as bar:
-        shown = bar.add_task("sweep", total=None)
-        yield lambda versions: bar.update(shown, completed=versions)
 
 
 def _tell(summary: dict[str, Any], *, as_json: bool) -> None:

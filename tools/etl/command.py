@@ -2,20 +2,17 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
 from dynashard.transport.interface import metered
 from tools.connection import open_backend
 from tools.entities import exposed, partition_fields
 from tools.etl.mapping import load_map
-from tools.etl.run import Etl, Tally
+from tools.etl.run import Etl
+from tools.progress import counting
 
 
 def etl(
@@ -39,8 +36,15 @@ def etl(
     """
     model, change = exposed(entity).entity, load_map(file)
     values, backend, begun = partition_fields(model, partition), open_backend(environment), time.monotonic()
-    with metered() as meter, _progress() as advance:
-        tally = Etl(backend.writer().collection(model), change, workers, dry_run, advance).run(values)
+    with metered() as meter, counting("{:>9,} read, {:,} changed") as advance:
+        task = Etl(
+            backend.writer().collection(model),
+            change,
+            workers,
+            dry_run,
+            advance=lambda tally: advance(tally.read, tally.changed),
+        )
+        tally = task.run(values)
     summary = {
         **tally.as_dict(),
         "seconds": round(time.monotonic() - begun, 3),
@@ -56,16 +60,3 @@ def etl(
         f"unchanged, {tally.gone:,} gone meanwhile, {tally.again:,} mapped again; {summary['seconds']:.1f} s, "
         f"{summary['read_units']:,.1f} read and {summary['write_units']:,.0f} write units"
     )
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[Tally], None]]:
-    """A line on a terminal, nothing elsewhere: nobody knows beforehand how many items there are."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda _tally: None
-        return
-    columns = (TextColumn("{task.completed:>9,.0f} read, {task.fields[changed]:,} changed"), TimeElapsedColumn())
-    with Progress(*columns, console=console) as bar:
-        shown = bar.add_task("etl", total=None, changed=0)
-        yield lambda tally: bar.update(shown, completed=tally.read, changed=tally.changed)

@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 from dynashard import Collection, Entity
 from dynashard.errors import NotFoundError, RevisionMismatchError
 from tools.etl.mapping import Change, changed_fields, named
-from tools.failure import CommandError
+from tools.failure import CommandError, CommandInterruptedError
 
 BATCH: Final = 400
 """Items that are held at a time besides those that are being read."""
@@ -70,19 +70,27 @@ class Etl(Generic[E]):
 
         Raises:
             CommandError: the map fails, or an item changes too often; what was changed before stays.
+            CommandInterruptedError: Ctrl-C; as before.
             InvalidValueError: a field does not take what the map gives it.
 
         Cost: what reading all items costs; 1 write unit for each KB of a changed item and index it stands in.
         Memory for `BATCH` items and two answers a worker.
         """
         tally = Tally()
+        try:
+            self._run(partition, tally)
+        except KeyboardInterrupt:
+            told = "nothing is changed" if self.dry_run else f"at least {tally.changed:,} items are changed"
+            raise CommandInterruptedError(f"interrupted; {told}: run it again for the rest") from None
+        return tally
+
+    def _run(self, partition: Mapping[str, Any], tally: Tally) -> None:
         with ThreadPoolExecutor(LANES) as pool:
             for batch in _batches(self.items.scan(partition, workers=self.workers)):
                 for done in [future.result() for future in self._begun(pool, batch)]:
                     for name, number in done.as_dict().items():
                         setattr(tally, name, getattr(tally, name) + number)
                 self.advance(tally)
-        return tally
 
     def _begun(self, pool: ThreadPoolExecutor, batch: list[E]) -> "list[Future[Tally]]":
         # Each with this thread's context, so that its meters see what is consumed.

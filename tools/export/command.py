@@ -3,14 +3,11 @@
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
-from rich.console import Console
-from rich.progress import Progress, TextColumn, TimeElapsedColumn
 from typer.core import TyperGroup
 
 from domain import ENTITIES
@@ -25,6 +22,7 @@ from tools.export.files import FORMATS, new_file
 from tools.export.reading import chosen
 from tools.export.snapshot import Place, Snapshot
 from tools.failure import WITH_ERRORS, CommandError, CommandInterruptedError
+from tools.progress import counting
 
 HELP: Final = """Write the items of an entity into a file: `dynashard export pings --day 2026-11-20 --to pings.parquet`.
 
@@ -116,7 +114,7 @@ def _written(path: Path, choice: Choice, batches: Iterator[Sequence[Entity]]) ->
     """Write batches of items into a file; what became of it."""
     begun, items = time.monotonic(), 0
     try:
-        with _progress() as advance, new_file(path, choice.model) as rows:
+        with counting("{:>11,} items") as advance, new_file(path, choice.model) as rows:
             for batch in batches:
                 rows.add(batch)
                 items += len(batch)
@@ -158,19 +156,6 @@ def _client(service: str) -> Any:
         return botocore.session.get_session().create_client(service)
     except (BotoCoreError, ValueError) as error:
         raise CommandError(f"no client of {service} could be made: {error}") from error
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int], None]]:
-    """A line on a terminal, nothing elsewhere."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda _: None
-        return
-    columns = (TextColumn("{task.completed:>11,.0f} items"), TimeElapsedColumn())
-    with Progress(*columns, console=console) as bar:
-        shown = bar.add_task("export", total=None)
-        yield lambda items: bar.update(shown, completed=items)
 
 
 def _tell(summary: dict[str, Any], *, as_json: bool) -> None:

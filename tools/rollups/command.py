@@ -1,15 +1,11 @@
 """`dynashard rollups`."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import islice
 from typing import Annotated, Any, Final
 
 import typer
-from rich.console import Console
-from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
 from domain import ROLL_UPS
 from dynashard import RollUps, definition
@@ -17,6 +13,7 @@ from dynashard.rollups import Drift, Mender
 from tools.connection import open_backend
 from tools.export.choice import TENANT, choose
 from tools.failure import WITH_ERRORS, CommandError, CommandInterruptedError
+from tools.progress import counting
 
 _SHOWN: Final = 20
 
@@ -50,10 +47,13 @@ def check(
     Costs what reading the items and rows does. Items of the last moments may still be on their way.
     """
     found, choice = _chosen(name, day, month)
-    with _progress() as advance:
-        mender = Mender(open_backend(environment).entities, found, {TENANT: tenant}, advance=advance)
-        drifts = mender.check(choice.start, choice.end)
-        shown, more = list(islice(drifts, _SHOWN)), sum(1 for _ in drifts)
+    try:
+        with counting("{:>11,} items read") as advance:
+            mender = Mender(open_backend(environment).entities, found, {TENANT: tenant}, advance=advance)
+            drifts = mender.check(choice.start, choice.end)
+            shown, more = list(islice(drifts, _SHOWN)), sum(1 for _ in drifts)
+    except KeyboardInterrupt:
+        raise CommandInterruptedError("interrupted: not all items were compared") from None
     total = len(shown) + more
     if as_json:
         typer.echo(json.dumps({"roll_ups": name, "differing": total, "first": [_as_dict(each) for each in shown]}))
@@ -84,7 +84,7 @@ def repair(
     """
     found, choice = _chosen(name, day, month)
     try:
-        with _progress() as advance:
+        with counting("{:>11,} items read") as advance:
             mender = Mender(open_backend(environment).writer(), found, {TENANT: tenant}, advance=advance)
             mended = mender.repair(choice.start, choice.end, lower=lower)
     except KeyboardInterrupt:
@@ -119,16 +119,3 @@ def _line(drift: Drift) -> str:
     key = ", ".join(f"{field} {value}" for field, value in drift.row.key)
     sums = ", ".join(f"{field} {value} instead of {drift.truth.get(field, 0)}" for field, value in drift.told.items())
     return f"{definition(drift.row.model).name} {key}: {sums}"
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int], None]]:
-    """A line on a terminal, nothing elsewhere."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda _: None
-        return
-    columns = (TextColumn("{task.completed:>11,.0f} items read"), TimeElapsedColumn())
-    with Progress(*columns, console=console) as bar:
-        shown = bar.add_task("read", total=None)
-        yield lambda items: bar.update(shown, completed=items)
