@@ -21,7 +21,7 @@ _AFTER: Final = f"dynashard_stream_after ON _stream_records (table_name, shard_i
 def index_stream(database: Path) -> None:
     """Give the engine's file the indexes. An engine that keeps its stream otherwise is left alone.
 
-    Cost: milliseconds; once, for a file of an older checkout, a second for a million records.
+    Cost: milliseconds; once, for a file of an older checkout, ten seconds for a million records.
     """
     try:
         with closing(sqlite3.connect(database, timeout=10)) as connection:

@@ -1,6 +1,7 @@
 """A small firehose into the local stack, its workers killed with -9; and writes that nobody waits for."""
 
 import time
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from tests.e2e.local_process import LocalProcess
 
 pytestmark = pytest.mark.e2e
 
-PINGS, KILLS, SEED = 1000, 2, 7
+PINGS, KILLS, SEED = 600, 2, 7
 PATIENCE_SECONDS = 60
 
 
@@ -21,7 +22,7 @@ def test_every_distinct_ping_is_stored_once_and_summed_up_exactly_though_workers
         report = run(stack, PINGS, KILLS, SEED, lambda _: None)
 
     assert report.right, report
-    assert (report.writers_killed, report.stored) == (KILLS, 900)
+    assert (report.writers_killed, report.stored) == (KILLS, PINGS * 0.9)
     assert report.followers_killed > 0
     assert report.late > 0
 
@@ -38,7 +39,7 @@ def test_a_feed_has_its_tenth_of_duplicates_and_is_the_same_for_a_seed() -> None
 
 
 def test_an_accepted_write_is_done_and_told_of(local_stack: LocalProcess) -> None:
-    with local_stack.client("async") as client:
+    with closing(local_stack.client("async")) as client:
         body = {"email": "ada@example.com", "display_name": "Ada"}
 
         accepted = client.put("/v1/users/ada", json=body, headers={"prefer": "respond-async"})
@@ -52,7 +53,7 @@ def test_an_accepted_write_is_done_and_told_of(local_stack: LocalProcess) -> Non
 
 
 def test_accepted_pings_are_found_by_episode_and_by_time(local_stack: LocalProcess) -> None:
-    with local_stack.client("pings") as client:
+    with closing(local_stack.client("pings")) as client:
         now = time.time()
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
         pings = [
