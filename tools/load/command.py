@@ -72,19 +72,21 @@ def load(  # noqa: PLR0917 - typer calls it by name
             task = Load(items, keeper, checkpoint, on_error == "stop" and not dry_run, dry_run, report, advance)
             end = task.run(lines, rows(lines, chosen, columns))
             seconds = time.monotonic() - begun
-    written = end.written - checkpoint.written
-    summary = {
-        "entity": wanted.path,
-        "items": written,
-        "refused": end.refused - checkpoint.refused,
-        "seconds": round(seconds, 3),
-        "items_per_second": round(written / seconds, 1) if seconds else 0.0,
-        "write_units": meter.consumed.write_units,
-        "dry_run": dry_run,
-    }
+    done = _done(checkpoint, end, seconds)
+    summary = {"entity": wanted.path, **done, "write_units": meter.consumed.write_units, "dry_run": dry_run}
     _tell(summary, as_json=as_json)
     if summary["refused"]:
         raise typer.Exit(WITH_ERRORS)
+
+
+def _done(before: Checkpoint, after: Checkpoint, seconds: float) -> dict[str, Any]:
+    written = after.written - before.written
+    return {
+        "items": written,
+        "refused": after.refused - before.refused,
+        "seconds": round(seconds, 3),
+        "items_per_second": round(written / seconds, 1) if seconds else 0.0,
+    }
 
 
 def _wanted(name: str, tenant: str | None) -> Exposed:

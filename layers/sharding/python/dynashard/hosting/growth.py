@@ -14,6 +14,7 @@ from dynashard.hosting.settings import ServingSettings
 from dynashard.transport.interface import Transport
 
 if TYPE_CHECKING:
+    from dynashard.resharding import Resharder
     from dynashard.resharding.growth_terms import AskLoad, Report
 
 Throttled = Callable[[EntityDefinition[Any], str | None, ThrottledError], None]
@@ -84,21 +85,11 @@ def growing(
         return _let_be
 
     def build() -> Throttled:
-        from dynashard.resharding import Resharder, Timing  # noqa: PLC0415 - only who is throttled pays for it
-        from dynashard.resharding.growth import GrowthSettings  # noqa: PLC0415
+        from dynashard.resharding.growth import GrowthSettings  # noqa: PLC0415 - only who is throttled pays for it
         from dynashard.resharding.policy import growth_of  # noqa: PLC0415
 
-        resharder = Resharder(
-            transport,
-            table=settings.table,
-            topology_table=settings.topology_table,
-            entities=list(entities),
-            # Waits are the driver's business; a wish only says how long its record may be used.
-            timing=Timing(lease=settings.topology_lease_seconds),
-            clock=clock,
-        )
         growth = growth_of(
-            resharder,
+            _resharder(settings, transport, entities, clock),
             transport,
             settings.topology_table,
             settings=GrowthSettings(
@@ -111,6 +102,23 @@ def growing(
         return growth.throttled
 
     return Growing(build, witness.growth_failed)
+
+
+def _resharder(
+    settings: ServingSettings, transport: Transport, entities: Sequence[type[Entity]], clock: Callable[[], float]
+) -> "Resharder":
+    from dynashard.resharding import Resharder, Timing  # noqa: PLC0415 - as above
+
+    # Waits are the driver's business; a wish only says how long its record may be used.
+    timing = Timing(lease=settings.topology_lease_seconds)
+    return Resharder(
+        transport,
+        table=settings.table,
+        topology_table=settings.topology_table,
+        entities=list(entities),
+        timing=timing,
+        clock=clock,
+    )
 
 
 def cloudwatch(settings: ServingSettings, transport: Transport) -> "AskLoad | None":
