@@ -1,6 +1,8 @@
 """Who follows whom, over HTTP: edges of a graph, listed from either end."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote
@@ -10,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from domain import FOLLOWS, Follow
 from dynashard import Page
-from dynashard.errors import NotFoundError
+from dynashard.errors import InvalidValueError, NotFoundError
 from dynashard.hosting.backend import Backend
 from functions.api.bodies import JSON, Document, json_object, representation, validated
 from functions.api.conditional import etag
@@ -81,13 +83,15 @@ def _list(backend: Backend, incoming: Incoming) -> Response[str]:
             )
         )
 
-    return page_answered(ROOT, incoming.query, {"limit": wanted.limit, "cursor": wanted.cursor}, read, _shown)
+    with _told_of():
+        return page_answered(ROOT, incoming.query, {"limit": wanted.limit, "cursor": wanted.cursor}, read, _shown)
 
 
 def _count(backend: Backend, incoming: Incoming) -> Response[str]:
     node = asked(Counted, incoming.query).of
     edges = backend.entities.edges(FOLLOWS)
-    following, followers = (edges.count(incoming.tenant, node, way) for way in ("forward", "backward"))
+    with _told_of():
+        following, followers = (edges.count(incoming.tenant, node, way) for way in ("forward", "backward"))
     return answered(FollowCounts(following=following, followers=followers))
 
 
@@ -104,6 +108,15 @@ def _remove(backend: Backend, incoming: Incoming) -> Response[str]:
     consistent_only(incoming.query, allowed=False)
     backend.entities.edges(FOLLOWS).remove(incoming.tenant, *_ends(incoming))
     return Response(HTTPStatus.NO_CONTENT, body="")
+
+
+@contextmanager
+def _told_of() -> Iterator[None]:
+    """What is wrong with the node is told by the name of the query's parameter."""
+    try:
+        yield
+    except InvalidValueError as error:
+        raise InvalidValueError(str(error), field="of" if error.field == "node" else error.field) from error
 
 
 def _ends(incoming: Incoming) -> tuple[str, str]:

@@ -210,15 +210,19 @@ class EdgeStore(Generic[E]):
 
     def _keys(self, tenant_id: str, one: str, other: str) -> Sequence[dict[str, Any]]:
         return [
-            {**self._start(tenant_id, one, "forward"), "other": self._node(other)},
+            {**self._start(tenant_id, one, "forward"), "other": self._node(other, "other")},
             {**self._start(tenant_id, other, "backward"), "other": self._node(one)},
         ]
 
     def _start(self, tenant_id: str, node: str, way: Way) -> dict[str, Any]:
         return {"tenant_id": tenant_id, "node": self._node(node), "way": self._edges.called(way)}
 
-    def _node(self, text: str) -> str:
-        node: str = self._items.entity.check_value("node", text)
+    def _node(self, text: str, field: str = "node") -> str:
+        try:
+            node: str = self._items.entity.check_value(field, text)
+        except InvalidValueError as error:
+            message = f"{str(text)[:50]!r} is no node: use its type and its id, such as User.9"
+            raise InvalidValueError(message, field=field) from error
         return node
 
     def _pair(
