@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from domain import Article, Shift, User, UserStatus
+from domain import Article, Incident, Shift, User, UserStatus
 from dynashard.client import Client, Items
 from dynashard.errors import (
     AlreadyExistsError,
@@ -287,6 +287,21 @@ def test_answer_that_stays_away_is_told(users: Items[User], backend: Served) -> 
         users.get({"id": "1"})
 
     assert len(backend.pauses) == 4
+
+
+def test_details_come_when_they_are_asked_for_and_stay_when_they_are_not_named(client: Client, tenant: str) -> None:
+    incidents = client.collection(Incident)
+    incidents.create(Incident(tenant_id=tenant, id="i1", number=1, title="Slow", details={"log": [1, None]}))
+
+    [listed] = incidents.list().items
+    incidents.put(listed.model_copy(update={"title": "Slower"}))
+    incidents.update({"id": "i1"}, {"status": "LOOKED_AT"})
+    full = incidents.get({"id": "i1"}, include=["details"])
+
+    assert "details" not in listed.model_fields_set
+    assert (full.title, full.status, full.details) == ("Slower", "LOOKED_AT", {"log": [1, None]})
+    with pytest.raises(ValidationFailedError, match="include"):
+        incidents.get({"id": "i1"}, include=["title"])
 
 
 def test_pages_of_large_items_are_short(client: Client, tenant: str) -> None:
