@@ -22,7 +22,7 @@ from tests.e2e.token_issuer import AUDIENCE, serving
 TENANT_CLAIM = "org_id"
 PREFIX = "Dynashard-dev"
 CDK = ROOT / "node_modules" / ".bin" / "cdk"
-DEADLINE_SECONDS = 180
+DEADLINE_SECONDS = 300
 FORWARDED = ("X-Forwarded-Proto", "https")
 BUILT = ("build/host/.done", ".venv-ministack/.done")
 

@@ -19,7 +19,7 @@ TENANT = "resharded"
 ASKED = {"entity": "users", "partition": {"tenant_id": TENANT}}
 QUICK = {"TOPOLOGY_LEASE_SECONDS": "1", "TOPOLOGY_OPERATION_SECONDS": "2", "TOPOLOGY_SKEW_SECONDS": "0"}
 """Waits of 3 seconds between phases: no request takes longer here."""
-PATIENCE_SECONDS = 150
+PATIENCE_SECONDS = 300
 
 
 @pytest.fixture(scope="module")
