@@ -103,15 +103,8 @@ class Queued:
         window = self._resource.window
         if window is None:
             return
-        now = datetime.fromtimestamp(self._clock(), UTC)
-        if not now - window.past <= getattr(entity, window.field) <= now + window.ahead:
-            raise ValidationFailedError(
-                FieldError(
-                    window.field,
-                    f"The time must lie between {window.past} ago and {window.ahead} ahead.",
-                    "outside_window",
-                )
-            )
+        if not window.holds(entity, datetime.fromtimestamp(self._clock(), UTC)):
+            raise ValidationFailedError(FieldError(window.field, str(window), "outside_window"))
 
     def _send(self, documents: Sequence[Document], tenant: str) -> None:
         head = {"entity": self._resource.definition.name, "operation": "create", TENANT: tenant}

@@ -41,6 +41,7 @@ class Commands:
         idempotent: keeps what creates with an idempotency key answered.
         exposed: the entities that can be named.
         log_error: takes an error that is ours.
+        clock: wall clock, in epoch seconds.
     """
 
     def __init__(
@@ -49,8 +50,9 @@ class Commands:
         idempotent: IdempotentCreates,
         exposed: Sequence[Exposed],
         log_error: Callable[[Exception], None],
+        clock: Callable[[], float],
     ) -> None:
-        items, batches = Items(backend.repository, idempotent), Batches(backend.repository)
+        items, batches = Items(backend.repository, idempotent, clock), Batches(backend.repository)
         listings = Listings(backend.page, backend.repository)
         self._entities = served_by_name(exposed)
         self._log_error = log_error
@@ -107,4 +109,5 @@ def _refuse_unserved(served: Served, operation: str) -> None:
     allowed = served.exposed.operations
     if any(name not in allowed for name in NEEDS[operation]):
         able = ", ".join(name for name, needs in NEEDS.items() if all(need in allowed for need in needs))
-        raise OperationError(f"{served.name} is not served with {operation}; it is with {able}.")
+        instead = f"it is with {able}" if able else "it has routes of its own over REST"
+        raise OperationError(f"{served.name} is not served with {operation}; {instead}.")

@@ -1,6 +1,7 @@
 """Single items: create, get, put, update, delete."""
 
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from dynashard import Collection, Entity
@@ -39,17 +40,20 @@ class Items:
     Args:
         collection_of: gives the items of an entity.
         idempotent: keeps what creates with an idempotency key answered.
+        clock: wall clock, in epoch seconds.
     """
 
-    def __init__(self, collection_of: CollectionOf, idempotent: IdempotentCreates) -> None:
+    def __init__(self, collection_of: CollectionOf, idempotent: IdempotentCreates, clock: Callable[[], float]) -> None:
         self._collection_of = collection_of
         self._idempotent = idempotent
+        self._clock = clock
 
     def create(self, asked: Asked) -> Document:
         """Store a new item. Cost: 1 write; with an idempotency key 2 more."""
         asked.only("item", "idempotency_key")
         body, key = asked.document("item"), asked.text("idempotency_key")
         item, items = new_item(asked, body), self._items(asked)
+        _refuse_outside(asked, item, datetime.fromtimestamp(self._clock(), UTC))
         if key is None:
             return _created(asked, shown(items.create(item)))
         if not usable(key):
@@ -113,6 +117,12 @@ def new_item(asked: Asked, body: Document) -> Entity:
     """
     refuse_read_only(body, asked.served.server_fields)
     return _item(asked, body)
+
+
+def _refuse_outside(asked: Asked, item: Entity, now: datetime) -> None:
+    window = asked.served.exposed.window
+    if window is not None and not window.holds(item, now):
+        raise ValidationFailedError(FieldError(window.field, str(window), "outside_window"))
 
 
 def whole_item(asked: Asked, body: Document) -> Entity:

@@ -1,6 +1,7 @@
 """Direct invocation: single items and batches."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -263,6 +264,25 @@ def test_entity_that_is_only_read_takes_no_changes(transport: Transport, table: 
     assert service.result("list") == {"items": [], "cursor": None}
     for operation in ("create", "put", "update", "delete", "batch_write"):
         assert service.error(operation)["code"] == "method_not_allowed"
+
+
+def test_what_has_routes_of_its_own_says_so(service: Service) -> None:
+    error = service.error("list", entity="follow.v1.Follow")
+
+    assert error["code"] == "method_not_allowed"
+    assert error["message"] == "follow.v1.Follow is not served with list; it has routes of its own over REST."
+
+
+def test_time_of_a_new_item_has_the_bounds_it_has_over_rest(transport: Transport, table: str) -> None:
+    now = datetime(2026, 11, 21, 12, tzinfo=UTC)
+    service = Service(commands_on(transport, table, clock=now.timestamp), entity="ping.v1.Ping")
+    ping = {"series": "s", "episode": "e", "id": "p", "session_id": "x"}
+
+    late = service.fields("create", item={**ping, "at": (now - timedelta(days=8)).isoformat()})
+    taken = service.result("create", item={**ping, "at": (now - timedelta(days=6)).isoformat()})
+
+    assert late == {"at": "outside_window"}
+    assert taken["id"] == "p"
 
 
 @pytest.mark.parametrize("event", [None, 7, "x", [], {}, {"operation": ["create"]}, {"operation": "drop"}])

@@ -1,7 +1,7 @@
 """How entities are named outside: plain data for REST, direct invocation and the command line."""
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from dynashard import Entity
@@ -27,6 +27,15 @@ class Window:
     past: timedelta
     ahead: timedelta
 
+    def holds(self, item: Entity, now: datetime) -> bool:
+        """Whether the time of an item lies in it."""
+        at: datetime = getattr(item, self.field)
+        return now - self.past <= at <= now + self.ahead
+
+    def __str__(self) -> str:
+        """What is asked of a time."""
+        return f"The time must lie between {self.past} ago and {self.ahead} ahead."
+
 
 @dataclass(frozen=True, slots=True)
 class Exposed:
@@ -42,7 +51,7 @@ class Exposed:
         operations: what callers may do: `OPERATIONS`, or some of them, such as `READS`.
         queued: a create is accepted as soon as it lies on the queue, and done later.
         address: the order of the key fields in an item's path; that of the key if empty. Only the last may hold a `/`.
-        window: bounds on the time of a new item, checked when it is accepted; None for none.
+        window: bounds on the time of a new item, checked when it is created or accepted; None for none.
         tag: the heading of its routes in the OpenAPI document; the path if None.
     """
 
