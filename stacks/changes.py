@@ -13,7 +13,7 @@ from constructs import Construct
 from stacks.api import TOPOLOGY_ACTIONS
 from stacks.bundling import Bundle
 from stacks.data import DataStack
-from stacks.function import ENVIRONMENT_NAMES, PythonFunction, acknowledge, allow, layer
+from stacks.function import ENVIRONMENT_NAMES, PythonFunction, acknowledge, allow, layer, metrics_read
 from stacks.reshard import KEPT_DAYS, STREAM_ACTIONS
 from stacks.settings import Settings
 
@@ -79,6 +79,7 @@ class ChangesStack(Stack):
                 "TABLE_NAME": data.table.table_name,
                 "TOPOLOGY_TABLE": data.topology.table_name,
                 "TOPOLOGY_LEASE_SECONDS": str(settings.topology_lease_seconds),
+                **settings.growth.variables,
                 "DEAD_LETTER_QUEUE": self.dead.queue_url,
             },
             statements=self._statements(data),
@@ -94,6 +95,9 @@ class ChangesStack(Stack):
             allow(FOLLOW_ACTIONS, [data.table.table_arn]),
             allow(TOPOLOGY_ACTIONS, [data.topology.table_arn]),
             allow(["sqs:SendMessage"], [self.dead.queue_arn]),
+            # A throttled transaction gives no reason; it is looked up: how busy was the table, what is its limit?
+            metrics_read(),
+            allow(["dynamodb:DescribeTable"], [data.table.table_arn]),
         ]
 
     def _mapping(self, data: DataStack) -> None:

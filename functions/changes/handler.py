@@ -3,23 +3,22 @@
 import json
 import logging
 import os
-import secrets
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import domain
-from dynashard import Dynashard, LeasedTopology
-from dynashard.changes import Consumer, Dispatcher, Letter, Outcome
+from dynashard.changes import Dispatcher, Letter, Outcome
 from dynashard.transport import connect
+from functions.changes.backend import consumers, database_of
 from functions.changes.letters import Keep, to_queue
 from functions.changes.settings import Settings
 
+if TYPE_CHECKING:
+    from dynashard.resharding.growth_terms import Report
+
 NAMESPACE: Final = "Dynashard"
-DECLARED: Final = ("COPIES", "ROLL_UPS")
-"""Names of the domain under which it declares what follows from changes."""
 
 logger = logging.getLogger("changes")
 
@@ -32,13 +31,6 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
         return {"batchItemFailures": []}
     logger.warning("records come again from %s on: %s", outcome.again, outcome.reason)
     return {"batchItemFailures": [{"itemIdentifier": outcome.again}]}
-
-
-def consumers(db: Dynashard) -> Iterator[Consumer]:
-    """Who follows changes: what the domain declares."""
-    for name in DECLARED:
-        for declared in getattr(domain, name, ()):
-            yield declared.consumer(db)
 
 
 def metrics(environment: str, outcome: Outcome, now: float) -> str:
@@ -65,15 +57,19 @@ def _settings() -> Settings:
 @cache
 def _dispatcher() -> Dispatcher:
     settings = _settings()
-    transport = connect(endpoint_url=settings.endpoint)
-    db = Dynashard(
-        transport,
-        table=settings.table,
-        # No cursor leaves this function: a key of no use elsewhere does.
-        cursor_keys=[secrets.token_urlsafe()],
-        topology=LeasedTopology(transport, settings.topology_table, lease=settings.lease),
-    )
+    db = database_of(settings, connect(endpoint_url=settings.endpoint), _Witness())
     return Dispatcher(consumers(db), keep=_told(to_queue(settings.dead_letter_queue)))
+
+
+class _Witness:
+    """Writes what the growth policy does into the log."""
+
+    def grew(self, report: "Report", /) -> None:
+        news = {"event": "growth", "news": report.news.value, "entity": report.entity, "told": report.told}
+        logger.warning(json.dumps(news))
+
+    def growth_failed(self, error: Exception, /) -> None:
+        logger.warning("growth failed", exc_info=error)
 
 
 def _told(keep: Keep) -> Keep:

@@ -20,7 +20,7 @@ def properties_of(template: dict[str, Any], kind: str) -> dict[str, Any]:
     return properties
 
 
-def test_the_function_may_follow_the_stream_and_write_items_and_nothing_else(dev: Templates) -> None:
+def test_the_function_may_follow_the_stream_write_items_and_ask_for_shards_and_nothing_else(dev: Templates) -> None:
     allowed = statements(dev["Changes"], "FollowRole")
     (stream,) = [name for name in allowed if "TableStreamArn" in name]
     (topology,) = [name for name in allowed if "Topology" in name]
@@ -32,12 +32,21 @@ def test_the_function_may_follow_the_stream_and_write_items_and_nothing_else(dev
     ]
     assert allowed.pop(TABLE) == [
         f"dynamodb:{action}"
-        for action in ("BatchGetItem", "ConditionCheckItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem")
+        for action in (
+            "BatchGetItem",
+            "ConditionCheckItem",
+            "DeleteItem",
+            "DescribeTable",
+            "GetItem",
+            "PutItem",
+            "Query",
+            "UpdateItem",
+        )
     ]
     assert allowed.pop(topology) == ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:PutItem"]
     assert set(allowed.pop(queue)) == {"sqs:GetQueueAttributes", "sqs:GetQueueUrl", "sqs:SendMessage"}
     assert allowed.pop(log) == ["logs:CreateLogStream", "logs:PutLogEvents"]
-    assert allowed == {"*": ["xray:PutTelemetryRecords", "xray:PutTraceSegments"]}
+    assert allowed == {"*": ["cloudwatch:GetMetricData", "xray:PutTelemetryRecords", "xray:PutTraceSegments"]}
 
 
 def test_what_cannot_be_handled_is_kept_for_two_weeks_encrypted_and_takes_nobody_without_tls(dev: Templates) -> None:
@@ -90,6 +99,21 @@ def test_the_function_is_told_all_that_it_needs(dev: Templates) -> None:
 
     assert settings.dead_letter_queue is not None
     assert settings.environment == "dev"
+    assert settings.growth_mode == "on"
+
+
+def test_growth_is_a_setting(tmp_path: Path) -> None:
+    growth = {"mode": "dry_run", "cooldown_seconds": 60, "quiet_seconds": 600}
+    templates = Templates(synthesise(context("dev", growth=growth), tmp_path), "dev")
+
+    function = properties_of(templates["Changes"], "AWS::Lambda::Function")
+    settings = Settings.from_env(function["Environment"]["Variables"])
+
+    assert (settings.growth_mode, settings.growth_cooldown_seconds, settings.growth_quiet_seconds) == (
+        "dry_run",
+        60,
+        600,
+    )
 
 
 def test_it_rings_when_it_lags_fails_or_gives_up(dev: Templates) -> None:
