@@ -76,31 +76,35 @@ class Outbox:
         """
         for letter in letters:
             letter.refuse_too_large()
-        left = [number for chunk in _chunks(letters) for number in self._not_taken(queue_url, chunk)]
+        left: list[int] = []
+        why: Exception | None = None
+        for chunk in _chunks(letters):
+            for number, reason in self._not_taken(queue_url, chunk).items():
+                left.append(number)
+                why = reason
         if left:
-            raise QueueUnavailableError("The queue did not take everything: send the request again.", left=left)
+            # The cause is for the log: a right that is missing looks to callers like a queue that is away.
+            raise QueueUnavailableError(
+                "The queue did not take everything: send the request again.", left=left
+            ) from why
 
-    def _not_taken(self, queue_url: str, chunk: Mapping[int, Letter]) -> list[int]:
-        left = dict(chunk)
-        for _ in range(ATTEMPTS):
-            entries = [letter.entry(number) for number, letter in left.items()]
-            failed = self._sent(queue_url, entries)
-            if failed is None:
-                break
-            left = {number: letter for number, letter in left.items() if str(number) in failed}
-            if not left:
-                break
-        return list(left)
-
-    def _sent(self, queue_url: str, entries: Sequence[Mapping[str, Any]]) -> frozenset[str] | None:
-        """The ids that the queue refused; None if it could not be asked, after all that the client tries."""
+    def _not_taken(self, queue_url: str, chunk: Mapping[int, Letter]) -> dict[int, Exception]:
         from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - only who sends pays for it
 
-        try:
-            answer = self._client.send_message_batch(QueueUrl=queue_url, Entries=entries)
-        except (BotoCoreError, ClientError):
-            return None
-        return frozenset(str(each["Id"]) for each in answer.get("Failed", ()))
+        left = dict(chunk)
+        why: dict[int, Exception] = {}
+        for _ in range(ATTEMPTS):
+            entries = [letter.entry(number) for number, letter in left.items()]
+            try:
+                failed = self._client.send_message_batch(QueueUrl=queue_url, Entries=entries).get("Failed", ())
+            except (BotoCoreError, ClientError) as error:
+                # The client has tried again already.
+                return dict.fromkeys(left, error)
+            why = {int(each["Id"]): RuntimeError(f"the queue said {each.get('Code')}") for each in failed}
+            left = {number: letter for number, letter in left.items() if number in why}
+            if not left:
+                break
+        return why
 
 
 def _chunks(letters: Sequence[Letter]) -> Iterator[dict[int, Letter]]:

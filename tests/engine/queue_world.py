@@ -48,7 +48,8 @@ class Sqs:
         taken = [entry for entry in request["Entries"] if entry["Id"] not in refused]
         if taken:
             self._calls.answer("SendMessageBatch", {**request, "Entries": taken})
-        return {"Successful": [{"Id": entry["Id"]} for entry in taken], "Failed": [{"Id": each} for each in refused]}
+        failed = [{"Id": each, "Code": "InternalError"} for each in refused]
+        return {"Successful": [{"Id": entry["Id"]} for entry in taken], "Failed": failed}
 
     def send_message(self, **request: Any) -> Mapping[str, Any]:
         return self._calls.answer("SendMessage", request)

@@ -135,7 +135,7 @@ def test_what_the_queue_refuses_at_first_is_sent_again(world: QueueWorld) -> Non
     assert len(world.stored()) == 150
 
 
-def test_what_the_queue_keeps_refusing_is_named(world: QueueWorld) -> None:
+def test_what_the_queue_keeps_refusing_is_named(world: QueueWorld, caplog: pytest.LogCaptureFixture) -> None:
     world.sqs.refusing = [["1"]] * 3
 
     answer = world.caller.post("/v1/pings", [world.ping(number) for number in range(120)])
@@ -143,6 +143,7 @@ def test_what_the_queue_keeps_refusing_is_named(world: QueueWorld) -> None:
     assert (answer.status, answer.code) == (503, "queue_unavailable")
     assert answer.headers["retry-after"] == "1"
     assert answer.json["details"] == {"not_accepted": list(range(50, 100))}
+    assert "InternalError" in caplog.text, "the log says why"
     again = world.caller.post("/v1/pings", [world.ping(number) for number in range(120)])
     world.drain()
     assert again.status == 202
