@@ -157,7 +157,7 @@ def test_a_file_that_cannot_be_finished_leaves_what_was_there(tmp_path: Path) ->
         (["pings", "--day", "2026-11-20", "--month", "2026-11", "--to", "x.jsonl"], "not both"),
         (["pings", "--time", "at", "--to", "x.jsonl"], "give one of them"),
         (["pings", "--day", "2026-11-20", "--time", "expires_at", "--to", "x.jsonl"], "time of expiry"),
-        (["licences", "--day", "2026-11-20", "--to", "x.jsonl"], "it has no times"),
+        (["licences", "--day", "2026-11-20", "--to", "x.jsonl"], "has no time to choose a day or month by"),
         (["pings", "--to", "s3://bucket/prefix"], "the local engine exports nothing to S3"),
         (["pings", "--to", "s3:///prefix", "--env", "dev"], "like s3://bucket/prefix"),
         (["convert", "pings", "nowhere", "--to", "x.jsonl"], "is no folder"),

@@ -74,6 +74,8 @@ LATE = BEGUN + WAIT + GRACE + 1
     [
         (PENDING, LATE, True),
         (PENDING, LATE - 2, False),
+        (replace(PENDING, since=BEGUN - 3600, started=BEGUN), BEGUN + 1, False),
+        (replace(PENDING, since=BEGUN - 3600, started=BEGUN), LATE, True),
         (replace(PENDING, paused=True), LATE, False),
         (replace(MOVING, phase="prepare", stage="prepare"), LATE, True),
         (replace(MOVING, stage="settle"), LATE, True),

@@ -102,9 +102,12 @@ def _time_field(model: type[Entity], name: str | None) -> str:
     times = [each for each, field in fields.items() if plain_types(field.annotation) - {NoneType} == {datetime}]
     if name is None:
         name = next((each for each in _TIMES if each in times), None)
+    entity = definition(model)
+    if not set(times) - {entity.expires}:
+        raise CommandError(f"{entity.name} has no time to choose a day or month by: export all of it")
     if name is None or name not in times:
-        known = f"one of {', '.join(times)}" if times else "nothing: it has no times"
-        raise CommandError(f"a day of {definition(model).name} goes by a field that is a time; give --time {known}")
-    if name == definition(model).expires:
+        known = ", ".join(each for each in times if each != entity.expires)
+        raise CommandError(f"a day of {entity.name} goes by a field that is a time; give --time one of {known}")
+    if name == entity.expires:
         raise CommandError("a day does not go by the time of expiry: give --time another field")
     return name

@@ -79,7 +79,9 @@ def overdue(status: Status, timing: Timing, now: float) -> bool:
         timing: how long a phase takes to reach everybody.
         now: in epoch seconds.
     """
-    if not status.busy or status.paused or now - status.since <= timing.wait(timing.lease) + GRACE:
+    # Where nothing has to move, a wish leaves standing since when the phase was published.
+    begun = max(status.since, status.started or 0.0)
+    if not status.busy or status.paused or now - begun <= timing.wait(timing.lease) + GRACE:
         return False
     if status.stage in {"move", "sweep"}:
         # Work may take any time; it has begun when it has read something.
