@@ -107,7 +107,11 @@ def _fitting(answer: Outcome) -> Outcome:
 
 def _refuse_unserved(served: Served, operation: str) -> None:
     allowed = served.exposed.operations
-    if any(name not in allowed for name in NEEDS[operation]):
-        able = ", ".join(name for name, needs in NEEDS.items() if all(need in allowed for need in needs))
-        instead = f"it is with {able}" if able else "it has routes of its own over REST"
-        raise OperationError(f"{served.name} is not served with {operation}; {instead}.")
+    if all(name in allowed for name in NEEDS[operation]):
+        return
+    able = ", ".join(name for name, needs in NEEDS.items() if all(need in allowed for need in needs))
+    if able:
+        raise OperationError(f"{served.name} is not served with {operation}; it is with {able}.")
+    route = served.exposed.route
+    instead = f": ask {route} over REST" if route else ", only by code that uses the layer"
+    raise OperationError(f"{served.name} is not served by direct invocation{instead}.")

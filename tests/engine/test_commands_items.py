@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from domain import READS, Exposed, User
-from dynashard import Patience
+from domain import ENTITIES, READS, Exposed, User
+from dynashard import Patience, definition
 from dynashard.transport import Transport
+from functions.api.specials import SPECIALS
 from tests.api_caller import a_user
 from tests.engine.api_on_engine import caller_on, engine_transport, idempotency_table
 from tests.engine.commands_on_engine import Service, commands_on
@@ -266,11 +267,15 @@ def test_entity_that_is_only_read_takes_no_changes(transport: Transport, table: 
         assert service.error(operation)["code"] == "method_not_allowed"
 
 
-def test_what_has_routes_of_its_own_says_so(service: Service) -> None:
-    error = service.error("list", entity="follow.v1.Follow")
+@pytest.mark.parametrize("asked", [each for each in ENTITIES if not each.operations], ids=lambda each: each.path)
+def test_what_is_not_served_names_the_route_that_is(service: Service, asked: Exposed) -> None:
+    name = definition(asked.entity).name
+
+    error = service.error("list", entity=name)
 
     assert error["code"] == "method_not_allowed"
-    assert error["message"] == "follow.v1.Follow is not served with list; it has routes of its own over REST."
+    assert error["message"] == f"{name} is not served by direct invocation: ask {asked.route} over REST."
+    assert asked.route in {special.template for special in SPECIALS}
 
 
 def test_time_of_a_new_item_has_the_bounds_it_has_over_rest(transport: Transport, table: str) -> None:

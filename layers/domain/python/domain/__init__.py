@@ -54,10 +54,10 @@ ENTITIES: Final = (
     Exposed(Licensor, path="licensors", tag="revenue"),
     Exposed(Licence, path="licences", filters=("licensor_id",), tag="revenue"),
     Exposed(Operation, path="operations", filters=("state",), operations=READS),
-    Exposed(Follow, path="follows", operations=()),
-    Exposed(FollowCount, path="follow-counts", operations=()),
-    Exposed(EpisodePlays, path="episode-plays", operations=()),
-    Exposed(SeriesPlays, path="series-plays", operations=()),
+    Exposed(Follow, path="follows", operations=(), route="/v1/follows"),
+    Exposed(FollowCount, path="follow-counts", operations=(), route="/v1/follows/counts"),
+    Exposed(EpisodePlays, path="episode-plays", operations=(), route="/v1/roll-ups"),
+    Exposed(SeriesPlays, path="series-plays", operations=(), route="/v1/roll-ups"),
 )
 """What callers may ask for, and how it is called outside."""
 

@@ -53,6 +53,7 @@ class Exposed:
         address: the order of the key fields in an item's path; that of the key if empty. Only the last may hold a `/`.
         window: bounds on the time of a new item, checked when it is created or accepted; None for none.
         tag: the heading of its routes in the OpenAPI document; the path if None.
+        route: where REST serves an entity that has no operations; told to those who ask for one.
     """
 
     entity: type[Entity]
@@ -64,6 +65,7 @@ class Exposed:
     window: Window | None = None
     address: tuple[str, ...] = ()
     tag: str | None = None
+    route: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
