@@ -1,55 +1,35 @@
 """Who follows whom, over HTTP: edges of a graph, listed from either end."""
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from http import HTTPStatus
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final
 from urllib.parse import quote
 
 from aws_lambda_powertools.event_handler import Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from domain import FOLLOWS, Follow
-from dynashard import Page
-from dynashard.errors import InvalidValueError, NotFoundError
+from dynashard import Edge, Page
+from dynashard.errors import NotFoundError
 from dynashard.hosting.backend import Backend
+from dynashard.hosting.edges import WAYS, EdgesWanted, Graph, NewEdge
 from functions.api.bodies import JSON, Document, json_object, representation, validated
 from functions.api.conditional import etag
 from functions.api.describing import Operation, Schema, answer, body, operation, page, page_of, ref
 from functions.api.incoming import Incoming, path_values
 from functions.api.listing import Options
 from functions.api.listing import answered as page_answered
-from functions.api.parameters import DEFAULT_LIMIT, MAX_LIMIT, consistent_only
+from functions.api.parameters import consistent_only
 from functions.api.resource import PREFIX
 from functions.api.special import Served, Special, answered, asked, parameters_of
 
 ROOT: Final = f"{PREFIX}/follows"
 PAIR: Final = f"{ROOT}/{{node}}/{{other}}"
 _TAG: Final = "follows"
-Node = Annotated[str, Field(max_length=200, examples=["User.9"], description="Its type and its id.")]
 
 
-class FollowCreate(BaseModel):
+class FollowCreate(NewEdge):
     """Who is to follow whom."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    node: Node
-    other: Node
-
-
-class Wanted(BaseModel):
-    """The query of a listing."""
-
-    of: str = Field(description="The node, such as User.9.")
-    way: Literal["forward", "backward"] = Field("forward", description="Those it follows, or its followers.")
-    type: str | None = Field(None, description="Only nodes of this type, such as Actor.")
-    order: Literal["key", "newest", "any"] = Field(
-        "key", description="newest is by time, of one type; any is the cheapest for nodes of many shards."
-    )
-    limit: int = Field(DEFAULT_LIMIT, ge=1, le=MAX_LIMIT, description="Edges a page.")
-    cursor: str | None = Field(None, description="The cursor of the page before, with the same query.")
 
 
 class Counted(BaseModel):
@@ -67,56 +47,37 @@ class FollowCounts(BaseModel):
 
 def _add(backend: Backend, incoming: Incoming) -> Response[str]:
     wanted = validated(FollowCreate, json_object(incoming))
-    added = backend.entities.edges(FOLLOWS).add(incoming.tenant, wanted.node, wanted.other)
+    added = Graph(backend, FOLLOWS).store.add(incoming.tenant, wanted.node, wanted.other)
     location = "/".join([ROOT, *(quote(end, safe="") for end in (wanted.node, wanted.other))])
     status = HTTPStatus.CREATED if added.created else HTTPStatus.OK
     return answered(_shown(added.edge), status, {**etag(added.edge.revision), "Location": location})
 
 
 def _list(backend: Backend, incoming: Incoming) -> Response[str]:
-    wanted = asked(Wanted, incoming.query)
+    wanted, graph = asked(EdgesWanted, incoming.query), Graph(backend, FOLLOWS)
 
     def read(options: Options) -> Page[Any]:
-        return backend.reading(
-            lambda db: db.edges(FOLLOWS).list(
-                incoming.tenant, wanted.of, wanted.way, type=wanted.type, order=wanted.order, **options
-            )
-        )
+        return graph.page(incoming.tenant, wanted, **options)
 
-    with _told_of():
-        return page_answered(ROOT, incoming.query, {"limit": wanted.limit, "cursor": wanted.cursor}, read, _shown)
+    return page_answered(ROOT, incoming.query, {"limit": wanted.limit, "cursor": wanted.cursor}, read, _shown)
 
 
 def _count(backend: Backend, incoming: Incoming) -> Response[str]:
-    node = asked(Counted, incoming.query).of
-    edges = backend.entities.edges(FOLLOWS)
-    with _told_of():
-        following, followers = (edges.count(incoming.tenant, node, way) for way in ("forward", "backward"))
+    node, graph = asked(Counted, incoming.query).of, Graph(backend, FOLLOWS)
+    following, followers = (graph.count(incoming.tenant, node, way) for way in WAYS)
     return answered(FollowCounts(following=following, followers=followers))
 
 
 def _read(backend: Backend, incoming: Incoming) -> Response[str]:
     consistent = consistent_only(incoming.query)
-    node, other = _ends(incoming)
-    found = backend.entities.edges(FOLLOWS).find(incoming.tenant, node, other, consistent=consistent)
-    if found is None:
-        raise NotFoundError(f"{node} does not follow {other}.")
+    found = Graph(backend, FOLLOWS).get(incoming.tenant, *_ends(incoming), consistent=consistent)
     return answered(_shown(found), headers=etag(found.revision))
 
 
 def _remove(backend: Backend, incoming: Incoming) -> Response[str]:
     consistent_only(incoming.query, allowed=False)
-    backend.entities.edges(FOLLOWS).remove(incoming.tenant, *_ends(incoming))
+    Graph(backend, FOLLOWS).store.remove(incoming.tenant, *_ends(incoming))
     return Response(HTTPStatus.NO_CONTENT, body="")
-
-
-@contextmanager
-def _told_of() -> Iterator[None]:
-    """What is wrong with the node is told by the name of the query's parameter."""
-    try:
-        yield
-    except InvalidValueError as error:
-        raise InvalidValueError(str(error), field="of" if error.field == "node" else error.field) from error
 
 
 def _ends(incoming: Incoming) -> tuple[str, str]:
@@ -126,7 +87,7 @@ def _ends(incoming: Incoming) -> tuple[str, str]:
     return ends[0], ends[1]
 
 
-def _shown(edge: Follow) -> Document:
+def _shown(edge: Edge) -> Document:
     return representation(edge, edge.revision)
 
 
@@ -150,7 +111,7 @@ def _add_described() -> Operation:
 
 
 def _list_described() -> Operation:
-    return _described("listFollow", "List edges of a node", {"200": page("FollowPage")}, query=Wanted)
+    return _described("listFollow", "List edges of a node", {"200": page("FollowPage")}, query=EdgesWanted)
 
 
 def _count_described() -> Operation:

@@ -1,7 +1,6 @@
 """Query parameters: each known, given as often as it may be, and of the values it takes."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Final
 
 from functions.api.problems import FieldError, invalid_fields
@@ -92,8 +91,3 @@ def consistent_only(query: Query, *, allowed: bool = True) -> bool:
         ProblemError: 422 with every other parameter.
     """
     return Parameters(query, ("consistent",) if allowed else ()).flag("consistent")
-
-
-def in_utc(time: datetime) -> datetime:
-    """A time that says its zone: a day, or a time without one, is one of UTC, as those in keys are."""
-    return time.replace(tzinfo=UTC) if time.tzinfo is None else time

@@ -10,11 +10,11 @@ from urllib.parse import quote
 from pydantic import TypeAdapter, ValidationError
 
 from domain import OPERATIONS, Exposed
+from domain.fields import in_utc
 from dynashard import Entity, definition
 from dynashard.errors import ConfigurationError, NotFoundError
 from dynashard.hosting.documents import REVISION, TENANT
 from functions.api.incoming import Incoming, path_values
-from functions.api.parameters import in_utc
 from functions.api.problems import FieldError, invalid_fields
 
 __all__ = ["LIST_PARAMETERS", "PREFIX", "RESERVED", "TENANT", "Resource"]

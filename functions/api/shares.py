@@ -1,12 +1,11 @@
 """A month's revenue over HTTP: which licensor gets which part."""
 
-from typing import Annotated, Final
+from typing import Final
 
 from aws_lambda_powertools.event_handler import Response
-from pydantic import BaseModel, Field
 
 from domain import Revenue
-from domain.revenue import Month, revenue
+from domain.revenue import RevenueWanted, revenue
 from dynashard.hosting.backend import Backend
 from functions.api.describing import Operation, Schema, answer, operation
 from functions.api.incoming import Incoming
@@ -14,17 +13,8 @@ from functions.api.resource import PREFIX
 from functions.api.special import Served, Special, answered, asked, parameters_of
 
 
-class Wanted(BaseModel):
-    """The query."""
-
-    month: Month = Field(description="Such as 2026-11.")
-    amount: Annotated[int, Field(ge=0, le=10**18)] = Field(
-        0, description="What is divided, in the smallest unit of the currency."
-    )
-
-
 def _shares(backend: Backend, incoming: Incoming) -> Response[str]:
-    wanted = asked(Wanted, incoming.query)
+    wanted = asked(RevenueWanted, incoming.query)
     return answered(revenue(backend.entities, incoming.tenant, wanted.month, wanted.amount))
 
 
@@ -36,7 +26,7 @@ def _schemas() -> dict[str, Schema]:
 def _documentation() -> Operation:
     answers = {"200": answer("The shares.", "Revenue")}
     described = operation("getRevenue", "Divide a month's revenue between licensors", "revenue", answers)
-    return {**described, "parameters": parameters_of(Wanted)}
+    return {**described, "parameters": parameters_of(RevenueWanted)}
 
 
 REVENUE: Final = Special(f"{PREFIX}/revenue", {"GET": Served(_shares, _documentation)}, _schemas)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from domain import Exposed
+from domain import TOGETHER, Exposed, Together
 from dynashard.errors import AnswerTooLargeError, InputError
 from dynashard.hosting.backend import Backend
 from dynashard.hosting.documents import written
@@ -14,8 +14,9 @@ from functions.commands.batches import Batches
 from functions.commands.items import Items
 from functions.commands.listing import Listings
 from functions.commands.refusals import OperationError, Outcome, done, refused
-from functions.commands.request import NAMES, Asked, mapping, tenant_in
+from functions.commands.request import NAMES, Asked, Members, mapping, tenant_in
 from functions.commands.served import Served, find, served_by_name
+from functions.commands.systems import systems
 
 MAX_RESULT_BYTES: Final = 6 * 1024 * 1024 - 64 * 1024
 """Of what Lambda answers, less what it takes to carry it."""
@@ -31,6 +32,7 @@ NEEDS: Final[Mapping[str, Sequence[str]]] = {
     "batch_write": ["put", "delete"],
 }
 """What an entity must be served with for an operation."""
+_UNABLE: Final = "{} is not served with {}; it is with {}."
 
 
 class Commands:
@@ -42,6 +44,7 @@ class Commands:
         exposed: the entities that can be named.
         log_error: takes an error that is ours.
         clock: wall clock, in epoch seconds.
+        together: entities that can be listed as one.
     """
 
     def __init__(
@@ -51,10 +54,13 @@ class Commands:
         exposed: Sequence[Exposed],
         log_error: Callable[[Exception], None],
         clock: Callable[[], float],
+        *,
+        together: Sequence[Together] = TOGETHER,
     ) -> None:
         items, batches = Items(backend.repository, idempotent, clock), Batches(backend.repository)
         listings = Listings(backend.page, backend.repository)
         self._entities = served_by_name(exposed)
+        self._systems = systems(backend, together)
         self._log_error = log_error
         self._operations: Mapping[str, Callable[[Asked], Any]] = {
             "create": items.create,
@@ -93,25 +99,37 @@ class Commands:
         if not isinstance(operation, str) or operation not in self._operations:
             known = ", ".join(self._operations)
             raise InputError(f"there is no operation {str(operation)[:100]!r}; there are {known}", field="operation")
-        served = find(self._entities, event.get("entity"))
-        _refuse_unserved(served, operation)
-        members = {name: value for name, value in event.items() if name not in NAMES}
-        return self._operations[operation](Asked(served, tenant_in(event), members, seconds))
+        name = event.get("entity")
+        members = {member: value for member, value in event.items() if member not in NAMES}
+        if isinstance(name, str) and name in self._systems:
+            return self._of_system(name, operation)(Members(tenant_in(event), members))
+        served = find(self._entities, name, self._systems)
+        self._refuse_unserved(served, operation)
+        return self._operations[operation](Asked(tenant_in(event), members, served, seconds))
+
+    def _of_system(self, name: str, operation: str) -> Callable[[Members], Any]:
+        operations = self._systems[name]
+        if operation not in operations:
+            raise OperationError(_UNABLE.format(name, operation, ", ".join(operations)))
+        return operations[operation]
+
+    def _refuse_unserved(self, served: Served, operation: str) -> None:
+        allowed = served.exposed.operations
+        if all(name in allowed for name in NEEDS[operation]):
+            return
+        able = ", ".join(name for name, needs in NEEDS.items() if all(need in allowed for need in needs))
+        if able:
+            raise OperationError(_UNABLE.format(served.name, operation, able))
+        route = served.exposed.route
+        if not route:
+            raise OperationError(f"{served.name} is not served, only by code that uses the layer.")
+        # The path of REST begins with the outside name of what does serve it.
+        instead = next((name for name in self._systems if f"{route}/".startswith(f"/v1/{name}/")), None)
+        told = f"ask for {instead}" if instead else f"ask {route} over REST"
+        raise OperationError(f"{served.name} is not served by itself: {told}.")
 
 
 def _fitting(answer: Outcome) -> Outcome:
     if len(written(answer)) > MAX_RESULT_BYTES:
         raise AnswerTooLargeError("The answer is larger than 6 MB: ask for less at a time.")
     return answer
-
-
-def _refuse_unserved(served: Served, operation: str) -> None:
-    allowed = served.exposed.operations
-    if all(name in allowed for name in NEEDS[operation]):
-        return
-    able = ", ".join(name for name, needs in NEEDS.items() if all(need in allowed for need in needs))
-    if able:
-        raise OperationError(f"{served.name} is not served with {operation}; it is with {able}.")
-    route = served.exposed.route
-    instead = f": ask {route} over REST" if route else ", only by code that uses the layer"
-    raise OperationError(f"{served.name} is not served by direct invocation{instead}.")

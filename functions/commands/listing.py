@@ -1,13 +1,14 @@
 """Listings and counts, with the options that REST gives."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from dynashard import Collection, Entity, Filter, Order, Page
 from dynashard.errors import FieldError, InvalidQueryError, ValidationFailedError
 from dynashard.hosting.documents import Document, part, written
 from functions.commands.items import shown
-from functions.commands.request import Asked
+from functions.commands.request import Asked, Members
 
 DEFAULT_LIMIT: Final = 50
 MAX_LIMIT: Final = 1000
@@ -15,10 +16,13 @@ MAX_ANSWER_BYTES: Final = 5 * 1024 * 1024
 """Lambda answers at most 6 MB; the rest is left to what is around a result."""
 CHOOSING: Final = ("partition", "index", "sort", "prefix", "from", "to", "filters", "consistent")
 """Members that choose items."""
+TURNING: Final = ("order", "direction", "limit", "cursor")
+"""Members that say how to turn their pages."""
 _MEMBERS: Final = {"start": "from", "end": "to"}
 """What the layer's arguments are called here."""
 
 T = TypeVar("T")
+Options = dict[str, Any]
 PageOf = Callable[[type[Entity], Mapping[str, Any]], Page[Any]]
 CollectionOf = Callable[[type[Entity]], Collection[Any]]
 
@@ -40,21 +44,9 @@ class Listings:
 
         A page that Lambda could not answer is read again with fewer items, so a page of large items is short.
         """
-        asked.only(*CHOOSING, "order", "direction", "limit", "cursor", "fields", "distinct")
-        options = self._chosen(asked) | {
-            "order": asked.choice("order", Order.ROUND_ROBIN, tuple(Order)),
-            "direction": asked.choice("direction", "asc", ("asc", "desc")),
-            "limit": asked.number("limit", DEFAULT_LIMIT, MAX_LIMIT),
-            "cursor": asked.text("cursor"),
-            "fields": _fields(asked),
-            **_distinct(asked),
-        }
-        while True:
-            page = _told(lambda: self._page_of(asked.served.entity, options))
-            answer = {"items": [_part(asked, item) for item in page.items], "cursor": page.cursor}
-            if options["limit"] == 1 or len(written(answer)) <= MAX_ANSWER_BYTES:
-                return answer
-            options["limit"] = max(1, min(len(page.items), options["limit"]) // 2)
+        asked.only(*CHOOSING, *TURNING, "fields", "distinct")
+        options = self._chosen(asked) | turning(asked) | {"fields": _fields(asked), **_distinct(asked)}
+        return page_that_fits(partial(self._page_of, asked.served.entity), options, partial(_part, asked))
 
     def count(self, asked: Asked) -> int:
         """How many items there are. Cost: what reading all of them costs."""
@@ -68,18 +60,48 @@ class Listings:
     def _chosen(self, asked: Asked) -> dict[str, Any]:
         index = _index(asked)
         sort = asked.served.sort_range(asked.document("sort", needed=False), index)
-        ranges = {"prefix": asked.text("prefix"), "start": asked.text("from"), "end": asked.text("to")}
-        if sort and any(value is not None for value in ranges.values()):
-            message = "It says already how sort keys begin: leave out prefix, from and to."
-            raise ValidationFailedError(FieldError("sort", message, "contradiction"))
         return {
             "partition": asked.served.partitions(asked.document("partition", needed=False), asked.tenant, index),
             "index": index,
             "filters": _filters(asked),
             "consistent": asked.flag("consistent"),
-            **ranges,
-            **sort,
+            **ranged(asked, sort),
         }
+
+
+def page_that_fits(
+    read: Callable[[Options], Page[Any]], options: Options, shown: Callable[[Any], Document]
+) -> Mapping[str, Any]:
+    """A page as it is answered. One that Lambda could not answer is read again with fewer items."""
+    while True:
+        page = _told(lambda: read(options))
+        answer = {"items": [shown(item) for item in page.items], "cursor": page.cursor}
+        if options["limit"] == 1 or len(written(answer)) <= MAX_ANSWER_BYTES:
+            return answer
+        options["limit"] = max(1, min(len(page.items), options["limit"]) // 2)
+
+
+def turning(asked: Members) -> Options:
+    """The arguments of a listing for how to turn its pages."""
+    return {
+        "order": asked.choice("order", Order.ROUND_ROBIN, tuple(Order)),
+        "direction": asked.choice("direction", "asc", ("asc", "desc")),
+        "limit": asked.number("limit", DEFAULT_LIMIT, MAX_LIMIT),
+        "cursor": asked.text("cursor"),
+    }
+
+
+def ranged(asked: Members, sort: Mapping[str, Any]) -> Options:
+    """The arguments of a listing for its sort keys: those that `sort` gave, or those of `prefix`, `from` and `to`.
+
+    Raises:
+        ValidationFailedError: both are given.
+    """
+    ranges = {"prefix": asked.text("prefix"), "start": asked.text("from"), "end": asked.text("to")}
+    if sort and any(value is not None for value in ranges.values()):
+        message = "It says already how sort keys begin: leave out prefix, from and to."
+        raise ValidationFailedError(FieldError("sort", message, "contradiction"))
+    return {**ranges, **sort}
 
 
 def _index(asked: Asked) -> str | None:

@@ -4,11 +4,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from pydantic import BaseModel
+
 from dynashard.errors import FieldError, InputError, ValidationFailedError
-from dynashard.hosting.documents import TENANT, Document
+from dynashard.hosting.documents import TENANT, Document, validated
 from functions.commands.served import Served
 
 T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
 NAMES: Final = frozenset({"operation", "entity", TENANT})
 """What every request has."""
 MAX_DEPTH: Final = 40
@@ -16,20 +19,16 @@ MAX_DEPTH: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What a caller asks for.
+class Members:
+    """What a caller asks for, of whatever it is.
 
     Attributes:
-        served: the entity.
         tenant: the tenant it acts for.
         members: everything else that the request holds.
-        seconds: how long the invocation can still take.
     """
 
-    served: Served
     tenant: str
     members: Mapping[str, Any]
-    seconds: float
 
     def only(self, *names: str) -> None:
         """Refuse members besides these.
@@ -94,16 +93,38 @@ class Asked:
             raise ValidationFailedError(FieldError(name, "Use a list of texts.", "list_type"))
         return value
 
-    def key(self, document: Mapping[str, Any] | None = None, *, place: str = "key") -> Document:
-        """The key that a document names, `key` of the request unless another is given, the tenant filled in."""
-        given = self.document("key") if document is None else document
-        return {TENANT: self.tenant, **self.served.key(given, self.tenant, place)}
+    def question(self, model: type[M]) -> M:
+        """All members, as a model of them; those that are null count as left out.
+
+        Raises:
+            ValidationFailedError: with every member that is unknown, missing or none of its values.
+        """
+        self.only(*(field.alias or name for name, field in model.model_fields.items()))
+        return validated(model, {name: value for name, value in self.members.items() if value is not None})
 
     def _of(self, name: str, kind: type[T], what: str) -> T | None:
         value = self.members.get(name)
         if value is not None and not isinstance(value, kind):
             raise ValidationFailedError(FieldError(name, f"Use {what}.", f"{kind.__name__}_type"))
         return value
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Members):
+    """What a caller asks for, of an entity.
+
+    Attributes:
+        served: the entity.
+        seconds: how long the invocation can still take.
+    """
+
+    served: Served
+    seconds: float
+
+    def key(self, document: Mapping[str, Any] | None = None, *, place: str = "key") -> Document:
+        """The key that a document names, `key` of the request unless another is given, the tenant filled in."""
+        given = self.document("key") if document is None else document
+        return {TENANT: self.tenant, **self.served.key(given, self.tenant, place)}
 
 
 def tenant_in(event: Mapping[str, Any]) -> str:

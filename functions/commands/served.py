@@ -1,7 +1,7 @@
 """An entity as callers see it: what they may do with it, and how its fields are read from JSON."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -121,13 +121,13 @@ def served_by_name(exposed: Sequence[Exposed]) -> Mapping[str, Served]:
     return {name: one for one in each for name in (one.name, one.exposed.path)}
 
 
-def find(entities: Mapping[str, Served], name: Any) -> Served:
-    """The entity that a request names.
+def find(entities: Mapping[str, Served], name: Any, systems: Collection[str] = ()) -> Served:
+    """The entity that a request names; `systems` are what can be asked for besides.
 
     Raises:
         InputError: there is none of this name; the message lists those there are.
     """
     if not isinstance(name, str) or name not in entities:
-        known = ", ".join(dict.fromkeys(one.name for one in entities.values()))
+        known = ", ".join(dict.fromkeys([*(one.name for one in entities.values()), *systems]))
         raise InputError(f"no entity is called {str(name)[:100]!r}; there are {known}", field="entity")
     return entities[name]

@@ -268,13 +268,17 @@ def test_entity_that_is_only_read_takes_no_changes(transport: Transport, table: 
 
 
 @pytest.mark.parametrize("asked", [each for each in ENTITIES if not each.operations], ids=lambda each: each.path)
-def test_what_is_not_served_names_the_route_that_is(service: Service, asked: Exposed) -> None:
+def test_what_is_not_served_names_what_is(service: Service, asked: Exposed) -> None:
     name = definition(asked.entity).name
 
-    error = service.error("list", entity=name)
+    error = service.error("update", entity=name)
 
     assert error["code"] == "method_not_allowed"
-    assert error["message"] == f"{name} is not served by direct invocation: ask {asked.route} over REST."
+    instead = {
+        "follow.v1.Follow": "follow.v1.Follow is not served with update; it is with create, get, delete, list, count.",
+        "follow.v1.Count": "follow.v1.Count is not served by itself: ask for follows.",
+    }
+    assert error["message"] == instead.get(name, f"{name} is not served by itself: ask for roll-ups.")
     assert asked.route in {special.template for special in SPECIALS}
 
 

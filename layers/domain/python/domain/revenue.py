@@ -31,6 +31,15 @@ class Licence(Entity, name="revenue.v1.Licence", key=Key(partition="{tenant_id}"
     parts: Annotated[int, Field(ge=1, le=1_000_000)] = 1
 
 
+class RevenueWanted(BaseModel):
+    """The question."""
+
+    month: Month = Field(description="Such as 2026-11.")
+    amount: Annotated[int, Field(ge=0, le=10**18)] = Field(
+        0, description="What is divided, in the smallest unit of the currency."
+    )
+
+
 class RevenueShare(BaseModel):
     """What one licensor gets; nobody, for what is watched of series without a licence."""
 

@@ -1,0 +1,147 @@
+"""What can be asked for besides entities: edges, roll-ups, revenue, and entities that are listed as one."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel
+
+from domain import FOLLOWS, Exposed, Follow, Together
+from domain.revenue import RevenueWanted, revenue
+from domain.watched import PlaysWanted, plays
+from dynashard import definition
+from dynashard.errors import FieldError, ValidationFailedError
+from dynashard.hosting.backend import Backend
+from dynashard.hosting.documents import Document, validated
+from dynashard.hosting.edges import EdgesWanted, Graph, NewEdge, Way
+from dynashard.hosting.together import Family, shown_with_type
+from functions.commands.items import shown
+from functions.commands.listing import TURNING, Options, page_that_fits, ranged, turning
+from functions.commands.request import Members
+from functions.commands.served import Served
+
+Operations = Mapping[str, Callable[[Members], Any]]
+
+
+def systems(backend: Backend, together: Sequence[Together]) -> Mapping[str, Operations]:
+    """The operations of each, by its outside name.
+
+    Args:
+        backend: the entities.
+        together: entities that are listed as one.
+    """
+    follows = Follows(Graph(backend, FOLLOWS)).operations
+    found: dict[str, Operations] = {
+        "follows": follows,
+        definition(Follow).name: follows,
+        "roll-ups": {"list": lambda asked: _plays(backend, asked)},
+        "revenue": {"get": lambda asked: _revenue(backend, asked)},
+    }
+    return found | {one.path: {"list": TogetherListing(one, backend).page} for one in together}
+
+
+class Follows:
+    """Edges: added, removed, looked up, listed from either end and counted.
+
+    Args:
+        graph: the edges.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self.operations: Operations = {
+            "create": self._create,
+            "get": self._get,
+            "delete": self._delete,
+            "list": self._list,
+            "count": self._count,
+        }
+
+    def _create(self, asked: Members) -> Document:
+        asked.only("item")
+        ends = validated(NewEdge, asked.document("item"))
+        return shown(self._graph.store.add(asked.tenant, ends.node, ends.other).edge)
+
+    def _get(self, asked: Members) -> Document:
+        asked.only("key", "consistent")
+        return shown(self._graph.get(asked.tenant, *_ends(asked), consistent=asked.flag("consistent")))
+
+    def _delete(self, asked: Members) -> None:
+        asked.only("key")
+        self._graph.store.remove(asked.tenant, *_ends(asked))
+
+    def _list(self, asked: Members) -> Mapping[str, Any]:
+        wanted = asked.question(EdgesWanted)
+        options: Options = {"limit": wanted.limit, "cursor": wanted.cursor}
+        return page_that_fits(lambda given: self._graph.page(asked.tenant, wanted, **given), options, shown)
+
+    def _count(self, asked: Members) -> int:
+        counted = asked.question(Counted)
+        return self._graph.count(asked.tenant, counted.of, counted.way)
+
+
+class Counted(BaseModel):
+    """What a count asks for."""
+
+    of: str
+    way: Way = "forward"
+
+
+def _ends(asked: Members) -> tuple[str, str]:
+    given = asked.document("key")
+    unknown = [name for name in given if name not in NewEdge.model_fields]
+    wrong = [name for name in NewEdge.model_fields if not isinstance(given.get(name), str)]
+    if unknown or wrong:
+        raise ValidationFailedError(
+            *(FieldError(f"key.{name}", "A key has node and other.", "unknown_parameter") for name in unknown),
+            *(FieldError(f"key.{name}", "Use a text, such as User.9.", "missing") for name in wrong),
+        )
+    return given["node"], given["other"]
+
+
+def _plays(backend: Backend, asked: Members) -> Mapping[str, Any]:
+    spans = plays(backend.entities, asked.tenant, asked.question(PlaysWanted))
+    return {"items": spans, "cursor": None}
+
+
+def _revenue(backend: Backend, asked: Members) -> Document:
+    wanted = asked.question(RevenueWanted)
+    return revenue(backend.entities, asked.tenant, wanted.month, wanted.amount).model_dump(mode="json")
+
+
+class TogetherListing:
+    """Pages of entities that are listed as one.
+
+    Args:
+        together: the entities, and the listing's name.
+        backend: the entities' items.
+    """
+
+    def __init__(self, together: Together, backend: Backend) -> None:
+        self._family = Family(together.path, together.entities)
+        self._members = {model: Served(Exposed(model, path=together.path)) for model in self._family.models}
+        self._backend = backend
+
+    def page(self, asked: Members) -> Mapping[str, Any]:
+        """A page of all, or of one item and what is below it. Cost: one Query for a page of one shard."""
+        asked.only("partition", "sort", "prefix", "from", "to", "consistent", *TURNING)
+        first, *others = self._family.models
+        given = asked.document("partition", needed=False)
+        options = {
+            "partition": self._members[first].partitions(given, asked.tenant, None),
+            "consistent": asked.flag("consistent"),
+            **turning(asked),
+            **ranged(asked, self._below(asked.document("sort", needed=False))),
+        }
+        return page_that_fits(lambda turned: self._backend.page(first, turned, *others), options, shown_with_type)
+
+    def _below(self, given: Mapping[str, Any]) -> Options:
+        known = self._family.nested
+        if unknown := [name for name in given if name not in known]:
+            message = f"There is no such field here; there are {', '.join(known) or 'none'}."
+            raise ValidationFailedError(*(FieldError(f"sort.{n}", message, "unknown_parameter") for n in unknown))
+        names = [name for name in known if name in given]
+        if not names:
+            return {}
+        owner = self._family.owner(names, "sort.")
+        values = {name: self._members[owner].value(name, given[name], f"sort.{name}") for name in names}
+        return self._family.below(owner, values)

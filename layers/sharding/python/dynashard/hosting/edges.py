@@ -1,0 +1,92 @@
+"""Edges as callers ask for them: what a request holds, and what is wrong with it by the names that callers use."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from dynashard.edges import Edge, Edges, EdgeStore
+from dynashard.errors import InvalidValueError, NotFoundError
+from dynashard.hosting.backend import Backend
+from dynashard.reads import Page
+from dynashard.reads.query import DEFAULT_LIMIT, MAX_LIMIT
+
+Way = Literal["forward", "backward"]
+WAYS: Final[tuple[Way, Way]] = ("forward", "backward")
+Node = Annotated[str, Field(max_length=200, examples=["User.9"], description="Its type and its id.")]
+
+
+class NewEdge(BaseModel):
+    """The two nodes of an edge."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    node: Node
+    other: Node
+
+
+class EdgesWanted(BaseModel):
+    """What a listing asks for."""
+
+    of: str = Field(description="The node, such as User.9.")
+    way: Way = Field("forward", description="Those it follows, or its followers.")
+    type: str | None = Field(None, description="Only nodes of this type, such as Actor.")
+    order: Literal["key", "newest", "any"] = Field(
+        "key", description="newest is by time, of one type; any is the cheapest for nodes of many shards."
+    )
+    limit: int = Field(DEFAULT_LIMIT, ge=1, le=MAX_LIMIT, description="Edges a page.")
+    cursor: str | None = Field(None, description="The cursor of the page before, with the same query.")
+
+
+class Graph:
+    """Edges of one kind, for callers of a tenant.
+
+    Args:
+        backend: the entities.
+        edges: what they are.
+    """
+
+    def __init__(self, backend: Backend, edges: Edges[Any]) -> None:
+        self._backend = backend
+        self._edges = edges
+
+    @property
+    def store(self) -> EdgeStore[Any]:
+        """What adds and removes them."""
+        return self._backend.entities.edges(self._edges)
+
+    def get(self, tenant: str, node: str, other: str, *, consistent: bool = False) -> Edge:
+        """The edge from one node to another. Cost: as the store's `find`.
+
+        Raises:
+            NotFoundError: there is none.
+        """
+        found: Edge | None = self.store.find(tenant, node, other, consistent=consistent)
+        if found is None:
+            raise NotFoundError(f"{node} does not follow {other}.")
+        return found
+
+    def page(self, tenant: str, wanted: EdgesWanted, **options: Any) -> Page[Any]:
+        """A page of a node's edges, of as many as `options` say, behind its cursor. Cost: as the store's `list`."""
+        given = {"limit": wanted.limit, "cursor": wanted.cursor, **options}
+        with _told_of():
+            return self._backend.reading(
+                lambda db: db.edges(self._edges).list(
+                    tenant, wanted.of, wanted.way, type=wanted.type, order=wanted.order, **given
+                )
+            )
+
+    def count(self, tenant: str, node: str, way: Way) -> int:
+        """How many edges a node has one way. Cost: as the store's `count`."""
+        with _told_of():
+            return self.store.count(tenant, node, way)
+
+
+@contextmanager
+def _told_of() -> Iterator[None]:
+    """What is wrong with the node is told by the name that callers give it."""
+    try:
+        yield
+    except InvalidValueError as error:
+        raise InvalidValueError(str(error), field="of" if error.field == "node" else error.field) from error
