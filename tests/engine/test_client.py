@@ -10,6 +10,7 @@ from domain import Article, Incident, Shift, User, UserStatus
 from dynashard.client import Client, Items
 from dynashard.errors import (
     AlreadyExistsError,
+    ConfigurationError,
     DynashardError,
     EngineUnavailableError,
     InvalidCursorError,
@@ -75,6 +76,22 @@ def test_item_is_created_read_replaced_patched_and_deleted(users: Items[User], t
     assert (read, read.revision) == (patched, patched.revision)
     users.delete(read, if_match=read.revision)
     assert users.find({"id": "ada"}) is None
+
+
+def test_what_is_no_entity_is_called_by_its_name_over_lambda(backend: Served, tenant: str) -> None:
+    backend.network.plan.clear()
+    ends = {"node": "User.9", "other": "Actor.5"}
+    with backend.client("lambda", tenant) as client:
+        edge = client.call("create", "follows", {"item": ends})
+        backend.network.plan.append(500)
+        listed = client.call("list", "follows", {"of": "User.9"})
+        client.call("delete", "follows", {"key": ends})
+        with pytest.raises(NotFoundError):
+            client.call("get", "follows", {"key": ends})
+    with backend.client("rest", tenant) as client, pytest.raises(ConfigurationError):
+        client.call("list", "follows", {"of": "User.9"})
+
+    assert listed == {"items": [edge], "cursor": None}
 
 
 def test_put_says_whether_it_created(users: Items[User], tenant: str) -> None:

@@ -1,8 +1,8 @@
 """The client: a way to a backend, and the items of its entities."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Final, Protocol, Self, TypeVar
 
 from dynashard.client.invoking import LambdaWay
 from dynashard.client.items import Items
@@ -12,6 +12,8 @@ from dynashard.client.way import Way
 from dynashard.entity import Entity, definition
 
 E = TypeVar("E", bound=Entity)
+READS: Final = frozenset({"get", "list", "count", "batch_get"})
+"""Operations that change nothing."""
 
 
 class Served(Protocol):
@@ -83,6 +85,21 @@ class Client:
     def collection(self, model: type[E]) -> Items[E]:
         """The items of an entity."""
         return Items(model, self._way, self._retries, tenant=self._tenant)
+
+    def call(self, operation: str, name: str, members: Mapping[str, Any] | None = None) -> Any:
+        """What direct invocation answers to an operation, as JSON: of edges, roll-ups, and whatever is no entity.
+
+        Args:
+            operation: such as `list`; a read is sent again if no answer comes.
+            name: the outside name, such as `follows`.
+            members: the operation's members, as docs/invoking.md has them.
+
+        Raises:
+            ConfigurationError: over REST, where these have paths of their own.
+            EngineUnavailableError: no answer came; a change may have been made.
+        """
+        request = {"operation": operation, **(members or {})}
+        return self._retries.run(lambda _: self._way.call(name, request), repeatable=operation in READS)
 
     def close(self) -> None:
         """Give back the connections."""

@@ -35,7 +35,11 @@ class LambdaWay:
 
     def ask(self, entity: EntityDefinition[Any], request: Request) -> Any:
         """Ask once; see `Way.ask`."""
-        payload = {**request, "entity": entity.name, TENANT: self._tenant}
+        return self.call(entity.name, request)
+
+    def call(self, name: str, request: Request) -> Any:
+        """Ask once; see `Way.call`."""
+        payload = {**request, "entity": name, TENANT: self._tenant}
         answer = self._invoked(written(payload).encode())
         if answer.get("ok") is True:
             return answer.get("result")

@@ -83,6 +83,10 @@ class RestWay:
         }
         return operations[request["operation"]](entity, request)
 
+    def call(self, name: str, request: Request) -> Any:
+        """Refuses: over REST, what is no entity has requests of its own; see `Way.call`."""
+        raise ConfigurationError(f"{request['operation']} of {name} goes over Lambda: ask the paths of REST themselves")
+
     def _create(self, entity: EntityDefinition[Any], request: Request) -> Any:
         key = request.get("idempotency_key")
         headers = {} if key is None else {"Idempotency-Key": key}

@@ -24,6 +24,14 @@ class Way(Protocol):
         """
         ...
 
+    def call(self, name: str, request: Request) -> Any:
+        """As `ask`, of what is no entity, by its outside name.
+
+        Raises:
+            ConfigurationError: this way has no such requests.
+        """
+        ...
+
     def close(self) -> None:
         """Give back what it holds."""
         ...
