@@ -93,6 +93,13 @@ def test_a_request_goes_out_as_it_is_and_asks_for_its_capacity(scripted: Script,
     assert orjson.dumps(request) == before
 
 
+def test_a_transaction_has_the_token_that_its_caller_gave_or_none(scripted: Script, asked: list[Asked]) -> None:
+    for token in ({}, {"ClientRequestToken": "mine"}):
+        scripted(Reply(b"{}")).call("TransactWriteItems", {"TransactItems": [], **token})
+
+    assert [orjson.loads(each.body).get("ClientRequestToken") for each in asked] == [None, "mine"]
+
+
 def test_a_callers_own_wish_about_capacity_is_kept(scripted: Script, asked: list[Asked]) -> None:
     scripted(Reply()).call("Query", {"TableName": "users", "ReturnConsumedCapacity": "INDEXES"})
 

@@ -7,6 +7,7 @@ from zlib import crc32
 
 import botocore
 from botocore.config import Config
+from botocore.handlers import generate_idempotent_uuid
 from botocore.httpsession import get_cert_path
 from botocore.session import Session
 from botocore.utils import get_environ_proxies
@@ -89,6 +90,9 @@ def open_client(settings: Settings) -> Opened:
     """
     session = Session()
     session.register_component("response_parser_factory", WireParserFactory())
+    # Who needs a token for a transaction brings one. A move recognises what it has written, and engines keep each token
+    # for ten minutes: the local one searches all of them for every further transaction that has one.
+    session.unregister("before-parameter-build", generate_idempotent_uuid)
     keys = settings.credentials
     client = session.create_client(
         "dynamodb",
