@@ -96,7 +96,7 @@ bench-firehose: setup ## Send 50,000 pings into the local stack, its workers kil
 	$(RUN)/python -m bench.firehose
 
 .PHONY: soak
-soak: setup ## Change counts under 200,000 items while clients work over HTTP (half an hour)
+soak: setup ## Change counts under 200,000 items while clients work over HTTP (an hour)
 	$(RUN)/python -m bench.soak
 
 .PHONY: soak-adoption
