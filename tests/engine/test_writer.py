@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -214,7 +215,8 @@ def test_a_throttle_is_never_given_up_by_the_writer(world: QueueWorld) -> None:
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_every_ping_is_stored_once_whatever_happens(world: QueueWorld, data: st.DataObject) -> None:
-    series = f"s{data.draw(st.integers(0, 10**9), label='series')}"
+    # Examples share a table; a drawn name would come again.
+    series = f"s{uuid4().hex}"
     sent = data.draw(
         st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=5), min_size=1, max_size=6), label="sent"
     )
