@@ -21,8 +21,9 @@ LOGS = ["logs:CreateLogStream", "logs:PutLogEvents"]
 def test_without_the_setting_there_is_no_pre_warm_and_no_role_for_it(synthesised: Synthesised) -> None:
     plain = synthesised("dev", None)
 
-    assert {"Dynashard-dev-Data.template.json"} <= {path.name for path in plain.files}
-    assert not [path.name for path in plain.files if "Prewarm" in path.name]
+    assert [path.name for path in plain.files] == [
+        f"Dynashard-dev-{stack}.template.json" for stack in ("Api", "Changes", "Commands", "Data", "Reshard", "Writer")
+    ]
     assert of_type(plain["Data"], "AWS::IAM::Role") == {}
 
 
