@@ -1,6 +1,10 @@
 """What the benchmark's figures rest on: fair turns, ratios to the baseline, and data that is what is stored."""
 
+import os
+import subprocess
+import sys
 from functools import partial
+from pathlib import Path
 
 import orjson
 import pytest
@@ -8,9 +12,12 @@ import pytest
 from bench.canned import Asked, CannedAnswers, user_item
 from bench.measure import Contender, Fact, Row, measure
 from bench.users import User, user
+from domain import ENTITIES
 from dynashard import definition
 
 pytestmark = pytest.mark.unit
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_contenders_run_once_unmeasured_and_then_take_turns_at_being_first() -> None:
@@ -51,3 +58,28 @@ def test_canned_pages_end_after_all_items_of_a_shard() -> None:
 
     assert counts == [10, 10, 5]
     assert page["Items"][0]["PK"] == {"S": "user.v1.User:acme:7"}
+
+
+def test_every_function_and_command_starts_with_the_domain_that_adopts() -> None:
+    handlers = sorted((ROOT / "functions").glob("*/handler.py"))
+    modules = [
+        *(".".join(handler.relative_to(ROOT).with_suffix("").parts) for handler in handlers),
+        "local.run",
+        "tools.cli",
+        "domain",
+        "dynashard",
+    ]
+    program = (
+        f"import {', '.join(modules)}; print(dynashard.definition(domain.User).shards.adopt, len(domain.ENTITIES))"
+    )
+    paths = os.pathsep.join([str(ROOT / "bench" / "soak" / "unsharded"), *filter(None, [os.environ.get("PYTHONPATH")])])
+
+    told = subprocess.run(  # noqa: S603 - this checkout's own modules
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+
+    assert told == ["unsharded", str(len(ENTITIES))]

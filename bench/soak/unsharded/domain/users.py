@@ -1,6 +1,14 @@
 """Users whose items stand under the bare partition key until they are resharded."""
 
+from enum import StrEnum
+
 from dynashard import Entity, Key, Shards, new_id
+
+
+class UserStatus(StrEnum):
+    """Whether a user may act."""
+
+    ACTIVE = "active"
 
 
 class User(
@@ -15,3 +23,6 @@ class User(
     id: str = new_id()
     email: str
     display_name: str
+    manager_id: str | None = None
+    department: str | None = None
+    status: UserStatus = UserStatus.ACTIVE
