@@ -13,12 +13,13 @@ from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 from domain import ENTITIES, TOGETHER, Exposed, Together
 from dynashard.hosting.backend import open_backend
 from dynashard.hosting.idempotency import IdempotentCreates
+from dynashard.hosting.queues import sqs_client
 from dynashard.transport.interface import Transport, metered
 from functions.api import problems
 from functions.api.incoming import tenant_of
 from functions.api.later import later_of
 from functions.api.observing import Observed, Observer
-from functions.api.outbox import Outbox, sqs
+from functions.api.outbox import Outbox
 from functions.api.problems import Problem, ProblemError, problem_of
 from functions.api.resources import exposed_resources, listed_together, refuse_paths
 from functions.api.routes import Routes
@@ -164,7 +165,7 @@ def build_app(
     idempotent = IdempotentCreates(settings.idempotency_table, transport, clock=clock)
     taken = {special.template.split("/")[2] for special in SPECIALS}
     refuse_paths([*(one.path for one in exposed if one.operations), *(one.path for one in together), *taken])
-    later = later_of(settings, backend, outbox or Outbox(sqs), clock)
+    later = later_of(settings, backend, outbox or Outbox(sqs_client), clock)
     resources, listed = exposed_resources(exposed), listed_together(together)
     routes = Routes(settings, resources, backend, idempotent, listed, specials=SPECIALS, later=later)
     return App(routes, observer, settings.tenant_claim, clock)

@@ -1,17 +1,19 @@
 """What a request leaves behind: one structured log line, one EMF record of metrics."""
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from aws_lambda_powertools.logging import Logger
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
+from dynashard.hosting.metrics import ENVIRONMENT, NAMESPACE, Figure, metrics_line, tell
+from dynashard.hosting.witness import growth_fields, growth_metric
 from dynashard.transport.interface import Meter
 
 if TYPE_CHECKING:
     from dynashard.resharding.growth_terms import Report
 
-NAMESPACE: Final = "Dynashard"
 SERVICE: Final = "dynashard-api"
 
 
@@ -63,22 +65,10 @@ class Observer:
 
     def grew(self, report: "Report") -> None:
         """Log what the growth policy has to tell, and count it as `GrowthAsked`, `GrowthLimit` and so on."""
-        self._logger.warning(
-            "growth",
-            extra={
-                "news": report.news.value,
-                "entity": report.entity,
-                "partition": report.partition,
-                "index": report.index,
-                "target": report.target,
-                "told": report.told,
-            },
-        )
+        self._logger.warning("growth", extra=growth_fields(report))
         if self._metrics:
-            metrics = self._record()
-            name = report.news.value.title().replace("_", "")
-            metrics.add_metric(name=f"Growth{name}", unit=MetricUnit.Count, value=1)
-            metrics.flush_metrics()
+            # Without the dimension `service`: one alarm covers all functions whose writes are throttled.
+            tell(metrics_line(self._environment, [Figure(growth_metric(report), 1)], time.time()))
 
     def answered(self, observed: Observed) -> None:
         """Log a request and write its metrics."""
@@ -112,7 +102,7 @@ class Observer:
 
     def _record(self) -> EphemeralMetrics:
         metrics = EphemeralMetrics(namespace=NAMESPACE, service=SERVICE)
-        metrics.add_dimension("environment", self._environment)
+        metrics.add_dimension(ENVIRONMENT, self._environment)
         return metrics
 
 

@@ -123,13 +123,3 @@ def _chunks(letters: Sequence[Letter]) -> Iterator[dict[int, Letter]]:
 def as_body(message: Mapping[str, Any]) -> bytes:
     """A message as it is sent: text that stays as short as it came."""
     return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def sqs() -> Sqs:
-    """A client. Cost: imports the SDK's description of SQS, once."""
-    from botocore.config import Config  # noqa: PLC0415 - only who sends pays for it
-    from botocore.session import get_session  # noqa: PLC0415
-
-    config = Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 3})
-    client: Sqs = get_session().create_client("sqs", config=config)
-    return client

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Any
 
 from dynashard.errors import ConfigurationError
-from dynashard.hosting.settings import ServingSettings, serving_settings
+from dynashard.hosting.settings import ServingSettings
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(ServingSettings):
     """Settings of the API, read once; production serves no OpenAPI document and no Swagger page.
 
@@ -33,15 +33,11 @@ class Settings(ServingSettings):
         return self.environment != "prod"
 
     @classmethod
-    def from_env(cls, environ: Mapping[str, str]) -> Self:
-        """Read the settings from environment variables.
-
-        Raises:
-            ConfigurationError: one is missing or cannot be used; the message names it.
-        """
-        return cls(
-            **serving_settings(environ),
-            tenant_claim=environ.get("TENANT_CLAIM", "tenant_id"),
-            queue_url=environ.get("QUEUE_URL") or None,
-            operations_queue_url=environ.get("OPERATIONS_QUEUE_URL") or None,
-        )
+    def told(cls, environ: Mapping[str, str]) -> dict[str, Any]:
+        """As of `ServingSettings`, and those that this adds."""
+        return {
+            **ServingSettings.told(environ),
+            "tenant_claim": environ.get("TENANT_CLAIM", "tenant_id"),
+            "queue_url": environ.get("QUEUE_URL") or None,
+            "operations_queue_url": environ.get("OPERATIONS_QUEUE_URL") or None,
+        }

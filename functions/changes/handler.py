@@ -1,24 +1,21 @@
 """Entry of the function: a batch of the table's stream to every consumer that the domain declares."""
 
-import json
 import logging
 import os
-import sys
 import time
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
+from domain import ENTITIES
 from dynashard.changes import Dispatcher, Letter, Outcome
+from dynashard.hosting.backend import open_entities
+from dynashard.hosting.metrics import Figure, metrics_line, tell
+from dynashard.hosting.witness import GrowthLog
 from dynashard.transport import connect
-from functions.changes.backend import consumers, database_of
+from functions.changes.following import consumers
 from functions.changes.letters import Keep, to_queue
 from functions.changes.settings import Settings
-
-if TYPE_CHECKING:
-    from dynashard.resharding.growth_terms import Report
-
-NAMESPACE: Final = "Dynashard"
 
 logger = logging.getLogger("changes")
 
@@ -26,7 +23,7 @@ logger = logging.getLogger("changes")
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     """Answer a batch of stream records: from which one on the batch has to come again, if it has to."""
     outcome = _dispatcher().take(event["Records"])
-    sys.stdout.write(f"{metrics(_settings().environment, outcome, time.time())}\n")
+    tell(metrics(_settings().environment, outcome, time.time()))
     if outcome.again is None:
         return {"batchItemFailures": []}
     logger.warning("records come again from %s on: %s", outcome.again, outcome.reason)
@@ -34,19 +31,13 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
 
 
 def metrics(environment: str, outcome: Outcome, now: float) -> str:
-    """A log line from which CloudWatch makes metrics (embedded metric format)."""
-    counted = {
-        "ChangesHandled": outcome.changes,
-        "ChangesDead": outcome.letters,
-        "ChangeBatchesAgain": int(outcome.again is not None),
-    }
-    directive = {
-        "Namespace": NAMESPACE,
-        "Dimensions": [["environment"]],
-        "Metrics": [{"Name": name, "Unit": "Count"} for name in counted],
-    }
-    told = {"Timestamp": int(now * 1000), "CloudWatchMetrics": [directive]}
-    return json.dumps({"_aws": told, "environment": environment, **counted})
+    """The line of the log that tells what became of a batch, at a time in epoch seconds."""
+    figures = [
+        Figure("ChangesHandled", outcome.changes),
+        Figure("ChangesDead", outcome.letters),
+        Figure("ChangeBatchesAgain", int(outcome.again is not None)),
+    ]
+    return metrics_line(environment, figures, now)
 
 
 @cache
@@ -57,19 +48,10 @@ def _settings() -> Settings:
 @cache
 def _dispatcher() -> Dispatcher:
     settings = _settings()
-    db = database_of(settings, connect(endpoint_url=settings.endpoint), _Witness())
+    transport = connect(endpoint_url=settings.endpoint)
+    entities = [each.entity for each in ENTITIES]
+    db = open_entities(settings, transport, entities, GrowthLog(logger, settings.environment))
     return Dispatcher(consumers(db), keep=_told(to_queue(settings.dead_letter_queue)))
-
-
-class _Witness:
-    """Writes what the growth policy does into the log."""
-
-    def grew(self, report: "Report", /) -> None:
-        news = {"event": "growth", "news": report.news.value, "entity": report.entity, "told": report.told}
-        logger.warning(json.dumps(news))
-
-    def growth_failed(self, error: Exception, /) -> None:
-        logger.warning("growth failed", exc_info=error)
 
 
 def _told(keep: Keep) -> Keep:

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any, Final
 
 from dynashard.changes import Letter
+from dynashard.hosting.queues import sqs_client
 
 MOST_BYTES: Final = 240 * 1024
 """Of a message: a queue takes 256 KB. A larger record is kept without its images; its keys tell whose change it was."""
@@ -26,17 +27,9 @@ def message(letter: Letter) -> str:
 
 def to_queue(url: str) -> Keep:
     """Keeps letters in the queue with this URL. The first one makes the client."""
+    client = cache(sqs_client)
 
     def keep(letter: Letter) -> None:
-        _client().send_message(QueueUrl=url, MessageBody=message(letter))
+        client().send_message(QueueUrl=url, MessageBody=message(letter))
 
     return keep
-
-
-@cache
-def _client() -> Any:
-    from botocore.config import Config  # noqa: PLC0415 -- imported where it is needed
-    from botocore.session import get_session  # noqa: PLC0415
-
-    config = Config(connect_timeout=3, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 3})
-    return get_session().create_client("sqs", config=config)

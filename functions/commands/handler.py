@@ -6,7 +6,7 @@ import random as random_numbers
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from domain import ENTITIES, Exposed
 from dynashard import Patience
@@ -14,29 +14,19 @@ from dynashard.hosting.backend import open_backend
 from dynashard.hosting.environment import seconds_left
 from dynashard.hosting.idempotency import IdempotentCreates
 from dynashard.hosting.settings import ServingSettings
+from dynashard.hosting.witness import GrowthLog
 from dynashard.transport import Transport, connect
 from functions.commands.answers import Commands
-
-if TYPE_CHECKING:
-    from dynashard.resharding.growth_terms import Report
 
 logger = logging.getLogger("commands")
 
 
-class Log:
+class Log(GrowthLog):
     """Where errors of ours and the news of growing counts go."""
 
     def failed(self, error: Exception) -> None:
         """An error that is ours."""
-        logger.error("unexpected error", exc_info=error)
-
-    def growth_failed(self, error: Exception) -> None:
-        """The growth policy has failed; the request was answered all the same."""
-        logger.error("growth failed", exc_info=error)
-
-    def grew(self, report: "Report") -> None:
-        """The growth policy has news."""
-        logger.warning("growth %s: %s %s", report.news.value, report.entity, report.told)
+        self._logger.error("unexpected error", exc_info=error)
 
 
 def build_commands(
@@ -60,7 +50,7 @@ def build_commands(
         random: evenly from 0 to below 1.
         patience: how long batches go on against throttling.
     """
-    witness = log or Log()
+    witness = log or Log(logger, settings.environment)
     entities = [each.entity for each in exposed]
     backend = open_backend(settings, transport, entities, witness, clock=clock, random=random, patience=patience)
     idempotent = IdempotentCreates(settings.idempotency_table, transport, clock=clock)

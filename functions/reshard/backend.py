@@ -7,7 +7,7 @@ from typing import Any
 from domain import ENTITIES, Exposed
 from dynashard import definition
 from dynashard.errors import InputError
-from dynashard.resharding import Resharder, Scope, Timing
+from dynashard.resharding import Resharder, Scope
 from dynashard.transport import Transport
 from functions.reshard.settings import Settings
 
@@ -34,7 +34,7 @@ def resharder_of(
         table=settings.table,
         topology_table=settings.topology_table,
         entities=[each.entity for each in exposed],
-        timing=Timing(settings.lease, settings.operation, settings.skew),
+        timing=settings.timing,
         concurrency=settings.concurrency,
         clock=clock,
         **seams,

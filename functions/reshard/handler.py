@@ -1,15 +1,15 @@
 """Entries of the functions: what they are told by their environment, and the clients they share."""
 
-import json
 import logging
 import os
-import sys
 import time
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
 from dynashard.hosting.environment import required
+from dynashard.hosting.growth import cloudwatch
+from dynashard.hosting.metrics import Figure, metrics_line, tell
 from dynashard.resharding import Resharder
 from dynashard.transport import Transport, connect
 from functions.reshard.backend import resharder_of
@@ -17,11 +17,10 @@ from functions.reshard.dispatch import Dispatcher
 from functions.reshard.executions import Executions
 from functions.reshard.operations import Operator
 from functions.reshard.settings import Settings
-from functions.reshard.shrink import cloudwatch, shrink
+from functions.reshard.shrink import shrink
 from functions.reshard.steps import Steps
 from functions.reshard.watch import Watch
 
-NAMESPACE: Final = "Dynashard"
 OLDEST: Final = "OldestReshardHours"
 """Hours since the oldest change that is not over was asked for; 0 if there is none."""
 
@@ -63,21 +62,14 @@ def watch(event: object, _context: object) -> list[str]:
         _resharder(),
         _executions(),
         clock=time.time,
-        measure=lambda hours: _print(metric(environment, OLDEST, hours, time.time())),
+        measure=lambda hours: tell(oldest(environment, hours, time.time())),
         log=_log,
     ).look()
 
 
-def metric(environment: str, name: str, value: float, now: float) -> str:
-    """A log line from which CloudWatch makes a metric (embedded metric format)."""
-    directive = {"Namespace": NAMESPACE, "Dimensions": [["environment"]], "Metrics": [{"Name": name, "Unit": "None"}]}
-    return json.dumps(
-        {
-            "_aws": {"Timestamp": int(now * 1000), "CloudWatchMetrics": [directive]},
-            "environment": environment,
-            name: value,
-        }
-    )
+def oldest(environment: str, hours: float, now: float) -> str:
+    """The line of the log that tells how long the oldest change has been at it, at a time in epoch seconds."""
+    return metrics_line(environment, [Figure(OLDEST, hours, "None")], now)
 
 
 @cache
@@ -113,7 +105,3 @@ def _executions() -> Executions:
 def _log(line: str) -> None:
     logger.setLevel(logging.INFO)
     logger.info(line)
-
-
-def _print(line: str) -> None:
-    sys.stdout.write(f"{line}\n")

@@ -7,7 +7,6 @@ from dynashard.resharding import Resharder
 from dynashard.resharding.growth import AskLoad, Report
 from dynashard.resharding.policy import shrink_quiet
 from dynashard.transport import Transport
-from dynashard.transport.load import table_load
 from functions.reshard.settings import Settings
 
 
@@ -52,8 +51,3 @@ def shrink(
         report=tell,
     )
     return told
-
-
-def cloudwatch(settings: Settings, transport: Transport) -> AskLoad | None:
-    """What asks CloudWatch about the table; None locally, where nobody counts. Costs nothing until it is asked."""
-    return None if settings.environment == "local" else table_load(transport, settings.table)

@@ -3,22 +3,22 @@
 import json
 import logging
 import os
-import sys
 import time
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from domain import ENTITIES
+from dynashard.hosting.backend import open_entities
+from dynashard.hosting.metrics import tell
+from dynashard.hosting.queues import sqs_client
+from dynashard.hosting.witness import GrowthLog
 from dynashard.transport import connect
-from functions.writer.backend import database_of
 from functions.writer.metrics import line
 from functions.writer.operations import Operations, problem_document
-from functions.writer.queues import Queues, Sqs
+from functions.writer.queues import Queues
 from functions.writer.settings import Settings
 from functions.writer.writer import LAST_MILLISECONDS, Writer
-
-if TYPE_CHECKING:
-    from dynashard.resharding.growth_terms import Report
 
 logger = logging.getLogger("writer")
 
@@ -27,7 +27,7 @@ def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
     """Do a batch of a queue's messages; the answer names those that have to come again."""
     settings = _settings()
     left, tally = _writer().work(event["Records"], _remaining(context))
-    _print(line(settings.environment, tally, time.time()))
+    tell(line(settings.environment, tally, time.time()))
     return {"batchItemFailures": [{"itemIdentifier": each} for each in left]}
 
 
@@ -40,34 +40,16 @@ def _settings() -> Settings:
 def _writer() -> Writer:
     settings = _settings()
     transport = connect(endpoint_url=settings.endpoint)
-    database = database_of(settings, transport, _Witness())
+    entities = [each.entity for each in ENTITIES]
+    database = open_entities(settings, transport, entities, GrowthLog(logger, settings.environment))
     return Writer(
         collection_of=database.collection,
         operate=Operations(database, problem_document).operate,
-        queues=Queues(_sqs(), settings.queues, settings.dead_letters),
+        queues=Queues(sqs_client(), settings.queues, settings.dead_letters),
         log=_log,
         clock=time.time,
         lanes=settings.lanes,
     )
-
-
-class _Witness:
-    """Writes what the growth policy does into the log."""
-
-    def grew(self, report: "Report", /) -> None:
-        _log("growth", {"news": report.news.value, "entity": report.entity, "told": report.told})
-
-    def growth_failed(self, error: Exception, /) -> None:
-        _log("growth failed", {"exception": error})
-
-
-def _sqs() -> Sqs:
-    from botocore.config import Config  # noqa: PLC0415 -- imported where it is needed
-    from botocore.session import get_session  # noqa: PLC0415
-
-    config = Config(connect_timeout=3, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 3})
-    client: Sqs = get_session().create_client("sqs", config=config)
-    return client
 
 
 def _remaining(context: Any) -> Callable[[], int]:
@@ -79,7 +61,3 @@ def _log(event: str, fields: Mapping[str, Any]) -> None:
     error = fields.get("exception")
     plain = {name: value for name, value in fields.items() if name != "exception"}
     logger.warning(json.dumps({"event": event, **plain}, default=str), exc_info=error)
-
-
-def _print(text: str) -> None:
-    sys.stdout.write(f"{text}\n")

@@ -1,11 +1,10 @@
-"""The writer's metrics, as lines of the log from which CloudWatch makes them (embedded metric format)."""
+"""The writer's metrics."""
 
-import json
-from typing import Any, Final
+from typing import Final
 
+from dynashard.hosting.metrics import Figure, metrics_line
 from functions.writer.outcomes import Tally
 
-NAMESPACE: Final = "Dynashard"
 STORED: Final = "WriterStored"
 """Items written: the worker's throughput."""
 DUPLICATES: Final = "WriterDuplicates"
@@ -14,8 +13,6 @@ LEFT: Final = "WriterLeft"
 POISON: Final = "WriterDeadLetters"
 LAG: Final = "WriterLagSeconds"
 """From the acceptance of a message to what it asks for being stored."""
-MOST_VALUES: Final = 100
-"""Values a metric may have in one line."""
 
 
 def line(environment: str, tally: Tally, now: float) -> str:
@@ -26,21 +23,12 @@ def line(environment: str, tally: Tally, now: float) -> str:
         tally: what the batch came to.
         now: epoch seconds.
     """
-    values: dict[str, Any] = {
-        STORED: tally.stored,
-        DUPLICATES: tally.duplicates,
-        LEFT: tally.left,
-        POISON: tally.poison,
-    }
-    metrics = [{"Name": name, "Unit": "Count"} for name in values]
+    figures = [
+        Figure(STORED, tally.stored),
+        Figure(DUPLICATES, tally.duplicates),
+        Figure(LEFT, tally.left),
+        Figure(POISON, tally.poison),
+    ]
     if tally.lags:
-        values[LAG] = [round(lag, 3) for lag in sorted(tally.lags)[-MOST_VALUES:]]
-        metrics.append({"Name": LAG, "Unit": "Seconds"})
-    directive = {"Namespace": NAMESPACE, "Dimensions": [["environment"]], "Metrics": metrics}
-    return json.dumps(
-        {
-            "_aws": {"Timestamp": int(now * 1000), "CloudWatchMetrics": [directive]},
-            "environment": environment,
-            **values,
-        }
-    )
+        figures.append(Figure(LAG, [round(lag, 3) for lag in tally.lags], "Seconds"))
+    return metrics_line(environment, figures, now)

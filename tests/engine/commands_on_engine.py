@@ -56,5 +56,11 @@ def commands_on(
     **more: Any,
 ) -> Commands:
     """What answers requests about this table."""
-    settings = ServingSettings(table, TOPOLOGY, idempotency, environment="local", cursor_keys=KEYS)
+    settings = ServingSettings(
+        table=table,
+        topology_table=TOPOLOGY,
+        idempotency_table=idempotency,
+        environment="local",
+        cursor_keys=KEYS,
+    )
     return build_commands(settings, transport, exposed=exposed, **more)

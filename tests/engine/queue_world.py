@@ -6,16 +6,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from domain import Operation, Ping
+from domain import ENTITIES, Operation, Ping
 from dynashard import Collection, Dynashard
+from dynashard.hosting.backend import open_entities
+from dynashard.hosting.settings import TableSettings
 from dynashard.transport import Transport
 from functions.api.app import build_app
 from functions.api.outbox import Outbox
-from functions.writer.backend import database_of
 from functions.writer.operations import Operations, problem_document
 from functions.writer.outcomes import Tally  # noqa: TC001 - as its neighbours
 from functions.writer.queues import Queues
-from functions.writer.settings import Settings
 from functions.writer.writer import Writer
 from local.queue_server import QueueCalls
 from local.queue_store import NewMessage, QueueSpec, QueueStore
@@ -85,8 +85,9 @@ class QueueWorld:
 
     def database(self, faults: Sequence[Fault] = ()) -> Dynashard:
         transport = FaultyTransport(self.transport.inner, faults)
-        settings = Settings(self.table, TOPOLOGY, {}, {}, "local", growth_mode="off")
-        return database_of(settings, transport, _Nobody(), clock=self.clock)
+        settings = TableSettings(table=self.table, topology_table=TOPOLOGY, environment="local", growth_mode="off")
+        entities = [each.entity for each in ENTITIES]
+        return open_entities(settings, transport, entities, _Nobody(), clock=self.clock)
 
     def writer(self, faults: Sequence[Fault] = ()) -> Writer:
         """A writer in a process of its own, whose requests meet these faults."""

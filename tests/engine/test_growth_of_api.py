@@ -9,13 +9,11 @@ import pytest
 
 from dynashard import Entity
 from dynashard.errors import ThrottledError
-from dynashard.hosting.growth import Growing, growing
-from dynashard.hosting.growth import cloudwatch as api_load
+from dynashard.hosting.growth import Growing, cloudwatch, growing
 from dynashard.topology import Record
 from dynashard.transport import Transport
 from dynashard.transport.load import Load, TableLoad
 from functions.api.observing import Observer
-from functions.reshard.shrink import cloudwatch as reshard_load
 from tests.api_caller import TENANT
 from tests.engine.growth_world import (
     HOT,
@@ -303,7 +301,7 @@ def test_a_throttle_without_a_reason_is_judged_by_the_load_of_the_table(
 def test_cloudwatch_is_asked_wherever_it_counts(world: GrowthWorld, environment: str, *, known: bool) -> None:
     api, reshard = world.settings(environment=environment), replace(world.reshard_settings(), environment=environment)
 
-    asked = (api_load(api, world.inner), reshard_load(reshard, world.inner))
+    asked = (cloudwatch(api, world.inner), cloudwatch(reshard, world.inner))
 
     assert [isinstance(load, TableLoad) for load in asked] == [known, known]
 

@@ -6,17 +6,18 @@ from typing import Any
 
 import pytest
 
-from domain import PLAYS, EpisodePlays, Ping
+from domain import ENTITIES, PLAYS, EpisodePlays, Ping
 from dynashard import Dynashard, definition
 from dynashard.changes import Dispatcher, Letter
+from dynashard.hosting.backend import open_entities
+from dynashard.hosting.settings import TableSettings
 from dynashard.repository import Patience
 from dynashard.resharding import Resharder
 from dynashard.resharding.growth_terms import News, Report
 from dynashard.transport import Transport, Wire
 from dynashard.transport.classification import Refusal, classify
 from dynashard.transport.load import Load
-from functions.changes.backend import consumers, database_of
-from functions.changes.settings import Settings
+from functions.changes.following import consumers
 from tests.engine.command_line import CURSOR_KEYS
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.stream_world import Streamed, records_of
@@ -62,10 +63,11 @@ class Followed:
 
     def follower(self, *, below: bool, mode: Any = "on") -> Dispatcher:
         """Followers in a process of their own."""
-        settings = Settings(self.table, self.topology, "unused", "local", growth_mode=mode)
-        db = database_of(
+        settings = TableSettings(table=self.table, topology_table=self.topology, environment="local", growth_mode=mode)
+        db = open_entities(
             settings,
             self.wire,
+            [each.entity for each in ENTITIES],
             self,
             clock=self.clock,
             random=lambda: 0.5,

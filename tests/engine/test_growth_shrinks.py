@@ -37,7 +37,7 @@ def world(wire: Transport, table: str) -> Iterator[GrowthWorld]:
         yield made
 
 
-def look(world: GrowthWorld, *, throttled: bool = False, **growth: object) -> list[str]:
+def look(world: GrowthWorld, *, throttled: bool = False, **settings: object) -> list[str]:
     """What the deployed look told."""
 
     class Known:
@@ -49,8 +49,14 @@ def look(world: GrowthWorld, *, throttled: bool = False, **growth: object) -> li
             return not throttled
 
     logged: list[str] = []
-    settings = world.reshard_settings(growth=GrowthSettings(**growth))  # type: ignore[arg-type]
-    told = shrink(settings, world.resharder, world.inner, log=logged.append, load=Known(), exposed=EXPOSED)
+    told = shrink(
+        world.reshard_settings(**settings),
+        world.resharder,
+        world.inner,
+        log=logged.append,
+        load=Known(),
+        exposed=EXPOSED,
+    )
     assert told == logged
     return told
 
@@ -100,7 +106,7 @@ def test_what_an_operator_has_set_is_left_alone(world: GrowthWorld) -> None:
 def test_a_dry_run_and_the_kill_switch_ask_for_nothing(world: GrowthWorld) -> None:
     world.clock.now += DAY
 
-    dry, off = look(world, mode="dry_run"), look(world, mode="off")
+    dry, off = look(world, growth_mode="dry_run"), look(world, growth_mode="off")
 
     assert {line.partition(":")[0] for line in dry} == {"would_ask"}
     assert (off, world.wishes()) == ([], {})

@@ -28,7 +28,7 @@ from tests.infra.states_language import Clock, Execution, Machine, TaskFailedErr
 from tests.infra.templates import Templates, of_type
 
 START = 1_800_000_000.0
-SETTINGS = {"lease": 30.0, "operation": 29.0, "skew": 1.0}
+SETTINGS = {"topology_lease_seconds": 30.0, "topology_operation_seconds": 29.0, "topology_skew_seconds": 1.0}
 WAIT = 60
 CONTINUE = "arn:<AWS::Partition>:states:::states:startExecution"
 FUNCTIONS = ("Advance", "Work", "Stop")
@@ -217,7 +217,9 @@ class World:
 
     def parcels(self) -> Any:
         """What a client of its own sees, whose views are as old as they may be."""
-        topology = LeasedTopology(self.wire, self.topology_table, lease=SETTINGS["lease"], clock=self.clock)
+        topology = LeasedTopology(
+            self.wire, self.topology_table, lease=SETTINGS["topology_lease_seconds"], clock=self.clock
+        )
         opened = Dynashard(
             self.wire, table=self.table, cursor_keys=["0123456789abcdef"], topology=topology, clock=self.clock
         )

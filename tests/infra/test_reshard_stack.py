@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from dynashard import errors, schema
-from functions.reshard.handler import NAMESPACE, OLDEST, metric
+from dynashard.hosting.metrics import NAMESPACE
+from functions.reshard.handler import OLDEST, oldest
 from functions.reshard.steps import EVENTS
 from functions.reshard.watch import PATIENCE_SECONDS
 from stacks.reshard import FINISH_SECONDS, SHRINK, WATCH_MINUTES
@@ -193,7 +194,7 @@ def test_alarms_ring_for_what_failed_lasts_was_lost_or_is_not_looked_after(dev: 
 
 
 def test_the_alarm_for_what_lasts_reads_the_metric_that_the_watch_writes(dev: Templates) -> None:
-    written = json.loads(metric("dev", OLDEST, 1.5, 1_800_000_000.25))
+    written = json.loads(oldest("dev", 1.5, 1_800_000_000.25))
     (alarm,) = [
         each["Properties"]
         for each in of_type(dev["Reshard"], "AWS::CloudWatch::Alarm").values()

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from dynashard.hosting.metrics import NAMESPACE
 from functions.api.outbox import MAX_BYTES
-from functions.writer.metrics import LAG, LEFT, NAMESPACE
+from functions.writer.metrics import LAG, LEFT
 from functions.writer.operations import MOST_RECEIVES
 from functions.writer.queues import LONGEST_PAUSE_SECONDS, pause
 from functions.writer.settings import QUEUE_URLS, Settings

@@ -94,6 +94,6 @@ def test_news_of_growth_are_a_log_line_and_a_metric_of_their_own(
     [directive] = record["_aws"]["CloudWatchMetrics"]
     assert ([metric["Name"] for metric in directive["Metrics"]], record["GrowthWouldAsk"]) == (
         ["GrowthWouldAsk"],
-        [1.0],
+        1,
     )
     assert record["environment"] == "dev"

@@ -14,7 +14,7 @@ from functions.api.openapi import document_of
 from functions.api.resources import exposed_resources, listed_together
 from functions.api.specials import SPECIALS
 from tests.api_caller import Caller
-from tests.unit.test_api_routes import SETTINGS, Unreachable
+from tests.unit.test_api_routes import Unreachable, settings_in
 
 pytestmark = pytest.mark.unit
 
@@ -107,7 +107,7 @@ def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
 
 
 def test_what_is_documented_is_what_is_served(document: dict[str, Any]) -> None:
-    caller = Caller(build_app(SETTINGS, Unreachable()))
+    caller = Caller(build_app(settings_in("dev"), Unreachable()))
     for path, methods in document["paths"].items():
         address = re.sub(r"\{[^}]+\}", "1", path)
         documented = {method.upper() for method in methods if method != "parameters"}

@@ -16,8 +16,17 @@ from tests.api_caller import Caller
 
 pytestmark = pytest.mark.unit
 
-SETTINGS = Settings("items", "topology", "idempotency", environment="dev", cursor_keys=("a-key-of-16-bytes",))
 EVENTS = Path(__file__).parents[1] / "events"
+
+
+def settings_in(environment: str) -> Settings:
+    return Settings(
+        table="items",
+        topology_table="topology",
+        idempotency_table="idempotency",
+        environment=environment,
+        cursor_keys=("a-key-of-16-bytes",),
+    )
 
 
 class Unreachable:
@@ -34,7 +43,7 @@ class Unreachable:
 
 
 def caller_in(environment: str = "dev", claims: Mapping[str, Any] | None = None) -> Caller:
-    settings = Settings("items", "topology", "idempotency", environment=environment, cursor_keys=("a-key-of-16-bytes",))
+    settings = settings_in(environment)
     return Caller(build_app(settings, Unreachable()), claims if claims is not None else {"tenant_id": "abc"})
 
 
@@ -44,7 +53,7 @@ def caller() -> Caller:
 
 
 def test_health_needs_no_token() -> None:
-    app = build_app(SETTINGS, Unreachable())
+    app = build_app(settings_in("dev"), Unreachable())
 
     answer = app.handle(json.loads((EVENTS / "health.json").read_text()))
 

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from dynashard.entity import Entity
 from dynashard.errors import InvalidCursorError
 from dynashard.hosting.cursor_keys import CursorKeys, Keys, cursor_key_reader
-from dynashard.hosting.growth import Witness, growing
-from dynashard.hosting.settings import ServingSettings
+from dynashard.hosting.growth import OpenLoad, Throttled, Witness, growing
+from dynashard.hosting.settings import ServingSettings, TableSettings
 from dynashard.reads import Page
 from dynashard.repository import Patience
 from dynashard.service import Collection, Dynashard
@@ -38,7 +38,7 @@ class Backend:
         self._lock = Lock()
         self._opened: tuple[Keys, Dynashard] | None = None
         # Single items have no cursors: with a key of no use, they do not wait for the kept ones to be read.
-        self._single = open_with((secrets.token_urlsafe(),))
+        self._single = open_with(_of_no_use())
 
     def repository(self, entity: type[Entity]) -> Collection[Any]:
         """Single items of an entity."""
@@ -95,7 +95,7 @@ def open_backend(
     random: Callable[[], float] = random_numbers.random,
     patience: Patience | None = None,
 ) -> Backend:
-    """The entities of the settings' tables.
+    """The entities of the settings' tables, for who serves callers.
 
     Args:
         settings: of the function.
@@ -105,9 +105,52 @@ def open_backend(
         clock: wall clock, in epoch seconds.
         random: evenly from 0 to below 1.
         patience: how long batches and scans go on against throttling.
+
+    Cost: no request.
     """
-    topology = LeasedTopology(transport, settings.topology_table, lease=settings.topology_lease_seconds, clock=clock)
     throttled = growing(settings, transport, entities, witness, clock=clock, random=random)
+    open_with = _opener(settings, transport, throttled, clock, patience)
+    return Backend(open_with, CursorKeys(cursor_key_reader(settings.cursor_keys, settings.cursor_secret_arn), clock))
+
+
+def open_entities(
+    settings: TableSettings,
+    transport: Transport,
+    entities: Sequence[type[Entity]],
+    witness: Witness,
+    *,
+    clock: Callable[[], float] = time.time,
+    random: Callable[[], float] = random_numbers.random,
+    patience: Patience | None = None,
+    open_load: OpenLoad | None = None,
+) -> Dynashard:
+    """The entities of the settings' table, for who hands out no cursors.
+
+    Args:
+        settings: of the function.
+        transport: how DynamoDB is reached.
+        entities: those whose shard counts may grow by themselves.
+        witness: gets the growth policy's news.
+        clock: wall clock, in epoch seconds.
+        random: evenly from 0 to below 1.
+        patience: how long batches and transactions go on against throttling.
+        open_load: opens what knows how busy the table is; by default CloudWatch, except locally. Transactions are
+            throttled without a reason: it is asked for it.
+
+    Cost: no request.
+    """
+    throttled = growing(settings, transport, entities, witness, clock=clock, random=random, open_load=open_load)
+    return _opener(settings, transport, throttled, clock, patience)(_of_no_use())
+
+
+def _opener(
+    settings: TableSettings,
+    transport: Transport,
+    throttled: Throttled,
+    clock: Callable[[], float],
+    patience: Patience | None,
+) -> Open:
+    topology = LeasedTopology(transport, settings.topology_table, lease=settings.topology_lease_seconds, clock=clock)
 
     def open_with(keys: Keys) -> Dynashard:
         return Dynashard(
@@ -120,5 +163,9 @@ def open_backend(
             throttled=throttled,
         )
 
-    read = cursor_key_reader(settings.cursor_keys, settings.cursor_secret_arn)
-    return Backend(open_with, CursorKeys(read, clock))
+    return open_with
+
+
+def _of_no_use() -> Keys:
+    """A key that no other process knows: for what hands out no cursors."""
+    return (secrets.token_urlsafe(),)

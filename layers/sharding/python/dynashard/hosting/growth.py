@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import ThrottledError
-from dynashard.hosting.settings import ServingSettings
+from dynashard.hosting.settings import TableSettings
 from dynashard.transport.interface import Transport
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from dynashard.resharding.growth_terms import AskLoad, Report
 
 Throttled = Callable[[EntityDefinition[Any], str | None, ThrottledError], None]
+OpenLoad = Callable[[TableSettings, Transport], "AskLoad | None"]
+"""Opens what knows how busy a table is; None where nobody does."""
 
 
 class Witness(Protocol):
@@ -61,14 +63,14 @@ class Growing:
 
 
 def growing(
-    settings: ServingSettings,
+    settings: TableSettings,
     transport: Transport,
     entities: Sequence[type[Entity]],
     witness: Witness,
     *,
     clock: Callable[[], float],
     random: Callable[[], float] = random_numbers.random,
-    open_load: "Callable[[ServingSettings, Transport], AskLoad | None] | None" = None,
+    open_load: "OpenLoad | None" = None,
 ) -> Throttled:
     """What the layer tells of throttles.
 
@@ -105,7 +107,7 @@ def growing(
 
 
 def _resharder(
-    settings: ServingSettings, transport: Transport, entities: Sequence[type[Entity]], clock: Callable[[], float]
+    settings: TableSettings, transport: Transport, entities: Sequence[type[Entity]], clock: Callable[[], float]
 ) -> "Resharder":
     from dynashard.resharding import Resharder, Timing  # noqa: PLC0415 - as above
 
@@ -121,7 +123,7 @@ def _resharder(
     )
 
 
-def cloudwatch(settings: ServingSettings, transport: Transport) -> "AskLoad | None":
+def cloudwatch(settings: TableSettings, transport: Transport) -> "AskLoad | None":
     """What asks CloudWatch about the table; None locally, where nobody counts. Costs nothing until it is asked."""
     from dynashard.transport.load import table_load  # noqa: PLC0415 - only who is throttled pays for it
 

@@ -1,4 +1,4 @@
-"""Settings that every function has which serves the items of a backend."""
+"""Settings that functions have which work on the items of a backend."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,41 +11,33 @@ ENVIRONMENTS: Final = ("dev", "prod", "local")
 GROWTH_MODES: Final = ("on", "dry_run", "off")
 
 
-@dataclass(frozen=True, slots=True)
-class ServingSettings:
-    """Settings of a function that serves items, read once.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSettings:
+    """Settings of a function that reads and writes items, read once.
 
     Attributes:
         table: name of the table of items.
         topology_table: name of the table of shard counts.
-        idempotency_table: name of the table of idempotency records.
-        environment: `dev`, `prod` or `local`.
+        environment: `dev`, `prod` or `local`; a dimension of the metrics.
         topology_lease_seconds: how long a view of the shard counts may be used.
         growth_mode: whether shard counts grow by themselves: `on`, `dry_run` (only told of) or `off`.
         growth_cooldown_seconds: how long a count is left alone after it changed.
         growth_quiet_seconds: how long it must have stood before it shrinks; not below the cooldown.
-        cursor_keys: keys that sign cursors, newest first; empty if they are in Secrets Manager.
-        cursor_secret_arn: the secret `{"keys": [...]}`, newest first.
         endpoint: URL of DynamoDB, None for the region's own.
     """
 
     table: str
     topology_table: str
-    idempotency_table: str
     environment: str = "dev"
     topology_lease_seconds: float = 30.0
     growth_mode: Literal["on", "dry_run", "off"] = "on"
     growth_cooldown_seconds: float = 300.0
     growth_quiet_seconds: float = 86_400.0
-    cursor_keys: tuple[str, ...] = ()
-    cursor_secret_arn: str | None = None
     endpoint: str | None = None
 
     def __post_init__(self) -> None:
         if self.environment not in ENVIRONMENTS:
             raise ConfigurationError(f"ENVIRONMENT is {self.environment!r}: use {', '.join(ENVIRONMENTS)}")
-        if bool(self.cursor_keys) == bool(self.cursor_secret_arn):
-            raise ConfigurationError("Set either CURSOR_KEYS or CURSOR_SECRET_ARN: cursors must be signed")
         if not self.topology_lease_seconds > 0:
             raise ConfigurationError("TOPOLOGY_LEASE_SECONDS must be above 0")
         if self.growth_mode not in GROWTH_MODES:
@@ -62,25 +54,52 @@ class ServingSettings:
         Raises:
             ConfigurationError: one is missing or cannot be used; the message names it.
         """
-        return cls(**serving_settings(environ))
+        return cls(**cls.told(environ))
+
+    @classmethod
+    def told(cls, environ: Mapping[str, str]) -> dict[str, Any]:
+        """The settings by their names, as environment variables have them; who adds settings adds to these.
+
+        Raises:
+            ConfigurationError: one is missing or is no number; the message names it.
+        """
+        return {
+            "table": required(environ, "TABLE_NAME"),
+            "topology_table": required(environ, "TOPOLOGY_TABLE"),
+            "environment": environ.get("ENVIRONMENT", "dev"),
+            "topology_lease_seconds": number(environ, "TOPOLOGY_LEASE_SECONDS", 30.0),
+            "growth_mode": environ.get("GROWTH_MODE", "on"),
+            "growth_cooldown_seconds": number(environ, "GROWTH_COOLDOWN_SECONDS", 300.0),
+            "growth_quiet_seconds": number(environ, "GROWTH_QUIET_SECONDS", 86_400.0),
+            "endpoint": environ.get("DYNAMODB_ENDPOINT") or None,
+        }
 
 
-def serving_settings(environ: Mapping[str, str]) -> dict[str, Any]:
-    """What `ServingSettings` are made of, from environment variables.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingSettings(TableSettings):
+    """Settings of a function that serves items to callers.
 
-    Raises:
-        ConfigurationError: one is missing or is no number; the message names it.
+    Attributes:
+        idempotency_table: name of the table of idempotency records.
+        cursor_keys: keys that sign cursors, newest first; empty if they are in Secrets Manager.
+        cursor_secret_arn: the secret `{"keys": [...]}`, newest first.
     """
-    return {
-        "table": required(environ, "TABLE_NAME"),
-        "topology_table": required(environ, "TOPOLOGY_TABLE"),
-        "idempotency_table": required(environ, "IDEMPOTENCY_TABLE"),
-        "environment": environ.get("ENVIRONMENT", "dev"),
-        "topology_lease_seconds": number(environ, "TOPOLOGY_LEASE_SECONDS", 30.0),
-        "growth_mode": environ.get("GROWTH_MODE", "on"),
-        "growth_cooldown_seconds": number(environ, "GROWTH_COOLDOWN_SECONDS", 300.0),
-        "growth_quiet_seconds": number(environ, "GROWTH_QUIET_SECONDS", 86_400.0),
-        "cursor_keys": signing_keys(environ, "CURSOR_KEYS"),
-        "cursor_secret_arn": environ.get("CURSOR_SECRET_ARN") or None,
-        "endpoint": environ.get("DYNAMODB_ENDPOINT") or None,
-    }
+
+    idempotency_table: str
+    cursor_keys: tuple[str, ...] = ()
+    cursor_secret_arn: str | None = None
+
+    def __post_init__(self) -> None:
+        TableSettings.__post_init__(self)
+        if bool(self.cursor_keys) == bool(self.cursor_secret_arn):
+            raise ConfigurationError("Set either CURSOR_KEYS or CURSOR_SECRET_ARN: cursors must be signed")
+
+    @classmethod
+    def told(cls, environ: Mapping[str, str]) -> dict[str, Any]:
+        """As of `TableSettings`, and those that this adds."""
+        return {
+            **TableSettings.told(environ),
+            "idempotency_table": required(environ, "IDEMPOTENCY_TABLE"),
+            "cursor_keys": signing_keys(environ, "CURSOR_KEYS"),
+            "cursor_secret_arn": environ.get("CURSOR_SECRET_ARN") or None,
+        }

@@ -1,0 +1,56 @@
+"""Metrics as lines of a function's log, from which CloudWatch makes them (embedded metric format)."""
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+NAMESPACE: Final = "Dynashard"
+ENVIRONMENT: Final = "environment"
+"""The dimension of every metric."""
+MOST_VALUES: Final = 100
+"""Values a metric may have in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A metric and its value.
+
+    Attributes:
+        name: of the metric.
+        value: one, or several of them, of which the highest 100 are told.
+        unit: as CloudWatch calls it.
+    """
+
+    name: str
+    value: float | Sequence[float]
+    unit: Literal["Count", "Seconds", "None"] = "Count"
+
+    @property
+    def told(self) -> Any:
+        """The value as a line tells it."""
+        return sorted(self.value)[-MOST_VALUES:] if isinstance(self.value, Sequence) else self.value
+
+
+def metrics_line(environment: str, figures: Sequence[Figure], now: float) -> str:
+    """The line that tells these figures.
+
+    Args:
+        environment: the dimension of every metric.
+        figures: what to tell; one of several values has at least one.
+        now: epoch seconds.
+    """
+    directive = {
+        "Namespace": NAMESPACE,
+        "Dimensions": [[ENVIRONMENT]],
+        "Metrics": [{"Name": figure.name, "Unit": figure.unit} for figure in figures],
+    }
+    told = {figure.name: figure.told for figure in figures}
+    head = {"Timestamp": int(now * 1000), "CloudWatchMetrics": [directive]}
+    return json.dumps({"_aws": head, ENVIRONMENT: environment, **told})
+
+
+def tell(line: str) -> None:
+    """Write a line into the function's log."""
+    sys.stdout.write(f"{line}\n")

@@ -1,0 +1,58 @@
+"""What functions tell of themselves: lines of metrics, and the news of counts that grow."""
+
+import json
+import logging
+from typing import Any
+
+import pytest
+
+from dynashard.hosting.metrics import MOST_VALUES, Figure, metrics_line
+from dynashard.hosting.witness import GrowthLog
+from dynashard.resharding.growth_terms import News, Report
+
+pytestmark = pytest.mark.unit
+
+LOGGER = logging.getLogger("test-of-growth")
+
+
+def metrics_of(line: str) -> dict[str, tuple[str, Any]]:
+    """Units and values by name, from a line as CloudWatch reads it."""
+    told = json.loads(line)
+    (directive,) = told["_aws"]["CloudWatchMetrics"]
+    assert (directive["Namespace"], directive["Dimensions"]) == ("Dynashard", [["environment"]])
+    assert told["environment"] == "dev"
+    return {each["Name"]: (each["Unit"], told[each["Name"]]) for each in directive["Metrics"]}
+
+
+def test_a_line_tells_each_figure_with_its_unit_and_the_time_in_milliseconds() -> None:
+    line = metrics_line("dev", [Figure("Done", 3), Figure("Lag", [0.5, 0.25], "Seconds")], 1_800_000_000.25)
+
+    assert metrics_of(line) == {"Done": ("Count", 3), "Lag": ("Seconds", [0.25, 0.5])}
+    assert json.loads(line)["_aws"]["Timestamp"] == 1_800_000_000_250
+
+
+def test_of_more_values_than_a_line_may_have_the_highest_are_told() -> None:
+    line = metrics_line("dev", [Figure("Lag", [float(n) for n in range(MOST_VALUES + 5)], "Seconds")], 0)
+
+    _, values = metrics_of(line)["Lag"]
+    assert (len(values), values[0], values[-1]) == (100, 5.0, 104.0)
+
+
+def test_news_of_growth_is_logged_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    lines: list[str] = []
+    report = Report(News.ASKED, "user.v1.User", "acme", None, "8 to 16", 16)
+
+    GrowthLog(LOGGER, "dev", write=lines.append, clock=lambda: 1.0).grew(report)
+
+    (logged,) = [json.loads(record.message) for record in caplog.records]
+    assert logged.items() >= {"event": "growth", "news": "asked", "entity": "user.v1.User", "told": "8 to 16"}.items()
+    (line,) = lines
+    assert metrics_of(line) == {"GrowthAsked": ("Count", 1)}
+
+
+def test_a_policy_that_fails_is_logged_with_its_error(caplog: pytest.LogCaptureFixture) -> None:
+    GrowthLog(LOGGER, "dev").growth_failed(RuntimeError("why"))
+
+    (record,) = caplog.records
+    assert record.exc_info is not None
+    assert str(record.exc_info[1]) == "why"
