@@ -13,8 +13,8 @@ from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 from domain import ENTITIES, TOGETHER, Exposed, Together
 from dynashard.hosting.backend import open_backend
 from dynashard.hosting.idempotency import IdempotentCreates
-from dynashard.hosting.queues import sqs_client
 from dynashard.transport.interface import Transport, metered
+from dynashard.transport.queues import sqs_client
 from functions.api import problems
 from functions.api.incoming import tenant_of
 from functions.api.later import later_of

@@ -11,9 +11,9 @@ from typing import Any
 from domain import ENTITIES
 from dynashard.hosting.backend import open_entities
 from dynashard.hosting.metrics import tell
-from dynashard.hosting.queues import sqs_client
 from dynashard.hosting.witness import GrowthLog
 from dynashard.transport import connect
+from dynashard.transport.queues import sqs_client
 from functions.writer.metrics import line
 from functions.writer.operations import Operations, problem_document
 from functions.writer.queues import Queues
