@@ -25,14 +25,15 @@ from domain import (
 )
 from domain.participations import participations
 from dynashard import Dynashard
+from dynashard.hosting.holdings import Holdings
 from dynashard.schema import MOVED_TO, PK, SK
 from dynashard.transport import Transport, Wire
 from tests.engine.command_line import CURSOR_KEYS, CommandLine
 from tests.engine.detached_world import Dying, Killed, large
 from tests.faults import FaultyTransport, meanwhile, throttled, unprocessed
-from tools.account.finding import beginnings, stored_keys
 from tools.account.purging import found, purge
 from tools.connection import Backend, open_backend
+from tools.entities import models
 from tools.failure import CommandError
 
 pytestmark = pytest.mark.engine
@@ -100,9 +101,13 @@ def fill(db: Dynashard, tenant: str) -> None:
     db.edges(FOLLOWS).add(tenant, "User.9", "Actor.5")
 
 
+def holdings(backend: Backend) -> Holdings:
+    return Holdings(backend.transport, backend.table, models())
+
+
 def list_of(backend: Backend, tenant: str) -> list[Any]:
     """The keys of all that is stored of an account."""
-    return [item for items in stored_keys(backend, tenant, lambda _: None) for item in items]
+    return [held.key for some in holdings(backend).stored(tenant, lambda _: None) for held in some]
 
 
 def remove(backend: Backend, item: Wire) -> None:
@@ -166,7 +171,7 @@ def test_a_purge_that_is_killed_at_any_request_is_ended_by_the_next(filled: tupl
     for requests in range(40):
         dying = replace(backend, transport=Dying(backend.transport, before=requests))
         try:
-            done = purge(dying, tenant, scanned=lambda _: None, removed=lambda _: None)
+            done = purge(holdings(dying), tenant, scanned=lambda _: None, removed=lambda _: None)
         except Killed:
             continue
         break
@@ -180,11 +185,11 @@ def test_a_purge_outlasts_throttles_and_what_is_left_unprocessed(filled: tuple[s
     plan = [throttled("Scan"), throttled("BatchWriteItem"), unprocessed("BatchWriteItem", keep=1, nth=2)]
     faulty = FaultyTransport(backend.transport, plan)
 
-    done = purge(replace(backend, transport=faulty), tenant, scanned=lambda _: None, removed=lambda _: None)
+    done = purge(holdings(replace(backend, transport=faulty)), tenant, scanned=lambda _: None, removed=lambda _: None)
 
     assert faulty.waiting == []
     assert done.passes == 2
-    assert not found(backend, tenant, lambda _: None)
+    assert not found(holdings(backend), tenant, lambda _: None)
 
 
 def test_a_purge_that_others_write_against_says_so(filled: tuple[str, str], backend: Backend, db: Dynashard) -> None:
@@ -196,13 +201,17 @@ def test_a_purge_that_others_write_against_says_so(filled: tuple[str, str], back
     contested = replace(backend, transport=FaultyTransport(backend.transport, [meanwhile("Scan", back, nth=None)]))
 
     with pytest.raises(CommandError, match="others go on writing: revoke its tokens"):
-        purge(contested, tenant, scanned=lambda _: None, removed=lambda _: None)
+        purge(holdings(contested), tenant, scanned=lambda _: None, removed=lambda _: None)
 
 
 @pytest.mark.parametrize("name", ["", "a:b"])
-def test_what_names_no_account_is_refused(name: str) -> None:
-    with pytest.raises(CommandError, match="names no account"):
-        beginnings(name)
+def test_what_names_no_account_is_refused(command_line: CommandLine, name: str, tmp_path: Path) -> None:
+    refused = [
+        command_line.run("account", "export", name, "--to", tmp_path / "a"),
+        command_line.run("account", "purge", name, "--confirm", name),
+    ]
+
+    assert [(each.status, "names no account" in each.err) for each in refused] == [(1, True), (1, True)]
 
 
 def test_an_export_that_cannot_be_written_or_fails_leaves_no_file(

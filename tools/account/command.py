@@ -12,11 +12,12 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
+from dynashard.hosting.holdings import Holdings
 from dynashard.transport.interface import metered
 from tools.account.exporting import export as export_items
-from tools.account.finding import beginnings, partitions
 from tools.account.purging import found, purge
-from tools.connection import open_backend
+from tools.connection import Backend, open_backend
+from tools.entities import models
 from tools.failure import CommandError, CommandInterruptedError
 
 account = typer.Typer(
@@ -41,10 +42,9 @@ def export(
 
     Reads the table once to find the account's partitions, and then these. Expired items are left out.
     """
-    beginnings(tenant)
     backend, begun = open_backend(environment), time.monotonic()
     with metered() as meter, _progress("export") as (scanned, written), _interruptible(f"{to} is as it was"):
-        where = partitions(backend, tenant, time.time(), scanned)
+        where = _holdings(backend).partitions(tenant, time.time(), scanned)
         items = export_items(backend, where, to, workers=workers, advance=written)
     summary = {"account": tenant, "to": str(to), "items": items.total(), "entities": dict(items)}
     units = {"read_units": meter.consumed.read_units, "seconds": round(time.monotonic() - begun, 3)}
@@ -65,19 +65,25 @@ def remove(
 
     Reads the table until it finds nothing. If it is interrupted, run it again. Revoke the account's tokens before.
     """
-    beginnings(tenant)
     if confirm not in (None, tenant):
         raise CommandError(f"--confirm names {confirm!r}, not {tenant!r}: nothing was removed")
     backend, begun = open_backend(environment), time.monotonic()
     hint = "some of the account may be removed: run it again to go on"
     with metered() as meter, _progress("purge") as (scanned, deleted), _interruptible(hint):
         if confirm is None:
-            kinds, verb = found(backend, tenant, scanned), "would be removed (name the account with --confirm)"
+            kinds, verb = (
+                found(_holdings(backend), tenant, scanned),
+                "would be removed (name the account with --confirm)",
+            )
         else:
-            kinds, verb = purge(backend, tenant, scanned=scanned, removed=deleted).removed, "removed"
+            kinds, verb = purge(_holdings(backend), tenant, scanned=scanned, removed=deleted).removed, "removed"
     summary = {"account": tenant, "confirmed": confirm is not None, "items": kinds.total(), "types": dict(kinds)}
     units = {"read_units": meter.consumed.read_units, "write_units": meter.consumed.write_units}
     _tell({**summary, **units, "seconds": round(time.monotonic() - begun, 3)}, kinds, verb, as_json=as_json)
+
+
+def _holdings(backend: Backend) -> Holdings:
+    return Holdings(backend.transport, backend.table, models())
 
 
 @contextmanager

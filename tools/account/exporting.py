@@ -11,7 +11,7 @@ from typing import IO, Any, Final
 
 from dynashard import Collection, Entity
 from dynashard.hosting.documents import representation, written
-from tools.account.finding import Partition
+from dynashard.hosting.holdings import Partition
 from tools.connection import Backend
 from tools.failure import CommandError
 

@@ -32,6 +32,16 @@ _AT_A_TIME: Final = 8
 """Requests that carry pieces, under way at a time: 3 MB."""
 
 
+def kind_of(entity: EntityDefinition[Any], field: str) -> str:
+    """What the stored partition keys of a detached field begin with. Entities' names hold no `~`: nobody else's do."""
+    return f"{entity.name}~{field}"
+
+
+def text_of(entity: EntityDefinition[Any], partition: str) -> str:
+    """A logical partition without the entity's own beginning, as pieces' keys name it."""
+    return partition.removeprefix(f"{entity.prefix}{entity.separator}") if entity.prefix else partition
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where the versions of one field of one item are.
@@ -53,17 +63,16 @@ class Place:
         Raises:
             InvalidKeyError: the item's key is too long.
         """
-        partition = key.partition.removeprefix(f"{entity.prefix}{entity.separator}") if entity.prefix else key.partition
-        name = f"{partition}:{key.sort}"
+        name = f"{text_of(entity, key.partition)}:{key.sort}"
         if len(name.encode()) > MAX_SORT_KEY_BYTES - _KEY_ROOM:
             raise InvalidKeyError(
                 f"the key of an item with detached fields has at most {MAX_SORT_KEY_BYTES - _KEY_ROOM} bytes"
             )
-        return cls(f"{entity.name}~{field}", key, name)
+        return cls(kind_of(entity, field), key, name)
 
     @property
     def partition(self) -> str:
-        """The stored partition key. Entities' names hold no `~`, so that it is nobody else's."""
+        """The stored partition key."""
         return f"{self.kind}:{self.name}"
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dynashard.detached.pieces import BUCKETS, Manifest, Pieces
+from dynashard.detached.pieces import BUCKETS, Manifest, Pieces, kind_of, text_of
 from dynashard.detached.pointer import pointers_left
 from dynashard.detached.versions import GRACE_SECONDS
 from dynashard.entity import EntityDefinition
@@ -54,7 +54,7 @@ def sweep(
     done, found = Swept(), Pieces(store)
     for name in entity.detached:
         for bucket in range(BUCKETS):
-            for page in found.manifests(f"{entity.name}~{name}", bucket):
+            for page in found.manifests(kind_of(entity, name), bucket):
                 old = [each for each in page if each.since <= store.now() - grace]
                 lost = _unreferenced(store, entity, name, old, grace)
                 for each in [] if dry else lost:
@@ -83,7 +83,7 @@ def _points(item: Wire | None, name: str, version: Manifest) -> bool:
 
 def versions_of(store: Store, entity: EntityDefinition[Any], name: str, partition: str) -> Iterator[Manifest]:
     """All versions of a field that items of one logical partition have, current or not."""
-    text = partition.removeprefix(f"{entity.prefix}{entity.separator}") if entity.prefix else partition
+    prefix = f"{text_of(entity, partition)}:"
     for bucket in range(BUCKETS):
-        for page in Pieces(store).manifests(f"{entity.name}~{name}", bucket, prefix=f"{text}:"):
+        for page in Pieces(store).manifests(kind_of(entity, name), bucket, prefix=prefix):
             yield from (each for each in page if each.place.key.partition == partition)

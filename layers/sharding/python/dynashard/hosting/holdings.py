@@ -1,0 +1,214 @@
+"""What is stored of a tenant, found by one reading of the table, several parts at a time.
+
+A tenant's items are in many logical partitions, some of which only the items themselves tell: one a user, one an
+incident, one a day. Each of their keys begins with the tenant, so that a stored key alone tells whose it is.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dynashard.detached.pieces import kind_of
+from dynashard.entity import Entity, EntityDefinition, definition
+from dynashard.entity.declaration import DEFAULT_SEPARATOR
+from dynashard.errors import ConfigurationError, InputError, ThrottledError
+from dynashard.hosting.documents import TENANT
+from dynashard.keys import TemplateField
+from dynashard.repository import Patience
+from dynashard.repository.batch import chunks
+from dynashard.repository.conditions import is_live
+from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK, TYPE
+from dynashard.transport.interface import Call, Transport, Wire
+
+SEGMENTS: Final = 8
+"""Parts of the table that are read at a time."""
+_BATCH: Final = 25
+_WAVE: Final = 8
+"""Batches that are sent at a time."""
+
+Scanned = Callable[[int], None]
+"""Told how many more stored items were looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A stored item of a tenant.
+
+    Attributes:
+        key: what it is stored under.
+        kind: its type; None for a mark and for whatever has none.
+    """
+
+    key: Wire
+    kind: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A logical partition of a tenant: of which entity, and its fields."""
+
+    entity: EntityDefinition[Any]
+    fields: Mapping[str, Any]
+
+
+class Holdings:
+    """What a table holds of tenants.
+
+    Args:
+        transport: how DynamoDB is reached.
+        table: the table of items.
+        entities: all that it holds.
+        patience: how long to go on against throttling.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        table: str,
+        entities: Sequence[type[Entity]],
+        patience: Patience | None = None,
+    ) -> None:
+        self._transport = transport
+        self._table = table
+        self._entities = {entity.name: entity for entity in map(definition, entities)}
+        self._patience = patience or Patience()
+
+    def stored(self, tenant: str, scanned: Scanned) -> Iterator[Sequence[Held]]:
+        """All that is stored of a tenant, whatever it is: live, expired, moved, or a piece.
+
+        Raises:
+            InputError: the name is none of a tenant.
+            ConfigurationError: the keys of an entity do not tell whose they are.
+            ThrottledError: throttling outlasted patience.
+
+        Cost: 1 read unit for every 4 KB of the whole table.
+        """
+        mine = self._beginnings(tenant)
+        request = {
+            "ConsistentRead": True,
+            "FilterExpression": f"contains({PK}, :tenant)",
+            "ProjectionExpression": f"{PK}, {SK}, #type",
+            "ExpressionAttributeNames": {"#type": TYPE},
+            "ExpressionAttributeValues": {":tenant": {"S": tenant}},
+        }
+        return ([_held(item) for item in items if mine.fit(item[PK]["S"])] for items in self._pages(request, scanned))
+
+    def partitions(self, tenant: str, now: float, scanned: Scanned) -> list[Partition]:
+        """The logical partitions that hold live items of a tenant, in the order of the entities.
+
+        Raises:
+            InputError: the name is none of a tenant.
+            ConfigurationError: the keys of an entity do not tell whose they are.
+            ThrottledError: throttling outlasted patience.
+
+        Cost: 1 read unit for every 4 KB of the whole table.
+        """
+        self._beginnings(tenant)
+        wanted = dict.fromkeys(name for entity in self._entities.values() for name in entity.partition_fields)
+        names = {f"#f{at}": name for at, name in enumerate(wanted)}
+        request = {
+            "ConsistentRead": True,
+            "FilterExpression": f"#tenant = :tenant AND attribute_not_exists({MOVED_TO})",
+            "ProjectionExpression": ", ".join((PK, SK, EXPIRES_AT, "#type", *names)),
+            "ExpressionAttributeNames": {"#type": TYPE, "#tenant": TENANT, **names},
+            "ExpressionAttributeValues": {":tenant": {"S": tenant}},
+        }
+        found: dict[tuple[str, str], Partition] = {}
+        for item in (item for items in self._pages(request, scanned) for item in items):
+            entity = self._entities.get(item.get(TYPE, {}).get("S", ""))
+            if entity is not None and is_live(item, int(now)):
+                fields = entity.decode_fields(item, entity.partition_fields)
+                found.setdefault((entity.name, entity.logical_partition(fields)), Partition(entity, fields))
+        order = list(self._entities)
+        return sorted(found.values(), key=lambda each: (order.index(each.entity.name), str(each.fields)))
+
+    def remove(self, held: Sequence[Held]) -> None:
+        """Delete what is stored, whatever it is.
+
+        Raises:
+            ThrottledError: throttling outlasted patience; some of it may be deleted.
+
+        Cost: what deleting each costs; a request for every 25.
+        """
+        left: Sequence[Any] = [{"DeleteRequest": {"Key": each.key}} for each in held]
+        pauses = self._patience.pauses()
+        while left:
+            left = [again for wave in chunks(left, _BATCH * _WAVE) for again in self._sent(wave)]
+            if left and next(pauses, None) is None:
+                raise ThrottledError(
+                    f"{len(left):,} stored items could not be removed in time: do it again later",
+                    operation="BatchWriteItem",
+                    aws_code="",
+                )
+
+    def _sent(self, wave: Sequence[Any]) -> list[Any]:
+        """What is left of some deletes."""
+        calls = [Call("BatchWriteItem", {"RequestItems": {self._table: batch}}) for batch in chunks(wave, _BATCH)]
+        try:
+            answers = self._transport.call_all(calls, concurrency=_WAVE)
+        except ThrottledError:
+            return list(wave)
+        return [each for answer in answers for each in answer.get("UnprocessedItems", {}).get(self._table, [])]
+
+    def _beginnings(self, tenant: str) -> "_Beginnings":
+        if not tenant or DEFAULT_SEPARATOR in tenant:
+            raise InputError(
+                f"{tenant!r} names no account: a name is not empty and has no {DEFAULT_SEPARATOR!r}", field=TENANT
+            )
+        whole: set[str] = set()
+        divided: set[str] = set()
+        for entity in self._entities.values():
+            start = f"{entity.prefix}{entity.separator}{tenant}" if entity.prefix else tenant
+            whole.add(start)
+            divided.add(f"{start}{_divider(entity)}")
+            divided.update(f"{kind_of(entity, name)}:{tenant}{_divider(entity)}" for name in entity.detached)
+        return _Beginnings(frozenset(whole), tuple(sorted(divided)))
+
+    def _pages(self, request: Mapping[str, Any], scanned: Scanned) -> Iterator[list[Wire]]:
+        begins: dict[int, Mapping[str, Any]] = {part: {} for part in range(SEGMENTS)}
+        asked = {"TableName": self._table, "TotalSegments": SEGMENTS, **request}
+        while begins:
+            calls = [Call("Scan", {**asked, "Segment": part, **begin}) for part, begin in begins.items()]
+            for part, answer in zip(list(begins), self._patiently(calls), strict=True):
+                scanned(int(answer.get("ScannedCount", 0)))
+                yield answer["Items"]
+                if "LastEvaluatedKey" in answer:
+                    begins[part] = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
+                else:
+                    del begins[part]
+
+    def _patiently(self, calls: Sequence[Call]) -> list[Wire]:
+        pauses = self._patience.pauses()
+        while True:
+            try:
+                return self._transport.call_all(calls, concurrency=SEGMENTS)
+            except ThrottledError:
+                if next(pauses, None) is None:
+                    raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Beginnings:
+    """How the stored partition keys of a tenant begin: whole keys, and what goes before the rest of one."""
+
+    whole: frozenset[str]
+    divided: tuple[str, ...]
+
+    def fit(self, key: str) -> bool:
+        """Whether a stored partition key is the tenant's."""
+        return key in self.whole or key.startswith(self.divided)
+
+
+def _divider(entity: EntityDefinition[Any]) -> str:
+    """What ends the tenant in an entity's keys, which no tenant's name holds that has such keys."""
+    [first, *rest] = entity.partition.parts
+    divider = str(rest[0])[:1] if rest else entity.separator
+    if isinstance(first, TemplateField) and first.name == TENANT and divider in (DEFAULT_SEPARATOR, first.after[:1]):
+        return divider
+    raise ConfigurationError(
+        f"the keys of {entity.name} do not tell where {TENANT} ends: look after its items yourself"
+    )
+
+
+def _held(item: Wire) -> Held:
+    return Held({PK: item[PK], SK: item[SK]}, item.get(TYPE, {}).get("S"))
