@@ -7596,7 +7596,7 @@ export interface operations {
             query: {
                 /** @description The node, such as User.9. */
                 of: string;
-                /** @description Those it follows, or its followers. */
+                /** @description Those it points at, or those that point at it. */
                 way?: "forward" | "backward";
                 /** @description Only nodes of this type, such as Actor. */
                 type?: string | null;

@@ -30,7 +30,7 @@ class EdgesWanted(BaseModel):
     """What a listing asks for."""
 
     of: str = Field(description="The node, such as User.9.")
-    way: Way = Field("forward", description="Those it follows, or its followers.")
+    way: Way = Field("forward", description="Those it points at, or those that point at it.")
     type: str | None = Field(None, description="Only nodes of this type, such as Actor.")
     order: Literal["key", "newest", "any"] = Field(
         "key", description="newest is by time, of one type; any is the cheapest for nodes of many shards."
@@ -64,7 +64,7 @@ class Graph:
         """
         found: Edge | None = self.store.find(tenant, node, other, consistent=consistent)
         if found is None:
-            raise NotFoundError(f"{node} does not follow {other}.")
+            raise NotFoundError(f"There is no edge from {node} to {other}.")
         return found
 
     def page(self, tenant: str, wanted: EdgesWanted, **options: Any) -> Page[Any]:
