@@ -10,9 +10,9 @@ from aws_lambda_powertools.event_handler import Response
 from pydantic import ValidationError
 
 from dynashard import Entity, Filter, Page
-from dynashard.errors import InvalidQueryError
 from dynashard.hosting.documents import part
-from functions.api.bodies import JSON, Document, representation, written
+from dynashard.hosting.pages import page_that_fits
+from functions.api.bodies import JSON, Document, representation
 from functions.api.incoming import Incoming
 from functions.api.parameters import Parameters, Query
 from functions.api.problems import FieldError, invalid_fields
@@ -20,10 +20,6 @@ from functions.api.resource import LIST_PARAMETERS, TENANT, Resource
 
 ENOUGH: Final = 101
 """One partition more than the layer lists: it says so itself."""
-MAX_ANSWER_BYTES: Final = 5 * 1024 * 1024
-"""Lambda answers at most 6 MB; the rest is left to headers and escapes."""
-_PARAMETERS: Final = {"start": "from", "end": "to"}
-"""What the layer's arguments are called here."""
 
 Options = dict[str, Any]
 PageOf = Callable[..., Page[Any]]
@@ -47,22 +43,9 @@ def answered(
     Raises:
         ProblemError: 422 with the parameter at fault.
     """
-    while True:
-        page = _read(read, options)
-        body = written({"items": [shown(item) for item in page.items], "cursor": page.cursor})
-        if len(body) <= MAX_ANSWER_BYTES or options["limit"] == 1:
-            break
-        options["limit"] = max(1, min(len(page.items), options["limit"]) // 2)
+    page = page_that_fits(read, options, shown)
     headers = {} if page.cursor is None else {"Link": _next(root, query, page.cursor)}
-    return Response(HTTPStatus.OK, content_type=JSON, body=body, headers=headers)
-
-
-def _read(read: Callable[[Options], Page[Any]], options: Options) -> Page[Any]:
-    try:
-        return read(options)
-    except InvalidQueryError as error:
-        name = _PARAMETERS.get(error.field or "", error.field or "")
-        raise invalid_fields(FieldError(name, str(error), error.code)) from error
+    return Response(HTTPStatus.OK, content_type=JSON, body=page.text, headers=headers)
 
 
 def _next(root: str, query: Query, cursor: str) -> str:

@@ -13,8 +13,8 @@ from dynashard.errors import (
     UnprocessedError,
 )
 from dynashard.hosting.documents import Document, written
+from dynashard.hosting.pages import MAX_ANSWER_BYTES, answer_bytes
 from functions.commands.items import shown, whole_item
-from functions.commands.listing import MAX_ANSWER_BYTES
 from functions.commands.refusals import Outcome, done, refused
 from functions.commands.request import Asked
 
@@ -135,8 +135,8 @@ def _fitting(outcomes: Sequence[Outcome]) -> list[Outcome]:
     room, fitting = MAX_ANSWER_BYTES, []
     too_large: DynashardError = AnswerTooLargeError("One answer cannot hold this item too: ask for it again.")
     for outcome in outcomes:
-        size = len(written(outcome))
+        size = answer_bytes(written(outcome))
         kept = outcome if size <= room else refused(too_large)
-        room -= len(written(kept))
+        room -= answer_bytes(written(kept))
         fitting.append(kept)
     return fitting

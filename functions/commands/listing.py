@@ -2,26 +2,22 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from dynashard import Collection, Entity, Filter, Order, Page
-from dynashard.errors import FieldError, InvalidQueryError, ValidationFailedError
-from dynashard.hosting.documents import Document, part, written
+from dynashard.errors import FieldError, ValidationFailedError
+from dynashard.hosting.documents import Document, part
+from dynashard.hosting.pages import page_that_fits, told_outside
 from functions.commands.items import shown
 from functions.commands.request import Asked, Members
 
 DEFAULT_LIMIT: Final = 50
 MAX_LIMIT: Final = 1000
-MAX_ANSWER_BYTES: Final = 5 * 1024 * 1024
-"""Lambda answers at most 6 MB; the rest is left to what is around a result."""
 CHOOSING: Final = ("partition", "index", "sort", "prefix", "from", "to", "filters", "consistent")
 """Members that choose items."""
 TURNING: Final = ("order", "direction", "limit", "cursor")
 """Members that say how to turn their pages."""
-_MEMBERS: Final = {"start": "from", "end": "to"}
-"""What the layer's arguments are called here."""
 
-T = TypeVar("T")
 Options = dict[str, Any]
 PageOf = Callable[[type[Entity], Mapping[str, Any]], Page[Any]]
 CollectionOf = Callable[[type[Entity]], Collection[Any]]
@@ -46,7 +42,8 @@ class Listings:
         """
         asked.only(*CHOOSING, *TURNING, "fields", "distinct")
         options = self._chosen(asked) | turning(asked) | {"fields": _fields(asked), **_distinct(asked)}
-        return page_that_fits(partial(self._page_of, asked.served.entity), options, partial(_part, asked))
+        read = partial(self._page_of, asked.served.entity)
+        return page_that_fits(read, options, partial(_part, asked)).document
 
     def count(self, asked: Asked) -> int:
         """How many items there are. Cost: what reading all of them costs."""
@@ -55,7 +52,8 @@ class Listings:
         partitions = options.pop("partition")
         items = self._collection_of(asked.served.entity)
         each = partitions if isinstance(partitions, list) else [partitions]
-        return _told(lambda: sum(items.count(partition, **options) for partition in each))
+        with told_outside():
+            return sum(items.count(partition, **options) for partition in each)
 
     def _chosen(self, asked: Asked) -> dict[str, Any]:
         index = _index(asked)
@@ -67,18 +65,6 @@ class Listings:
             "consistent": asked.flag("consistent"),
             **ranged(asked, sort),
         }
-
-
-def page_that_fits(
-    read: Callable[[Options], Page[Any]], options: Options, shown: Callable[[Any], Document]
-) -> Mapping[str, Any]:
-    """A page as it is answered. One that Lambda could not answer is read again with fewer items."""
-    while True:
-        page = _told(lambda: read(options))
-        answer = {"items": [shown(item) for item in page.items], "cursor": page.cursor}
-        if options["limit"] == 1 or len(written(answer)) <= MAX_ANSWER_BYTES:
-            return answer
-        options["limit"] = max(1, min(len(page.items), options["limit"]) // 2)
 
 
 def turning(asked: Members) -> Options:
@@ -141,12 +127,3 @@ def _distinct(asked: Asked) -> dict[str, str]:
 
 def _part(asked: Asked, item: Any) -> Document:
     return part(asked.served.entity, item) if isinstance(item, Mapping) else shown(item)
-
-
-def _told(read: Callable[[], T]) -> T:
-    """What is read; a query that cannot be is told of by the members of the request."""
-    try:
-        return read()
-    except InvalidQueryError as error:
-        name = _MEMBERS.get(error.field or "", error.field or "")
-        raise ValidationFailedError(FieldError(name, str(error), error.code)) from error

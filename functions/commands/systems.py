@@ -13,9 +13,10 @@ from dynashard.errors import FieldError, ValidationFailedError
 from dynashard.hosting.backend import Backend
 from dynashard.hosting.documents import Document, validated
 from dynashard.hosting.edges import EdgesWanted, Graph, NewEdge, Way
+from dynashard.hosting.pages import page_that_fits
 from dynashard.hosting.together import Family, shown_with_type
 from functions.commands.items import shown
-from functions.commands.listing import TURNING, Options, page_that_fits, ranged, turning
+from functions.commands.listing import TURNING, Options, ranged, turning
 from functions.commands.request import Members
 from functions.commands.served import Served
 
@@ -72,7 +73,7 @@ class Follows:
     def _list(self, asked: Members) -> Mapping[str, Any]:
         wanted = asked.question(EdgesWanted)
         options: Options = {"limit": wanted.limit, "cursor": wanted.cursor}
-        return page_that_fits(lambda given: self._graph.page(asked.tenant, wanted, **given), options, shown)
+        return page_that_fits(lambda given: self._graph.page(asked.tenant, wanted, **given), options, shown).document
 
     def _count(self, asked: Members) -> int:
         counted = asked.question(Counted)
@@ -132,7 +133,9 @@ class TogetherListing:
             **turning(asked),
             **ranged(asked, self._below(asked.document("sort", needed=False))),
         }
-        return page_that_fits(lambda turned: self._backend.page(first, turned, *others), options, shown_with_type)
+        return page_that_fits(
+            lambda turned: self._backend.page(first, turned, *others), options, shown_with_type
+        ).document
 
     def _below(self, given: Mapping[str, Any]) -> Options:
         known = self._family.nested

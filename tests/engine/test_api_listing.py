@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynashard import Dynashard
+from dynashard.hosting import pages
 from dynashard.hosting.backend import Backend
 from dynashard.hosting.cursor_keys import CursorKeys
 from dynashard.hosting.idempotency import IdempotentCreates
 from dynashard.transport import Transport
-from functions.api import listing
 from functions.api.app import App
 from functions.api.observing import Observer
 from functions.api.resources import exposed_resources
@@ -230,7 +230,7 @@ def test_link_keeps_the_query_and_its_escapes(caller: Caller) -> None:
 def test_page_that_lambda_could_not_answer_is_short_instead(
     transport: Transport, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listing, "MAX_ANSWER_BYTES", 4_000)
+    monkeypatch.setattr(pages, "MAX_ANSWER_BYTES", 4_000)
     caller = caller_on(transport, table)
     for identifier in IDS:
         caller.post("/v1/users", a_user(id=identifier, display_name="x" * 200))
@@ -244,7 +244,7 @@ def test_page_that_lambda_could_not_answer_is_short_instead(
 def test_item_larger_than_an_answer_still_comes_alone(
     transport: Transport, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listing, "MAX_ANSWER_BYTES", 10)
+    monkeypatch.setattr(pages, "MAX_ANSWER_BYTES", 10)
     caller = caller_on(transport, table)
     caller.post("/v1/users", a_user(id="1"))
     caller.post("/v1/users", a_user(id="2"))

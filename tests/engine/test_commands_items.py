@@ -246,16 +246,16 @@ def test_what_a_batch_did_not_read_may_be_asked_for_again(transport: Transport, 
 
 def test_items_that_one_answer_cannot_hold_are_asked_for_again(service: Service) -> None:
     item = {"author": "parth", "published_at": "2017-05-04T00:00:00Z", "text": "x" * 390_000}
-    service.result("batch_write", entity="articles", put=[{**item, "title": f"T{number}"} for number in range(15)])
-    keys = [{"author": "parth", "year": 2017, "slug": f"t{number}"} for number in range(15)]
+    service.result("batch_write", entity="articles", put=[{**item, "title": f"T{number}"} for number in range(17)])
+    keys = [{"author": "parth", "year": 2017, "slug": f"t{number}"} for number in range(17)]
 
     read = service.result("batch_get", entity="articles", keys=keys)
     rest = service.result(
         "batch_get", entity="articles", keys=[k for k, r in zip(keys, read, strict=True) if not r["ok"]]
     )
 
-    assert [outcome["ok"] for outcome in read] == [True] * 13 + [False] * 2
-    assert {outcome["error"]["code"] for outcome in read[13:]} == {"answer_too_large"}
+    assert [outcome["ok"] for outcome in read] == [True] * 15 + [False] * 2
+    assert {outcome["error"]["code"] for outcome in read[15:]} == {"answer_too_large"}
     assert [outcome["ok"] for outcome in rest] == [True, True]
 
 

@@ -1,0 +1,72 @@
+"""Pages of listings as they are answered: no larger than Lambda answers, and refused in the callers' words."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dynashard.errors import FieldError, InvalidQueryError, ValidationFailedError
+from dynashard.hosting.documents import Document, written
+from dynashard.reads import Page
+
+MAX_ANSWER_BYTES: Final = (6 * 1024 - 64) * 1024
+"""Lambda answers at most 6 MB; the rest is left to headers and what is around a page."""
+_OUTSIDE: Final = {"start": "from", "end": "to"}
+"""What callers call the layer's arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A page as it is answered.
+
+    Attributes:
+        document: its items and its cursor.
+        text: the document as JSON.
+        cursor: of the next page; None for the last.
+    """
+
+    document: Document
+    text: str
+    cursor: str | None
+
+
+def page_that_fits(
+    read: Callable[[dict[str, Any]], Page[Any]],
+    options: dict[str, Any],
+    shown: Callable[[Any], Document],
+) -> Answer:
+    """A page that Lambda can answer. One that is too large is read again with fewer items, so it is short.
+
+    Args:
+        read: reads a page.
+        options: the arguments of the collection's `list`; of an answer that was too large, `limit` is changed.
+        shown: what stands for an item.
+
+    Raises:
+        ValidationFailedError: the query is none; with the parameter at fault, as callers call it.
+
+    Cost: that of `read`, and again for a page that was too large.
+    """
+    while True:
+        with told_outside():
+            page = read(options)
+        document = {"items": [shown(item) for item in page.items], "cursor": page.cursor}
+        text = written(document)
+        if answer_bytes(text) <= MAX_ANSWER_BYTES or options["limit"] == 1:
+            return Answer(document, text, page.cursor)
+        options["limit"] = max(1, min(len(page.items), options["limit"]) // 2)
+
+
+def answer_bytes(text: str) -> int:
+    """How many bytes JSON text takes in an answer, where it is a string of another JSON document."""
+    return len(text.encode()) + text.count('"') + text.count("\\")
+
+
+@contextmanager
+def told_outside() -> Iterator[None]:
+    """What cannot be asked of the layer is told by the names that callers give it."""
+    try:
+        yield
+    except InvalidQueryError as error:
+        name = _OUTSIDE.get(error.field or "", error.field or "")
+        raise ValidationFailedError(FieldError(name, str(error), error.code)) from error
