@@ -12,6 +12,7 @@ from aws_cdk import aws_secretsmanager as secrets
 from constructs import Construct
 
 from dynashard import schema
+from stacks.alarms import Alarms
 from stacks.bundling import Bundle
 from stacks.data import DataStack
 from stacks.function import ENVIRONMENT_NAMES, PythonFunction, acknowledge, allow, layer, log_group, metrics_read
@@ -43,6 +44,9 @@ METHODS = (
 
 DOCUMENTATION = ("/v1/openapi.json", "/v1/docs", "/v1/docs/{proxy+}")
 """Paths of the API's own description."""
+
+MOST_SERVER_ERRORS = 5
+"""Answers of 5xx within five minutes before an alarm rings: one may be a hiccup that its caller repeats."""
 
 ACCESS_LOG = {
     "requestId": "$context.requestId",
@@ -86,6 +90,7 @@ class ApiStack(Stack):
         self.api = self._gateway()
         self._routes()
         self._stage()
+        self._alarms()
         CfnOutput(self, "ApiUrl", value=f"{self.api.api_endpoint}/v1")
 
     def _cursor_secret(self) -> secrets.Secret:
@@ -221,4 +226,23 @@ class ApiStack(Stack):
         assert isinstance(resource, gateway.CfnStage)  # noqa: S101 -- a fact about CDK that types cannot say
         resource.access_log_settings = gateway.CfnStage.AccessLogSettingsProperty(
             destination_arn=log_group(self, "AccessLog", self.settings).log_group_arn, format=json.dumps(ACCESS_LOG)
+        )
+
+    def _alarms(self) -> None:
+        function, alarms = self.function.function, Alarms(self, self.settings, "docs/deploying.md")
+        alarms.add(
+            "Failing",
+            "The API's function fails or times out. Read its log.",
+            function.metric_errors(period=alarms.period),
+        )
+        alarms.add(
+            "Crowded",
+            "Lambda refuses requests: all the concurrency that the API's function may have is taken.",
+            function.metric_throttles(period=alarms.period),
+        )
+        alarms.add(
+            "ServerErrors",
+            "Callers are answered by 5xx. The function's log names the requests.",
+            self.api.metric_server_error(period=alarms.period, statistic="Sum"),
+            threshold=MOST_SERVER_ERRORS,
         )

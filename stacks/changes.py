@@ -3,13 +3,13 @@
 from typing import Any, Final
 
 from aws_cdk import CfnOutput, Duration, Stack
-from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_lambda_event_sources as sources
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from stacks.alarms import Alarms
 from stacks.api import TOPOLOGY_ACTIONS
 from stacks.bundling import Bundle
 from stacks.data import DataStack
@@ -132,34 +132,22 @@ class ChangesStack(Stack):
         return queue
 
     def _alarms(self) -> None:
-        function = self.follower.function
-        self._alarm(
+        function, alarms = self.follower.function, Alarms(self, self.settings, "docs/changes.md")
+        alarms.add(
             "Late",
             "Copies and roll-ups lag behind the items they are made of. Is the function throttled, or failing?",
-            function.metric("IteratorAge", period=PERIOD, statistic="Maximum"),
+            function.metric("IteratorAge", period=alarms.period, statistic="Maximum"),
             threshold=LATE_SECONDS * 1000,
         )
-        self._alarm(
+        alarms.add(
             "Failing",
             "The function that follows changes fails or times out. Read its log.",
-            function.metric_errors(period=PERIOD),
+            function.metric_errors(period=alarms.period),
         )
-        self._alarm(
+        alarms.add(
             "GivenUp",
             "Changes could not be handled. Read the queue for the reasons, mend them, then repair what follows them.",
-            self.dead.metric_approximate_number_of_messages_visible(period=PERIOD, statistic="Maximum"),
-        )
-
-    def _alarm(self, construct_id: str, description: str, metric: cloudwatch.IMetric, threshold: int = 1) -> None:
-        cloudwatch.Alarm(
-            self,
-            construct_id,
-            alarm_description=f"{description} See docs/changes.md.",
-            metric=metric,
-            threshold=threshold,
-            evaluation_periods=1,
-            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+            self.dead.metric_approximate_number_of_messages_visible(period=alarms.period, statistic="Maximum"),
         )
 
 

@@ -8,6 +8,7 @@ from aws_cdk import aws_secretsmanager as secrets
 from constructs import Construct
 
 from dynashard import schema
+from stacks.alarms import Alarms
 from stacks.api import IDEMPOTENCY_ACTIONS, ITEM_ACTIONS, TOPOLOGY_ACTIONS
 from stacks.bundling import Bundle
 from stacks.data import DataStack
@@ -56,6 +57,12 @@ class CommandsStack(Stack):
             memory_mb=settings.commands.memory_mb,
             timeout_seconds=settings.api.timeout_seconds,
             reserved_concurrency=settings.commands.reserved_concurrency,
+        )
+        alarms = Alarms(self, settings, "docs/deploying.md")
+        alarms.add(
+            "Failing",
+            "The function of direct invocation fails or times out. Read its log.",
+            self.function.function.metric_errors(period=alarms.period),
         )
         CfnOutput(self, "CommandsFunction", value=self.function.function.function_name)
 

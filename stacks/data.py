@@ -1,19 +1,26 @@
 """The data stack: the table, the topology table and the idempotency table.
 
-It holds everything that must outlive a deployment of the code, and nothing else.
+It holds everything that must outlive a deployment of the code, and the alarms that ring when the table refuses work.
 """
 
-from typing import Any
+from typing import Any, Final
 
-from aws_cdk import CfnOutput, RemovalPolicy, Stack
+from aws_cdk import CfnOutput, Duration, RemovalPolicy, Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from dynashard import schema
+from stacks.alarms import Alarms
 from stacks.settings import ProvisionedPrewarm, Settings, TableSettings
 
 RECOVERY_DAYS = 35
+WAYS: Final = ("Read", "Write")
+HOT_MINUTES: Final = 5
+"""Minutes of throttling, one after the other, before an alarm rings: a shorter burst is answered by retries."""
+LIMITS: Final = {"Account": "AccountLimit", "Maximum": "MaxOnDemandThroughput"}
+"""What else than a key range is at its limit, as DynamoDB's metrics call it."""
 
 
 class DataStack(Stack):
@@ -34,6 +41,7 @@ class DataStack(Stack):
         self.topology = self._topology_table()
         self.idempotency = self._idempotency_table()
         self.stop_loss_role = self._stop_loss_role() if isinstance(settings.prewarm, ProvisionedPrewarm) else None
+        self._alarms()
         for name, table in (
             ("Table", self.table),
             ("Topology", self.topology),
@@ -87,6 +95,36 @@ class DataStack(Stack):
         )
         role.add_to_policy(iam.PolicyStatement(actions=["dynamodb:UpdateTable"], resources=[self.table.table_arn]))
         return role
+
+    def _alarms(self) -> None:
+        """They tell whether the table or which index is throttled, and whether more shards would help."""
+        alarms = Alarms(self, self.settings, "docs/resharding.md", Duration.minutes(1))
+        for slot in (None, *schema.INDEX_SLOTS):
+            for way in WAYS:
+                alarms.add(
+                    f"Hot{slot or 'Table'}{way}s",
+                    f"{way}s of {slot or 'the table'} are throttled: a key range is hot.",
+                    self._throttles(f"{way}KeyRangeThroughput", alarms.period, slot),
+                    periods=HOT_MINUTES,
+                )
+        for limit, metric in LIMITS.items():
+            for way in WAYS:
+                alarms.add(
+                    f"{limit}{way}s",
+                    f"{way}s of the table are throttled at a limit that more shards do not raise.",
+                    self._throttles(f"{way}{metric}", alarms.period),
+                    periods=HOT_MINUTES,
+                )
+
+    def _throttles(self, cause: str, period: Duration, slot: str | None = None) -> cloudwatch.Metric:
+        index = {"GlobalSecondaryIndexName": slot} if slot else {}
+        return cloudwatch.Metric(
+            namespace="AWS/DynamoDB",
+            metric_name=f"{cause}ThrottleEvents",
+            dimensions_map={"TableName": self.table.table_name, **index},
+            statistic="Sum",
+            period=period,
+        )
 
     def _table(self, name: str, **properties: Any) -> dynamodb.TableV2:
         """A table that is encrypted, and kept and protected in production."""

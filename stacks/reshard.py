@@ -7,7 +7,6 @@ import json
 from typing import Any
 
 from aws_cdk import ArnFormat, CfnOutput, Duration, Stack
-from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
@@ -18,6 +17,7 @@ from aws_cdk import aws_stepfunctions as stepfunctions
 from constructs import Construct
 
 from dynashard import schema
+from stacks.alarms import Alarms
 from stacks.bundling import Bundle
 from stacks.data import DataStack
 from stacks.function import (
@@ -283,52 +283,43 @@ class ReshardStack(Stack):
         return queue
 
     def _alarms(self, watch: PythonFunction) -> None:
-        period = Duration.minutes(WATCH_MINUTES)
-        # An alarm for each: the local AWS of the tests knows no sums of metrics.
+        alarms = Alarms(self, self.settings, "docs/deploying.md", Duration.minutes(WATCH_MINUTES))
+        period = alarms.period
         for name, ended in (
             ("Failed", self.machine.metric_failed(period=period)),
             ("TimedOut", self.machine.metric_timed_out(period=period)),
             ("Aborted", self.machine.metric_aborted(period=period)),
         ):
-            self._alarm(
+            alarms.add(
                 name,
                 "A change of a shard count has ended badly and stands still. Its status says why; mend it and resume.",
                 ended,
             )
-        oldest = cloudwatch.Metric(
-            namespace=NAMESPACE,
-            metric_name=OLDEST,
-            dimensions_map={"environment": ENVIRONMENT_NAMES[self.settings.purpose]},
-            statistic="Maximum",
-            period=period,
-        )
-        self._alarm(
+        alarms.add(
             "Stuck",
             "A change of a shard count is not over after hours. Look at its status: is it paused, or its budget small?",
-            oldest,
+            alarms.own(OLDEST, "Maximum"),
             threshold=self.settings.reshard.stuck_hours,
         )
-        self._alarm(
+        alarms.add(
             "Undispatched",
             "Changes of shard counts were asked for and not started; the watch starts them. Empty the queue.",
             self.lost.metric_approximate_number_of_messages_visible(period=period, statistic="Maximum"),
         )
-        self._alarm(
+        alarms.add(
             "Unwatched",
             "The look after changes of shard counts fails. Read the log of the function.",
             watch.function.metric_errors(period=period),
         )
-
-    def _alarm(self, construct_id: str, description: str, metric: cloudwatch.IMetric, threshold: int = 1) -> None:
-        cloudwatch.Alarm(
-            self,
-            construct_id,
-            alarm_description=f"{description} See docs/deploying.md.",
-            metric=metric,
-            threshold=threshold,
-            evaluation_periods=1,
-            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+        alarms.add(
+            "CannotGrow",
+            "A key range is hot, and its count does not grow: the declaration is at its end.",
+            alarms.own("GrowthCannot", "Sum"),
+        )
+        alarms.add(
+            "AtLimit",
+            "The table or the account is at its limit, which more shards do not raise.",
+            alarms.own("GrowthLimit", "Sum"),
         )
 
 

@@ -3,12 +3,12 @@
 from typing import Any, Final
 
 from aws_cdk import CfnOutput, Duration, RemovalPolicy, Stack
-from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from stacks.alarms import Alarms
 from stacks.api import TOPOLOGY_ACTIONS
 from stacks.bundling import Bundle
 from stacks.data import DataStack
@@ -27,8 +27,6 @@ LATE_SECONDS: Final = 300
 """How long a message may wait before an alarm rings."""
 MOST_LEFT: Final = 1000
 """Items left on the queue within five minutes, because of throttling as a rule, before an alarm rings."""
-NAMESPACE: Final = "Dynashard"
-PERIOD: Final = Duration.minutes(5)
 WRITE_ACTIONS: Final = (
     "dynamodb:BatchGetItem",
     "dynamodb:ConditionCheckItem",
@@ -179,56 +177,36 @@ class WriterStack(Stack):
         mapping.node.add_dependency(self.worker.role)
 
     def _alarms(self) -> None:
+        alarms = Alarms(self, self.settings, "docs/firehose.md")
         for name, queue, dead in (
             ("Intake", self.intake, self.intake_dead),
             ("Operations", self.operations, self.operations_dead),
         ):
-            self._alarm(
+            alarms.add(
                 f"{name}Late",
                 "Accepted writes wait for minutes. Is the table throttled, or does the writer fail?",
-                queue.metric_approximate_age_of_oldest_message(period=PERIOD),
+                queue.metric_approximate_age_of_oldest_message(period=alarms.period),
                 threshold=LATE_SECONDS,
             )
-            self._alarm(
+            alarms.add(
                 f"{name}Dead",
                 "Accepted writes could not be done. Read why, mend it, then `dynashard queue redrive`.",
-                dead.metric_approximate_number_of_messages_visible(period=PERIOD, statistic="Maximum"),
+                dead.metric_approximate_number_of_messages_visible(period=alarms.period, statistic="Maximum"),
             )
-        self._alarm(
+        alarms.add(
             "Lag",
             "From acceptance to stored it takes minutes.",
-            self._metric("WriterLagSeconds", "p99"),
+            alarms.own("WriterLagSeconds", "p99"),
             threshold=LATE_SECONDS,
         )
-        self._alarm(
+        alarms.add(
             "Throttled",
             "The writer's throughput is below what comes in: items stay on the queue.",
-            self._metric("WriterLeft", "Sum"),
+            alarms.own("WriterLeft", "Sum"),
             threshold=MOST_LEFT,
         )
-        self._alarm(
+        alarms.add(
             "Failing",
             "The writer fails or times out. Read its log.",
-            self.worker.function.metric_errors(period=PERIOD),
-        )
-
-    def _metric(self, name: str, statistic: str) -> cloudwatch.Metric:
-        return cloudwatch.Metric(
-            namespace=NAMESPACE,
-            metric_name=name,
-            dimensions_map={"environment": ENVIRONMENT_NAMES[self.settings.purpose]},
-            statistic=statistic,
-            period=PERIOD,
-        )
-
-    def _alarm(self, construct_id: str, description: str, metric: cloudwatch.IMetric, threshold: int = 1) -> None:
-        cloudwatch.Alarm(
-            self,
-            construct_id,
-            alarm_description=f"{description} See docs/firehose.md.",
-            metric=metric,
-            threshold=threshold,
-            evaluation_periods=1,
-            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+            self.worker.function.metric_errors(period=alarms.period),
         )

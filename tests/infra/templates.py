@@ -49,6 +49,12 @@ def of_type(template: Mapping[str, Any], kind: str) -> dict[str, dict[str, Any]]
     return {name: resource for name, resource in template["Resources"].items() if resource["Type"] == kind}
 
 
+def alarms_in(template: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Properties of the alarms by the names that the docs give them: their ids without CDK's eight digits of a hash."""
+    alarms = of_type(template, "AWS::CloudWatch::Alarm")
+    return {name[:-8]: alarm["Properties"] for name, alarm in alarms.items()}
+
+
 def statements(template: Mapping[str, Any], role: str) -> dict[str, list[str]]:
     """What a role may do: each resource, shortened to the names in it, with the actions on it."""
     found: dict[str, list[str]] = {}

@@ -7,7 +7,7 @@ import pytest
 
 from stacks.backend import synthesise
 from stacks.settings import SettingsError, load
-from tests.infra.templates import SIGN_IN, Templates, context, of_type, statements
+from tests.infra.templates import SIGN_IN, Templates, alarms_in, context, of_type, statements
 
 pytestmark = pytest.mark.infra
 
@@ -212,4 +212,14 @@ def test_an_origin_of_the_settings_is_let_in_and_its_preflight_needs_no_token(wi
     assert routes(with_cors) == {
         "GET /v1/health": "NONE",
         **{f"{method} /v1/{{proxy+}}": "JWT" for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")},
+    }
+
+
+def test_it_rings_when_the_function_fails_has_no_room_or_callers_get_5xx(dev: Templates) -> None:
+    alarms = alarms_in(dev["Api"])
+
+    assert {name: (alarm["MetricName"], alarm["Threshold"]) for name, alarm in alarms.items()} == {
+        "Failing": ("Errors", 1),
+        "Crowded": ("Throttles", 1),
+        "ServerErrors": ("5xx", 5),
     }

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from stacks.backend import synthesise
-from tests.infra.templates import Templates, context, of_type, statements
+from tests.infra.templates import Templates, alarms_in, context, of_type, statements
 
 pytestmark = pytest.mark.infra
 
@@ -48,3 +48,7 @@ def test_its_memory_and_its_share_of_the_account_are_settings(dev: Templates, tm
 
     assert (bounded["Properties"]["MemorySize"], bounded["Properties"]["ReservedConcurrentExecutions"]) == (512, 20)
     assert "ReservedConcurrentExecutions" not in unbounded["Properties"]
+
+
+def test_it_rings_when_the_function_fails(dev: Templates) -> None:
+    assert {name: alarm["MetricName"] for name, alarm in alarms_in(dev["Commands"]).items()} == {"Failing": "Errors"}

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dynashard import schema
-from tests.infra.templates import Templates, of_type
+from tests.infra.templates import Templates, alarms_in, of_type
 
 pytestmark = pytest.mark.infra
 
@@ -116,3 +116,31 @@ def test_no_table_declares_a_warm_throughput_that_a_later_deployment_could_trip_
     tables = of_type(dev["Data"], "AWS::DynamoDB::GlobalTable")
 
     assert [name for name, resource in tables.items() if "WarmThroughput" in str(resource)] == []
+
+
+def test_it_rings_for_each_hot_key_range_and_for_each_limit_by_the_name_of_what_is_throttled(dev: Templates) -> None:
+    rung = {
+        (name, *(dimension["Value"] for dimension in alarm["Dimensions"] if "Index" in dimension["Name"])): alarm[
+            "MetricName"
+        ]
+        for name, alarm in alarms_in(dev["Data"]).items()
+    }
+
+    hot = {
+        (f"Hot{slot}{way}s", *([] if slot == "Table" else [slot])): f"{way}KeyRangeThroughputThrottleEvents"
+        for slot in ("Table", *schema.INDEX_SLOTS)
+        for way in ("Read", "Write")
+    }
+    assert rung == hot | {
+        ("AccountReads",): "ReadAccountLimitThrottleEvents",
+        ("AccountWrites",): "WriteAccountLimitThrottleEvents",
+        ("MaximumReads",): "ReadMaxOnDemandThroughputThrottleEvents",
+        ("MaximumWrites",): "WriteMaxOnDemandThroughputThrottleEvents",
+    }
+
+
+def test_a_burst_that_retries_answer_wakes_nobody(dev: Templates) -> None:
+    for alarm in alarms_in(dev["Data"]).values():
+        assert alarm["Namespace"] == "AWS/DynamoDB"
+        assert {"Ref": "Table"} in [dimension["Value"] for dimension in alarm["Dimensions"]]
+        assert (alarm["Period"], alarm["EvaluationPeriods"], alarm["TreatMissingData"]) == (60, 5, "notBreaching")

@@ -7,6 +7,8 @@ import pytest
 
 from dynashard import errors, schema
 from dynashard.hosting.metrics import NAMESPACE
+from dynashard.hosting.witness import growth_metric
+from dynashard.resharding.growth_terms import News, Report
 from functions.reshard.handler import OLDEST, oldest
 from functions.reshard.steps import EVENTS
 from functions.reshard.watch import PATIENCE_SECONDS
@@ -189,6 +191,7 @@ def test_alarms_ring_for_what_failed_lasts_was_lost_or_is_not_looked_after(dev: 
         "OldestReshardHours": 24,
         "ApproximateNumberOfMessagesVisible": 1,
         "Errors": 1,
+        **{growth_metric(Report(news, "", None, None, "")): 1 for news in (News.CANNOT, News.LIMIT)},
     }
     assert all(each["TreatMissingData"] == "notBreaching" for each in named.values())
 

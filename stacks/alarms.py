@@ -1,0 +1,59 @@
+"""Alarms the way every alarm here is made: it rings where a figure reaches a threshold, and silence is no alarm.
+
+There is one for each metric: a sum of metrics costs as much, and does not say which of them it was.
+"""
+
+from typing import Final
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from constructs import Construct
+
+from stacks.function import ENVIRONMENT_NAMES
+from stacks.settings import Settings
+
+NAMESPACE: Final = "Dynashard"
+"""Of the metrics that functions write."""
+PERIOD: Final = Duration.minutes(5)
+
+
+class Alarms:
+    """The alarms of a stack.
+
+    Args:
+        scope: the stack.
+        settings: of the environment.
+        page: the page of the docs that says what to do.
+        period: how long a figure is summed up for.
+    """
+
+    def __init__(self, scope: Construct, settings: Settings, page: str, period: Duration = PERIOD) -> None:
+        self._scope = scope
+        self._settings = settings
+        self._page = page
+        self.period = period
+
+    def own(self, name: str, statistic: str) -> cloudwatch.Metric:
+        """A metric that our functions write."""
+        return cloudwatch.Metric(
+            namespace=NAMESPACE,
+            metric_name=name,
+            dimensions_map={"environment": ENVIRONMENT_NAMES[self._settings.purpose]},
+            statistic=statistic,
+            period=self.period,
+        )
+
+    def add(
+        self, construct_id: str, description: str, metric: cloudwatch.IMetric, *, threshold: int = 1, periods: int = 1
+    ) -> None:
+        """Ring where the metric is at the threshold or above it, so many periods one after the other."""
+        cloudwatch.Alarm(
+            self._scope,
+            construct_id,
+            alarm_description=f"{description} See {self._page}.",
+            metric=metric,
+            threshold=threshold,
+            evaluation_periods=periods,
+            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+        )
