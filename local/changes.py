@@ -11,12 +11,11 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from threading import Thread
 from typing import Any, Final
 
 from dynashard.changes import Letter
+from local.beside import end_with_input, log
 from local.stream import Places, Record, Stream, stream_of, streams_client
 
 BATCH: Final = 100
@@ -92,7 +91,7 @@ def _sequence(record: Record) -> str:
 
 def main() -> None:
     """Work until standard input ends."""
-    Thread(target=_end_with_input, daemon=True).start()
+    end_with_input()
     logging.basicConfig(stream=sys.stdout, level=logging.WARNING, format="%(message)s")
     folder, table = Path(os.environ["DATA_DIR"]), os.environ["TABLE_NAME"]
     # The function reads its settings from the environment, as on Lambda.
@@ -109,22 +108,11 @@ def main() -> None:
         lambda event: handler(event, None),
         lambda record, reason: keep(Letter(None, reason, record)),
         time.sleep,
-        _log,
+        log,
     )
     while True:
         if not follower.look():
             time.sleep(POLL_SECONDS)
-
-
-def _end_with_input() -> None:
-    # Not orderly on purpose: a worker that may be killed anywhere needs no second way to end.
-    sys.stdin.buffer.read()
-    os._exit(0)
-
-
-def _log(line: str) -> None:
-    sys.stdout.write(f"{datetime.now(UTC).isoformat(timespec='seconds')} {line}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

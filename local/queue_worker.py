@@ -7,15 +7,13 @@ the handler did not name. It may be killed at any moment: what it had in hand co
 import importlib
 import json
 import os
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
-from threading import Thread
 from typing import Any, Final
 from uuid import uuid4
 
+from local.beside import end_with_input, log
 from local.environments import LambdaContext
 from local.events import ACCOUNT_ID, REGION
 from local.queue_server import system_attributes
@@ -105,23 +103,12 @@ def work(
 
 def main() -> None:
     """Work until standard input ends."""
-    Thread(target=_end_with_input, daemon=True).start()
+    end_with_input()
     handle: Handle = importlib.import_module(HANDLER).handler
     specs = [QueueSpec(**each) for each in json.loads(os.environ[SPECS])]
     store = open_queues(Path(os.environ["DATA_DIR"]), specs)
     queues = [os.environ[variable] for variable in QUEUES]
-    work(store, queues, handle, stop=lambda: False, sleep=time.sleep, log=_log)
-
-
-def _end_with_input() -> None:
-    # Not orderly on purpose: a worker that may be killed anywhere needs no second way to end.
-    sys.stdin.buffer.read()
-    os._exit(0)
-
-
-def _log(line: str) -> None:
-    sys.stdout.write(f"{datetime.now(UTC).isoformat(timespec='seconds')} {line}\n")
-    sys.stdout.flush()
+    work(store, queues, handle, stop=lambda: False, sleep=time.sleep, log=log)
 
 
 if __name__ == "__main__":

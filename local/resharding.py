@@ -5,10 +5,8 @@ is started next goes on where the topology table says that things stand.
 """
 
 import os
-import sys
 import time
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from threading import Event, Thread
 from typing import Any, Final
 
@@ -17,6 +15,7 @@ from dynashard.resharding import Resharder, Timing, drive
 from dynashard.resharding.growth import GrowthSettings, Report
 from dynashard.resharding.policy import shrink_quiet
 from dynashard.transport import Transport, connect
+from local.beside import end_with_input, log
 
 SHRINK_SECONDS: Final = 3600.0
 """Between looks for counts that have been quiet for long."""
@@ -90,7 +89,7 @@ def shrink_hourly(
 
 def main() -> None:
     """Work until standard input ends."""
-    Thread(target=_end_with_input, daemon=True).start()
+    end_with_input()
     never = Event()
     transport = transport_of(os.environ)
     worker = resharder(os.environ, transport)
@@ -100,24 +99,13 @@ def main() -> None:
         table = os.environ["TOPOLOGY_TABLE"]
         shrink_quiet(worker, transport, table, entities, settings=growth(os.environ), report=_tell)
 
-    hourly = {"stop": never.is_set, "sleep": time.sleep, "log": _log}
+    hourly = {"stop": never.is_set, "sleep": time.sleep, "log": log}
     Thread(target=shrink_hourly, args=[look], kwargs=hourly, daemon=True).start()
-    drive(worker, stop=never.is_set, sleep=time.sleep, log=_log)
+    drive(worker, stop=never.is_set, sleep=time.sleep, log=log)
 
 
 def _tell(report: Report) -> None:
-    _log(f"{report.news}: {report.told}")
-
-
-def _end_with_input() -> None:
-    # Not orderly on purpose: a worker that may be killed anywhere needs no second way to end.
-    sys.stdin.buffer.read()
-    os._exit(0)
-
-
-def _log(line: str) -> None:
-    sys.stdout.write(f"{datetime.now(UTC).isoformat(timespec='seconds')} {line}\n")
-    sys.stdout.flush()
+    log(f"{report.news}: {report.told}")
 
 
 if __name__ == "__main__":
