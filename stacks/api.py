@@ -15,7 +15,7 @@ from dynashard import schema
 from stacks.alarms import Alarms
 from stacks.bundling import Bundle
 from stacks.data import DataStack
-from stacks.function import ENVIRONMENT_NAMES, PythonFunction, acknowledge, allow, layer, log_group, metrics_read
+from stacks.function import PythonFunction, acknowledge, allow, layers, log_group, metrics_read
 from stacks.settings import Settings
 
 ITEM_ACTIONS = (
@@ -122,35 +122,18 @@ class ApiStack(Stack):
             description="Dynashard REST API",
             code=bundle.function("api"),
             handler="functions.api.handler.handler",
-            layers=[layer(self, f"{name.title()}Layer", bundle, name) for name in ("sharding", "domain")],
+            layers=layers(self, bundle),
             environment={
-                "ENVIRONMENT": ENVIRONMENT_NAMES[settings.purpose],
-                "TABLE_NAME": data.table.table_name,
-                "TOPOLOGY_TABLE": data.topology.table_name,
+                **data.variables,
                 "IDEMPOTENCY_TABLE": data.idempotency.table_name,
-                "TOPOLOGY_LEASE_SECONDS": str(settings.topology_lease_seconds),
-                **settings.growth.variables,
                 "TENANT_CLAIM": settings.auth.tenant_claim,
                 "CURSOR_SECRET_ARN": self.cursor_secret.secret_arn,
             },
-            statements=self._statements(data),
+            statements=serving_statements(data, self.cursor_secret),
             memory_mb=settings.api.memory_mb,
             timeout_seconds=settings.api.timeout_seconds,
             reserved_concurrency=settings.api.reserved_concurrency,
         )
-
-    def _statements(self, data: DataStack) -> list[iam.PolicyStatement]:
-        table = data.table.table_arn
-        return [
-            allow(ITEM_ACTIONS, [table]),
-            allow(["dynamodb:Query"], [f"{table}/index/{slot}" for slot in schema.INDEX_SLOTS]),
-            allow(TOPOLOGY_ACTIONS, [data.topology.table_arn]),
-            allow(IDEMPOTENCY_ACTIONS, [data.idempotency.table_arn]),
-            allow(["secretsmanager:GetSecretValue"], [self.cursor_secret.secret_arn]),
-            # A throttle without a reason is looked up: how busy was the table, and what is its limit?
-            metrics_read(),
-            allow(["dynamodb:DescribeTable"], [table]),
-        ]
 
     def _gateway(self) -> gateway.HttpApi:
         auth = self.settings.auth
@@ -246,3 +229,18 @@ class ApiStack(Stack):
             self.api.metric_server_error(period=alarms.period, statistic="Sum"),
             threshold=MOST_SERVER_ERRORS,
         )
+
+
+def serving_statements(data: DataStack, cursor_secret: secrets.ISecret) -> list[iam.PolicyStatement]:
+    """What a function may do that serves items to callers."""
+    table = data.table.table_arn
+    return [
+        allow(ITEM_ACTIONS, [table]),
+        allow(["dynamodb:Query"], [f"{table}/index/{slot}" for slot in schema.INDEX_SLOTS]),
+        allow(TOPOLOGY_ACTIONS, [data.topology.table_arn]),
+        allow(IDEMPOTENCY_ACTIONS, [data.idempotency.table_arn]),
+        allow(["secretsmanager:GetSecretValue"], [cursor_secret.secret_arn]),
+        # A throttle without a reason is looked up: how busy was the table, and what is its limit?
+        metrics_read(),
+        allow(["dynamodb:DescribeTable"], [table]),
+    ]

@@ -13,7 +13,7 @@ from stacks.alarms import Alarms
 from stacks.api import TOPOLOGY_ACTIONS
 from stacks.bundling import Bundle
 from stacks.data import DataStack
-from stacks.function import ENVIRONMENT_NAMES, PythonFunction, acknowledge, allow, layer, metrics_read
+from stacks.function import PythonFunction, acknowledge, allow, layers, metrics_read
 from stacks.reshard import KEPT_DAYS, STREAM_ACTIONS
 from stacks.settings import Settings
 
@@ -73,13 +73,9 @@ class ChangesStack(Stack):
             description="Dynashard changes",
             code=bundle.function("changes"),
             handler="functions.changes.handler.handler",
-            layers=[layer(self, f"{name.title()}Layer", bundle, name) for name in ("sharding", "domain")],
+            layers=layers(self, bundle),
             environment={
-                "ENVIRONMENT": ENVIRONMENT_NAMES[settings.purpose],
-                "TABLE_NAME": data.table.table_name,
-                "TOPOLOGY_TABLE": data.topology.table_name,
-                "TOPOLOGY_LEASE_SECONDS": str(settings.topology_lease_seconds),
-                **settings.growth.variables,
+                **data.variables,
                 "DEAD_LETTER_QUEUE": self.dead.queue_url,
             },
             statements=self._statements(data),

@@ -3,16 +3,14 @@
 from typing import Any
 
 from aws_cdk import CfnOutput, Stack
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_secretsmanager as secrets
 from constructs import Construct
 
-from dynashard import schema
 from stacks.alarms import Alarms
-from stacks.api import IDEMPOTENCY_ACTIONS, ITEM_ACTIONS, TOPOLOGY_ACTIONS
+from stacks.api import serving_statements
 from stacks.bundling import Bundle
 from stacks.data import DataStack
-from stacks.function import ENVIRONMENT_NAMES, PythonFunction, allow, layer, metrics_read
+from stacks.function import PythonFunction, layers
 from stacks.settings import Settings
 
 
@@ -42,18 +40,15 @@ class CommandsStack(Stack):
             description="Dynashard direct invocation",
             code=bundle.function("commands"),
             handler="functions.commands.handler.handler",
-            layers=[layer(self, f"{name.title()}Layer", bundle, name) for name in ("sharding", "domain")],
+            layers=layers(self, bundle),
             environment={
-                "ENVIRONMENT": ENVIRONMENT_NAMES[settings.purpose],
-                "TABLE_NAME": data.table.table_name,
-                "TOPOLOGY_TABLE": data.topology.table_name,
+                **data.variables,
                 "IDEMPOTENCY_TABLE": data.idempotency.table_name,
-                "TOPOLOGY_LEASE_SECONDS": str(settings.topology_lease_seconds),
-                **settings.growth.variables,
                 # One secret for both ways in: a listing that began over REST goes on here, and the other way round.
                 "CURSOR_SECRET_ARN": cursor_secret.secret_arn,
             },
-            statements=_statements(data, cursor_secret),
+            # What the REST API may do, and nothing of the gateway.
+            statements=serving_statements(data, cursor_secret),
             memory_mb=settings.commands.memory_mb,
             timeout_seconds=settings.api.timeout_seconds,
             reserved_concurrency=settings.commands.reserved_concurrency,
@@ -65,18 +60,3 @@ class CommandsStack(Stack):
             self.function.function.metric_errors(period=alarms.period),
         )
         CfnOutput(self, "CommandsFunction", value=self.function.function.function_name)
-
-
-def _statements(data: DataStack, cursor_secret: secrets.ISecret) -> list[iam.PolicyStatement]:
-    """What the REST API's function may do, and nothing of the gateway."""
-    table = data.table.table_arn
-    return [
-        allow(ITEM_ACTIONS, [table]),
-        allow(["dynamodb:Query"], [f"{table}/index/{slot}" for slot in schema.INDEX_SLOTS]),
-        allow(TOPOLOGY_ACTIONS, [data.topology.table_arn]),
-        allow(IDEMPOTENCY_ACTIONS, [data.idempotency.table_arn]),
-        allow(["secretsmanager:GetSecretValue"], [cursor_secret.secret_arn]),
-        # A throttle without a reason is looked up: how busy was the table, and what is its limit?
-        metrics_read(),
-        allow(["dynamodb:DescribeTable"], [table]),
-    ]

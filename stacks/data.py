@@ -13,6 +13,7 @@ from constructs import Construct
 
 from dynashard import schema
 from stacks.alarms import Alarms
+from stacks.function import ENVIRONMENT_NAMES
 from stacks.settings import ProvisionedPrewarm, Settings, TableSettings
 
 RECOVERY_DAYS = 35
@@ -48,6 +49,17 @@ class DataStack(Stack):
             ("Idempotency", self.idempotency),
         ):
             CfnOutput(self, f"{name}Name", value=table.table_name)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What functions are told that work on the items: as `dynashard.hosting.settings` reads it."""
+        return {
+            "ENVIRONMENT": ENVIRONMENT_NAMES[self.settings.purpose],
+            "TABLE_NAME": self.table.table_name,
+            "TOPOLOGY_TABLE": self.topology.table_name,
+            "TOPOLOGY_LEASE_SECONDS": str(self.settings.topology_lease_seconds),
+            **self.settings.growth.variables,
+        }
 
     def _main_table(self) -> dynamodb.TableV2:
         return self._table(

@@ -51,11 +51,17 @@ def log_group(scope: Construct, construct_id: str, settings: Settings) -> logs.L
     )
 
 
-def layer(scope: Construct, construct_id: str, bundle: Bundle, name: str) -> lambda_.LayerVersion:
-    """A layer of the bundle."""
+def layers(
+    scope: Construct, bundle: Bundle, names: Sequence[str] = ("sharding", "domain")
+) -> list[lambda_.LayerVersion]:
+    """Layers of the bundle."""
+    return [_layer(scope, bundle, name) for name in names]
+
+
+def _layer(scope: Construct, bundle: Bundle, name: str) -> lambda_.LayerVersion:
     return lambda_.LayerVersion(
         scope,
-        construct_id,
+        f"{name.title()}Layer",
         code=bundle.layer(name),
         compatible_runtimes=[RUNTIME],
         compatible_architectures=[ARCHITECTURE],

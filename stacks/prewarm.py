@@ -11,7 +11,7 @@ from constructs import Construct
 from dynashard import schema
 from stacks.bundling import Bundle
 from stacks.data import DataStack
-from stacks.function import PythonFunction, acknowledge, allow, layer, log_group
+from stacks.function import PythonFunction, acknowledge, allow, layers, log_group
 from stacks.prewarm_machine import STEP_SECONDS, definition
 from stacks.settings import NativePrewarm, ProvisionedPrewarm, Settings
 
@@ -41,7 +41,7 @@ class PrewarmStack(Stack):
         self.prewarm = prewarm
         self._data = data
         self._bundle = bundle
-        self._layer = layer(self, "ShardingLayer", bundle, "sharding")
+        [self._layer] = layers(self, bundle, ["sharding"])
         self._memory = f"/dynashard/{settings.name}/prewarm"
         self._stop_loss = f"dynashard-{settings.name}-stop-loss"
         self._step = self._step_function()

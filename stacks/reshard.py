@@ -21,12 +21,11 @@ from stacks.alarms import Alarms
 from stacks.bundling import Bundle
 from stacks.data import DataStack
 from stacks.function import (
-    ENVIRONMENT_NAMES,
     WAITED_FOR,
     PythonFunction,
     acknowledge,
     allow,
-    layer,
+    layers,
     log_group,
     metrics_read,
 )
@@ -95,7 +94,7 @@ class ReshardStack(Stack):
         self.settings = settings
         self._data = data
         self._bundle = bundle
-        self._layers = [layer(self, f"{name.title()}Layer", bundle, name) for name in ("sharding", "domain")]
+        self._layers = layers(self, bundle)
         self.machine = self._machine()
         self.lost = self._queue()
         self._dispatch_function()
@@ -236,17 +235,12 @@ class ReshardStack(Stack):
     ) -> PythonFunction:
         settings = self.settings
         environment = {
-            "ENVIRONMENT": ENVIRONMENT_NAMES[settings.purpose],
-            "TABLE_NAME": self._data.table.table_name,
-            "TOPOLOGY_TABLE": self._data.topology.table_name,
-            "TOPOLOGY_LEASE_SECONDS": str(settings.topology_lease_seconds),
+            **self._data.variables,
             "TOPOLOGY_OPERATION_SECONDS": str(settings.longest_operation_seconds),
             "TOPOLOGY_SKEW_SECONDS": str(settings.topology_skew_seconds),
             "CONCURRENCY": str(settings.reshard.concurrency),
             "SLICE_SECONDS": str(settings.reshard.slice_seconds),
         }
-        if entry == "watch":
-            environment |= settings.growth.variables
         if machine:
             environment["STATE_MACHINE_ARN"] = self.machine.state_machine_arn
         return PythonFunction(

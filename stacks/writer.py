@@ -12,7 +12,7 @@ from stacks.alarms import Alarms
 from stacks.api import TOPOLOGY_ACTIONS
 from stacks.bundling import Bundle
 from stacks.data import DataStack
-from stacks.function import ENVIRONMENT_NAMES, PythonFunction, acknowledge, allow, layer, metrics_read
+from stacks.function import PythonFunction, acknowledge, allow, layers, metrics_read
 from stacks.settings import Settings
 
 RECEIVES: Final = 50
@@ -127,13 +127,9 @@ class WriterStack(Stack):
             description="Dynashard writer",
             code=bundle.function("writer"),
             handler="functions.writer.handler.handler",
-            layers=[layer(self, f"{name.title()}Layer", bundle, name) for name in ("sharding", "domain")],
+            layers=layers(self, bundle),
             environment={
-                "ENVIRONMENT": ENVIRONMENT_NAMES[settings.purpose],
-                "TABLE_NAME": data.table.table_name,
-                "TOPOLOGY_TABLE": data.topology.table_name,
-                "TOPOLOGY_LEASE_SECONDS": str(settings.topology_lease_seconds),
-                **settings.growth.variables,
+                **data.variables,
                 "QUEUE_URL": self.intake.queue_url,
                 "QUEUE_DEAD_LETTERS_URL": self.intake_dead.queue_url,
                 "OPERATIONS_QUEUE_URL": self.operations.queue_url,

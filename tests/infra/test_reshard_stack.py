@@ -229,7 +229,7 @@ def test_the_watch_looks_for_quiet_counts_every_hour_by_the_settings_the_api_gro
     (watch,) = [variables for name, variables in told.items() if name.startswith("Watch")]
     assert watch == {"GROWTH_MODE": "on", "GROWTH_COOLDOWN_SECONDS": "300", "GROWTH_QUIET_SECONDS": "86400"}
     assert watch.items() <= api["Properties"]["Environment"]["Variables"].items()
-    assert [variables for variables in told.values() if variables] == [watch]
+    assert all(variables == watch for variables in told.values())
 
 
 def test_the_stream_is_read_by_the_names_of_the_stored_format(dev: Templates) -> None:
