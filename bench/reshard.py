@@ -28,6 +28,8 @@ from tests.resharding.wire import LeanWire, engine_in_memory
 
 _CHUNK: Final = 100
 _MOST_SHOWN: Final = 20
+_TELL: Final = 5000
+"""Schedules from one line about them to the next."""
 
 
 @dataclass
@@ -111,6 +113,10 @@ def main() -> int:
             for part in pool.map(_explored, _chunks(seeds)):
                 found.add(part)
                 progress.update(task, advance=part.schedules)
+                for seed, what in part.anomalies:
+                    progress.console.print(f"seed {seed}: {what}", markup=False)
+                if found.schedules % _TELL == 0:
+                    progress.console.print(f"{found.schedules:,} schedules, {len(found.anomalies)} anomalies")
         mutants = {name: running.result() for name, running in variants}
     told = _told(found, mutants, time.monotonic() - started)
     console.print_json(data=told)
