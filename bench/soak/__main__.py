@@ -226,16 +226,16 @@ def main() -> int:
     parser.add_argument("--items", type=int, default=200_000)
     parser.add_argument("--counts", default="64,16", help="shard counts to change to, one after the other (from 16)")
     parser.add_argument(
-        "--before", type=float, default=60, help="seconds of work without a change, before and after each"
+        "--before", type=float, default=45, help="seconds of work without a change, before and after each"
     )
     parser.add_argument("--lease", type=int, default=2, help="seconds")
     parser.add_argument("--budget", type=float, default=1500, help="write units a second for the mover")
     parser.add_argument("--workers", type=int, default=6, help="clients that work on single items")
     parser.add_argument("--listers", type=int, default=2, choices=(0, 1, 2), help="clients that list everything")
     parser.add_argument(
-        "--pause", type=float, default=0.04, help="seconds from one request to the next, over all workers"
+        "--pause", type=float, default=0.12, help="seconds from one request to the next, over all workers"
     )
-    parser.add_argument("--list-pause", type=float, default=0.5, help="seconds from one page of a listing to the next")
+    parser.add_argument("--list-pause", type=float, default=2.5, help="seconds from one page of a listing to the next")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path, default=Path("build/soak.json"))
     asked = vars(parser.parse_args())
