@@ -101,7 +101,7 @@ soak: setup ## Change counts under 200,000 items while clients work over HTTP (a
 
 .PHONY: soak-adoption
 soak-adoption: setup ## Adopt 100,000 items that were never sharded while clients work over HTTP (a quarter of an hour)
-	PYTHONPATH=bench/soak/unsharded $(RUN)/python -m bench.soak --items 100000 --counts 16 --json build/soak-adoption.json
+	PYTHONPATH=bench/soak/unsharded $(RUN)/python -m bench.soak --items 100000 --counts 16 --before 60 --pause 0.04 --list-pause 0.5 --json build/soak-adoption.json
 
 .PHONY: snapshot
 snapshot: setup ## Write the template snapshots anew: read the difference before you commit it
