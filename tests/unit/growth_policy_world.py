@@ -1,0 +1,141 @@
+"""Processes that share a topology and a clock, and the throttles that they meet."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from dynashard import Index, Shards, definition
+from dynashard.entity import EntityDefinition, IndexDefinition
+from dynashard.errors import (
+    ReshardRefusedError,
+    ThrottledError,
+)
+from dynashard.resharding.growth import Growth, GrowthSettings, News, Report, Standing
+from dynashard.resharding.scope import Scope
+from dynashard.topology import Record
+from dynashard.transport.interface import Wire
+from dynashard.transport.load import Load
+from tests.declaring import declare
+from tests.faults import Fault, FaultyTransport, throttled
+
+TABLE = "arn:aws:dynamodb:eu-west-1:123456789012:table/users"
+DAY = 24 * 3600.0
+START = 1_800_000_000.0
+INDEXES = [
+    Index("GSI1", "by_id", "{tenant}", "{id}", shards=Shards(4, max=16)),
+    Index("GSI2", "all", "{tenant}", "{id}"),
+]
+
+
+class Nowhere:
+    """A transport behind a fault that always strikes."""
+
+    def call(self, operation: str, request: Any) -> Wire:
+        raise NotImplementedError
+
+    def call_all(self, calls: Any, *, concurrency: int = 16) -> list[Wire]:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+
+def throttle(
+    reason: str = "TableWriteKeyRangeThroughputExceeded", *, slot: str | None = None, operation: str = "PutItem"
+) -> ThrottledError:
+    """What the transport raises."""
+    fault: Fault = throttled(operation, reason=reason, resource=f"{TABLE}/index/{slot}" if slot else TABLE)
+    with pytest.raises(ThrottledError) as caught:
+        FaultyTransport(Nowhere(), [fault]).call(operation, {})
+    return caught.value
+
+
+HOT = throttle()
+HOT_INDEX = throttle("IndexWriteKeyRangeThroughputExceeded", slot="GSI1")
+NO_REASON = throttle("")
+
+
+def entity(shards: Shards | None = None, **declared: Any) -> EntityDefinition[Any]:
+    return definition(declare(shards=shards or Shards(16, max=64), indexes=INDEXES, **declared))
+
+
+@dataclass
+class World:
+    """A topology that several processes share, and a clock."""
+
+    now: float = START
+    standing: dict[str, Standing] = field(default_factory=dict)
+    asked: list[tuple[str, int]] = field(default_factory=list)
+    looks: int = 0
+    told: list[Report] = field(default_factory=list)
+    slept: list[float] = field(default_factory=list)
+    meanwhile: Callable[[], None] = lambda: None
+    trouble: Exception | None = None
+
+    def present(
+        self, entity: EntityDefinition[Any], partition: str | None, index: IndexDefinition | None, /
+    ) -> Standing:
+        self.looks += 1
+        scope = Scope(entity, partition, index)
+        shards = index.shards if index else entity.shards
+        assert shards is not None
+        return self.standing.setdefault(scope.key, Standing(shards.initial, START - DAY, busy=False))
+
+    def ask(
+        self, entity: EntityDefinition[Any], partition: str | None, index: IndexDefinition | None, target: int, /
+    ) -> object:
+        if self.trouble is not None:
+            raise self.trouble
+        key = Scope(entity, partition, index).key
+        standing = self.standing[key]
+        if standing.busy or standing.count == target:
+            raise ReshardRefusedError("one is running already", reason="running")
+        self.asked.append((key, target))
+        self.standing[key] = Standing(target, self.now, busy=False)
+        return None
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+        self.meanwhile()
+
+    def process(self, *, random: float = 0.5, waits: bool = True, load: Any = None, **settings: Any) -> Growth:
+        return Growth(
+            self.ask,
+            self.present,
+            clock=lambda: self.now,
+            random=lambda: random,
+            settings=GrowthSettings(**settings),
+            sleep=self.sleep if waits else None,
+            load=load,
+            report=self.told.append,
+        )
+
+    @property
+    def news(self) -> list[News]:
+        return [report.news for report in self.told]
+
+
+@dataclass
+class Loads:
+    """A load that the test sets."""
+
+    below: bool | None = True
+    calmness: bool | None = True
+    asked: list[bool] = field(default_factory=list)
+
+    def __call__(self, *, index: str | None = None, writing: bool = True) -> Load:
+        assert index is None
+        self.asked.append(writing)
+        return Load(self.below, "1 of 2 units")
+
+    def calm(self, seconds: float, *, index: str | None = None) -> bool | None:
+        assert (seconds, index) in {(DAY, None), (DAY, "GSI1")}
+        return self.calmness
+
+
+def record(key: str, count: int, *, age: float = DAY, **more: Any) -> Record:
+    return Record(key, count, Decimal(str(START - age)), 30.0, **more)
