@@ -41,7 +41,7 @@ app.add_typer(copies, name="copies")
 def main() -> None:
     """Run a command; what goes wrong is one line, and the exit status is 0 only on success."""
     try:
-        app()
+        app(prog_name="dynashard")
     except CommandError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(error.status)

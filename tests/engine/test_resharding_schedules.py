@@ -11,7 +11,7 @@ from tests.resharding.wire import LeanWire, engine_in_memory
 
 pytestmark = pytest.mark.engine
 
-CHUNKS, CHUNK = 10, 100
+CHUNKS, CHUNK = 20, 100
 MOST = 1000
 """Schedules in which a mutant must be caught; each is within the first hundred or so."""
 

@@ -261,6 +261,19 @@ def test_an_index_changes_by_its_name(world: ReshardWorld) -> None:
     assert len(listed.items) == 20
 
 
+def test_what_goes_on_after_a_long_pause_is_not_overdue(world: ReshardWorld) -> None:
+    world.behind = 1000.0
+    world.resharder().start(partition("abc"), 32)
+    world.resharder().pause(partition("abc"))
+    world.behind = 0.0
+
+    resumed = world.run("reshard", "resume", "users", "abc")
+    status = world.run("reshard", "status", "users", "abc")
+
+    assert (resumed.status, status.status) == (0, 0)
+    assert resumed.err == status.err == ""
+
+
 def test_status_shows_everything_that_is_changing(world: ReshardWorld) -> None:
     quiet = world.run("reshard", "status")
     world.resharder().start(partition("abc"), 32)

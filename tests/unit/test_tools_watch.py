@@ -77,6 +77,7 @@ LATE = BEGUN + WAIT + GRACE + 1
         (replace(PENDING, since=BEGUN - 3600, started=BEGUN), BEGUN + 1, False),
         (replace(PENDING, since=BEGUN - 3600, started=BEGUN), LATE, True),
         (replace(PENDING, paused=True), LATE, False),
+        (replace(PENDING, updated=LATE - 5), LATE, False),
         (replace(MOVING, phase="prepare", stage="prepare"), LATE, True),
         (replace(MOVING, stage="settle"), LATE, True),
         (MOVING, LATE, False),

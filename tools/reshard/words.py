@@ -79,8 +79,8 @@ def overdue(status: Status, timing: Timing, now: float) -> bool:
         timing: how long a phase takes to reach everybody.
         now: in epoch seconds.
     """
-    # Where nothing has to move, a wish leaves standing since when the phase was published.
-    begun = max(status.since, status.started or 0.0)
+    # A wish, or one to go on, leaves standing since when the phase was published.
+    begun = max(status.since, status.started or 0.0, status.updated)
     if not status.busy or status.paused or now - begun <= timing.wait(timing.lease) + GRACE:
         return False
     if status.stage in {"move", "sweep"}:

@@ -60,6 +60,7 @@ class Status:
         cause: why it was asked for.
         started: when, in epoch seconds.
         since: when the phase was published, in epoch seconds.
+        updated: when the record was last changed, by whoever did, in epoch seconds.
         moved: items moved, or index entries rewritten.
         total: how many there are to move, as counted beforehand; None if not known.
         swept_marks: marks deleted.
@@ -82,6 +83,7 @@ class Status:
     cause: str | None = None
     started: float | None = None
     since: float = 0.0
+    updated: float = 0.0
     moved: int = 0
     total: int | None = None
     swept_marks: int = 0
@@ -131,6 +133,7 @@ def status_of(scope: Scope, record: Record, done: Sequence[Progress], timing: Ti
         target=record.target,
         swept=record.swept,
         since=record.since,
+        updated=float(record.updated),
     )
     if change is None:
         return basic
