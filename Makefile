@@ -38,7 +38,7 @@ run: setup ## Serve the API on http://127.0.0.1:8000 (PORT); data stays in .data
 
 .PHONY: test
 test: check build/host/.done .venv-ministack/.done ## Check everything, then run every test
-	$(RUN)/pytest -n 2 --dist worksteal
+	$(RUN)/pytest -n 3 --dist worksteal
 
 .PHONY: check
 check: setup ## Lint, formatting, types
