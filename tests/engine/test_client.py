@@ -323,10 +323,10 @@ def test_details_come_when_they_are_asked_for_and_stay_when_they_are_not_named(c
 
 def test_pages_of_large_items_are_short(client: Client, tenant: str) -> None:
     articles = client.collection(Article)
-    outcomes, _ = articles.batch_write(
-        put=[an_article(tenant, title=f"T{number}", text="x" * 390_000) for number in range(17)]
-    )
-    assert all(outcome.ok for outcome in outcomes)
+    # More than one answer holds, in requests of what one of them holds.
+    for numbers in (range(9), range(9, 17)):
+        outcomes, _ = articles.batch_write(put=[an_article(tenant, title=f"T{n}", text="x" * 390_000) for n in numbers])
+        assert all(outcome.ok for outcome in outcomes)
 
     pages = list(articles.pages({"author": "parth", "year": 2017}, limit=400))
 
