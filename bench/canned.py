@@ -24,6 +24,9 @@ import orjson
 PAGE: Final = 100
 MOST: Final = 1000
 """Items of a Query that sets no limit; about the 1 MB that DynamoDB would stop at."""
+SHARDS: Final = 16
+_KSUID: Final = "2Xk"
+"""How all ids begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +164,7 @@ def canned_server(answer: Answer, *, delay: float = 0.0, tls: ssl.SSLContext | N
 
 def user_item(shard: int, number: int) -> dict[str, Any]:
     """A stored `bench.users.User`: what the wire carries of it."""
-    name, identity, manager = f"user{number:06d}", f"2Xk{number:024d}", f"2Xk{number // 10:024d}"
+    name, identity, manager = f"user{number:06d}", f"{_KSUID}{number:024d}", f"{_KSUID}{number // 10:024d}"
     stamp = {"S": "2026-11-20T12:00:00.000000Z"}
     return {
         "PK": {"S": f"user.v1.User:acme:{shard}"},
@@ -192,8 +195,7 @@ def user_item(shard: int, number: int) -> dict[str, Any]:
 class CannedAnswers:
     """Answers to GetItem, PutItem and Query, put together once: the server should cost as little as it can.
 
-    A Query gives the items of the shard its partition key ends in, `per_shard` in all. Pages of a shard are alike
-    but for where they continue: whoever only reads on needs no more.
+    A Query gives the items of the shard its partition key ends in, `per_shard` in all, in the order of their keys.
     """
 
     def __init__(self, per_shard: int = PAGE) -> None:
@@ -211,7 +213,7 @@ class CannedAnswers:
     def _query(self, query: Mapping[str, Any]) -> Reply:
         shard = _shard_of(query)
         after = query.get("ExclusiveStartKey")
-        start = int(after["SK"]["S"]) if after else 0
+        start = int(after["SK"]["S"].removeprefix(_KSUID)) // SHARDS + 1 if after else 0
         count = min(query.get("Limit", MOST), MOST, self._per_shard - start)
         wanted = (shard, start, count)
         if wanted not in self._pages:
@@ -219,11 +221,11 @@ class CannedAnswers:
         return self._pages[wanted]
 
     def _page(self, shard: int, start: int, count: int) -> Reply:
-        # Numbers interleave over 16 shards, so that a merge by sort key has real work.
-        items = [user_item(shard, number * 16 + shard) for number in range(count)]
+        # Numbers interleave over the shards, so that a merge by sort key has real work.
+        items = [user_item(shard, number * SHARDS + shard) for number in range(start, start + count)]
         page = {"Items": items, "Count": count, "ScannedCount": count, "ConsumedCapacity": _capacity(8.0)}
         if start + count < self._per_shard:
-            page["LastEvaluatedKey"] = {"PK": items[0]["PK"], "SK": {"S": str(start + count)}}
+            page["LastEvaluatedKey"] = {name: items[-1][name] for name in ("PK", "SK")}
         return Reply(orjson.dumps(page))
 
 

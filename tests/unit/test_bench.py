@@ -48,15 +48,19 @@ def test_canned_pages_end_after_all_items_of_a_shard() -> None:
     answers = CannedAnswers(per_shard=25)
     request = {"ExpressionAttributeValues": {":pk": {"S": "user.v1.User:acme:7"}}, "Limit": 10}
     counts: list[int] = []
+    keys: list[str] = []
 
     while True:
         page = orjson.loads(answers(Asked("Query", {}, orjson.dumps(request))).body)
         counts.append(len(page["Items"]))
+        keys += [item["SK"]["S"] for item in page["Items"]]
         if "LastEvaluatedKey" not in page:
             break
         request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
     assert counts == [10, 10, 5]
+    # A scan keeps how far it has come by its keys: it does not go on where they do not ascend.
+    assert keys == sorted(set(keys))
     assert page["Items"][0]["PK"] == {"S": "user.v1.User:acme:7"}
 
 
