@@ -83,7 +83,8 @@ class Traffic:
         self._thread.join()
 
     def _work(self, number: int) -> None:
-        while not self._stop.is_set():
+        # At a pace: what it takes of the machine, the change would lack.
+        while not self._stop.wait(0.25):
             number += 1
             name = user(number)["id"]
             if not self._answers(201, "POST", "/v1/users", json=user(number)):
