@@ -84,7 +84,7 @@ class Traffic:
 
     def _work(self, number: int) -> None:
         # At a pace: what it takes of the machine, the change would lack.
-        while not self._stop.wait(0.25):
+        while not self._stop.wait(0.5):
             number += 1
             name = user(number)["id"]
             if not self._answers(201, "POST", "/v1/users", json=user(number)):

@@ -125,7 +125,7 @@ class Writer:
             self._step(random)
             self.done += 1
             # Two busy clients would leave nothing of a small machine to the worker.
-            ending.wait(0.15)
+            ending.wait(0.25)
 
     def _step(self, random: Random) -> None:
         name = f"Name {self.done}"
