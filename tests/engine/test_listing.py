@@ -96,7 +96,7 @@ def answers(note: Any, asked: dict[str, Any]) -> bool:
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=120)
 @given(
     seed=st.integers(0, 2**32),
     size=st.integers(0, 200),
@@ -273,7 +273,7 @@ EDGES = ["a", "b", "\0", "\x7f", "\ud7ff", "\ue000", "\uffff", "\U00010000", "\U
 edge_texts = st.text(st.sampled_from(EDGES), min_size=1, max_size=3)
 
 
-@settings(max_examples=25)
+@settings(max_examples=40)
 @given(
     keys=st.sets(edge_texts, max_size=20),
     low=st.none() | edge_texts,

@@ -26,7 +26,7 @@ def world(engine_url: str, create_table: Any) -> Iterator[World]:
         yield made
 
 
-@settings(max_examples=25)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 2**32),
     order=st.sampled_from(ORDERS),
@@ -66,7 +66,7 @@ def test_items_that_live_throughout_come_once_while_others_come_and_go(
     assert sorted(each for each in seen if each in lasting) == sorted(lasting)
 
 
-@settings(max_examples=25)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 2**32),
     order=st.sampled_from(ORDERS),

@@ -60,7 +60,7 @@ def let_through(world: World, partition: str, text: str, value: dict[str, Any] |
     return {item["SK"]["S"] for item in answer["Items"]}
 
 
-@settings(max_examples=80)
+@settings(max_examples=150)
 @given(
     stored=st.lists(st.none() | values, min_size=1, max_size=8),
     asked=st.lists(conditions, min_size=1, max_size=8),

@@ -65,7 +65,7 @@ def test_five_hundred_entries_that_all_tie_come_once_each(
     assert len(pages) <= 500 // size + 5
 
 
-@settings(max_examples=50)
+@settings(max_examples=100)
 @given(
     seed=st.integers(0, 2**32),
     size=st.integers(0, 120),

@@ -81,7 +81,7 @@ def check(change: Change, items: list[Any], asked: dict[str, Any], index: str | 
     assert missed == [], f"missed {missed}"
 
 
-@settings(max_examples=25)
+@settings(max_examples=50)
 @given(
     seed=st.integers(0, 2**32),
     size=st.sampled_from([0, 1, 10, 60, 150]),
@@ -113,7 +113,7 @@ INDEX_SPANS: list[dict[str, str]] = [
 ]
 
 
-@settings(max_examples=25)
+@settings(max_examples=50)
 @given(
     seed=st.integers(0, 2**32),
     size=st.sampled_from([1, 10, 60, 150]),
