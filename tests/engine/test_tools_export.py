@@ -245,7 +245,11 @@ def test_an_item_that_does_not_fit_is_told_and_left_out(command_line: CommandLin
     assert lines(path) == told([good])
 
 
-@pytest.mark.parametrize("damage", [b"", b"no gzip", gzip.compress(b'{"Item": {}}\n' * 99)[:-12], gzip.compress(b"{")])
+@pytest.mark.parametrize(
+    "damage",
+    [b"", b"no gzip", gzip.compress(b'{"Item": {}}\n' * 99, mtime=0)[:-12], gzip.compress(b"{", mtime=0)],
+    ids=["empty", "no gzip", "cut off", "no JSON"],
+)
 def test_a_damaged_export_is_refused(command_line: CommandLine, damage: bytes) -> None:
     folder = exported(command_line.folder, [wired(ping("abc", 1))])
     (folder / "data" / "1.json.gz").write_bytes(damage)

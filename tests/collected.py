@@ -1,0 +1,67 @@
+"""Collect tests as the workers of a parallel run do: each imports the tests anew and must find the same ids.
+
+pytest-xdist ends the whole run if its workers collect different ids. An id that holds the time, the order of a set,
+an object's address or a temporary path differs between workers only sometimes, so two collections are made to differ
+in all of these.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from difflib import unified_diff
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SHIFT_VARIABLE = "COLLECT_SECONDS_LATER"
+MODULE = "tests.collected"
+SECONDS_APART = 100_003  # more than a day: a date in an id differs as well
+
+
+def differences(tests: Path, scratch: Path) -> list[str]:
+    """Collect the tests of a folder twice, as two workers would, and return how their ids differ, as lines of a diff.
+
+    Raises:
+        AssertionError: the tests cannot be collected, or there are none.
+    """
+    processes = [
+        _start(tests, scratch / "first", seed=1, seconds_later=0),
+        _start(tests, scratch / "second", seed=2, seconds_later=SECONDS_APART),
+    ]
+    outputs = [process.communicate()[0] for process in processes]
+    first, second = (_ids(process.returncode, output) for process, output in zip(processes, outputs, strict=True))
+    return list(unified_diff(first, second, "first", "second", lineterm="", n=0))
+
+
+def pytest_configure() -> None:
+    """Run as a plugin of pytest: move the clock forward before any test module is imported."""
+    later = int(os.environ[SHIFT_VARIABLE])
+    seconds, nanoseconds = time.time, time.time_ns
+    time.time = lambda: seconds() + later
+    time.time_ns = lambda: nanoseconds() + later * 10**9
+
+
+def _start(tests: Path, scratch: Path, *, seed: int, seconds_later: int) -> subprocess.Popen[str]:
+    scratch.mkdir()
+    command = [sys.executable, "-m", "pytest", "-n0", "-p", "no:cacheprovider", "-p", MODULE, "-q", "--collect-only"]
+    environment = {
+        **os.environ,
+        "PYTHONHASHSEED": str(seed),
+        "TMPDIR": str(scratch),
+        SHIFT_VARIABLE: str(seconds_later),
+    }
+    return subprocess.Popen(  # noqa: S603 - our own tests
+        [*command, str(tests)],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def _ids(status: int, output: str) -> list[str]:
+    assert status == 0, output
+    ids = [line for line in output.splitlines() if "::" in line]
+    assert ids, output
+    return ids
