@@ -1,0 +1,152 @@
+"""A register and the operations on it: what each does to a value, and which answers are true of which value.
+
+Each key of a store is a register. Its state is absent, or the version that one write has put there together with a
+total that updates add to. Every write has a version of its own, so a state names the write that it comes from.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from enum import Enum
+from math import inf
+from typing import Final
+
+Version = Hashable
+"""The identity of a write. Writes differ in it."""
+
+UNSEEN: Final[Version] = "a version that nobody saw"
+
+
+class Kind(Enum):
+    """What an operation does. With `expected`, put, update and delete apply to this version only."""
+
+    CREATE = "create"
+    PUT = "put"
+    UPDATE = "update"
+    DELETE = "delete"
+    GET = "get"
+
+
+class Answer(Enum):
+    """What the caller was told."""
+
+    OK = "ok"
+    EXISTS = "exists"
+    """A create found a live item; nothing was written."""
+    MISSING = "missing"
+    """A get, update or delete found none; nothing was written."""
+    MISMATCH = "mismatch"
+    """The item is at another version than `expected`, or there is none; nothing was written."""
+    UNKNOWN = "unknown"
+    """The operation takes effect once at any later moment, or never. No answer at all means the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A live item."""
+
+    version: Version
+    total: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What an answer tells of an item.
+
+    Attributes:
+        state: the item; None for absent.
+        total_told: whether the answer told the total too.
+    """
+
+    state: State | None
+    total_told: bool = True
+
+    def agrees(self, state: State | None) -> bool:
+        """Whether the item may have been what is in the register."""
+        if state is None or self.state is None:
+            return state is self.state
+        if state.version != self.state.version:
+            return False
+        return not self.total_told or state.total == self.state.total
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation of one client on one key. Operations that were refused without effect are left out of a history.
+
+    Attributes:
+        kind: what it does.
+        invoked: when the client sent it, in seconds.
+        returned: when the client had its answer.
+        answer: what the client was told.
+        version: what create, put and update write.
+        expected: the version that it names as its condition.
+        total: what create and put write besides.
+        adds: what update adds to the total.
+        seen: the item in the answer: of a get what it read, of an update what it left, of a mismatch what it found.
+        created: whether a put says that the key had no live item; None if it does not say.
+        name: tells operations apart in reports.
+    """
+
+    kind: Kind
+    invoked: float
+    returned: float = inf
+    answer: Answer = Answer.UNKNOWN
+    version: Version = None
+    expected: Version = None
+    total: int = 0
+    adds: int = 0
+    seen: Seen | None = None
+    created: bool | None = None
+    name: str = ""
+
+    def __str__(self) -> str:
+        parts = [self.name, self.kind.value]
+        parts += [] if self.version is None else [f"writes {self.version}"]
+        parts += [] if self.expected is None else [f"if at {self.expected}"]
+        parts += [] if not self.adds else [f"adds {self.adds}"]
+        parts.append(f"= {self.answer.value}")
+        if self.seen is not None:
+            state = self.seen.state
+            parts.append("saw none" if state is None else f"saw {state.version} ({state.total})")
+        parts += [] if self.created is None else ["created" if self.created else "replaced"]
+        return " ".join(part for part in parts if part) + f" [{self.invoked:.6f}, {self.returned:.6f}]"
+
+
+def effect(operation: Operation, state: State | None) -> tuple[bool, State | None]:
+    """Whether the operation takes effect on a state, or is refused there; and what the register holds afterwards."""
+    kind, expected = operation.kind, operation.expected
+    if kind is Kind.GET:
+        return False, state
+    if kind is Kind.CREATE:
+        return (True, State(operation.version, operation.total)) if state is None else (False, state)
+    if expected is not None and (state is None or state.version != expected):
+        return False, state
+    if kind is Kind.PUT:
+        return True, State(operation.version, operation.total)
+    if state is None:
+        return False, state
+    return True, State(operation.version, state.total + operation.adds) if kind is Kind.UPDATE else None
+
+
+def answered(operation: Operation, state: State | None) -> tuple[bool, State | None]:
+    """Whether the answer is true of a state before the operation; and the state after it."""
+    answer, seen = operation.answer, operation.seen
+    if answer is Answer.EXISTS:
+        return state is not None, state
+    if answer is Answer.MISSING:
+        return state is None, state
+    if answer is Answer.MISMATCH:
+        other = state is None or state.version != operation.expected
+        return other and (seen is None or seen.agrees(state)), state
+    if operation.kind is Kind.GET:
+        return seen is not None and seen.agrees(state), state
+    applies, after = effect(operation, state)
+    if not applies:
+        return False, state
+    true = operation.created is None or operation.created is (state is None)
+    return true and (seen is None or seen.agrees(after)), after
+
+
+def keeps(operation: Operation) -> bool:
+    """Whether the operation, as it was answered, leaves the register as it is."""
+    return operation.kind is Kind.GET or operation.answer not in (Answer.OK, Answer.UNKNOWN)

@@ -1,0 +1,68 @@
+"""Listings held against what single operations show."""
+
+from math import inf
+
+import pytest
+
+from tests.linearizability.listings import Listing, misses_and_doubles
+from tests.linearizability.model import Answer, Kind, Operation, Seen, State
+
+pytestmark = pytest.mark.unit
+
+OK, UNKNOWN = Answer.OK, Answer.UNKNOWN
+CREATED = Operation(Kind.CREATE, 0, 1, OK, version="a")
+READ = Operation(Kind.GET, 4, 5, OK, seen=Seen(State("b")))
+LISTING = Listing(10, 20, ())
+
+
+def _wrong(*operations: Operation, keys: tuple[str, ...] = ()) -> list[str]:
+    return misses_and_doubles({"k": operations}, Listing(10, 20, keys, "the listing"))
+
+
+def test_a_key_that_lives_throughout_is_missed() -> None:
+    assert _wrong(CREATED) != []
+    assert _wrong(READ) != []
+    assert _wrong(CREATED, keys=("k",)) == []
+
+
+def test_a_key_that_comes_twice_is_told() -> None:
+    assert _wrong(CREATED, keys=("k", "k")) == ["the listing brings k 2 times"]
+
+
+def test_a_key_that_nobody_wrote_is_told() -> None:
+    assert _wrong(CREATED, keys=("k", "x")) == ["the listing brings x, which nobody wrote"]
+
+
+@pytest.mark.parametrize(
+    "delete",
+    [
+        Operation(Kind.DELETE, 12, 13, OK),
+        Operation(Kind.DELETE, 2, 3, OK),
+        Operation(Kind.DELETE, 0.5, inf, UNKNOWN),
+        Operation(Kind.DELETE, 15, inf, UNKNOWN),
+        Operation(Kind.DELETE, 2, inf, UNKNOWN, expected="a"),
+    ],
+)
+def test_a_key_that_may_have_been_deleted_need_not_come(delete: Operation) -> None:
+    assert _wrong(CREATED, delete) == []
+
+
+@pytest.mark.parametrize(
+    "delete",
+    [
+        Operation(Kind.DELETE, 21, 22, OK),
+        Operation(Kind.DELETE, -3, -2, OK),
+        Operation(Kind.DELETE, 2, inf, Answer.MISSING),
+        Operation(Kind.DELETE, 2, inf, UNKNOWN, expected="a"),
+    ],
+)
+def test_a_delete_that_can_do_nothing_excuses_nothing(delete: Operation) -> None:
+    assert _wrong(CREATED, READ, delete) != []
+
+
+def test_a_key_that_is_created_meanwhile_need_not_come() -> None:
+    assert _wrong(Operation(Kind.CREATE, 9, 11, OK, version="a")) == []
+
+
+def test_a_create_of_unknown_outcome_proves_nothing() -> None:
+    assert _wrong(Operation(Kind.CREATE, 0, inf, UNKNOWN, version="a")) == []
