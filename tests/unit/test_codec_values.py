@@ -72,12 +72,12 @@ class LoudFloat(float):
         (0.1, {"N": "0.1"}),
         (1e22, {"N": "1e+22"}),
         (-0.0, {"N": "0"}),
-        (Decimal("1.50"), {"N": "1.50"}),
+        (Decimal("1.50"), {"N": "1.5"}),
         (Decimal("-0.000"), {"N": "0"}),
-        (Decimal("1E-130"), {"N": "1E-130"}),
-        (Decimal("9" * 38 + "E88"), {"N": "9." + "9" * 37 + "E+125"}),
-        (Decimal("1." + "0" * 60), {"N": "1E0"}),
-        (Decimal("-12" + "0" * 50), {"N": "-12E50"}),
+        (Decimal("1E-130"), {"N": "0." + "0" * 129 + "1"}),
+        (Decimal("9" * 38 + "E88"), {"N": "9" * 38 + "0" * 88}),
+        (Decimal("1." + "0" * 60), {"N": "1"}),
+        (Decimal("-12" + "0" * 50), {"N": "-12" + "0" * 50}),
         (True, {"BOOL": True}),
         (None, {"NULL": True}),
         (b"hi", {"B": "aGk="}),
@@ -146,13 +146,25 @@ def test_every_float_in_range_comes_back_as_the_same_float(value: float) -> None
 
 @pytest.mark.parametrize(
     ("text", "number"),
-    [("0", 0), ("-12", -12), ("1" + "0" * 125, 10**125), ("1.5", Decimal("1.5")), ("1E3", Decimal(1000))],
+    [
+        ("0", 0),
+        ("-12", -12),
+        ("1" + "0" * 125, 10**125),
+        ("1.5", Decimal("1.5")),
+        ("1E3", 1000),
+        ("-7.00", -7),
+        ("-0.0", 0),
+        ("15E-1", Decimal("1.5")),
+    ],
 )
-def test_a_number_written_as_an_integer_is_an_int_and_any_other_a_decimal(text: str, number: int | Decimal) -> None:
+def test_a_whole_number_is_an_int_and_any_other_a_decimal_however_it_is_written(
+    text: str, number: int | Decimal
+) -> None:
     decoded = decode_value({"N": text})
 
     assert decoded == number
     assert type(decoded) is type(number)
+    assert str(decoded) == str(number)
 
 
 @pytest.mark.parametrize(

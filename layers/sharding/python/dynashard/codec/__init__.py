@@ -6,6 +6,7 @@ What cannot be stored exactly is refused with an `InvalidValueError` that names 
 
 from dynashard.codec.decode import decode_item, decode_value
 from dynashard.codec.encode import Attribute, encode_item, encode_value, register_encoder
+from dynashard.codec.numeric import plain_text
 from dynashard.codec.size import item_size, read_units, require_fits, value_size, write_units
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "encode_item",
     "encode_value",
     "item_size",
+    "plain_text",
     "read_units",
     "register_encoder",
     "require_fits",

@@ -1,11 +1,11 @@
 """DynamoDB's JSON to Python values.
 
     S       str
-    N       int where the number is written as an integer, otherwise Decimal
+    N       int if the number is whole, otherwise Decimal without trailing zeros, however it is written
     B       bytes
     BOOL    bool
     NULL    None
-    L, M    list, dict
+    L, M    list, dict in the order of its names
     SS, NS, BS    set
 
 What was a datetime, an enum or a float comes back as the text or number it was stored as: an entity's fields
@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
+from dynashard.codec.numeric import plain_text
 from dynashard.errors import UndecodableItemError
 
 
@@ -58,6 +59,11 @@ def _decode_members(members: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     return decoded
 
 
+def _decode_map(members: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    # DynamoDB keeps no order in maps: with one of our own, a write's answer reads like every later one.
+    return _decode_members(dict(sorted(members.items())))
+
+
 def _decode_list(members: list[Mapping[str, Any]]) -> list[Any]:
     decoded = []
     for attribute in members:
@@ -72,7 +78,9 @@ def _decode_list(members: list[Mapping[str, Any]]) -> list[Any]:
 def _decode_number(text: str) -> int | Decimal:
     if text.isdigit() or (text[:1] == "-" and text[1:].isdigit()):
         return int(text)
-    return Decimal(text)
+    # Writers and engines write one number in many ways; what is read must not depend on who wrote it.
+    plain = plain_text(Decimal(text))
+    return Decimal(plain) if "." in plain else int(plain)
 
 
 def _same(value: Any) -> Any:
@@ -91,7 +99,7 @@ _DECODERS: Final[dict[str, Callable[[Any], Any]]] = {
     "BOOL": _same,
     "NULL": _none,
     "L": _decode_list,
-    "M": _decode_members,
+    "M": _decode_map,
     "SS": set,
     "NS": lambda texts: {_decode_number(text) for text in texts},
     "BS": lambda texts: {a2b_base64(text) for text in texts},

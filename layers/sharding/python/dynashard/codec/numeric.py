@@ -52,27 +52,37 @@ def float_text(value: float) -> str:
 
 
 def decimal_text(value: Decimal) -> str:
-    """The number as DynamoDB takes it: the same value.
+    """The number as DynamoDB takes it: the same value, in its canonical text.
 
-    How it was written does not survive the store: 1.50 comes back as 1.5, and -0 as 0.
+    How it was written does not survive the store: 1.50 is stored and comes back as 1.5, and -0 as 0.
 
     Raises:
         RefusedError: NaN, infinite, more than 38 significant digits, or out of range.
     """
-    sign, digits, exponent = value.as_tuple()
+    _, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
         raise RefusedError(f"{value} is no number that DynamoDB can store: numbers are finite")
     if not value:
         return "0"
     if not MIN_EXPONENT <= value.adjusted() <= MAX_EXPONENT:
         raise RefusedError(f"{shown(str(value))} is out of range; {_RANGE}")
-    if len(digits) <= MAX_DIGITS:
+    if len(digits) > MAX_DIGITS:
+        _check_digits(str(value), "".join(map(str, digits)).rstrip("0"))
+    return plain_text(value)
+
+
+def plain_text(value: Decimal) -> str:
+    """Return the canonical text of a number: no exponent, no trailing zeros after the point, no negative zero.
+
+    `20.10`, `2.01E1` and `20.1` are all `20.1`; `1E-8` is `0.00000001`. A number that DynamoDB cannot hold is returned
+    as Python writes it, because its digits could fill the memory.
+    """
+    if (value and not MIN_EXPONENT - MAX_DIGITS <= value.adjusted() <= MAX_EXPONENT) or not value.is_finite():
         return str(value)
-    # Not Decimal.normalize: that rounds to the caller's context.
-    text = "".join(map(str, digits))
-    significant = text.rstrip("0")
-    _check_digits(str(value), significant)
-    return f"{'-' if sign else ''}{significant}E{exponent + len(text) - len(significant)}"
+    if not value:
+        return "0"
+    text = format(value, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _check_digits(text: str, significant: str) -> None:

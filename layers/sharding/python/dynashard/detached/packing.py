@@ -86,7 +86,7 @@ class Packer:
         if len(text) != pointer.size or xxhash.xxh3_128_hexdigest(text) != pointer.checksum:
             raise self._damaged(pointer)
         try:
-            return self._values.validate_json(text)
+            return self._values.validate_json(text, extra="ignore")
         except ValidationError as error:
             raise UndecodableItemError(
                 f"{self._name}: {error.errors()[0]['msg']}. Its declaration has changed incompatibly"

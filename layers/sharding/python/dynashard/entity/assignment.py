@@ -34,8 +34,19 @@ class Assignment:
         Raises:
             InvalidValueError: the field does not take it.
         """
+        return self._checked(name, value, None)
+
+    def check_stored(self, name: str, value: Any) -> Any:
+        """As `check`, for a value that was stored: fields that a model in it no longer has are passed over.
+
+        Raises:
+            InvalidValueError: the field does not take it.
+        """
+        return self._checked(name, value, "ignore")
+
+    def _checked(self, name: str, value: Any, extra: Literal["ignore"] | None) -> Any:
         try:
-            validated: Any = self._one.validate_assignment({}, name, value)
+            validated: Any = self._one.validate_assignment({}, name, value, extra=extra)
         except ValidationError as error:
             raise _refusal(error, name) from error
         fields: dict[str, Any] = validated[0]

@@ -8,6 +8,8 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 from uuid import UUID
 
+from pydantic import BaseModel, JsonValue
+
 from dynashard.entity.declaration import (
     DEFAULT_SEPARATOR,
     Detached,
@@ -48,6 +50,19 @@ def plain_types(annotation: Any) -> frozenset[type]:
     if supertype := getattr(annotation, "__supertype__", None):
         return plain_types(supertype)
     return frozenset({annotation}) if isinstance(annotation, type) else frozenset()
+
+
+def holds_json(annotation: Any, seen: frozenset[Any] = frozenset()) -> bool:
+    """Return whether values of this annotation may hold JSON of any kind, in which a fraction is a float."""
+    if annotation is JsonValue:
+        return True
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        if annotation in seen:
+            return False
+        fields = annotation.model_fields.values()
+        return any(holds_json(field.annotation, seen | {annotation}) for field in fields)
+    inside = (getattr(annotation, "__value__", None), *get_args(annotation))
+    return any(holds_json(each, seen) for each in inside if each is not None)
 
 
 def check_names(name: str, key: Key, shards: Shards | None) -> None:

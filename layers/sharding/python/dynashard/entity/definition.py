@@ -19,6 +19,7 @@ from dynashard.entity.checks import (
     check_names,
     check_samples,
     check_template,
+    holds_json,
     plain_types,
 )
 from dynashard.entity.declaration import (
@@ -129,6 +130,8 @@ class EntityDefinition(Generic[T]):
         self.detached = {n: m for n, f in fields.items() for m in f.metadata if isinstance(m, Detached)}
         self._stored = frozenset(fields) - {expires} - self.detached.keys()
         self._durations = frozenset(n for n, f in fields.items() if timedelta in plain_types(f.annotation))
+        self._free = frozenset(n for n, f in fields.items() if holds_json(f.annotation))
+        self._changed = self._durations | self._free
         self._validate = model.__pydantic_validator__.validate_python
         self._also: dict[str, Callable[[Mapping[str, Any]], object]] = {}
 
@@ -355,8 +358,7 @@ class EntityDefinition(Generic[T]):
                 values[name] = decode_expiry(self.name, wire)
             else:
                 try:
-                    value = decode_value(attribute)
-                    values[name] = self.check_value(name, _duration(value) if name in self._durations else value)
+                    values[name] = self._stored_value(name, decode_value(attribute))
                 except InvalidValueError as error:
                     raise UndecodableItemError(f"{self.name} at {wire.get(PK)} {wire.get(SK)}: {error}") from error
         return values
@@ -369,12 +371,13 @@ class EntityDefinition(Generic[T]):
         """
         stored = self._stored
         values = decode_item({name: attribute for name, attribute in wire.items() if name in stored})
-        for name in self._durations & values.keys():
-            values[name] = _duration(values[name])
+        for name in self._changed & values.keys():
+            values[name] = self._restored(name, values[name])
         if self.expires is not None and EXPIRES_AT in wire:
             values[self.expires] = decode_expiry(self.name, wire)
         try:
-            item: T = self._validate(values)
+            # Items outlive the declarations of the models in them: what a model no longer has is passed over.
+            item: T = self._validate(values, extra="ignore")
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"])
@@ -383,6 +386,13 @@ class EntityDefinition(Generic[T]):
                 "Give new fields a default, or migrate the stored items"
             ) from error
         return self.settled(item, wire[REV]["S"] if REV in wire else UNREVISED)
+
+    def _stored_value(self, name: str, value: Any) -> Any:
+        return self.assignment.check_stored(name, self._restored(name, value) if name in self._changed else value)
+
+    def _restored(self, name: str, value: Any) -> Any:
+        """Return a decoded value as the field takes it."""
+        return _duration(value) if name in self._durations else _json_numbers(value)
 
     def settled(self, item: T, revision: str | None) -> T:
         """The same item, told the revision at which it is stored."""
@@ -404,6 +414,16 @@ def _is_empty_set(field: FieldInfo) -> bool:
 def _duration(seconds: Any) -> Any:
     # Left to itself pydantic takes a number of seconds through a float, which loses microseconds.
     return timedelta(microseconds=int(seconds * 1_000_000)) if isinstance(seconds, int | Decimal) else seconds
+
+
+def _json_numbers(value: Any) -> Any:
+    """Return the value with floats for decimals that are floats: JSON of any kind knows no others."""
+    if isinstance(value, Decimal):
+        number = float(value)
+        return number if Decimal(repr(number)) == value else value
+    if isinstance(value, list):
+        return [_json_numbers(each) for each in value]
+    return {name: _json_numbers(each) for name, each in value.items()} if isinstance(value, dict) else value
 
 
 def _logical(prefix: str, separator: str, template: KeyTemplate, values: Mapping[str, Any]) -> str:

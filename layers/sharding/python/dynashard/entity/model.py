@@ -7,6 +7,7 @@ from dynashard.entity.declaration import Index, Key, Shards, WrongDeclarationErr
 from dynashard.entity.definition import EntityDefinition
 from dynashard.entity.record import Record
 from dynashard.entity.registry import REGISTRY, Registry
+from dynashard.entity.serialization import canonical_serializer
 from dynashard.errors import DeclarationError
 
 _DEFINITION = "__dynashard_definition__"
@@ -62,6 +63,8 @@ class Entity(Record):
         **config: Any,
     ) -> None:
         super().__pydantic_init_subclass__(**config)
+        if cls.__pydantic_complete__ and (serializer := canonical_serializer(cls.__pydantic_core_schema__)):
+            cls.__pydantic_serializer__ = serializer
         if name is None and key is None:
             setattr(cls, _DEFINITION, None)
             return

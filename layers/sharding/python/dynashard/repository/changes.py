@@ -3,15 +3,18 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
+from decimal import Context, Decimal
 from types import NoneType
 from typing import Any, Final
 
 from dynashard.codec import encode_value
+from dynashard.codec.numeric import MAX_DIGITS, MAX_EXPONENT, MIN_EXPONENT
 from dynashard.entity import Entity, EntityDefinition, IndexDefinition, plain_types
 from dynashard.errors import InvalidKeyError, InvalidValueError
 from dynashard.schema import MOVED_FROM, REV
 
+_EXACT: Final = Context(prec=MAX_EXPONENT - MIN_EXPONENT + MAX_DIGITS + 1)
+"""Holds the sum of any two numbers of DynamoDB without rounding."""
 _NUMBERS: Final = frozenset({int, float, Decimal})
 
 Attributes = Mapping[str, Mapping[str, Any]]
@@ -111,7 +114,10 @@ def fields_after(entity: EntityDefinition[Any], current: Entity, changes: Change
 
 def added_to(before: Any, value: Any) -> Any:
     """What a field holds after something was added to it, be it to None."""
-    return (before or set()) | value if isinstance(value, set | frozenset) else (before or 0) + value
+    if isinstance(value, set | frozenset):
+        return (before or set()) | value
+    # DynamoDB adds exactly. Python would round to 28 digits.
+    return _EXACT.add(before or 0, value) if isinstance(value, Decimal) else (before or 0) + value
 
 
 def update_expression(

@@ -1,0 +1,61 @@
+"""The JSON form of items: one text for one value, whichever process wrote or read it.
+
+Pydantic writes a Decimal with the zeros and the exponent it was made with, and a set in an order that differs between
+processes. An item is answered after it was written and after it was read, under one strong ETag, so both must be equal.
+"""
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+from pydantic_core import SchemaSerializer, core_schema
+
+from dynashard.codec import plain_text
+
+_SETS: Final = frozenset({"set", "frozenset"})
+_NOT_SCHEMAS: Final = frozenset({"metadata", "default", "expected", "serialization", "config"})
+
+
+def canonical_serializer(schema: Mapping[str, Any]) -> SchemaSerializer | None:
+    """Return a serializer that writes decimals plainly and sets sorted; None if the model has neither.
+
+    Args:
+        schema: the core schema of a complete model.
+    """
+    changed: list[str] = []
+    canonical = _canonical(schema, changed)
+    # Prebuilt serializers are those of the nested models' own classes, which know nothing of this.
+    return SchemaSerializer(canonical, None, _use_prebuilt=False) if changed else None
+
+
+def _canonical(schema: Any, changed: list[str]) -> Any:
+    if isinstance(schema, list | tuple):
+        return type(schema)(_canonical(each, changed) for each in schema)
+    if not isinstance(schema, dict):
+        return schema
+    result = {name: each if name in _NOT_SCHEMAS else _canonical(each, changed) for name, each in schema.items()}
+    kind = schema.get("type")
+    if "serialization" in schema or not isinstance(kind, str):
+        return result
+    if kind == "decimal":
+        result["serialization"] = core_schema.plain_serializer_function_ser_schema(_plain, when_used="json")
+        changed.append(kind)
+    elif kind in _SETS:
+        inner: Any = dict(result)
+        result["serialization"] = core_schema.wrap_serializer_function_ser_schema(
+            _sorted, schema=inner, when_used="json"
+        )
+        changed.append(kind)
+    return result
+
+
+def _plain(value: Any) -> Any:
+    return plain_text(value) if isinstance(value, Decimal) else value
+
+
+def _sorted(value: Any, write: Any) -> Any:
+    written: Iterable[Any] = write(value)
+    try:
+        return sorted(written)
+    except TypeError:
+        return sorted(written, key=repr)

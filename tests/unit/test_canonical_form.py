@@ -1,0 +1,117 @@
+"""What is answered after a write equals what is read later, byte for byte, for every type of field."""
+
+import os
+import subprocess
+import sys
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynashard import definition
+from dynashard.codec import decode_value, plain_text
+from dynashard.hosting.documents import representation, validated, written
+from dynashard.schema import REV
+from tests.every_field import Everything, items
+from tests.storable_values import decimals
+
+pytestmark = pytest.mark.unit
+
+
+def _as_another_engine_writes(attribute: Any) -> Any:
+    """The same attributes with each number written in another way, and each set in another order."""
+    if isinstance(attribute, list):
+        return [_as_another_engine_writes(each) for each in attribute]
+    if not isinstance(attribute, dict):
+        return attribute
+    result: dict[str, Any] = {}
+    for tag, value in attribute.items():
+        match tag:
+            case "N" if isinstance(value, str):
+                result[tag] = f"{Decimal(value):E}"
+            case "NS" if isinstance(value, list):
+                result[tag] = [plain_text(Decimal(each)) for each in reversed(value)]
+            case "M" if isinstance(value, dict):
+                result[tag] = {name: _as_another_engine_writes(value[name]) for name in reversed(value)}
+            case "SS" | "BS" if isinstance(value, list):
+                result[tag] = value[::-1]
+            case _:
+                result[tag] = _as_another_engine_writes(value)
+    return result
+
+
+@given(item=items)
+def test_what_a_write_answers_is_what_every_later_read_answers(item: Everything) -> None:
+    entity = definition(Everything)
+    wire = {**entity.encode(item.__dict__), REV: {"S": "r"}}
+
+    after_write = written(representation(entity.decode(wire), "r"))
+    after_read = written(representation(entity.decode(_as_another_engine_writes(wire)), "r"))
+    put_back = validated(Everything, representation(entity.decode(wire), None))
+
+    assert after_write == after_read
+    assert written(representation(entity.decode({**entity.encode(put_back.__dict__), REV: {"S": "r"}}), "r")) == (
+        after_write
+    )
+
+
+@given(value=decimals() | st.just(Decimal("-0E+7")))
+def test_a_number_has_one_text(value: Decimal) -> None:
+    text = plain_text(value)
+
+    assert Decimal(text) == value
+    assert "E" not in text
+    assert not ("." in text and text.endswith(("0", ".")))
+    assert {plain_text(Decimal(form)) for form in (str(value), f"{value:E}", f"{value:f}")} == {text}
+    assert str(decode_value({"N": str(value)})) in {text, str(Decimal(text))}
+
+
+@pytest.mark.parametrize(
+    ("given_as", "text"),
+    [
+        ("20.10", "20.1"),
+        ("20.00", "20"),
+        ("1E+2", "100"),
+        ("1E-8", "0.00000001"),
+        ("-0.0", "0"),
+        ("0E+9", "0"),
+        ("100", "100"),
+        ("-7.5000", "-7.5"),
+        # Digits that no item can hold are not written out: this one would fill 400 MB.
+        ("1E+400000000", "1E+400000000"),
+        ("1E-400000000", "1E-400000000"),
+    ],
+)
+def test_decimals_are_answered_in_their_canonical_form(given_as: str, text: str) -> None:
+    assert representation(Everything(price=Decimal(given_as)), None)["price"] == text
+
+
+def test_sets_are_answered_in_one_order_whatever_the_seed_of_the_process() -> None:
+    program = (
+        "from pydantic import BaseModel\n"
+        "from dynashard import Entity, Key\n"
+        "class Box(Entity, name='b', key=Key('{t}', '{i}')):\n"
+        "    t: str = 't'\n    i: str = 'i'\n    names: set[str] = set()\n"
+        "print(Box(names=set('zyxwvutsrqponmlkjihgfedcba')).model_dump_json())\n"
+    )
+    told = {
+        subprocess.run(  # noqa: S603 - this very interpreter
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+
+    assert len(told) == 1
+
+
+def test_a_document_of_any_json_comes_back_with_its_fractions() -> None:
+    entity = definition(Everything)
+    wire = entity.encode(Everything(objects={"a": [1.5, {"b": 0.1}], "c": 2.0}).__dict__)
+
+    assert entity.decode(wire).objects == {"a": [1.5, {"b": 0.1}], "c": 2}
