@@ -127,6 +127,7 @@ class ApiStack(Stack):
                 **data.variables,
                 "IDEMPOTENCY_TABLE": data.idempotency.table_name,
                 "TENANT_CLAIM": settings.auth.tenant_claim,
+                "TENANT_PATTERN": settings.auth.tenant_pattern,
                 "CURSOR_SECRET_ARN": self.cursor_secret.secret_arn,
             },
             statements=serving_statements(data, self.cursor_secret),

@@ -44,6 +44,7 @@ class CommandsStack(Stack):
             environment={
                 **data.variables,
                 "IDEMPOTENCY_TABLE": data.idempotency.table_name,
+                "TENANT_PATTERN": settings.auth.tenant_pattern,
                 # One secret for both ways in: a listing that began over REST goes on here, and the other way round.
                 "CURSOR_SECRET_ARN": cursor_secret.secret_arn,
             },

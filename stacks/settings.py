@@ -17,6 +17,8 @@ from pydantic import (
     model_validator,
 )
 
+from dynashard.tenants import DEFAULT_PATTERN, TenantRule
+
 NOWHERE = "000000000000"
 """The account of templates that must never reach a real one: the CLI refuses to deploy them anywhere else."""
 
@@ -35,17 +37,25 @@ class _Part(BaseModel):
 
 
 class AuthSettings(_Part):
-    """Who may call: the token issuer the gateway trusts. None of it has a default.
+    """Who may call: the token issuer the gateway trusts. Only the pattern has a default.
 
     Attributes:
         issuer: Base address of the OpenID Connect issuer; `https`, except in an environment for local use.
         audience: Accepted values of the token's `aud` (or `client_id`).
         tenant_claim: Name of the verified claim that carries the caller's tenant.
+        tenant_pattern: Which texts are tenants: character classes and their lengths between `^` and `$`. Tokens,
+            direct invocation and queued writes with another tenant are refused.
     """
 
     issuer: str = Field(pattern=r"^https?://[^\s]+$")
     audience: tuple[Annotated[str, Field(min_length=1)], ...] = Field(min_length=1)
     tenant_claim: str = Field(min_length=1)
+    tenant_pattern: str = DEFAULT_PATTERN
+
+    @field_validator("tenant_pattern")
+    @classmethod
+    def _reads_alike_everywhere(cls, pattern: str) -> str:
+        return TenantRule(pattern).pattern
 
 
 class TableSettings(_Part):

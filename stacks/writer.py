@@ -134,6 +134,7 @@ class WriterStack(Stack):
                 "QUEUE_DEAD_LETTERS_URL": self.intake_dead.queue_url,
                 "OPERATIONS_QUEUE_URL": self.operations.queue_url,
                 "OPERATIONS_QUEUE_DEAD_LETTERS_URL": self.operations_dead.queue_url,
+                "TENANT_PATTERN": settings.auth.tenant_pattern,
             },
             statements=self._statements(data),
             memory_mb=settings.writer.memory_mb,

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from hypothesis import strategies as st
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel, Field, JsonValue
 
 from dynashard import Entity, Key, Registry
 from tests.storable_values import decimals, floats, ints, texts
@@ -50,12 +50,12 @@ class Everything(Entity, name="form.v1.Everything", key=Key("{tenant_id}", "{id}
     prices: set[Decimal] | None = None
     blobs: frozenset[bytes] | None = None
     pair: tuple[int, Decimal] | None = None
-    listed: list[Decimal] = []
-    mapped: dict[str, Decimal] = {}
+    listed: list[Decimal] = Field(default_factory=list)
+    mapped: dict[str, Decimal] = Field(default_factory=dict)
     line: Line | None = None
-    lines: list[Line] = []
+    lines: list[Line] = Field(default_factory=list)
     free: JsonValue = None
-    objects: dict[str, JsonValue] = {}
+    objects: dict[str, JsonValue] = Field(default_factory=dict)
 
 
 _lines: st.SearchStrategy[Line] = st.recursive(

@@ -16,7 +16,7 @@ from dynashard.hosting.idempotency import IdempotentCreates
 from dynashard.transport.interface import Transport, metered
 from dynashard.transport.queues import sqs_client
 from functions.api import problems
-from functions.api.incoming import tenant_of
+from functions.api.incoming import TenantClaim, tenant_of
 from functions.api.later import later_of
 from functions.api.observing import Observed, Observer
 from functions.api.outbox import Outbox
@@ -54,11 +54,11 @@ class App:
     Args:
         routes: what is served.
         observer: where log lines and metrics go.
-        tenant_claim: the claim that names the tenant.
+        tenant_claim: the claim that names the tenant, and what it may say.
         clock: the time in seconds.
     """
 
-    def __init__(self, routes: Routes, observer: Observer, tenant_claim: str, clock: Clock) -> None:
+    def __init__(self, routes: Routes, observer: Observer, tenant_claim: TenantClaim, clock: Clock) -> None:
         self._routes = routes
         self._observer = observer
         self._tenant_claim = tenant_claim
@@ -168,7 +168,7 @@ def build_app(
     later = later_of(settings, backend, outbox or Outbox(sqs_client), clock)
     resources, listed = exposed_resources(exposed), listed_together(together)
     routes = Routes(settings, resources, backend, idempotent, listed, specials=SPECIALS, later=later)
-    return App(routes, observer, settings.tenant_claim, clock)
+    return App(routes, observer, settings.tenant, clock)
 
 
 def _problem_text(problem: Problem, request_id: str) -> str:

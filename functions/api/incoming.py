@@ -9,6 +9,7 @@ from typing import Any, Final, Self
 from urllib.parse import parse_qsl, unquote
 
 from dynashard.hosting.environment import seconds_left
+from dynashard.tenants import DEFAULT_TENANTS, TenantRule
 from functions.api.problems import ProblemError
 
 MAX_BODY_BYTES: Final = 400 * 1024
@@ -16,6 +17,14 @@ MAX_PARAMETERS: Final = 100
 GZIP: Final = "application/gzip"
 """The media type of JSON that was compressed by gzip."""
 _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
+
+
+@dataclass(frozen=True, slots=True)
+class TenantClaim:
+    """The claim of a token that names the tenant, and which texts are tenants."""
+
+    name: str
+    rule: TenantRule = DEFAULT_TENANTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +54,7 @@ class Incoming:
         cls,
         event: Mapping[str, Any],
         path: str,
-        tenant_claim: str,
+        tenant_claim: TenantClaim,
         context: Any = None,
         *,
         max_body: int = MAX_BODY_BYTES,
@@ -55,7 +64,7 @@ class Incoming:
         Args:
             event: the event.
             path: its path without the stage.
-            tenant_claim: the claim that names the tenant.
+            tenant_claim: the claim that names the tenant, and what it may say.
             context: Lambda's context object.
             max_body: bytes a body may have.
 
@@ -78,7 +87,7 @@ class Incoming:
         return seconds_left(self.context)
 
 
-def tenant_of(event: Mapping[str, Any], claim: str) -> str:
+def tenant_of(event: Mapping[str, Any], claim: TenantClaim) -> str:
     """The tenant in the claims that the gateway's authorizer has verified; nothing else is asked.
 
     Raises:
@@ -92,10 +101,14 @@ def tenant_of(event: Mapping[str, Any], claim: str) -> str:
             "Send a bearer token in the Authorization header.",
             headers={"WWW-Authenticate": "Bearer"},
         )
-    tenant = claims.get(claim)
-    if not isinstance(tenant, str) or not tenant or ":" in tenant or not _is_text(tenant):
-        raise ProblemError("tenant_missing", f"The token carries no usable tenant in its claim {claim!r}.")
-    return tenant
+    tenant = claims.get(claim.name)
+    if tenant is None or not claim.rule.allows(tenant):
+        raise ProblemError(
+            "tenant_missing",
+            f"The token carries no usable tenant in its claim {claim.name!r}: it must be a text that matches "
+            f"{claim.rule.pattern}.",
+        )
+    return str(tenant)
 
 
 def query_of(event: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

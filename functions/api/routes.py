@@ -74,7 +74,7 @@ class Routes:
         specials: Sequence[Special] = (),
         later: Later | None = None,
     ) -> None:
-        self._settings = settings
+        self._tenant_claim = settings.tenant
         self._later = later
         self._endpoints = [_endpoint(f"{PREFIX}/health", {"GET": _health})]
         if settings.serves_documentation:
@@ -113,7 +113,7 @@ class Routes:
 
     def _handle(self, operation: Operation, max_body: int, request: Request) -> Response[Any]:
         event = request.resolved_event
-        claim = self._settings.tenant_claim
+        claim = self._tenant_claim
         context = request.context.get("lambda_context")
         return operation(Incoming.from_event(event.raw_event, event.path, claim, context, max_body=max_body))
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from dynashard.errors import ConfigurationError
 from dynashard.hosting.settings import ServingSettings
+from functions.api.incoming import TenantClaim
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,11 @@ class Settings(ServingSettings):
         ServingSettings.__post_init__(self)
         if not self.tenant_claim:
             raise ConfigurationError("TENANT_CLAIM is empty: name the claim that carries the tenant")
+
+    @property
+    def tenant(self) -> TenantClaim:
+        """The claim that carries the tenant, and which texts are tenants."""
+        return TenantClaim(self.tenant_claim, self.tenants)
 
     @property
     def serves_documentation(self) -> bool:

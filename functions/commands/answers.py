@@ -10,6 +10,7 @@ from dynashard.hosting.documents import written
 from dynashard.hosting.environment import LONGEST_SECONDS
 from dynashard.hosting.idempotency import IdempotentCreates
 from dynashard.hosting.refusals import refusal_of
+from dynashard.tenants import TenantRule
 from functions.commands.batches import Batches
 from functions.commands.items import Items
 from functions.commands.listing import Listings
@@ -45,6 +46,7 @@ class Commands:
         log_error: takes an error that is ours.
         clock: wall clock, in epoch seconds.
         together: entities that can be listed as one.
+        tenants: which texts are tenants.
     """
 
     def __init__(
@@ -56,7 +58,9 @@ class Commands:
         clock: Callable[[], float],
         *,
         together: Sequence[Together] = TOGETHER,
+        tenants: TenantRule,
     ) -> None:
+        self._tenants = tenants
         items, batches = Items(backend.repository, idempotent, clock), Batches(backend.repository)
         listings = Listings(backend.page, backend.repository)
         self._entities = served_by_name(exposed)
@@ -102,10 +106,10 @@ class Commands:
         name = event.get("entity")
         members = {member: value for member, value in event.items() if member not in NAMES}
         if isinstance(name, str) and name in self._systems:
-            return self._of_system(name, operation)(Members(tenant_in(event), members))
+            return self._of_system(name, operation)(Members(tenant_in(event, self._tenants), members))
         served = find(self._entities, name, self._systems)
         self._refuse_unserved(served, operation)
-        return self._operations[operation](Asked(tenant_in(event), members, served, seconds))
+        return self._operations[operation](Asked(tenant_in(event, self._tenants), members, served, seconds))
 
     def _of_system(self, name: str, operation: str) -> Callable[[Members], Any]:
         operations = self._systems[name]

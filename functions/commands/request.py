@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from dynashard.errors import FieldError, InputError, ValidationFailedError
 from dynashard.hosting.documents import TENANT, Document, validated
+from dynashard.tenants import TenantRule
 from functions.commands.served import Served
 
 T = TypeVar("T")
@@ -127,16 +128,19 @@ class Asked(Members):
         return {TENANT: self.tenant, **self.served.key(given, self.tenant, place)}
 
 
-def tenant_in(event: Mapping[str, Any]) -> str:
+def tenant_in(event: Mapping[str, Any], tenants: TenantRule) -> str:
     """The tenant that a request acts for.
 
     Raises:
-        ValidationFailedError: there is none, or none that can stand in a key.
+        ValidationFailedError: there is none, or it is not a text that tenants are named by.
     """
     tenant = event.get(TENANT)
-    if not isinstance(tenant, str) or not tenant or ":" in tenant or not _is_text(tenant):
-        raise ValidationFailedError(FieldError(TENANT, "Name the tenant: a text without ':'.", "missing"))
-    return tenant
+    if tenant is None:
+        raise ValidationFailedError(FieldError(TENANT, "Name the tenant.", "missing"))
+    if not tenants.allows(tenant):
+        message = f"A tenant is a text that matches {tenants.pattern}, and not true, false or null."
+        raise ValidationFailedError(FieldError(TENANT, message, "string_pattern_mismatch"))
+    return str(tenant)
 
 
 def mapping(event: Any) -> Mapping[str, Any]:
@@ -158,11 +162,3 @@ def mapping(event: Any) -> Mapping[str, Any]:
         if not level:
             return event
     raise InputError(f"the request is nested deeper than {MAX_DEPTH} levels")
-
-
-def _is_text(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -49,6 +49,7 @@ def _writer() -> Writer:
         log=_log,
         clock=time.time,
         lanes=settings.lanes,
+        tenants=settings.tenants,
     )
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 from domain import Exposed
 from dynashard import Entity, definition
 from dynashard.hosting.documents import TENANT, Document
+from dynashard.tenants import TenantRule
 
 OPERATIONS: Final = ("create", "put", "update", "delete")
 
@@ -66,7 +67,7 @@ class Message:
     document: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def parse(cls, body: str, exposed: Sequence[Exposed]) -> "Message":
+    def parse(cls, body: str, exposed: Sequence[Exposed], tenants: TenantRule) -> "Message":
         """Read a message.
 
         Raises:
@@ -74,8 +75,8 @@ class Message:
         """
         document = _object(body)
         tenant, operation = document.get(TENANT), document.get("operation")
-        if not isinstance(tenant, str) or not tenant:
-            raise PoisonError("malformed_message", "the message names no tenant")
+        if not isinstance(tenant, str) or not tenants.allows(tenant):
+            raise PoisonError("malformed_message", f"the message names no tenant that matches {tenants.pattern}")
         if operation not in OPERATIONS:
             raise PoisonError("unknown_operation", f"there is no operation {operation!r}: {', '.join(OPERATIONS)}")
         model = _entity(document.get("entity"), exposed)

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dynashard.errors import ConfigurationError
-from dynashard.hosting.environment import number, required
+from dynashard.hosting.environment import number, required, tenant_rule
 from dynashard.hosting.settings import TableSettings
+from dynashard.tenants import DEFAULT_TENANTS, TenantRule
 
 QUEUE_URLS: Final = ("QUEUE_URL", "OPERATIONS_QUEUE_URL")
 """What is only added, in any order; and what somebody waits for, in order for each item."""
@@ -20,11 +21,13 @@ class Settings(TableSettings):
         queues: URLs of the queues by their names.
         dead_letters: URLs of their dead-letter queues by the same names.
         lanes: writes at a time.
+        tenants: which texts are tenants.
     """
 
     queues: Mapping[str, str]
     dead_letters: Mapping[str, str]
     lanes: int = 16
+    tenants: TenantRule = DEFAULT_TENANTS
 
     def __post_init__(self) -> None:
         TableSettings.__post_init__(self)
@@ -42,6 +45,7 @@ class Settings(TableSettings):
             **TableSettings.told(environ),
             "queues": {queue_name(url): url for url, _ in pairs},
             "dead_letters": {queue_name(url): dead for url, dead in pairs},
+            "tenants": tenant_rule(environ),
             "lanes": int(number(environ, "LANES", 16)),
         }
 

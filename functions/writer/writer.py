@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from domain import ENTITIES, Exposed
+from dynashard.tenants import DEFAULT_TENANTS, TenantRule
 from functions.writer.creates import CollectionOf, create
 from functions.writer.messages import Message, PoisonError
 from functions.writer.outcomes import End, Outcome, Tally
@@ -35,6 +36,7 @@ class Writer:
         exposed: the entities that can be written.
         lanes: pieces of work at a time.
         random: evenly from 0 to below 1.
+        tenants: which texts are tenants.
     """
 
     collection_of: CollectionOf
@@ -45,6 +47,7 @@ class Writer:
     exposed: Sequence[Exposed] = ENTITIES
     lanes: int = 16
     random: Callable[[], float] = random_numbers.random
+    tenants: TenantRule = DEFAULT_TENANTS
 
     def work(
         self, records: Sequence[Mapping[str, Any]], remaining: Callable[[], int] = lambda: LAST_MILLISECONDS
@@ -78,7 +81,7 @@ class Writer:
 
     def _parsed(self, received: Received) -> Message | PoisonError:
         try:
-            return Message.parse(received.body, self.exposed)
+            return Message.parse(received.body, self.exposed, self.tenants)
         except PoisonError as error:
             return error
 

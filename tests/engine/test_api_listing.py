@@ -16,6 +16,7 @@ from dynashard.hosting.cursor_keys import CursorKeys
 from dynashard.hosting.idempotency import IdempotentCreates
 from dynashard.transport import Transport
 from functions.api.app import App
+from functions.api.incoming import TenantClaim
 from functions.api.observing import Observer
 from functions.api.resources import exposed_resources
 from functions.api.routes import Routes
@@ -287,7 +288,7 @@ class Rotating:
             CursorKeys(lambda: self.keys, lambda: self.now),
         )
         routes = Routes(settings, exposed_resources(), backend, IdempotentCreates("unused", transport))
-        return App(routes, Observer("local", metrics=False), "tenant_id", lambda: self.now)
+        return App(routes, Observer("local", metrics=False), TenantClaim("tenant_id"), lambda: self.now)
 
 
 def test_cursor_outlives_a_rotation_and_dies_with_its_key(transport: Transport, table: str) -> None:

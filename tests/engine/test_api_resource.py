@@ -18,6 +18,7 @@ from dynashard.hosting.cursor_keys import CursorKeys
 from dynashard.hosting.idempotency import IdempotentCreates
 from dynashard.transport import Transport
 from functions.api.app import App
+from functions.api.incoming import TenantClaim
 from functions.api.observing import Observer
 from functions.api.openapi import document_of
 from functions.api.resource import Resource
@@ -72,7 +73,7 @@ def caller(transport: Transport, table: str) -> Caller:
         lambda keys: Dynashard(transport, table=table, cursor_keys=keys), CursorKeys(lambda: KEYS, lambda: 0.0)
     )
     routes = Routes(settings_of(table), [Resource(ENTRIES)], backend, IdempotentCreates("unused", transport))
-    return Caller(App(routes, Observer("local", metrics=False), "tenant_id", lambda: 0.0))
+    return Caller(App(routes, Observer("local", metrics=False), TenantClaim("tenant_id"), lambda: 0.0))
 
 
 def an_entry(**fields: Any) -> dict[str, Any]:

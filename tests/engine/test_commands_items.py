@@ -319,10 +319,11 @@ def test_unknown_entity_is_told_of_those_there_are(service: Service) -> None:
         ("create", {"item": a_user(), "idempotency_key": ""}, {"idempotency_key": "out_of_range"}),
         ("create", {"item": a_user(), "idempotency_key": 7}, {"idempotency_key": "str_type"}),
         ("create", {"item": a_user(), "if_match": "x"}, {"if_match": "unknown_parameter"}),
-        ("create", {"tenant_id": "", "item": a_user()}, {"tenant_id": "missing"}),
-        ("create", {"tenant_id": "a:b", "item": a_user()}, {"tenant_id": "missing"}),
-        ("create", {"tenant_id": "\ud800", "item": a_user()}, {"tenant_id": "missing"}),
-        ("create", {"tenant_id": 7, "item": a_user()}, {"tenant_id": "missing"}),
+        ("create", {"tenant_id": None, "item": a_user()}, {"tenant_id": "missing"}),
+        *(
+            ("create", {"tenant_id": tenant, "item": a_user()}, {"tenant_id": "string_pattern_mismatch"})
+            for tenant in ("", "a:b", "\ud800", 7, True, ["abc"], "null", "true", " abc", "abc\n", "a b", "a" * 65)
+        ),
         ("get", {}, {"key": "missing"}),
         ("get", {"key": {}}, {"key.id": "missing"}),
         ("get", {"key": {"id": 7}}, {"key.id": "string_type"}),

@@ -144,6 +144,7 @@ def test_the_function_is_told_where_everything_is(dev: Templates, prod: Template
         "OPERATIONS_QUEUE_URL",
     }
     assert variables["TENANT_CLAIM"] == SIGN_IN["tenant_claim"]
+    assert variables["TENANT_PATTERN"] == "^[A-Za-z0-9_-]{1,64}$"
     assert variables["TOPOLOGY_LEASE_SECONDS"] == "30"
     assert variables["ENVIRONMENT"] == "dev"
     assert function(prod)["Environment"]["Variables"]["ENVIRONMENT"] == "prod"

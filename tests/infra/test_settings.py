@@ -39,6 +39,10 @@ def test_the_longest_operation_is_as_long_as_a_request_unless_something_takes_lo
         ({"auth": {**SIGN_IN, "issuer": ""}}, "environments.dev.auth.issuer:"),
         ({"auth": {**SIGN_IN, "audience": []}}, "environments.dev.auth.audience:"),
         ({"auth": {**SIGN_IN, "tenant_claim": ""}}, "environments.dev.auth.tenant_claim:"),
+        (
+            {"auth": {**SIGN_IN, "tenant_pattern": "^(a+)+$"}},
+            "environments.dev.auth.tenant_pattern: '^(a+)+$' has something at position 1",
+        ),
         ({"auth": {**SIGN_IN, "issuer": "http://login.example.com"}}, "must start with https://"),
         ({"colour": "blue"}, "environments.dev.colour: there is no such setting"),
         ({"api": {"memory": 512}}, "environments.dev.api.memory: there is no such setting"),

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.api.incoming import MAX_BODY_BYTES, Incoming, body_of, path_values, query_of, tenant_of
+from functions.api.incoming import MAX_BODY_BYTES, Incoming, TenantClaim, body_of, path_values, query_of, tenant_of
 from functions.api.problems import ProblemError
-from local.events import HttpRequest
+from local.events import HttpRequest, claim_text
 
 pytestmark = pytest.mark.unit
 
@@ -28,7 +28,7 @@ def load(name: str) -> dict[str, Any]:
 def test_event_of_the_gateway_becomes_a_request() -> None:
     event = load("patch_user")
 
-    request = Incoming.from_event(event, event["rawPath"], "tenant_id")
+    request = Incoming.from_event(event, event["rawPath"], TenantClaim("tenant_id"))
 
     assert (request.method, request.tenant, request.query) == ("PATCH", "abc", ())
     assert request.headers["content-type"] == "application/merge-patch+json"
@@ -58,6 +58,15 @@ def test_query_is_read_from_the_raw_string() -> None:
         ({"jwt": {"claims": {"tenant_id": ["abc"]}}}, "tenant_missing"),
         ({"jwt": {"claims": {"tenant_id": "abc:0"}}}, "tenant_missing"),
         ({"jwt": {"claims": {"tenant_id": "\ud800"}}}, "tenant_missing"),
+        *(
+            ({"jwt": {"claims": {"tenant_id": claim_text(claim)}}}, "tenant_missing")
+            for claim in (None, True, False, 4.5, 1e21, [], ["abc"], ["a", "b"], {"a": "b"}, "NULL", "True")
+        ),
+        *(
+            ({"jwt": {"claims": {"tenant_id": claim}}}, "tenant_missing")
+            for claim in (None, True, " ", " abc", "abc ", "a b", "abc\n", "\nabc", "abc\r\n", "a\tb", "a/b", "a.b")
+        ),
+        *(({"jwt": {"claims": {"tenant_id": claim}}}, "tenant_missing") for claim in ("é", "a" * 65, "٣", "map[a:b]")),
     ],
 )
 def test_request_without_a_verified_tenant_is_refused(authorizer: Any, code: str) -> None:
@@ -65,7 +74,7 @@ def test_request_without_a_verified_tenant_is_refused(authorizer: Any, code: str
     event["requestContext"]["authorizer"] = authorizer
 
     with pytest.raises(ProblemError) as refused:
-        tenant_of(event, "tenant_id")
+        tenant_of(event, TenantClaim("tenant_id"))
 
     assert refused.value.code == code
 

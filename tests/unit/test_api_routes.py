@@ -185,6 +185,8 @@ def test_missing_setting_is_named() -> None:
     [
         ("ENVIRONMENT", "staging"),
         ("TENANT_CLAIM", ""),
+        ("TENANT_PATTERN", ""),
+        ("TENANT_PATTERN", "^.*$"),
         ("TOPOLOGY_LEASE_SECONDS", "soon"),
         ("TOPOLOGY_LEASE_SECONDS", "0"),
         ("GROWTH_MODE", "perhaps"),

@@ -157,9 +157,7 @@ def test_every_float_in_range_comes_back_as_the_same_float(value: float) -> None
         ("15E-1", Decimal("1.5")),
     ],
 )
-def test_a_whole_number_is_an_int_and_any_other_a_decimal_however_it_is_written(
-    text: str, number: int | Decimal
-) -> None:
+def test_a_whole_number_is_an_int_and_any_other_a_decimal(text: str, number: int | Decimal) -> None:
     decoded = decode_value({"N": text})
 
     assert decoded == number

@@ -29,6 +29,7 @@ PLACES = {
 FLOORS = {
     "errors": 0,
     "schema": 0,
+    "tenants": 0,
     "keys": 1,
     "placement": 1,
     "codec": 1,
@@ -133,7 +134,7 @@ def layer_allows(module: str, imported: str) -> bool:
 def stacks_allow(_module: str, imported: str) -> bool:
     top = imported.split(".", maxsplit=1)[0]
     if top == "dynashard":
-        return room(imported) == "schema"
+        return room(imported) in {"schema", "tenants"}
     return top not in {"domain", "functions", "local", "tools"}
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from dynashard.errors import ConfigurationError
+from dynashard.tenants import DEFAULT_PATTERN, TenantRule
 
 LONGEST_SECONDS: Final = 30.0
 """How long a request may take where nobody says."""
@@ -35,6 +36,18 @@ def number(environ: Mapping[str, str], name: str, default: float) -> float:
         return float(value)
     except ValueError as error:
         raise ConfigurationError(f"{name} is {value!r}: give a number") from error
+
+
+def tenant_rule(environ: Mapping[str, str]) -> TenantRule:
+    """Return which texts are tenants, as `TENANT_PATTERN` says.
+
+    Raises:
+        ConfigurationError: it is not a pattern of the form that is allowed.
+    """
+    try:
+        return TenantRule(environ.get("TENANT_PATTERN", DEFAULT_PATTERN))
+    except ValueError as error:
+        raise ConfigurationError(f"TENANT_PATTERN: {error}") from error
 
 
 def signing_keys(environ: Mapping[str, str], name: str) -> tuple[str, ...]:

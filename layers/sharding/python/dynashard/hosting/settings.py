@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, Self
 
 from dynashard.errors import ConfigurationError
-from dynashard.hosting.environment import number, required, signing_keys
+from dynashard.hosting.environment import number, required, signing_keys, tenant_rule
+from dynashard.tenants import DEFAULT_TENANTS, TenantRule
 
 ENVIRONMENTS: Final = ("dev", "prod", "local")
 GROWTH_MODES: Final = ("on", "dry_run", "off")
@@ -83,11 +84,13 @@ class ServingSettings(TableSettings):
         idempotency_table: name of the table of idempotency records.
         cursor_keys: keys that sign cursors, newest first; empty if they are in Secrets Manager.
         cursor_secret_arn: the secret `{"keys": [...]}`, newest first.
+        tenants: which texts are tenants.
     """
 
     idempotency_table: str
     cursor_keys: tuple[str, ...] = ()
     cursor_secret_arn: str | None = None
+    tenants: TenantRule = DEFAULT_TENANTS
 
     def __post_init__(self) -> None:
         TableSettings.__post_init__(self)
@@ -102,4 +105,5 @@ class ServingSettings(TableSettings):
             "idempotency_table": required(environ, "IDEMPOTENCY_TABLE"),
             "cursor_keys": signing_keys(environ, "CURSOR_KEYS"),
             "cursor_secret_arn": environ.get("CURSOR_SECRET_ARN") or None,
+            "tenants": tenant_rule(environ),
         }
