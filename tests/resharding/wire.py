@@ -31,6 +31,7 @@ class LeanWire:
     """
 
     def __init__(self, port: int) -> None:
+        self.port = port
         self._socket = socket.create_connection(("127.0.0.1", port))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.calls = 0
@@ -112,14 +113,14 @@ def engine_in_memory() -> Iterator[LeanWire]:
             process.stdin.close()
 
 
-def create_tables(wire: LeanWire) -> None:
+def create_tables(wire: LeanWire, table: str = TABLE, topology: str = TOPOLOGY) -> None:
     """The tables in the stored format; see `dynashard.schema`."""
     keys = [(schema.PK, schema.SK)]
     keys += [(schema.index_pk(slot), schema.index_sk(slot)) for slot in schema.INDEX_SLOTS]
     wire.call(
         "CreateTable",
         {
-            "TableName": TABLE,
+            "TableName": table,
             "BillingMode": "PAY_PER_REQUEST",
             "KeySchema": _key(*keys[0]),
             "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for pair in keys for name in pair],
@@ -132,7 +133,7 @@ def create_tables(wire: LeanWire) -> None:
     wire.call(
         "CreateTable",
         {
-            "TableName": TOPOLOGY,
+            "TableName": topology,
             "BillingMode": "PAY_PER_REQUEST",
             "KeySchema": _key(schema.TOPOLOGY_KEY),
             "AttributeDefinitions": [{"AttributeName": schema.TOPOLOGY_KEY, "AttributeType": "S"}],

@@ -1,0 +1,1 @@
+"""Whether every answer is true while the way to DynamoDB fails: see `bench.truth.__main__`."""

@@ -1,0 +1,111 @@
+"""What the records of a run come to: violations, and which outcomes stayed unknown and why."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from bench.truth.proxy import Attempt
+from bench.truth.records import Listed, Record, histories_of
+from tests.linearizability.checker import check_all
+from tests.linearizability.listings import misses_and_doubles
+from tests.linearizability.model import Answer, Kind
+
+_DELETES: Final = frozenset({"DeleteItem", "TransactWriteItems"})
+_SLACK: Final = 0.05
+"""Seconds between two processes' reading of one clock."""
+
+
+@dataclass
+class Verdict:
+    """The sum of a run.
+
+    Attributes:
+        operations: judged operations, listed items left out.
+        violations: answers that no order of the operations explains, and wrong listings.
+        strange: answers that a client should never get.
+        unknown: operations of unknown outcome, by kind.
+        ambiguous: writes at least one of whose requests may have been executed without an answer, by kind.
+        baseless: unknown outcomes of operations that had no such request.
+        refused: operations that were refused without effect, by code.
+        told: refusals that named the revision they found: only these are checked for it.
+        longest: the longest operation in seconds.
+    """
+
+    operations: int
+    listings: int
+    violations: list[str] = field(default_factory=list)
+    strange: list[str] = field(default_factory=list)
+    unknown: Counter[str] = field(default_factory=Counter)
+    ambiguous: Counter[str] = field(default_factory=Counter)
+    baseless: list[str] = field(default_factory=list)
+    refused: Counter[str] = field(default_factory=Counter)
+    told: int = 0
+    longest: float = 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        ambiguous = self.ambiguous.total()
+        return {
+            "operations": self.operations,
+            "listings": self.listings,
+            "violations": len(self.violations),
+            "ambiguous": dict(self.ambiguous),
+            "unknown": dict(self.unknown),
+            "unknown_share_of_ambiguous": round(self.unknown.total() / ambiguous, 3) if ambiguous else 0.0,
+            "unknown_without_ambiguous_attempt": len(self.baseless),
+            "refused": dict(self.refused),
+            "refusals_that_named_what_they_found": self.told,
+            "strange_answers": len(self.strange),
+            "longest_seconds": round(self.longest, 2),
+        }
+
+
+def judged(
+    records: Sequence[Record], listings: Sequence[Listed], attempts: Sequence[Attempt], strange: Sequence[str]
+) -> Verdict:
+    """Judge a run."""
+    verdict = Verdict(len(records), len(listings), strange=list(strange))
+    histories, verdict.violations = histories_of(records, listings)
+    verdict.violations += [f"{subject}: {violation}" for subject, violation in check_all(histories).items()]
+    for each in listings:
+        own = {
+            name: done for (path, tenant, name), done in histories.items() if (path, tenant) == (each.path, each.tenant)
+        }
+        verdict.violations += misses_and_doubles(own, each.listing())
+    named: defaultdict[str, list[Attempt]] = defaultdict(list)
+    for attempt in attempts:
+        for name in attempt.names:
+            named[name].append(attempt)
+    for record in records:
+        _count(verdict, record, _ambiguous(record, named))
+    return verdict
+
+
+def _count(verdict: Verdict, record: Record, ambiguous: list[Attempt]) -> None:
+    kind = record.kind.value + (" if at" if record.expected is not None else "")
+    kind += " once" if record.requests > 1 else ""
+    verdict.longest = max(verdict.longest, record.returned - record.invoked)
+    verdict.told += record.answer is Answer.MISMATCH and record.named is not None
+    if ambiguous:
+        verdict.ambiguous[kind] += 1
+    if record.answer is None:
+        verdict.refused[record.code] += 1
+    elif record.answer is Answer.UNKNOWN and record.kind is not Kind.GET:
+        verdict.unknown[kind] += 1
+        if not ambiguous:
+            verdict.baseless.append(f"{record}")
+
+
+def _ambiguous(record: Record, named: dict[str, list[Attempt]]) -> list[Attempt]:
+    """The ambiguous attempts of a record's own writes."""
+    if record.kind is Kind.GET:
+        return []
+    if record.version is not None:
+        return named.get(record.version, [])
+    start, end = record.invoked - _SLACK, record.returned + _SLACK
+    return [
+        attempt
+        for attempt in named.get(record.subject[2], ())
+        if attempt.operation in _DELETES and start <= attempt.at <= end
+    ]

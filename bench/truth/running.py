@@ -1,0 +1,136 @@
+"""Runs of clients against an API behind a failing engine."""
+
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from bench.truth.clients import Client, Traffic
+from bench.truth.judging import Verdict, judged
+from bench.truth.proxy import Rates
+from bench.truth.records import Listed, Record
+from bench.truth.ways import FunctionWay, HttpWay, Way, app_on
+from bench.truth.world import FaultyEngine, create_api_tables, faulty_engine, local_stack_on
+
+USUAL: Final = Rates(0.07, 0.19)
+_EPOCH: Final = 5000
+"""Operations until all keys are replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A run.
+
+    Attributes:
+        operations: of all clients together.
+        level: one of `LEVELS`.
+        processes, threads: of clients; in process each process has an API of its own.
+        rates: of faults.
+        seed: draws what clients do, and which request meets which fault.
+    """
+
+    operations: int
+    level: str = "plain"
+    processes: int = 2
+    threads: int = 5
+    rates: Rates = USUAL
+    seed: int = 1
+
+    def traffic(self) -> Traffic:
+        """What each client does."""
+        each = -(-self.operations // (self.processes * self.threads))
+        return Traffic(each, self.level, epochs=max(1, self.operations // _EPOCH))
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What the clients of one process have seen."""
+
+    records: Sequence[Record]
+    listings: Sequence[Listed]
+    strange: Sequence[str]
+
+
+def clients_run(way: Callable[[], Way], plan: Plan, process: int) -> Done:
+    """Run the clients of a process as threads."""
+    clients = [
+        Client(way(), number, Random(plan.seed * 1000 + number), plan.traffic())
+        for number in range(process * plan.threads, (process + 1) * plan.threads)
+    ]
+    with ThreadPoolExecutor(plan.threads) as pool:
+        for running in [pool.submit(client.run) for client in clients]:
+            running.result()
+    return _sum(clients)
+
+
+def _sum(clients: Sequence[Client]) -> Done:
+    return Done(
+        [record for client in clients for record in client.records],
+        [listing for client in clients for listing in client.listings],
+        [each for client in clients for each in client.strange],
+    )
+
+
+def _in_process(endpoint: str, plan: Plan, process: int) -> Done:
+    app = app_on(endpoint)
+    return clients_run(lambda: FunctionWay(app), plan, process)
+
+
+def _over_http(url: str, plan: Plan, process: int) -> Done:
+    return clients_run(lambda: HttpWay(url), plan, process)
+
+
+def run(engine: FaultyEngine, way: Callable[[], Way], done: Callable[[], list[Done]], plan: Plan) -> Verdict:
+    """Run clients while the engine fails; then, when nothing fails any more, read everything; and judge.
+
+    Args:
+        engine: the engine behind the proxy.
+        way: a way to the API.
+        done: runs the clients.
+        plan: the run.
+    """
+    engine.fail(plan.rates)
+    parts = done()
+    engine.fail(Rates())
+    time.sleep(plan.rates.late)
+    reader = Client(way(), plan.processes * plan.threads, Random(plan.seed), plan.traffic())
+    reader.read_all()
+    parts.append(_sum([reader]))
+    _, attempts = engine.log()
+    records, listings = [r for part in parts for r in part.records], [x for part in parts for x in part.listings]
+    return judged(records, listings, attempts, [each for part in parts for each in part.strange])
+
+
+def run_in_process(plan: Plan) -> tuple[Verdict, dict[str, Any]]:
+    """A run without a gateway: the API function is called in the clients' processes."""
+    with faulty_engine(plan.seed) as engine:
+        create_api_tables(engine.wire)
+        app = app_on(engine.endpoint)
+        # With the topology initialised, as any table that is in use has it.
+        for path in ("licensors", "users"):
+            FunctionWay(app).send("truth0", "GET", f"/v1/{path}", b"", {})
+        verdict = run(engine, lambda: FunctionWay(app), lambda: _spread(_in_process, engine.endpoint, plan), plan)
+        return verdict, engine.log()[0]
+
+
+def run_over_http(plan: Plan) -> tuple[Verdict, dict[str, Any]]:
+    """A run against the processes of `make run`."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        faulty_engine(plan.seed) as engine,
+        local_stack_on(engine, Path(folder), lease=5) as url,
+    ):
+        verdict = run(engine, lambda: HttpWay(url), lambda: _spread(_over_http, url, plan), plan)
+        return verdict, engine.log()[0]
+
+
+def _spread(part: Callable[[str, Plan, int], Done], where: str, plan: Plan) -> list[Done]:
+    if plan.processes == 1:
+        return [part(where, plan, 0)]
+    with ProcessPoolExecutor(plan.processes, mp_context=get_context("spawn")) as pool:
+        return list(pool.map(part, [where] * plan.processes, [plan] * plan.processes, range(plan.processes)))
