@@ -91,6 +91,10 @@ bench: setup ## Measure side by side with botocore and pynamodb
 bench-reshard: setup ## Explore 100,000 random schedules of a change of counts (an hour on two cores)
 	$(RUN)/python -m bench.reshard
 
+.PHONY: bench-truth
+bench-truth: setup ## Check 100,000 answers of each level for truth while the engine fails (an hour on two cores)
+	$(RUN)/python -m bench.truth
+
 .PHONY: bench-firehose
 bench-firehose: setup ## Send 50,000 pings into the local stack, its workers killed while they work (some minutes)
 	$(RUN)/python -m bench.firehose
