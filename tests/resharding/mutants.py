@@ -75,11 +75,11 @@ class Mutant:
 
 
 MUTANTS: Final[Mapping[str, Mutant]] = {
-    "no lease": Mutant(_no_lease, stages=4),
-    "no PREPARE": Mutant(_no_prepare, stages=1),
-    "eager mover": Mutant(_eager_mover, stages=2),
-    "no mark in SETTLE": Mutant(_no_mark_in_settle, stages=5),
-    "no transactional confirmation": Mutant(_no_confirmation, stages=3),
+    "no lease": Mutant(_no_lease, stages=5),
+    "no PREPARE": Mutant(_no_prepare, stages=2),
+    "eager mover": Mutant(_eager_mover, stages=3),
+    "no mark in SETTLE": Mutant(_no_mark_in_settle, stages=6),
+    "no transactional confirmation": Mutant(_no_confirmation, stages=4),
 }
 
 

@@ -15,9 +15,12 @@ WAIT = TIMING.wait(TIMING.lease)
 BEGUN = 1_000_000.0
 MOVING = Status(
     key="user.v1.User:abc", entity="user.v1.User", partition="user.v1.User:abc", index=None, phase="move",
-    stage="move", count=16, target=32, swept=True, since=BEGUN, moved=300, total=1200, write_units=2400.4, read_units=8,
+    stage="move", count=16, target=32, swept=True, since=BEGUN, moved=300, total=1200, begun=True, write_units=2400.4,
+    read_units=8,
 )  # fmt: skip
-PENDING = replace(MOVING, phase="stable", stage="pending", moved=0, total=None, write_units=0.0, read_units=0.0)
+PENDING = replace(
+    MOVING, phase="stable", stage="pending", moved=0, total=None, begun=False, write_units=0.0, read_units=0.0
+)
 SWEEPING = replace(MOVING, phase="stable", stage="sweep", count=32, target=None, swept=False, moved=1200, swept_marks=5)
 DONE = replace(SWEEPING, stage="stable", swept=True)
 
@@ -78,12 +81,13 @@ LATE = BEGUN + WAIT + GRACE + 1
         (replace(PENDING, since=BEGUN - 3600, started=BEGUN), LATE, True),
         (replace(PENDING, paused=True), LATE, False),
         (replace(PENDING, updated=LATE - 5), LATE, False),
-        (replace(MOVING, phase="prepare", stage="prepare"), LATE, True),
-        (replace(MOVING, stage="settle"), LATE, True),
+        (replace(MOVING, phase="prepare", stage="prepare", begun=False), LATE, True),
+        (replace(MOVING, stage="settle", begun=False), LATE, True),
+        (replace(MOVING, stage="settle"), LATE, False),
         (MOVING, LATE, False),
-        (replace(MOVING, read_units=0.0), LATE, True),
+        (replace(MOVING, begun=False), LATE, True),
         (SWEEPING, LATE, False),
-        (replace(SWEEPING, swept_marks=0), LATE, True),
+        (replace(SWEEPING, begun=False), LATE, True),
         (DONE, LATE, False),
     ],
 )

@@ -43,10 +43,14 @@ def amounts(status: Status) -> str:
     """What was done, and what is left."""
     parts = []
     if status.stage == "sweep":
-        parts.append(f"{status.swept_marks:,} of {status.moved:,} marks deleted")
+        parts.append(f"{status.swept_marks:,} of {status.moved + status.late:,} marks deleted")
     elif status.moved or status.stage == "move":
         of = "" if status.total is None else f" of {status.total:,}"
         parts.append(f"{status.moved:,}{of} moved")
+    if status.late:
+        parts.append(f"{status.late:,} stored late and moved")
+    if status.left:
+        parts.append(f"{status.left:,} left away from home, see `dynashard verify`")
     if status.write_units or status.read_units:
         parts.append(f"{status.write_units:,.0f} write and {status.read_units:,.0f} read units")
     return ", ".join(parts)
@@ -83,10 +87,9 @@ def overdue(status: Status, timing: Timing, now: float) -> bool:
     begun = max(status.since, status.started or 0.0, status.updated)
     if not status.busy or status.paused or now - begun <= timing.wait(timing.lease) + GRACE:
         return False
-    if status.stage in {"move", "sweep"}:
-        # Work may take any time; it has begun when it has read something.
-        done = status.swept_marks if status.stage == "sweep" else status.read_units
-        return not done
+    if status.begun:
+        # Work may take any time.
+        return False
     return status.stage != "prepare" or not _empties(status)
 
 

@@ -29,7 +29,8 @@ class Change:
         seen: when what was published last was found published, in epoch seconds; None if that is not known. Waits
             begin here: a request that publishes may arrive long after it was sent.
         passed: when all items were found moved, in epoch seconds; None before.
-        moved, swept, write_units, read_units: sums, once its work is done.
+        check: whether the new homes are looked at before it begins: nothing may stand there yet.
+        moved, late, swept, left, write_units, read_units: sums, once its work is done; see `Progress`.
     """
 
     id: str
@@ -47,8 +48,11 @@ class Change:
     total: int | None = None
     seen: float | None = None
     passed: float | None = None
+    check: bool = False
     moved: int = 0
+    late: int = 0
     swept: int = 0
+    left: int = 0
     write_units: float = 0.0
     read_units: float = 0.0
 

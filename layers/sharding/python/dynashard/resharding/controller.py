@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from dynashard.errors import TopologyChangedError
 from dynashard.resharding.change import Change
-from dynashard.resharding.job import kind_of, tasks_of
+from dynashard.resharding.job import checks_of, kind_of, tasks_of
 from dynashard.resharding.means import Means
 from dynashard.resharding.progress import Pass, Progress, add, open_tasks
 from dynashard.resharding.scope import Scope
@@ -86,6 +86,10 @@ class _Look:
         # Where nothing moves, the wish itself is not waited for, but what it stands on.
         since = change.seen if self._moves else max(record.since, self._family.differ_since or 0.0)
         left = (since or 0.0) + self._means.timing.wait(lease) - self._now
+        checks = checks_of(self._scope, change)
+        todo = open_tasks(self._progress(change), Pass.CHECK, checks) if checks else ()
+        if todo:
+            return self._work(todo)
         if left > 0:
             return Step("wait", left)
         tasks = tasks_of(self._scope, change.origin, change.target, self._means.segments)
@@ -124,8 +128,7 @@ class _Look:
             answer = self._stable(sums, swept=True)
             self._means.progress.clear(self._scope.key, change.id, change.tasks)
             return answer
-        lagging = self._lagging(change)
-        return lagging or self._publish(change, phase=Phase.SETTLE)
+        return self._lagging(change) or self._publish(change.but(passed=None), phase=Phase.SETTLE)
 
     def _lagging(self, change: Change) -> Step | None:
         """What was moved last may not be seen yet by eventually consistent reads of its new place."""
@@ -139,8 +142,9 @@ class _Look:
         return Step("wait", left) if left > 0 else None
 
     def _settled(self, change: Change) -> Step:
-        left = self._left(change, self._means.wait(self._record))
-        return Step("wait", left) if left > 0 else self._stable(change, swept=False)
+        """The second pass: nobody is in MOVE any more, so what it leaves unmarked was never seen by anybody."""
+        step, _ = self._worked(change)
+        return step or self._lagging(change) or self._stable(change, swept=False)
 
     def _sweep(self, change: Change) -> Step:
         step, progress = self._worked(change)
@@ -172,7 +176,9 @@ class _Look:
         """No marks are left, and everybody knows the count: quiet, or the way back."""
         record, family, now = self._record, self._family, self._now
         if change.back_to is not None:
-            self._means.topology.save((record, pending_again(record, change, self._means.new_id(), now)))
+            means = self._means
+            again = pending_again(self._scope, record, change, means.new_id(), now=now, segments=means.segments)
+            means.topology.save((record, again))
             return Step("wait", self._means.timing.wait(record.lease))
         quiet = record.changed(now, swept=True, change=change.stored())
         active = family.active - {self._scope.key}
@@ -212,7 +218,9 @@ class _Look:
 def _summed(change: Change, progress: list[Progress]) -> Change:
     return change.but(
         moved=add(progress, "moved"),
+        late=add(progress, "late"),
         swept=add(progress, "swept"),
+        left=add(progress, "left"),
         write_units=float(add(progress, "write_units")),
         read_units=float(add(progress, "read_units")),
     )

@@ -18,11 +18,13 @@ class Work(Protocol):
 
     Attributes:
         reading: how it reads them.
-        counter: what it counts.
     """
 
     reading: Wire
-    counter: str
+
+    def counter(self, item: Wire) -> str:
+        """What an item that was dealt with is counted as: the name of a field of `Progress`."""
+        ...
 
     def concerns(self, item: Wire) -> bool:
         """Whether there is anything to do about a stored item."""
@@ -32,8 +34,20 @@ class Work(Protocol):
         """What to send for it."""
         ...
 
-    def failed(self, error: DynashardError, items: Sequence[Wire]) -> None:
-        """Look at why a write was refused; raise if trying again cannot help."""
+    def unfinished(self, item: Wire) -> bool:
+        """Whether an item has to be read again after its write, because that was only the first of two."""
+        ...
+
+    def partial(self, item: Wire) -> bool:
+        """Whether an item was read without all of its attributes, and must be read whole before its write."""
+        ...
+
+    def failed(self, error: DynashardError, items: Sequence[Wire]) -> Sequence[Wire]:
+        """Look at why writes were refused: the items that stay as they are, because trying again cannot help.
+
+        Raises:
+            TakenError: somebody has to decide.
+        """
         ...
 
 

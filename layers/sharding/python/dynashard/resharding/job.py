@@ -1,7 +1,7 @@
 """What a task has to do now, and whether it still has to: derived from the record, never handed over."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from dynashard.placement import UNSHARDED
@@ -14,6 +14,8 @@ from dynashard.schema import PK, SK
 from dynashard.topology import Phase, Record
 from dynashard.transport.interface import Wire
 
+_AT_ONCE: Final = (Pass.CHECK, Pass.SURVEY)
+"""What need not wait until a phase is known to everybody."""
 _MOST_TASKS: Final = 64
 _CHUNK: Final = 200
 """Items read at a time."""
@@ -42,6 +44,12 @@ class Job:
         """Of the record."""
         return self.scope.key
 
+    @property
+    def turned(self) -> "Job":
+        """The job with the change the other way round: what stands at a new home already belongs at the old one."""
+        change = self.change.but(origin=self.change.target, target=self.change.origin)
+        return replace(self, change=change)
+
 
 def moving_shards(scope: Scope, origin: int, target: int) -> list[str]:
     """The stored partition keys of a logical partition that hold items whose home changes, under the old count.
@@ -54,6 +62,20 @@ def moving_shards(scope: Scope, origin: int, target: int) -> list[str]:
     return keys[target:] if UNSHARDED < target < origin else keys
 
 
+def gaining_shards(scope: Scope, origin: int, target: int) -> list[str]:
+    """The stored partition keys of a logical partition to which items come, where another item may stand already.
+
+    Going up, items come to shards only that are new: whatever stands in an old shard by mistake would belong to
+    another shard under the new count as well.
+    """
+    if scope.partition is None:
+        return []
+    rule, separator = rule_of(scope.entity), scope.entity.separator
+    before = shard_keys(rule, scope.partition, separator, origin)
+    keys = shard_keys(rule, scope.partition, separator, target)
+    return [key for key in keys if key not in before] if target > origin else keys
+
+
 def tasks_of(scope: Scope, origin: int, target: int, segments: int) -> int:
     """Into how many tasks the work of a change is divided."""
     if scope.index is None and not rule_of(scope.entity).fixed:
@@ -63,18 +85,30 @@ def tasks_of(scope: Scope, origin: int, target: int, segments: int) -> int:
     return min(_MOST_TASKS, len(moving_shards(scope, origin, target)))
 
 
+def checks_of(scope: Scope, change: Change) -> int:
+    """How many of a change's tasks have something to check before it begins."""
+    if not change.check:
+        return 0
+    if scope.partition is None:
+        return change.tasks
+    return min(change.tasks, len(gaining_shards(scope, change.origin, change.target)))
+
+
 def kind_of(record: Record, scope: Scope) -> Pass | None:
     """What the work of a record is in its phase; None if there is none."""
     change = Change.of(record)
     if change is None or change.tasks == 0 or not record.busy:
         return None
-    if record.phase is Phase.PREPARE:
-        return Pass.SURVEY if change.survey else None
-    if record.phase is Phase.MOVE:
-        return Pass.MOVE
-    if record.phase is Phase.STABLE and record.target is None and scope.index is None:
-        return Pass.SWEEP
-    return None
+    in_phase = {Phase.MOVE: Pass.MOVE}
+    if change.survey:
+        in_phase[Phase.PREPARE] = Pass.SURVEY
+    if scope.index is None:
+        in_phase[Phase.SETTLE] = Pass.SETTLE
+        if record.target is None:
+            in_phase[Phase.STABLE] = Pass.SWEEP
+        elif change.check:
+            in_phase[Phase.STABLE] = Pass.CHECK
+    return in_phase.get(record.phase)
 
 
 class Guard:
@@ -116,7 +150,8 @@ class Guard:
         change, kind = Change.of(record), kind_of(record, self._scope)
         if change is None or kind is None or change.paused:
             return
-        if kind is not Pass.SURVEY and (change.seen is None or now < change.seen + self._means.wait(record)):
+        known = change.seen is not None and now >= change.seen + self._means.wait(record)
+        if not known and kind not in _AT_ONCE:
             self._until = now
             return
         self._job = Job(self._scope, self._means.families[self._scope.family], change, kind)
@@ -185,7 +220,8 @@ def _requests(table: str, job: Job, task: int) -> Iterator[tuple[str, Wire]]:
         segment = {"TableName": table, "Segment": task, "TotalSegments": change.tasks, "Limit": _CHUNK}
         yield "Scan", segment
         return
-    for stored in moving_shards(job.scope, change.origin, change.target)[task :: change.tasks]:
+    shards = gaining_shards if job.kind is Pass.CHECK else moving_shards
+    for stored in shards(job.scope, change.origin, change.target)[task :: change.tasks]:
         yield (
             "Query",
             {

@@ -1,19 +1,15 @@
 """Bringing items to their new homes: marked at the old one and put at the new one, in one transaction each."""
 
 from collections.abc import Sequence
-from typing import Final
 
-from dynashard.codec import item_size
 from dynashard.errors import DynashardError, TransactionCanceledError
+from dynashard.repository.relocation import relocation, unchanged
 from dynashard.resharding.homes import Homes
 from dynashard.resharding.job import Job
 from dynashard.resharding.means import Means
-from dynashard.resharding.revision import unchanged
-from dynashard.schema import EXPIRES_AT, INDEX_SLOTS, MOVED_FROM, MOVED_TO, PK, SK, index_pk, index_sk
+from dynashard.resharding.progress import Pass
+from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK
 from dynashard.transport.interface import Call, Wire
-
-_MOST_BYTES: Final = 400 * 1024
-_KEPT: Final = (PK, SK, *(name(slot) for slot in INDEX_SLOTS for name in (index_pk, index_sk)))
 
 
 class TakenError(Exception):
@@ -25,78 +21,79 @@ class Mover:
 
     What it writes for an item: the mark and the copy, 2 write units each for every 1 KB, and as much again for each
     index the item stands in. An item that has expired for longer than clocks differ is deleted instead.
+
+    Args:
+        means: tables, time and randomness.
+        job: the job.
+        homes: which items have another home.
+        yields: an item whose new home is taken stays where it is; otherwise that is for somebody to decide.
     """
 
-    counter = "moved"
-
-    def __init__(self, means: Means, job: Job, homes: Homes) -> None:
+    def __init__(self, means: Means, job: Job, homes: Homes, *, yields: bool = False) -> None:
         self._means = means
         self._change = job.change
+        self._counter = "moved" if job.kind is Pass.MOVE else "late"
         self._homes = homes
+        self._yields = yields
         self.reading: Wire = {"ConsistentRead": True, "FilterExpression": f"attribute_not_exists({MOVED_TO})"}
 
     def concerns(self, item: Wire) -> bool:
         """Whether an item is live or newly expired, unmarked, and has another home after the change."""
         return MOVED_TO not in item and self._homes.new_home(item) is not None
 
+    def counter(self, _item: Wire) -> str:
+        """What is moved after the first pass was stored late."""
+        return self._counter
+
     def write(self, item: Wire) -> Call:
         """The transaction that moves it, or the deletion of one long expired."""
-        request = unchanged(self._means.table, item)
         if self._expired(item):
-            return Call("DeleteItem", _with_expiry(request, item))
+            return Call("DeleteItem", _with_expiry(unchanged(self._means.table, item), item))
         new = self._homes.new_home(item) or ""
-        actions = [self._mark(item, request), {"Put": self._copy(item, new)}]
+        change = self._change
+        actions = relocation(
+            self._means.table, item, new, origin=change.origin, target=change.target, now=self._means.clock()
+        )
         return Call("TransactWriteItems", {"TransactItems": actions})
 
-    def failed(self, error: DynashardError, items: Sequence[Wire]) -> None:
-        """Raise `TakenError` if an item cannot move because another one lives at its new home."""
+    def unfinished(self, _item: Wire) -> bool:
+        """One transaction does it."""
+        return False
+
+    def partial(self, _item: Wire) -> bool:
+        """Items are read whole, to be copied."""
+        return False
+
+    def failed(self, error: DynashardError, items: Sequence[Wire]) -> Sequence[Wire]:
+        """The items that cannot move because another one lives at their new home; raises `TakenError` for them."""
         if not isinstance(error, TransactionCanceledError) or len(error.reasons) != 2:  # noqa: PLR2004 - mark and copy
-            return
+            return ()
         mark, copy = error.reasons
         if copy.code != "ConditionalCheckFailed" or mark.code != "None":
-            return
+            return ()
+        taken = []
         for item in items:
             new = self._homes.new_home(item)
             if new is None or (copy.item and (copy.item[PK]["S"], copy.item[SK]) != (new, item[SK])):
                 continue
-            self._confirm(item, new)
+            if self._taken(item, new):
+                taken.append(item)
+                if not self._yields:
+                    raise TakenError(
+                        f"{item[PK]['S']} / {item[SK]['S']} cannot move to {new}: an item stands there already, which "
+                        "something other than this layer has put there. Compare both, delete one of them, and resume."
+                    )
+        return taken
 
-    def _confirm(self, item: Wire, new: str) -> None:
+    def _taken(self, item: Wire, new: str) -> bool:
+        """Whether another item than an expired one stands at the new home, and this one is still where it was."""
         keys = [{PK: item[PK], SK: item[SK]}, {PK: {"S": new}, SK: item[SK]}]
         gets = [{"Get": {"TableName": self._means.table, "Key": key}} for key in keys]
         answer = self._means.transport.call("TransactGetItems", {"TransactItems": gets})
         old, there = (response.get("Item") for response in answer["Responses"])
-        if old and there and MOVED_TO not in old and not (MOVED_TO not in there and self._expired(there, skew=0)):
-            raise TakenError(
-                f"{item[PK]['S']} / {item[SK]['S']} cannot move to {new}: an item stands there already, which "
-                "something other than this layer has put there. Compare both, delete one of them, and resume."
-            )
-
-    def _mark(self, item: Wire, request: Wire) -> Wire:
-        target = {"N": str(self._change.target)}
-        kept = {name: value for name, value in item.items() if name != EXPIRES_AT}
-        if item_size({**kept, MOVED_TO: target}) > _MOST_BYTES:
-            # An adopted item may leave no room for a mark: its keys are enough to follow it.
-            bare = {name: item[name] for name in _KEPT if name in item}
-            put = {name: value for name, value in request.items() if name != "Key"}
-            return {"Put": {**put, "Item": {**bare, MOVED_TO: target}}}
-        values = {**request.get("ExpressionAttributeValues", {}), ":target": target}
-        expression = f"SET {MOVED_TO} = :target REMOVE {EXPIRES_AT}"
-        return {"Update": {**request, "UpdateExpression": expression, "ExpressionAttributeValues": values}}
-
-    def _copy(self, item: Wire, new: str) -> Wire:
-        copy = {**item, PK: {"S": new}, MOVED_FROM: {"N": str(self._change.origin)}}
-        if item_size(copy) > _MOST_BYTES:
-            del copy[MOVED_FROM]
-        now = {"N": str(int(self._means.clock()))}
-        return {
-            "TableName": self._means.table,
-            "Item": copy,
-            "ConditionExpression": f"attribute_not_exists({PK}) OR "
-            f"(attribute_not_exists({MOVED_TO}) AND {EXPIRES_AT} <= :now)",
-            "ExpressionAttributeValues": {":now": now},
-            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-        }
+        if not old or not there or MOVED_TO in old:
+            return False
+        return MOVED_TO in there or not self._expired(there, skew=0)
 
     def _expired(self, item: Wire, skew: float | None = None) -> bool:
         expires = item.get(EXPIRES_AT, {}).get("N")

@@ -20,12 +20,16 @@ _ROUNDS: Final = 5
 class Pass(StrEnum):
     """What is done with all items of a task."""
 
+    CHECK = "check"
+    """Before a change begins: clear the new homes of what stands there by mistake."""
     SURVEY = "survey"
     """Count those that will move."""
     MOVE = "move"
     """Move them, or rewrite their index keys."""
+    SETTLE = "settle"
+    """Move what requests have put at its old home that the database executed late: the second pass."""
     SWEEP = "sweep"
-    """Delete the marks they have left."""
+    """Delete the marks they have left, and move what was put there later still."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,8 @@ class Progress:
         done: whether it is complete.
         counted: whether its items were counted beforehand.
         total, moved, swept: items to move, items moved, marks deleted.
+        late: items moved that were stored at their old home after the mover had passed.
+        left: items that stay at a place that is not their home, because their home is taken.
         write_units, read_units: what it has taken.
         after: when the budget allows the next write, in epoch seconds.
         begins: whether nothing of it is written down yet.
@@ -68,7 +74,9 @@ class Progress:
     counted: bool = False
     total: int = 0
     moved: int = 0
+    late: int = 0
     swept: int = 0
+    left: int = 0
     write_units: float = 0.0
     read_units: float = 0.0
     after: float = 0.0
@@ -184,7 +192,7 @@ class ProgressTable:
         return {TOPOLOGY_KEY: {"S": f"@{task}@{key}"}}
 
 
-_COUNTERS: Final = ("total", "moved", "swept", "write_units", "read_units")
+_COUNTERS: Final = ("total", "moved", "late", "swept", "left", "write_units", "read_units")
 
 
 def add(progress: Iterable[Progress], counter: str) -> Any:
@@ -256,7 +264,9 @@ def _decode(key: str, wire: Mapping[str, Any]) -> Progress:
         counted=plain["counted"],
         total=int(plain["total"]),
         moved=int(plain["moved"]),
+        late=int(plain.get("late", 0)),
         swept=int(plain["swept"]),
+        left=int(plain.get("left", 0)),
         write_units=float(plain["write_units"]),
         read_units=float(plain["read_units"]),
         after=float(plain["after"]),

@@ -16,7 +16,7 @@ from dynashard.resharding.job import Guard, Job
 from dynashard.resharding.means import SEGMENTS, WIDTH, Means, fresh_change_id
 from dynashard.resharding.mover import TakenError
 from dynashard.resharding.pace import Pace, Speed
-from dynashard.resharding.progress import ProgressTable
+from dynashard.resharding.progress import Pass, ProgressTable
 from dynashard.resharding.scope import Family, Scope
 from dynashard.resharding.status import Status, Step, status_of
 from dynashard.resharding.timing import Timing
@@ -251,6 +251,8 @@ class Resharder:
 
     def _homes_of(self, job: Job) -> Homes:
         """Kept for the last change of each record: which partitions have records of their own is read once."""
+        if job.kind is Pass.CHECK:
+            return Homes(self._means, job.turned)
         with self._lock:
             kept = self._homes.get(job.key)
         if kept is not None and kept.change == job.change.id:

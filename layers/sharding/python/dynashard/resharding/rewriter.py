@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from dynashard.entity import IndexDefinition, ItemKey
 from dynashard.errors import DynashardError
+from dynashard.repository.relocation import unchanged
 from dynashard.resharding.job import Job
 from dynashard.resharding.means import Means
-from dynashard.resharding.revision import unchanged
 from dynashard.routing import index_home, logical_partition_of
 from dynashard.schema import MOVED_TO, PK, SK, index_pk, index_sk
 from dynashard.transport.interface import Call, Wire
@@ -17,8 +17,6 @@ class Rewriter:
 
     Costs 1 write unit for every 1 KB of the item, and 2 in the index: one entry goes, another comes.
     """
-
-    counter = "moved"
 
     def __init__(self, means: Means, job: Job) -> None:
         slot = job.scope.index.slot if job.scope.index else ""
@@ -62,8 +60,21 @@ class Rewriter:
             },
         )
 
-    def failed(self, error: DynashardError, items: Sequence[Wire]) -> None:
+    def counter(self, _item: Wire) -> str:
+        """An entry that was rewritten has moved."""
+        return "moved"
+
+    def unfinished(self, _item: Wire) -> bool:
+        """One update does it."""
+        return False
+
+    def partial(self, _item: Wire) -> bool:
+        """Entries are rewritten from whole items."""
+        return False
+
+    def failed(self, _error: DynashardError, _items: Sequence[Wire]) -> Sequence[Wire]:
         """An item that was changed meanwhile is looked at again."""
+        return ()
 
     def _new(self, item: Wire) -> str | None:
         member = self._family.member_of(item)

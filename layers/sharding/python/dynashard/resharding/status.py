@@ -6,6 +6,7 @@ from math import ceil
 from typing import Any, Final, Literal
 
 from dynashard.resharding.change import Change
+from dynashard.resharding.job import kind_of
 from dynashard.resharding.progress import Pass, Progress
 from dynashard.resharding.scope import Scope
 from dynashard.resharding.timing import Timing
@@ -63,7 +64,10 @@ class Status:
         updated: when the record was last changed, by whoever did, in epoch seconds.
         moved: items moved, or index entries rewritten.
         total: how many there are to move, as counted beforehand; None if not known.
+        late: items that the database stored at their old home after the mover had passed, and that were moved then.
         swept_marks: marks deleted.
+        left: items that stay where they should not be, because their home is taken: `dynashard verify` shows them.
+        begun: whether the work of this stage has begun.
         write_units, read_units: what the work has taken.
         seconds_left: an estimate; None if nothing tells.
         error: why it stands still, if not by an operator's wish.
@@ -86,7 +90,10 @@ class Status:
     updated: float = 0.0
     moved: int = 0
     total: int | None = None
+    late: int = 0
     swept_marks: int = 0
+    left: int = 0
+    begun: bool = False
     write_units: float = 0.0
     read_units: float = 0.0
     seconds_left: float | None = None
@@ -147,7 +154,10 @@ def status_of(scope: Scope, record: Record, done: Sequence[Progress], timing: Ti
         "started": change.started,
         "moved": moved,
         "total": total if total is None else max(total, moved),
+        "late": change.late + sum(task.late for task in done),
         "swept_marks": swept,
+        "left": change.left + sum(task.left for task in done),
+        "begun": any(task.kind is kind_of(record, scope) for task in done),
         "write_units": change.write_units + sum(task.write_units for task in done),
         "read_units": change.read_units + sum(task.read_units for task in done),
         "error": change.error,
@@ -169,6 +179,7 @@ def _seconds_left(status: Status, wait: float, now: float) -> float | None:
     here = max(0.0, status.since + wait - now)
     took = now - (status.since + wait)
     if status.stage == "settle":
+        # The second pass reads what the first one has read, and finds next to nothing to write.
         return here + wait
     if status.total is None or took <= 0:
         return None

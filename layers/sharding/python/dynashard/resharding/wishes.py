@@ -8,7 +8,7 @@ from dynashard.placement import UNSHARDED
 from dynashard.resharding.change import Change
 from dynashard.resharding.checks import check_now, check_possible, under_way
 from dynashard.resharding.job import tasks_of
-from dynashard.resharding.means import Means
+from dynashard.resharding.means import SEGMENTS, Means
 from dynashard.resharding.scope import Scope
 from dynashard.routing import rule_of
 from dynashard.topology import Phase, Record, family_of
@@ -142,6 +142,7 @@ class Wishes:
             tasks=tasks_of(scope, here.count, to, means.segments),
             budget=budget,
             survey=survey and moves,
+            check=_to_check(scope, record),
         )
         # Where nothing moves, writers may be waiting for new shards: only what was published before must be known.
         since = now if moves else family.since if record is None else record.since
@@ -155,8 +156,23 @@ class Wishes:
         return [(record, wish), (family, family.changed(now, active=active, differ_since=differ))]
 
 
-def pending_again(record: Record, change: Change, fresh: str, now: float) -> Record:
+def _to_check(scope: Scope, record: Record | None) -> bool:
+    """Whether the new homes are looked at before a change begins.
+
+    For one partition that is cheap. For all of a family it takes a Scan of the table, and is left out if the last
+    change has met nothing that was stored late.
+    """
+    if scope.index is not None or not rule_of(scope.entity).fixed:
+        return False
+    last = None if record is None else Change.of(record)
+    return scope.partition is not None or (last is not None and bool(last.late or last.left))
+
+
+def pending_again(
+    scope: Scope, record: Record, change: Change, fresh: str, *, now: float, segments: int = SEGMENTS
+) -> Record:
     """The record of a change that is over and is to be taken back: the wish for the way back."""
+    over = record.changed(now, change=change.stored())
     back = Change(
         id=fresh,
         origin=record.count,
@@ -164,9 +180,10 @@ def pending_again(record: Record, change: Change, fresh: str, now: float) -> Rec
         cause="abort",
         started=now,
         lease=max(change.lease, record.lease),
-        tasks=0,
+        tasks=tasks_of(scope, record.count, change.origin, segments),
         budget=change.budget,
         survey=change.survey,
+        check=_to_check(scope, over),
     )
     return record.changed(now, target=change.origin, swept=True, since=now, change=back.stored())
 

@@ -1,8 +1,9 @@
 """One slice of one task: read a chunk, write for its items in waves, write down how far it has come."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from dynashard.errors import (
     ConditionFailedError,
@@ -37,11 +38,13 @@ _AGAIN: Final = frozenset(
 
 def work_of(means: Means, job: Job, homes: Homes) -> Work:
     """What a job does with items."""
+    if job.kind is Pass.CHECK:
+        return Sweeper(means, job.turned, homes)
     if job.kind is Pass.SWEEP:
         return Sweeper(means, job, homes)
     if job.scope.index is not None:
         return Rewriter(means, job)
-    return Mover(means, job, homes)
+    return Mover(means, job, homes, yields=job.kind is Pass.SETTLE)
 
 
 class Slice:
@@ -108,31 +111,43 @@ class Slice:
             return _at(replace(now, total=now.total + len(items), counted=now.counted or done), chunk)
         while items:
             wave, items = items[: self._pace.width], items[self._pace.width :]
-            if not self._send(wave, deadline):
+            staying: list[Wire] = []
+            if not self._send(wave, deadline, staying):
                 return now
-            counter = self._work.counter
-            counts = {counter: getattr(now, counter) + len(wave)}
-            now = replace(now, position=after(now.position, wave[-1]), **counts)
+            now = replace(now, position=after(now.position, wave[-1]), **self._counts(now, wave, staying))
         return _at(now, chunk)
 
-    def _send(self, wave: Sequence[Wire], deadline: float) -> bool:
-        """Write for some items, again and again where others come in between; False if the time is up."""
+    def _counts(self, now: Progress, wave: Sequence[Wire], staying: Sequence[Wire]) -> dict[str, Any]:
+        """The counters of the progress after a wave."""
+        stay = {_key(item) for item in staying}
+        counted = Counter("left" if _key(item) in stay else self._work.counter(item) for item in wave)
+        return {counter: getattr(now, counter) + number for counter, number in counted.items()}
+
+    def _send(self, wave: Sequence[Wire], deadline: float, staying: list[Wire]) -> bool:
+        """Write for some items, again and again where others come in between; False if the time is up.
+
+        Those that stay as they are, whatever is tried, are added to `staying`.
+        """
         left = list(wave)
+        if any(self._work.partial(item) for item in left):
+            left = self._still(left)
         while left:
             if not self._pace.ready(deadline) or not self._guard.holds(self._job):
                 return False
             with metered() as meter:
-                failed = self._try(left)
+                failed = self._try(left, staying)
             self._pace.spent(meter.consumed.write_units)
             if not failed:
                 self._pace.went_well()
-                return True
-            left = self._still(left)
+                left = [item for item in left if self._work.unfinished(item)]
+            if left:
+                stay = {_key(item) for item in staying}
+                left = [item for item in self._still(left) if _key(item) not in stay]
             if left and self._means.clock() >= deadline:
                 return False
         return True
 
-    def _try(self, items: Sequence[Wire]) -> bool:
+    def _try(self, items: Sequence[Wire], staying: list[Wire]) -> bool:
         """Send for each item; whether any was refused."""
         calls = [self._work.write(item) for item in items]
         try:
@@ -144,7 +159,7 @@ class Slice:
         except TransactionCanceledError as error:
             if not {reason.code for reason in error.reasons} <= _AGAIN:
                 raise
-            self._work.failed(error, items)
+            staying += self._work.failed(error, items)
             self._pace.conflicted()
         except ConditionFailedError:
             self._pace.conflicted()
