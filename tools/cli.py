@@ -17,6 +17,8 @@ from tools.queue.command import queue
 from tools.reshard.command import reshard
 from tools.rollups.command import rollups
 from tools.topology.command import topology
+from tools.verify.command import HELP as VERIFY_HELP
+from tools.verify.command import verify
 
 app = typer.Typer(
     name="dynashard",
@@ -28,6 +30,8 @@ app = typer.Typer(
 app.command(help=HELP)(load)
 app.command()(topology)
 app.command()(etl)
+app.command(help=VERIFY_HELP)(verify)
+app.command(help=VERIFY_HELP)(verify)
 app.add_typer(reshard, name="reshard")
 app.add_typer(plot, name="plot")
 app.add_typer(export, name="export")

@@ -49,6 +49,7 @@ FLOORS = {
     "rollups": 10,
     "copies": 10,
     "client": 11,
+    "verification": 11,
     "": 12,
 }
 """The layer's rooms; the last is its front door."""

@@ -4,13 +4,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dynashard.detached.pieces import BUCKETS, Manifest, Pieces, kind_of, text_of
+from dynashard.detached.pieces import BUCKETS, Manifest, Pieces, Place, kind_of, text_of
 from dynashard.detached.pointer import pointers_left
 from dynashard.detached.versions import GRACE_SECONDS
-from dynashard.entity import EntityDefinition
+from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.repository.batch import Reading
 from dynashard.repository.placing import placed
 from dynashard.repository.store import Store
+from dynashard.routing import logical_partition_of
+from dynashard.schema import PK, SK
 from dynashard.transport.interface import Wire
 
 
@@ -66,6 +68,22 @@ def sweep(
                     done.pieces + sum(each.pieces for each in lost),
                 )
                 yield done
+
+
+def missing_pieces(store: Store, entity: EntityDefinition[Any], item: Wire) -> dict[str, int]:
+    """How many pieces of the versions that an item points to are not stored, by field; only fields that lack some.
+
+    An item that is written meanwhile may point to other versions by then, so look at it again.
+
+    Cost: what reading its pieces costs; 1 Query a field and MB.
+    """
+    key = ItemKey(logical_partition_of(entity, item[PK]["S"]), item[SK]["S"])
+    lacking: dict[str, int] = {}
+    for name, pointer in pointers_left(item, entity.detached).items():
+        there = Pieces(store).count(Place.of(entity, name, key), pointer.version)
+        if there < pointer.pieces:
+            lacking[name] = pointer.pieces - there
+    return lacking
 
 
 def _unreferenced(

@@ -1,0 +1,86 @@
+"""Under which shard count an item belongs now, by the topology table itself and not by a lease."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from dynashard.entity import EntityDefinition
+from dynashard.placement import UNSHARDED
+from dynashard.resharding.checks import under_way
+from dynashard.resharding.scope import Family
+from dynashard.routing import rule_of, shard_keys
+from dynashard.topology import Record, TopologyTable, family_of, index_key, partition_key
+from dynashard.transport.interface import Wire
+
+
+class Counts:
+    """The records of the families whose items are verified.
+
+    Args:
+        table: the topology table.
+        entities: those whose items may be met.
+    """
+
+    def __init__(self, table: TopologyTable, entities: Sequence[EntityDefinition[Any]]) -> None:
+        self._table = table
+        self._by_name = {entity.name: entity for entity in entities}
+        groups: dict[str, list[EntityDefinition[Any]]] = {}
+        for entity in entities:
+            groups.setdefault(family_of(entity), []).append(entity)
+        self._families = {name: Family(members) for name, members in groups.items()}
+        self._records: dict[str, dict[str, Record]] = {}
+
+    def member_of(self, item: Wire) -> EntityDefinition[Any] | None:
+        """The entity that a stored item, or the marker of one, belongs to; None for what is no entity's."""
+        for family in self._families.values():
+            if family.has(item):
+                return family.member_of(item) or family.members[0]
+        return None
+
+    def record(self, entity: EntityDefinition[Any], partition: str, *, fresh: bool = False) -> Record | None:
+        """The record in force for a logical partition; None if nobody has written one yet.
+
+        Cost: none; a Scan of the topology table for the first item of a family; if `fresh`, 2 read units.
+        """
+        family, key = family_of(entity), partition_key(entity, partition)
+        if fresh:
+            known = self._table.read([key, family])
+        else:
+            known = self._records.get(family) or self._records.setdefault(family, self._all(family))
+        return known.get(key) or known.get(family)
+
+    def changing(self, entity: EntityDefinition[Any], partition: str, *, fresh: bool = False) -> str | None:
+        """The key of the record whose change concerns a partition; None without one."""
+        record = self.record(entity, partition, fresh=fresh)
+        return record.key if record is not None and under_way(record) else None
+
+    def index_changing(self, entity: EntityDefinition[Any]) -> bool:
+        """Whether an index of the entity is changing. Cost: 1 read unit an index."""
+        keys = [index_key(entity, index) for index in entity.indexes.values() if index.shards]
+        return bool(keys) and any(under_way(record) for record in self._table.read(keys).values())
+
+    def count(self, entity: EntityDefinition[Any], partition: str, *, fresh: bool = False) -> int:
+        """The shard count in force for a logical partition."""
+        if entity.shards is None:
+            return UNSHARDED
+        record = self.record(entity, partition, fresh=fresh)
+        return entity.shards.initial if record is None else record.count
+
+    def places(self, entity: EntityDefinition[Any], partition: str) -> list[str]:
+        """All stored partition keys where items of a logical partition may stand, by mistake or not."""
+        family, key = family_of(entity), partition_key(entity, partition)
+        records = self._table.read([key, family])
+        counts = {UNSHARDED, self.count(entity, partition, fresh=True), entity.shards.initial if entity.shards else 0}
+        for record in records.values():
+            counts |= {int(entry.partition(":")[2]) for entry in record.history}
+            counts |= {record.count, *([record.target] if record.target is not None else [])}
+        return list(dict.fromkeys(place for count in sorted(counts) for place in _places(entity, partition, count)))
+
+    def _all(self, family: str) -> dict[str, Record]:
+        records = self._table.read([family])
+        if family in records and records[family].differ_since is not None:
+            records |= {record.key: record for record in self._table.own(family)}
+        return records
+
+
+def _places(entity: EntityDefinition[Any], partition: str, count: int) -> Iterable[str]:
+    return shard_keys(rule_of(entity), partition, entity.separator, count)

@@ -1,0 +1,168 @@
+"""What is derived from items: copies, edges and their counts, roll-ups, attachments. Their own rooms check and mend."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from dynashard.copies import Copies
+from dynashard.detached import missing_pieces, sweep
+from dynashard.edges import Edges
+from dynashard.entity import EntityDefinition, definition
+from dynashard.repository.conditions import is_live
+from dynashard.rollups import Drift, Level, Mender, RollUps
+from dynashard.schema import EXPIRES_AT, PK, SK
+from dynashard.service import Dynashard
+from dynashard.transport.interface import Wire
+from dynashard.verification.findings import Finding, Kind
+
+_HOUR: Final = timedelta(hours=1)
+_LOOKS: Final = 2
+"""How often drift of copies is looked at before it is reported: what is on its way to them is no fault."""
+
+
+def copies(
+    db: Dynashard, declared: Copies[Any, Any], partition: Mapping[str, Any] | None, *, mend: bool
+) -> Iterator[Finding | int]:
+    """Findings about copies, and how many items have been looked at."""
+    last = None
+    for _ in range(1 if mend else _LOOKS):
+        for last in (declared.repair if mend else declared.check)(db, partition):
+            yield last.sources + last.copies
+        if last is None or not last.drift.total:
+            break
+    if last is None:
+        return
+    drift = last.drift
+    if drift.total:
+        detail = f"{drift.missing} missing, {drift.wrong} wrong, {drift.extra} too many"
+        yield Finding(Kind.COPY, declared.name, detail, drift.total, mended=mend)
+    for reason in last.reasons:
+        yield Finding(Kind.COPY, declared.name, f"cannot be copied: {reason}")
+
+
+@dataclass
+class Nodes:
+    """The nodes whose edges, or counters, were met in the table.
+
+    Attributes:
+        db: the entities.
+        declared: the edges.
+        mend: whether what is wrong is mended.
+    """
+
+    db: Dynashard
+    declared: Edges[Any]
+    mend: bool = False
+    _met: set[tuple[str, str]] = field(default_factory=set)
+
+    def met(self, entity: EntityDefinition[Any], item: Wire) -> None:
+        """Take note of the node of a stored item."""
+        if entity.model in (self.declared.model, self.declared.counts):
+            fields = entity.decode_fields(item, ["tenant_id", "node"])
+            self._met.add((fields["tenant_id"], fields["node"]))
+
+    def check(self) -> Iterator[Finding | int]:
+        """Findings about the nodes that were met, and how many have been looked at. Cost: as `EdgeRepair.check`."""
+        repair = self.db.edge_repair(self.declared)
+        for number, (tenant, node) in enumerate(sorted(self._met), 1):
+            drift = repair.check(tenant, node)
+            if not drift.none:
+                # Edges that come and go may look wrong for a moment.
+                drift = (repair.repair if self.mend else repair.check)(tenant, node)
+            if drift.halves:
+                detail = f"the other half is missing of {', '.join(drift.halves[:5])}"
+                yield Finding(Kind.EDGE, f"{tenant} {node}", detail, len(drift.halves), mended=drift.mended)
+            for way, off in drift.counted.items():
+                yield Finding(Kind.COUNT, f"{tenant} {node}", f"{way} is off by {off:+}", mended=drift.mended)
+            yield number
+
+
+@dataclass
+class Times:
+    """Of which tenants, and of which times, items were met that are summed up.
+
+    Attributes:
+        db: the entities.
+        declared: the roll-ups.
+        mend: whether what is wrong is mended.
+        clock: the wall clock, in epoch seconds.
+    """
+
+    db: Dynashard
+    declared: RollUps[Any]
+    clock: Callable[[], float]
+    mend: bool = False
+    _met: dict[tuple[tuple[str, Any], ...], tuple[datetime, datetime, float | None]] = field(default_factory=dict)
+
+    def met(self, entity: EntityDefinition[Any], item: Wire) -> None:
+        """Take note of the time of a stored item."""
+        if entity is not definition(self.declared.of) or self.declared.by_time is None:
+            return
+        at = self.declared.at
+        names = [name for name in entity.indexes[self.declared.by_time].partition.fields if name != at]
+        fields = entity.decode_fields(item, [*names, at])
+        of, time = tuple((name, fields[name]) for name in names), fields[at]
+        expires = float(item[EXPIRES_AT]["N"]) if EXPIRES_AT in item else None
+        first, last, ends = self._met.get(of, (time, time, expires))
+        self._met[of] = (min(first, time), max(last, time), expires if time < first else ends)
+
+    def check(self) -> Iterator[Finding | int]:
+        """Findings about roll-ups, and how many items have been read. Cost: as `Mender.check`.
+
+        Spans of which items may have expired are left out: they cannot be compared any more.
+        """
+        for of, (first, last, ends) in sorted(self._met.items()):
+            start, end = self._start(first, ends), Level.MONTH.end(Level.MONTH.start(last))
+            mender = Mender(self.db, self.declared, dict(of), clock=self.clock)
+            lacking = [drift for drift in mender.check(start, end) if drift.lacking]
+            if lacking:
+                # What was created just now is counted a moment later.
+                lacking = [drift for drift in mender.check(start, end) if drift.lacking]
+            if lacking and self.mend:
+                mender.repair(start, end)
+            left = {drift.row for drift in mender.check(start, end) if drift.lacking} if lacking and self.mend else None
+            for drift in lacking:
+                yield Finding(
+                    Kind.ROLL_UP, _row(drift), _sums(drift), mended=left is not None and drift.row not in left
+                )
+            yield 1
+
+    def _start(self, first: datetime, ends: float | None) -> datetime:
+        """The begin of the longest span with the first item of which nothing can have expired."""
+        left = None if ends is None else timedelta(seconds=ends - self.clock())
+        for level, longest in ((Level.MONTH, timedelta(days=31)), (Level.DAY, timedelta(days=1)), (Level.HOUR, _HOUR)):
+            if left is None or left > longest:
+                return level.start(first).astimezone(UTC)
+        return (Level.HOUR.start(first) + _HOUR).astimezone(UTC)
+
+
+def _row(drift: Drift) -> str:
+    key = ", ".join(f"{name} {value}" for name, value in drift.row.key)
+    return f"{definition(drift.row.model).name} {key}"
+
+
+def _sums(drift: Drift) -> str:
+    return ", ".join(f"{name} {value} instead of {drift.truth.get(name, 0)}" for name, value in drift.told.items())
+
+
+def attachments(db: Dynashard, entity: EntityDefinition[Any], item: Wire) -> Iterator[Finding]:
+    """Findings about the attachments of a stored item. Cost: what reading their pieces costs."""
+    if not entity.detached or not is_live(item, db.store.now()):
+        return
+    for name, lacking in missing_pieces(db.store, entity, item).items():
+        detail = f"{lacking} of the pieces of {name} are not stored: write it again, or remove it"
+        yield Finding(Kind.ATTACHMENT, f"{item[PK]['S']} / {item[SK]['S']}", detail, lacking)
+
+
+def leftovers(db: Dynashard, entity: EntityDefinition[Any], *, mend: bool) -> Iterator[Finding | int]:
+    """Findings about versions of attachments that no item points to, and how many versions have been looked at.
+
+    Cost: as `dynashard.detached.sweep`.
+    """
+    last = None
+    for last in sweep(db.store, entity, dry=not mend):
+        yield last.versions
+    if last is not None and last.removed:
+        detail = f"no item points to them; they have {last.pieces} pieces"
+        yield Finding(Kind.LEFTOVER, entity.name, detail, last.removed, mended=mend)

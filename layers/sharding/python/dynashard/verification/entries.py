@@ -1,0 +1,92 @@
+"""Whether items stand in their indexes under the keys that their fields give them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dynashard.entity import Entity, EntityDefinition, ItemKey
+from dynashard.errors import ConditionFailedError, DynashardError, TransactionConflictError
+from dynashard.repository import Store
+from dynashard.repository.conditions import is_live
+from dynashard.repository.relocation import unchanged
+from dynashard.routing import logical_partition_of
+from dynashard.schema import INDEX_SLOTS, PK, SK, index_pk, index_sk
+from dynashard.transport.interface import Wire
+from dynashard.verification.counts import Counts
+from dynashard.verification.findings import Finding, Kind
+
+_ATTRIBUTES: Final = tuple(name(slot) for slot in INDEX_SLOTS for name in (index_pk, index_sk))
+_WRONG: Final = (DynashardError, ValueError, TypeError, LookupError)
+"""What says that a stored item cannot be understood."""
+
+
+@dataclass
+class Entries:
+    """Compares the index keys of stored items with their fields.
+
+    Attributes:
+        store: the table.
+        counts: tells which indexes are changing: those are left alone.
+        mend: whether what is wrong is mended.
+    """
+
+    store: Store
+    counts: Counts
+    mend: bool = False
+
+    def check(self, entity: EntityDefinition[Any], item: Wire) -> Iterator[Finding]:
+        """What is wrong with an item's index keys. Cost: none if nothing is; else 3 read units, and the mending."""
+        if not is_live(item, self.store.now()):
+            return
+        try:
+            differs = self._differs(entity, item)
+        except _WRONG as error:
+            yield Finding(Kind.UNREADABLE, _name(item), str(error).partition("\n")[0])
+            return
+        if not differs:
+            return
+        now = self._again(item)
+        if now is None or not is_live(now, self.store.now()) or self.counts.index_changing(entity):
+            return
+        differs = self._differs(entity, now)
+        if differs:
+            detail = ", ".join(f"{name} should be {_text(value)}" for name, value in differs.items())
+            yield Finding(Kind.INDEX, _name(now), detail, mended=self.mend and self._write(now, differs))
+
+    def _differs(self, entity: EntityDefinition[Any], item: Wire) -> dict[str, Wire | None]:
+        """The index attributes that are not as they should be, as they should be; None for those that should go."""
+        decoded: Entity = entity.decode(item)
+        key = ItemKey(logical_partition_of(entity, item[PK]["S"]), item[SK]["S"])
+        wanted: Wire = {}
+        for index in entity.indexes.values():
+            wanted |= self.store.router.index_attributes(entity, index, key, decoded.__dict__)
+        return {name: wanted.get(name) for name in _ATTRIBUTES if item.get(name) != wanted.get(name)}
+
+    def _again(self, item: Wire) -> Wire | None:
+        key = {PK: item[PK], SK: item[SK]}
+        request = {"TableName": self.store.table, "Key": key, "ConsistentRead": True}
+        found: Wire | None = self.store.transport.call("GetItem", request).get("Item")
+        return found
+
+    def _write(self, item: Wire, differs: dict[str, Wire | None]) -> bool:
+        """Write index keys in place. The revision stays: nothing of the item has changed."""
+        request = unchanged(self.store.table, item)
+        values = {f":{name}": value for name, value in differs.items() if value is not None}
+        gone = [name for name, value in differs.items() if value is None]
+        expression = f"SET {', '.join(f'{name[1:]} = {name}' for name in values)} " if values else ""
+        expression += f"REMOVE {', '.join(gone)}" if gone else ""
+        more = {**request.get("ExpressionAttributeValues", {}), **values}
+        request |= {"UpdateExpression": expression} | ({"ExpressionAttributeValues": more} if more else {})
+        try:
+            self.store.transport.call("UpdateItem", request)
+        except (ConditionFailedError, TransactionConflictError):
+            return False
+        return True
+
+
+def _name(item: Wire) -> str:
+    return f"{item[PK]['S']} / {item[SK]['S']}"
+
+
+def _text(value: Wire | None) -> str:
+    return "absent" if value is None else repr(value["S"])

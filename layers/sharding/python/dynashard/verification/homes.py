@@ -1,0 +1,152 @@
+"""Whether items stand at their homes, and whether relocation markers are left over."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dynashard.entity import EntityDefinition, ItemKey
+from dynashard.errors import ConditionFailedError, TransactionCanceledError, TransactionConflictError
+from dynashard.repository import Store
+from dynashard.repository.batch import wire_key
+from dynashard.repository.conditions import is_live, is_mark, moved_to
+from dynashard.repository.relocation import relocation
+from dynashard.routing import home, logical_partition_of, rule_of, shard_keys
+from dynashard.schema import MOVED_TO, PK, SK
+from dynashard.topology import Record
+from dynashard.transport.interface import Wire
+from dynashard.verification.counts import Counts
+from dynashard.verification.findings import Finding, Kind
+
+_TRIES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Homes:
+    """Compares stored items with their homes.
+
+    What looks wrong is looked at again, by the topology table as it is then, before it is reported. An item is brought
+    home only while its home is empty: nobody was told of it there, and nobody can have seen it where it stands.
+
+    Attributes:
+        store: the table.
+        counts: the shard counts in force.
+        mend: whether what is wrong is mended.
+    """
+
+    store: Store
+    counts: Counts
+    mend: bool = False
+
+    def check(self, entity: EntityDefinition[Any], item: Wire) -> Iterator[Finding]:
+        """What is wrong with where an item stands. Cost: none if nothing is; else 4 read units, and the mending."""
+        if not self._wrong(entity, item, fresh=False):
+            return
+        now = self._read(item[PK]["S"], item[SK]["S"])
+        if now is None or not self._wrong(entity, now, fresh=True):
+            return
+        if not rule_of(entity).fixed:
+            yield Finding(Kind.AWAY, _name(now), "it stands in a shard that readers do not look into")
+            return
+        yield self._marker(entity, now) if is_mark(now) else self._away(entity, now)
+
+    def _wrong(self, entity: EntityDefinition[Any], item: Wire, *, fresh: bool) -> bool:
+        partition = logical_partition_of(entity, item[PK]["S"])
+        record = self.counts.record(entity, partition, fresh=fresh)
+        if self._moving(record):
+            return False
+        if is_mark(item):
+            return True
+        if not is_live(item, self.store.now()):
+            return False
+        count, place = self.counts.count(entity, partition, fresh=fresh), item[PK]["S"]
+        if not rule_of(entity).fixed:
+            return place not in shard_keys(rule_of(entity), partition, entity.separator, count)
+        return bool(place != home(entity, ItemKey(partition, item[SK]["S"]), count))
+
+    def _moving(self, record: Record | None) -> bool:
+        return record is not None and (record.busy or "back_to" in record.change)
+
+    def _home(self, entity: EntityDefinition[Any], item: Wire) -> tuple[str, int]:
+        partition = logical_partition_of(entity, item[PK]["S"])
+        count = self.counts.count(entity, partition, fresh=True)
+        return home(entity, ItemKey(partition, item[SK]["S"]), count), count
+
+    def _away(self, entity: EntityDefinition[Any], item: Wire) -> Finding:
+        place, count = self._home(entity, item)
+        there = self._read(place, item[SK]["S"])
+        if is_live(there, self.store.now()):
+            detail = f"its home {place} has another live item: compare both, and delete one of them"
+            return Finding(Kind.DOUBLE, _name(item), detail)
+        detail = f"its home is {place}, where nothing lives"
+        mended = self.mend and not is_mark(there) and self._bring(item, place, count)
+        return Finding(Kind.AWAY, _name(item), detail, mended=mended)
+
+    def _bring(self, item: Wire, place: str, count: int) -> bool:
+        """Bring an item home, and delete the marker that stays behind; whether that was done."""
+        actions = relocation(self.store.table, item, place, origin=count, target=count, now=self.store.clock())
+        return self._transact(actions) and self._delete(item[PK]["S"], item[SK]["S"], str(count))
+
+    def _marker(self, entity: EntityDefinition[Any], mark: Wire) -> Finding:
+        place, count = self._home(entity, mark)
+        sort, stands = mark[SK]["S"], mark[PK]["S"]
+        if stands != place:
+            detail = f"it points to {moved_to(mark)} shards, and the change has ended"
+            mended = self.mend and self._delete(stands, sort, mark[MOVED_TO]["N"])
+            return Finding(Kind.MARKER, _name(mark), detail, mended=mended)
+        partition = logical_partition_of(entity, stands)
+        target = home(entity, ItemKey(partition, sort), moved_to(mark))
+        item = None if target == stands else self._read(target, sort)
+        if item is None or not is_live(item, self.store.now()):
+            detail = "it stands at the home of its key, and nothing lives where it points to"
+            mended = self.mend and self._delete(stands, sort, mark[MOVED_TO]["N"])
+            return Finding(Kind.LOST_TARGET, _name(mark), detail, mended=mended)
+        detail = f"it stands at the home of its key, whose item is at {target}"
+        return Finding(Kind.LOST_TARGET, _name(mark), detail, mended=self.mend and self._return(mark, item, count))
+
+    def _return(self, mark: Wire, item: Wire, count: int) -> bool:
+        """Bring an item back over the marker at its home."""
+        marker, copy = relocation(
+            self.store.table, item, mark[PK]["S"], origin=count, target=count, now=self.store.clock()
+        )
+        put = {
+            **copy["Put"],
+            "ConditionExpression": f"{MOVED_TO} = :met",
+            "ExpressionAttributeValues": {":met": mark[MOVED_TO]},
+        }
+        done = self._transact([marker, {"Put": put}])
+        return done and self._delete(item[PK]["S"], item[SK]["S"], str(count))
+
+    def _read(self, place: str, sort: str) -> Wire | None:
+        request = {"TableName": self.store.table, "Key": wire_key((place, sort)), "ConsistentRead": True}
+        item: Wire | None = self.store.transport.call("GetItem", request).get("Item")
+        return item
+
+    def _transact(self, actions: list[Wire]) -> bool:
+        pauses = self.store.patience.pauses()
+        for _ in range(_TRIES):
+            try:
+                self.store.transport.call("TransactWriteItems", {"TransactItems": actions})
+            except TransactionCanceledError:
+                return False
+            except TransactionConflictError:
+                next(pauses, None)
+                continue
+            return True
+        return False
+
+    def _delete(self, place: str, sort: str, target: str) -> bool:
+        request = {
+            "TableName": self.store.table,
+            "Key": wire_key((place, sort)),
+            "ConditionExpression": f"{MOVED_TO} = :target",
+            "ExpressionAttributeValues": {":target": {"N": target}},
+        }
+        try:
+            self.store.transport.call("DeleteItem", request)
+        except ConditionFailedError:
+            return False
+        return True
+
+
+def _name(item: Wire) -> str:
+    return f"{item[PK]['S']} / {item[SK]['S']}"

@@ -1,0 +1,72 @@
+"""Everything that is stored, at a pace: the whole table, or the places of one logical partition."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from dynashard.errors import ThrottledError
+from dynashard.repository import Store
+from dynashard.schema import PK
+from dynashard.transport.capacity import consumed_of
+from dynashard.transport.interface import Wire
+
+_CHUNK: Final = 500
+
+
+@dataclass
+class ReadPace:
+    """Keeps reading at no more than some read units a second.
+
+    Attributes:
+        rate: read units a second; None for no bound.
+        clock, sleep: time, in seconds.
+    """
+
+    rate: float | None = None
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    _free_at: float = field(default=float("-inf"))
+
+    def spent(self, units: float) -> None:
+        """Count what was read, and wait until that was not too fast."""
+        if self.rate is None or not units:
+            return
+        now = self.clock()
+        self._free_at = max(self._free_at, now) + units / self.rate
+        self.sleep(self._free_at - now)
+
+
+def whole_table(store: Store, pace: ReadPace) -> Iterator[list[Wire]]:
+    """All stored items, page by page. Cost: a consistent read of the table."""
+    yield from _pages(store, pace, "Scan", {"TableName": store.table})
+
+
+def places(store: Store, pace: ReadPace, keys: Sequence[str]) -> Iterator[list[Wire]]:
+    """All items stored under some stored partition keys. Cost: a consistent Query for each, and what it reads."""
+    for key in keys:
+        request: dict[str, Any] = {
+            "TableName": store.table,
+            "KeyConditionExpression": "#pk = :pk",
+            "ExpressionAttributeNames": {"#pk": PK},
+            "ExpressionAttributeValues": {":pk": {"S": key}},
+        }
+        yield from _pages(store, pace, "Query", request)
+
+
+def _pages(store: Store, pace: ReadPace, operation: str, request: dict[str, Any]) -> Iterator[list[Wire]]:
+    asked = {**request, "ConsistentRead": True, "Limit": _CHUNK}
+    pauses = store.patience.pauses()
+    while True:
+        try:
+            answer = store.transport.call(operation, asked)
+        except ThrottledError:
+            if next(pauses, None) is None:
+                raise
+            continue
+        pauses = store.patience.pauses()
+        pace.spent(consumed_of(operation, answer).read_units)
+        yield answer["Items"]
+        if "LastEvaluatedKey" not in answer:
+            return
+        asked["ExclusiveStartKey"] = answer["LastEvaluatedKey"]

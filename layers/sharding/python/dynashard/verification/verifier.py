@@ -1,0 +1,181 @@
+"""One verification in front of all checks."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dynashard.copies import Copies
+from dynashard.edges import Edges
+from dynashard.entity import Entity, EntityDefinition, definition
+from dynashard.resharding.scope import Scope
+from dynashard.rollups import RollUps
+from dynashard.routing import logical_partition_of
+from dynashard.schema import PK
+from dynashard.service import Dynashard
+from dynashard.topology import TopologyTable, family_of
+from dynashard.transport.interface import Wire
+from dynashard.verification.counts import Counts
+from dynashard.verification.derived import Nodes, Times, attachments, copies, leftovers
+from dynashard.verification.entries import Entries
+from dynashard.verification.findings import Finding, Report
+from dynashard.verification.homes import Homes
+from dynashard.verification.stored import ReadPace, places, whole_table
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What a backend declares.
+
+    Attributes:
+        entities: its entities.
+        copies, edges, roll_ups: what is derived from their items.
+    """
+
+    entities: Sequence[type[Entity]]
+    copies: Sequence[Copies[Any, Any]] = ()
+    edges: Sequence[Edges[Any]] = ()
+    roll_ups: Sequence[RollUps[Any]] = ()
+
+
+class Verifier:
+    """Finds whatever does not agree in a table, and mends what can be mended soundly.
+
+    It may run beside all traffic, be stopped at any time and be run again. What looks wrong is looked at twice.
+
+    Args:
+        db: the entities, with the topology in force.
+        topology_table: the topology table's name.
+        declared: what the backend declares.
+        clock: the wall clock, in epoch seconds.
+        pace: how fast the table is read.
+    """
+
+    def __init__(
+        self,
+        db: Dynashard,
+        topology_table: str,
+        declared: Declared,
+        *,
+        clock: Callable[[], float] = time.time,
+        pace: ReadPace | None = None,
+    ) -> None:
+        self._db = db
+        self._topology = TopologyTable(db.store.transport, topology_table)
+        self._declared = declared
+        self._clock = clock
+        self._pace = pace or ReadPace()
+
+    def run(
+        self,
+        entity: type[Entity] | None = None,
+        partition: Mapping[str, Any] | None = None,
+        *,
+        mend: bool = False,
+    ) -> Iterator[Report]:
+        """Verify the whole table, an entity, or one logical partition of it.
+
+        Roll-ups and left-over attachments are not looked at for a single partition.
+
+        Args:
+            entity: the entity; all of them if None.
+            partition: the partition's fields; all partitions if None.
+            mend: mend what can be mended. What cannot is told as a finding that is not mended.
+
+        Returns:
+            The report again and again while it grows; the last one is whole. Nothing happens unless it is read.
+
+        Raises:
+            InvalidKeyError: there can be no such partition.
+            EngineError: retries did not outlast what was in the way; run it again.
+
+        Cost: a consistent read of the table, or of the places of the partition; for derived things what their own
+        checks cost: `Copies.check`, `EdgeRepair.check` for each node, `Mender.check`, `dynashard.detached.sweep`.
+        """
+        scope = None if entity is None else _scope(definition(entity), partition)
+        report = Report()
+        chosen = _chosen(self._declared, scope)
+        nodes = [Nodes(self._db, each, mend) for each in chosen.edges]
+        times = [Times(self._db, each, self._clock, mend) for each in chosen.roll_ups]
+        yield from self._items(report, scope, [*nodes, *times], mend=mend)
+        for stage, found in self._derived(chosen, scope, partition, nodes, times, mend=mend):
+            report.stage = stage
+            for each in found:
+                if isinstance(each, Finding):
+                    report.add(each)
+                yield report
+        yield report
+
+    def _items(
+        self, report: Report, scope: Scope | None, noting: Sequence[Nodes | Times], *, mend: bool
+    ) -> Iterator[Report]:
+        store = self._db.store
+        counts = Counts(self._topology, [definition(each) for each in self._declared.entities])
+        homes, entries = Homes(store, counts, mend), Entries(store, counts, mend)
+        for page in self._pages(scope, counts):
+            for item in page:
+                member = counts.member_of(item)
+                if member is None or not _concerned(scope, member):
+                    continue
+                report.items += 1
+                moving = counts.changing(member, logical_partition_of(member, item[PK]["S"]))
+                if moving is not None:
+                    report.changing.add(moving)
+                wrong = [*homes.check(member, item)]
+                if not wrong:
+                    wrong = [*entries.check(member, item), *attachments(self._db, member, item)]
+                for each in wrong:
+                    report.add(each)
+                for notes in noting:
+                    notes.met(member, item)
+            yield report
+
+    def _pages(self, scope: Scope | None, counts: Counts) -> Iterable[list[Wire]]:
+        store, pace = self._db.store, self._pace
+        if scope is None or scope.partition is None:
+            return whole_table(store, pace)
+        return places(store, pace, counts.places(scope.entity, scope.partition))
+
+    def _derived(
+        self,
+        chosen: Declared,
+        scope: Scope | None,
+        partition: Mapping[str, Any] | None,
+        nodes: Sequence[Nodes],
+        times: Sequence[Times],
+        *,
+        mend: bool,
+    ) -> Iterator[tuple[str, Iterator[Finding | int]]]:
+        for each in chosen.copies:
+            yield "copies", copies(self._db, each, partition, mend=mend)
+        for node in nodes:
+            yield "edges", node.check()
+        if scope is not None and scope.partition is not None:
+            return
+        for time_ in times:
+            yield "roll-ups", time_.check()
+        for model in chosen.entities:
+            if definition(model).detached:
+                yield "attachments", leftovers(self._db, definition(model), mend=mend)
+
+
+def _scope(entity: EntityDefinition[Any], partition: Mapping[str, Any] | None) -> Scope:
+    return Scope(entity, None if partition is None else entity.logical_partition(partition))
+
+
+def _concerned(scope: Scope | None, member: EntityDefinition[Any]) -> bool:
+    """Whether items of an entity are asked for: those of its whole family are, for they share their partitions."""
+    return scope is None or family_of(member) == scope.family
+
+
+def _chosen(declared: Declared, scope: Scope | None) -> Declared:
+    """What is derived from the entity that is asked for, or derived into it."""
+    if scope is None:
+        return declared
+    model = scope.entity.model
+    return Declared(
+        [each for each in declared.entities if each is model],
+        [each for each in declared.copies if model is each.of or (model is each.copy and scope.partition is None)],
+        [each for each in declared.edges if model in (each.model, each.counts)],
+        [each for each in declared.roll_ups if model is each.of],
+    )

@@ -1,0 +1,1 @@
+"""`dynashard verify`."""
