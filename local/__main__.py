@@ -3,6 +3,9 @@
 import sys
 
 if __name__ == "__main__":  # execution environments import this module again
+    from local import stopping
+
+    stopping.stop_at_once()
     from local.run import main
 
     sys.exit(main())

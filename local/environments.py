@@ -24,6 +24,7 @@ from typing import Any
 
 import orjson
 
+from local import stopping
 from local.errors import LocalStackError
 
 MAX_PAYLOAD_BYTES = 6 * 1024 * 1024
@@ -106,7 +107,8 @@ class Environments:
         Raises:
             LocalStackError: the handler cannot be imported; the log has the traceback.
         """
-        with _no_interrupt():
+        # Cut in the middle, the pool would neither know the process it has started nor wait for it.
+        with stopping.deferred(), _no_interrupt():
             future = self._pool.submit(_load, self._spec.handler)
         try:
             problem = future.result()

@@ -2,17 +2,16 @@
 
 import logging
 import os
-import signal
 import socket
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 
 import uvicorn
 
+from local import stopping
 from local.engine import Engine, running_engine
 from local.environments import Environments, FunctionSpec
 from local.errors import LocalStackError
@@ -35,13 +34,13 @@ GRACE_SECONDS = 10
 
 
 def main(environ: Mapping[str, str] = os.environ) -> int:
-    """Serve until Ctrl-C or SIGTERM.
+    """Serve until Ctrl-C or SIGTERM, also where the process has inherited that they are ignored.
 
     Returns:
         The exit status: 0 after an orderly stop, 1 after one line on stderr that says what is wrong.
     """
-    signal.signal(signal.SIGTERM, _interrupt)
     try:
+        stopping.stop_in_order()
         with ExitStack() as stack:
             return _serve(Settings.from_env(environ), stack)
     except LocalStackError as error:
@@ -50,10 +49,6 @@ def main(environ: Mapping[str, str] = os.environ) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("\nStopped.\n")
         return 0
-
-
-def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def _serve(settings: Settings, stack: ExitStack) -> int:
@@ -91,6 +86,7 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     server = uvicorn.Server(config)
     crashes = _stop_with(engine, server, [*functions.values(), direct])
+    stopping.check()
     server.run(sockets=[listener])
     if crashes:
         raise LocalStackError(crashes[0])

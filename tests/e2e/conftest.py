@@ -1,6 +1,7 @@
 """Local stacks for the tests of the whole."""
 
-from collections.abc import Callable, Iterator
+import signal
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,10 @@ def start_local(tmp_path: Path) -> Iterator[Start]:
     """Starts local stacks, by default all on one data folder; whatever is left of them is killed at the end."""
     started: list[LocalProcess] = []
 
-    def start(data_dir: Path | None = None, **environment: str) -> LocalProcess:
-        stack = LocalProcess(data_dir or tmp_path / "data", environment)
+    def start(
+        data_dir: Path | None = None, ignoring: Collection[signal.Signals] = (), **environment: str
+    ) -> LocalProcess:
+        stack = LocalProcess(data_dir or tmp_path / "data", environment, ignoring)
         started.append(stack)
         return stack
 

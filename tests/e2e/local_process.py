@@ -5,7 +5,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
@@ -14,6 +14,8 @@ from typing import Self
 
 import httpx
 
+from tests.processes import signals_as_by_default
+
 ROOT = Path(__file__).resolve().parents[2]
 READY = re.compile(r"ready on (http://127\.0\.0\.1:\d+)")
 PATIENCE_SECONDS = 120
@@ -21,26 +23,31 @@ PATIENCE_SECONDS = 120
 
 @dataclass
 class LocalProcess:
-    """A local stack on a data folder, on free ports unless `environment` says otherwise."""
+    """A local stack on a data folder, on free ports unless `environment` says otherwise.
+
+    `ignoring` names the signals that it inherits as ignored.
+    """
 
     data_dir: Path
     environment: Mapping[str, str] = field(default_factory=dict)
+    ignoring: Collection[signal.Signals] = ()
 
     def __post_init__(self) -> None:
         self.output: list[str] = []
         self.url = ""
         self._ready = Event()
         own = {"DATA_DIR": str(self.data_dir), "PORT": "0", "DYNAMODB_PORT": "0"}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "local"],
-            cwd=ROOT,
-            env={**os.environ, **own, **self.environment},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
+        with signals_as_by_default(but_ignoring=self.ignoring):
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "local"],
+                cwd=ROOT,
+                env={**os.environ, **own, **self.environment},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                start_new_session=True,
+            )
         self._reader = Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -73,6 +80,15 @@ class LocalProcess:
         """Ctrl-C: the terminal signals the whole foreground process group."""
         os.killpg(self.process.pid, signal.SIGINT)
         return self.ended()
+
+    def once(self, holds: Callable[[], bool]) -> Self:
+        """Itself, once a condition holds; it must not end before."""
+        deadline, pause = monotonic() + PATIENCE_SECONDS, Event()
+        while not holds():
+            assert self.process.poll() is None, self.text
+            assert monotonic() < deadline, self.text
+            pause.wait(0.01)
+        return self
 
     def client(self, tenant: str | None = "abc") -> httpx.Client:
         client = httpx.Client(base_url=self.url, timeout=60, trust_env=False)

@@ -95,17 +95,6 @@ def test_stopping_it_stops_all_it_started_and_the_same_ports_serve_at_once_again
     assert stack.all_gone()
 
 
-def test_control_c_while_it_starts_stops_it_without_a_traceback(start_local: Start) -> None:
-    stack = start_local()
-    while not (stack.data_dir / "engine.log").exists():
-        assert stack.process.poll() is None, stack.text
-
-    stack.interrupt()
-
-    assert "Traceback" not in stack.text
-    assert stack.all_gone()
-
-
 def test_a_crash_of_the_engine_ends_the_stack_and_shows_the_end_of_its_log(start_local: Start) -> None:
     stack = start_local().ready()
 

@@ -19,18 +19,13 @@ from domain import User
 from dynashard import Dynashard
 from dynashard.service import Collection
 from dynashard.transport import Transport
+from tests.processes import signals_as_by_default
 from tools.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 CURSOR_KEYS = ["only-ever-in-these-tests"]
 PATIENCE_SECONDS = 60
-# Ctrl-C must arrive, even where the tests run in the background of a shell, which turns it off.
-_PROGRAM = """
-import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from tools.cli import main
-main()
-"""
+_PROGRAM = "from tools.cli import main; main()"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +86,16 @@ class CommandLine:
         self, *arguments: str | Path, stderr: int = subprocess.PIPE, **environment: str
     ) -> "subprocess.Popen[str]":
         """One command as a process that reads a pipe."""
-        return subprocess.Popen(  # noqa: S603 - our own program
-            [sys.executable, "-c", _PROGRAM, *map(str, arguments)],
-            cwd=ROOT,
-            env={**os.environ, **self.environment, **environment},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            text=True,
-        )
+        with signals_as_by_default():
+            return subprocess.Popen(  # noqa: S603 - our own program
+                [sys.executable, "-c", _PROGRAM, *map(str, arguments)],
+                cwd=ROOT,
+                env={**os.environ, **self.environment, **environment},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+            )
 
     def file(self, name: str, *lines: str | Mapping[str, Any]) -> Path:
         """A file of these lines; mappings become JSON."""

@@ -15,6 +15,7 @@ import pytest
 
 from local.settings import ROOT
 from local.worker import FIRST_PAUSE, LONGEST_PAUSE, STEADY, Worker, WorkerSpec, pause_after
+from tests.processes import signals_as_by_default
 
 pytestmark = pytest.mark.unit
 
@@ -124,7 +125,8 @@ def test_a_worker_that_was_never_started_can_be_closed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_worker_ends_with_whoever_has_started_it(tmp_path: Path, number: int) -> None:
     program = [sys.executable, "-c", _PARENT, str(tmp_path)]
-    parent = subprocess.Popen(program, cwd=ROOT, stdin=subprocess.PIPE)  # noqa: S603 - our own program
+    with signals_as_by_default():
+        parent = subprocess.Popen(program, cwd=ROOT, stdin=subprocess.PIPE)  # noqa: S603 - our own program
     [probe] = until(lambda: begun(tmp_path))
 
     parent.send_signal(number)
