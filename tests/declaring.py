@@ -1,5 +1,7 @@
 """Entity classes made on the spot; for tests of declarations."""
 
+import re
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -15,9 +17,18 @@ def declare(
     name: str = NAME,
     key: Key = KEY,
     registry: Registry | None = None,
+    any_width: bool = False,
     **declared: Any,
 ) -> type[Entity]:
-    """A class with text fields `tenant` and `id`, and those given as `name: annotation` or `(annotation, default)`."""
+    """A class with text fields `tenant` and `id`, and those given as `name: annotation` or `(annotation, default)`.
+
+    With `any_width` the numbers in its sort keys need no fixed width.
+    """
+    if any_width:
+        key = replace(key, unpadded=_bare_numbers(key.sort or "", fields or {}))
+        declared["indexes"] = [
+            replace(index, unpadded=_bare_numbers(index.sort, fields or {})) for index in declared.get("indexes", ())
+        ]
     annotations: dict[str, Any] = {"tenant": str, "id": str}
     values: dict[str, Any] = {}
     for field, kind in (fields or {}).items():
@@ -27,6 +38,11 @@ def declare(
     # A fresh registry is empty and so counts as false.
     chosen = Registry() if registry is None else registry
     return new_class("Thing", namespace, name=name, key=key, registry=chosen, **declared)
+
+
+def _bare_numbers(template: str, fields: dict[str, Any]) -> tuple[str, ...]:
+    found = re.findall(r"(?<!\{)\{(\w+)(?::(?!0\d)[^}]*)?\}", template)
+    return tuple(name for name in found if fields.get(name) is int)
 
 
 def new_class(called: str, namespace: dict[str, Any], **declared: Any) -> type[Entity]:
@@ -48,5 +64,5 @@ def declare_two(one: dict[str, Any], other: dict[str, Any]) -> Registry:
         shards, indexes = declared.get("shards"), declared.get("indexes", ())
         key = Key(declared.get("partition", "{tenant}"), declared.get("sort", "a#{id}"), prefix="team")
         fields = {"n": int, "at": datetime}
-        declare(fields, name=name, key=key, shards=shards, indexes=indexes, registry=registry)
+        declare(fields, name=name, key=key, shards=shards, indexes=indexes, registry=registry, any_width=True)
     return registry

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.engine
 REGISTRY = Registry()
 
 
-class Price(BaseModel):
+class Price(BaseModel, extra="forbid"):
     amount: Decimal
     currency: str = "EUR"
 
@@ -120,6 +120,21 @@ def test_nested_field_at_fault_is_named_with_its_path(caller: Caller) -> None:
     answer = caller.post("/v1/entries", an_entry(price={"amount": "much", "tax": 1}))
 
     assert answer.fields["price.amount"] == "decimal_parsing"
+
+
+def test_unknown_fields_of_nested_values_are_refused_like_those_of_the_item(caller: Caller) -> None:
+    price = {"amount": "1", "tax": 1}
+    caller.post("/v1/entries", an_entry(price={"amount": "1"}))
+
+    refused = [
+        caller.post("/v1/entries", an_entry(number=8, price=price)),
+        caller.put("/v1/entries/cash/7", {"price": price}),
+        caller.patch("/v1/entries/cash/7", {"price": price}),
+        caller.patch("/v1/entries/cash/7", {"price": {"tax": 1}}),
+    ]
+
+    assert [answer.fields for answer in refused] == [{"price.tax": "extra_forbidden"}] * 4
+    assert caller.get("/v1/entries/cash/7").json["price"] == {"amount": "1", "currency": "EUR"}
 
 
 def test_value_that_dynamodb_cannot_store_is_refused(caller: Caller) -> None:

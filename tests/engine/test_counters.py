@@ -33,7 +33,7 @@ class Plays(Entity, name="test.v1.Plays", key=Key(partition="{tenant}:{series}:{
 
 
 class Hourly(
-    Entity, name="test.v1.Hourly", key=Key("{tenant}", "{hour:02d}#{slot}"), shards=Shards(2), registry=REGISTRY
+    Entity, name="test.v1.Hourly", key=Key("{tenant}", "{hour:02d}#{slot:02d}"), shards=Shards(2), registry=REGISTRY
 ):
     tenant: str
     hour: int

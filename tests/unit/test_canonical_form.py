@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from dynashard import definition
 from dynashard.codec import decode_value, plain_text
+from dynashard.errors import InvalidValueError
 from dynashard.hosting.documents import representation, validated, written
 from dynashard.schema import REV
-from tests.every_field import Everything, items
+from tests.every_field import Everything, Line, items
 from tests.storable_values import decimals
 
 pytestmark = pytest.mark.unit
@@ -108,6 +109,17 @@ def test_sets_are_answered_in_one_order_whatever_the_seed_of_the_process() -> No
     }
 
     assert len(told) == 1
+
+
+def test_fields_that_a_nested_model_has_no_longer_are_passed_over_in_stored_items() -> None:
+    entity = definition(Everything)
+    wire = entity.encode(Everything(line=Line(price=Decimal(1)), lines=[Line(price=Decimal(2))]).__dict__)
+    wire["line"]["M"]["dropped"] = wire["lines"]["L"][0]["M"]["dropped"] = {"S": "of an earlier version"}
+
+    assert entity.decode(wire).line == Line(price=Decimal(1))
+    assert entity.decode_fields(wire, ["lines"]) == {"lines": [Line(price=Decimal(2))]}
+    with pytest.raises(InvalidValueError, match="Extra inputs"):
+        entity.check_value("line", {"price": 1, "dropped": "x"})
 
 
 def test_a_document_of_any_json_comes_back_with_its_fractions() -> None:

@@ -24,12 +24,12 @@ pytestmark = pytest.mark.unit
 _REGISTRY = Registry()
 
 
-class Note(Entity, name="dispatch.v1.Note", key=Key("{tenant}", "{id}"), registry=_REGISTRY):
+class Note(Entity, name="dispatch.v1.Note", key=Key("{tenant}", "{id}", unpadded=["id"]), registry=_REGISTRY):
     tenant: str
     id: int
 
 
-class Memo(Entity, name="dispatch.v1.Memo", key=Key("{tenant}", "{id}"), registry=_REGISTRY):
+class Memo(Entity, name="dispatch.v1.Memo", key=Key("{tenant}", "{id}", unpadded=["id"]), registry=_REGISTRY):
     tenant: str
     id: int
 

@@ -72,7 +72,7 @@ ShortText = Annotated[str, Field(max_length=20)]
     ],
 )
 def test_kinds_of_key_fields_have_their_text(kind: Any, template: str, value: object, text: str) -> None:
-    entity = definition(declare({"x": kind}, key=Key("{tenant}", template)))
+    entity = definition(declare({"x": kind}, key=Key("{tenant}", template), any_width=True))
 
     assert entity.key_of({"tenant": "t", "x": value}) == ItemKey(f"{NAME}:t", text)
 

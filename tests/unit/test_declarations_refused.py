@@ -8,9 +8,9 @@ from typing import Any, Literal
 from uuid import UUID
 
 import pytest
-from pydantic import Field
+from pydantic import BaseModel, Field
 
-from dynashard import Entity, Index, Key, Registry, Shards, created_at, definition, updated_at
+from dynashard import Entity, Index, Key, Registry, Shards, created_at, definition, new_id, updated_at
 from dynashard.errors import DeclarationError
 from dynashard.schema import SYSTEM_ATTRIBUTES
 from tests.declaring import KEY, NAME, declare, declare_two, new_class, sorted_by
@@ -41,8 +41,14 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     "1025 shards": (lambda: declare(shards=Shards(1025)), "1025 shards: the count is a number from 1 to 1024"),
     "negative shards": (lambda: declare(shards=Shards(-1)), "-1 shards: the count is a number"),
     "true shards": (lambda: declare(shards=Shards(True)), "True shards: the count is a number"),  # noqa: FBT003
-    "text shards": (lambda: declare(shards=Shards("16")), "'16' shards: the count is a number"),  # type: ignore[arg-type]
-    "float shards": (lambda: declare(shards=Shards(16.0)), "16.0 shards: the count is a number"),  # type: ignore[arg-type]
+    "text shards": (
+        lambda: declare(shards=Shards("16")),  # type: ignore[arg-type]
+        "'16' shards: the count is a number",
+    ),
+    "float shards": (
+        lambda: declare(shards=Shards(16.0)),  # type: ignore[arg-type]
+        "16.0 shards: the count is a number",
+    ),
     "1025 by modulo": (lambda: declare(shards=Shards(1025, "modulo")), "1025 shards: the count is a number"),
     "0 by modulo": (lambda: declare(shards=Shards(0, "modulo")), "0 shards: the count is a number"),
     "unknown placement": (
@@ -64,7 +70,10 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     "max of 2048": (lambda: declare(shards=Shards(16, max=2048)), "a max of 2048 shards: it is a power of two up to"),
     "max of nothing": (lambda: declare(shards=Shards(1, max=0)), "a max of 0 shards: it is a power of two"),
     "true max": (lambda: declare(shards=Shards(1, max=True)), "a max of True shards: it is a power of two"),
-    "text max": (lambda: declare(shards=Shards(1, max="256")), "a max of '256' shards: it is"),  # type: ignore[arg-type]
+    "text max": (
+        lambda: declare(shards=Shards(1, max="256")),  # type: ignore[arg-type]
+        "a max of '256' shards: it is",
+    ),
     "max below the count": (
         lambda: declare(shards=Shards(16, max=8)),
         "a max of 8 shards, but 16 to begin with",
@@ -357,6 +366,185 @@ def test_definition_of_a_class_that_declares_none_is_refused() -> None:
         definition(Inherited)
 
 
+class Address(BaseModel):
+    street: str
+
+
+class Loose(BaseModel, extra="allow"):
+    street: str
+
+
+class Unknown:
+    """Nothing that a field can hold."""
+
+
+class Rank(IntEnum):
+    FIRST = 1
+    TENTH = 10
+
+
+WRITE_KEY = 'write key=Key(partition="{tenant_id}", sort="{id}")'
+WRITE_INDEX = 'write Index("GSI1", "by_email", partition="{tenant_id}", sort="{email}")'
+WRITE_BOTH = 'write name="user.v1.User", key=Key(partition="{tenant_id}", sort="{id}")'
+
+MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
+    # Parts of another kind.
+    "shards as a number": (lambda: declare(shards=8), "shards is 8: write shards=Shards(8)"),
+    "shards as true": (lambda: declare(shards=True), "shards is True: write shards=Shards(16)"),
+    "shards as a text": (lambda: declare(shards="16"), "shards is '16': write shards=Shards(16)"),
+    "shards without a call": (lambda: declare(shards=Shards), "shards is the class Shards: write shards=Shards(16)"),
+    "a count that is no power": (lambda: declare(shards=Shards(12)), "write Shards(8) or Shards(16)"),
+    "placement that is no name": (
+        lambda: declare(shards=Shards(4, [])),  # type: ignore[arg-type]
+        "placement []: use one of calculated, modulo, random",
+    ),
+    "key as a text": (
+        lambda: declare(key="{tenant}/{id}"),  # type: ignore[arg-type]
+        f"key is '{{tenant}}/{{id}}': {WRITE_KEY}",
+    ),
+    "key as a pair": (lambda: declare(key=("{tenant}", "{id}")), WRITE_KEY),  # type: ignore[arg-type]
+    "key as a dictionary": (lambda: declare(key={"partition": "{tenant}"}), WRITE_KEY),  # type: ignore[arg-type]
+    "key of nothing": (
+        lambda: declare(key=Key(None)),  # type: ignore[arg-type]
+        "partition of the key is None: write a text",
+    ),
+    "key of a number": (
+        lambda: declare(key=Key("{tenant}", 7)),  # type: ignore[arg-type]
+        "sort of the key is 7: write a text",
+    ),
+    "key by DynamoDB's words": (
+        lambda: Key(pk="{tenant}", sk="{id}"),  # type: ignore[call-arg]
+        "unexpected keyword argument 'pk'; write Key(",
+    ),
+    "key without a partition": (
+        lambda: Key(sort="{id}"),  # type: ignore[call-arg]
+        'write Key(partition="{tenant_id}", sort="{id}")',
+    ),
+    "name as a number": (
+        lambda: declare(name=7),  # type: ignore[arg-type]
+        'name is 7: write a text, such as name="user.v1.User"',
+    ),
+    "name with blanks": (lambda: declare(name="my thing"), "letters, digits and ._/#-, such as user.v1.User"),
+    "one index without a list": (lambda: declare(indexes=an_index()), "write a list, indexes=[Index('GSI1', ...)]"),
+    "indexes as a dictionary": (lambda: declare(indexes={"by_id": an_index()}), f"write indexes=[{WRITE_INDEX[6:]}]"),
+    "indexes that are none": (lambda: declare(indexes=None), f"indexes is None: write indexes=[{WRITE_INDEX[6:]}]"),
+    "index as a name": (lambda: declare(indexes=["by_id"]), f"index 'by_id': {WRITE_INDEX}"),
+    "index without a partition": (
+        lambda: Index("GSI1", "x", sort="{id}"),  # type: ignore[call-arg]
+        f"argument: 'partition'; {WRITE_INDEX}",
+    ),
+    "index without a sort": (
+        lambda: Index("GSI1", "x", "{id}"),  # type: ignore[call-arg]
+        f"argument: 'sort'; {WRITE_INDEX}",
+    ),
+    "index of no partition": (
+        lambda: declare(indexes=[an_index(partition=None)]),  # type: ignore[arg-type]
+        WRITE_INDEX,
+    ),
+    "index by its name first": (
+        lambda: declare(indexes=[an_index("by_id", "GSI1")]),
+        'is not one of GSI1, GSI2, GSI3; write Index("GSI1", "by_email", ...)',
+    ),
+    "index shards as a number": (lambda: declare(indexes=[an_index(shards=4)]), "write shards=Shards(4)"),
+    "slot twice": (
+        lambda: declare(indexes=[an_index(), an_index(name="again")]),
+        "write another slot for one of them, of GSI1, GSI2, GSI3",
+    ),
+    "index name twice": (lambda: declare(indexes=[an_index(), an_index("GSI2")]), "write another name for one of them"),
+    "expires as true": (lambda: declare(expires=True), 'write the field\'s name, such as expires="expires_at"'),
+    "expires of no field": (lambda: declare(expires="until"), "write `until: datetime | None = None`"),
+    "expires of a number": (lambda: declare({"until": int}, expires="until"), "declare it as `datetime | None = None`"),
+    # Class arguments.
+    "shard": (lambda: declare(shard=Shards(4)), "has no class argument 'shard'; write shards="),
+    "ttl": (lambda: declare(ttl="until"), "has no class argument 'ttl'; write expires="),
+    "index": (lambda: declare(index=[an_index()]), "has no class argument 'index'; write indexes="),
+    "prefix beside the key": (lambda: declare(prefix="team"), "has no class argument 'prefix'; write key="),
+    "anything else": (
+        lambda: declare(colour="red"),
+        "'colour'. There are name, key, shards, indexes, expires, registry",
+    ),
+    "key without a name": (lambda: new_class("T", {"__module__": __name__}, key=KEY), WRITE_BOTH),
+    "name without a key": (lambda: new_class("T", {"__module__": __name__}, name=NAME), WRITE_BOTH),
+    "shards alone": (lambda: new_class("T", {"__module__": __name__}, shards=Shards(4)), WRITE_BOTH),
+    # Fields.
+    "new_id without a call": (lambda: declare({"n": (str, new_id)}), "the function new_id: write `n: str = new_id()`"),
+    "stamp without a call": (lambda: declare({"n": (datetime, created_at)}), "write `n: datetime = created_at()`"),
+    "new_id of a number": (lambda: declare({"n": (int, new_id())}), "filled with a text; write `n: str = new_id()`"),
+    "new_id without a type": (
+        lambda: new_class("T", {"__module__": __name__, "id": new_id()}, name=NAME, key=KEY),
+        "write each field as `name: type`",
+    ),
+    "type that no field can have": (lambda: declare({"n": Unknown}), "Unable to generate pydantic-core schema"),
+    "system attribute": (lambda: declare({"Type": str}), "name of a system attribute; write another, such as type_"),
+    "revision": (lambda: declare({"revision": int}), "write another, such as revision_number"),
+    "nested model that drops fields": (
+        lambda: declare({"home": Address}),
+        'holds a Address, which does not refuse fields that it does not have: write `class Address(BaseModel, extra="',
+    ),
+    "nested model deep inside": (lambda: declare({"homes": dict[str, list[Address] | None]}), 'extra="forbid")`'),
+    "nested model that takes anything": (lambda: declare({"home": Loose}), 'extra="forbid")`'),
+    # Keys.
+    "partition without braces": (
+        lambda: declare(key=Key("tenant", "{id}")),
+        "is the same text for every item: write '{tenant}'",
+    ),
+    "sort without braces": (
+        lambda: declare(key=sorted_by("id")),
+        "sort 'id' is the same text for every item: write '{id}'",
+    ),
+    "unbalanced braces": (lambda: declare(key=sorted_by("{id")), "braces hold a field name, such as {id}"),
+    "unknown field": (lambda: declare(key=sorted_by("{nobody}")), "is no field; there are tenant, id"),
+    "optional key field": (
+        lambda: declare({"n": (str | None, None)}, key=sorted_by("{n}")),
+        "write its type without None",
+    ),
+    "float in a key": (lambda: declare({"n": float}, key=sorted_by("{n}")), "such as an int of the smallest unit"),
+    "decimal in a key": (lambda: declare({"n": Decimal}, key=sorted_by("{n}")), "such as an int of the smallest unit"),
+    "number or text in a key": (lambda: declare({"n": int | str}, key=sorted_by("{n}")), "write one type"),
+    "int id": (
+        lambda: declare({"id": int}, key=sorted_by("{id}")),
+        'so that 10 is listed before 9: write {id:012d}. For keys that are stored so already, write unpadded=("id",)',
+    ),
+    "number of no width": (lambda: declare({"n": int}, key=sorted_by("{n:d}")), "write {n:012d}"),
+    "number filled with blanks": (lambda: declare({"n": int}, key=sorted_by("{n:5d}")), "write {n:012d}"),
+    "number within a sort key": (lambda: declare({"n": int}, key=sorted_by("a#{n}#{id}")), "write {n:012d}"),
+    "number in the sort key of an index": (
+        lambda: declare({"n": int}, indexes=[an_index(sort="{n}#{id}")]),
+        "by_id sort names n, an int without a fixed width, so that 10 is listed before 9: write {n:012d}",
+    ),
+    "numbers of an enum": (
+        lambda: declare({"n": Rank}, key=sorted_by("{n}")),
+        "write an int with a fixed width, {n:04d}",
+    ),
+    "unpadded of no field": (
+        lambda: declare(key=Key("{tenant}", "{id}", unpadded=("n",))),
+        "sort template '{id}' has no field n, which unpadded names",
+    ),
+    "unpadded as a text": (lambda: declare(key=Key("{tenant}", "{id}", unpadded="id")), 'such as ("seq",)'),
+    "sharded without a sort key": (
+        lambda: declare(key=Key("{tenant}"), shards=Shards(4)),
+        'write sort="{id}" in the key',
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Field name .revision. ")
+@pytest.mark.parametrize(("mistake", "told"), MISTAKES.values(), ids=MISTAKES)
+def test_natural_mistake_is_told_with_what_to_write(mistake: Callable[[], object], told: str) -> None:
+    with pytest.raises(DeclarationError) as refused:
+        mistake()
+
+    assert told in refused.value.reason
+    assert "\n" not in str(refused.value)
+
+
+def test_number_without_a_width_is_taken_where_its_order_does_not_matter() -> None:
+    declare({"n": int}, key=Key("{tenant}-{n}", "{id}"))
+    declare({"n": int}, key=Key("{tenant}", "{n}", unpadded=("n",)))
+    declare({"n": int}, indexes=[an_index(partition="{n}")])
+    declare({"n": int}, indexes=[an_index(sort="{n}", unpadded=["n"])])
+
+
 FAMILY: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "other shards": (
         {"shards": Shards(16)},
@@ -451,7 +639,7 @@ def test_refused_entity_leaves_no_trace_in_its_registry() -> None:
     with pytest.raises(DeclarationError):
         declare({"at": datetime}, name="late", registry=registry, key=Key("{tenant}", "b:{at}", prefix="team"))
 
-    declare({"n": int}, name="late", registry=registry, key=Key("{tenant}", "b:{n}", prefix="team"))
+    declare({"n": int}, name="late", registry=registry, key=Key("{tenant}", "b:{n:04d}", prefix="team"))
 
     assert set(registry) == {NAME, "late"}
 

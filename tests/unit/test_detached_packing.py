@@ -26,7 +26,7 @@ JSON_VALUES = st.recursive(
 
 
 class Kept(BaseModel):
-    model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+    model_config = ConfigDict(extra="forbid", ser_json_bytes="base64", val_json_bytes="base64")
 
     at: datetime
     raw: bytes

@@ -16,7 +16,7 @@ Positive = Annotated[int, Field(gt=0)]
 Steps = NewType("Steps", int)
 
 
-class Node(BaseModel):
+class Node(BaseModel, extra="forbid"):
     label: str
     inner: list["Node"] = []
 

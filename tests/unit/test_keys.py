@@ -164,7 +164,7 @@ SAMPLES: list[dict[str, Any]] = [
 def test_values_that_would_make_one_text_of_two_keys_are_never_both_taken(
     template: str, one: dict[str, Any], other: dict[str, Any]
 ) -> None:
-    entity = definition(declare({"s": str, "t": str, "n": int}, key=sorted_by(template)))
+    entity = definition(declare({"s": str, "t": str, "n": int}, key=sorted_by(template), any_width=True))
     taken = []
     for values in (one, other):
         try:
@@ -279,7 +279,7 @@ def test_values_without_a_key_text_are_refused(value: object) -> None:
     ],
 )
 def test_values_that_do_not_fit_their_place_are_refused(kind: Any, template: str, value: Any, reason: str) -> None:
-    entity = definition(declare({"x": kind}, key=sorted_by(template)))
+    entity = definition(declare({"x": kind}, key=sorted_by(template), any_width=True))
 
     with pytest.raises(InvalidKeyError, match=reason):
         entity.key_of({"tenant": "t", "x": value})
@@ -287,7 +287,7 @@ def test_values_that_do_not_fit_their_place_are_refused(kind: Any, template: str
 
 @pytest.mark.parametrize("spec", ["", ":d", ":x", ":02d"])
 def test_numbers_too_long_for_any_key_are_refused(spec: str) -> None:
-    entity = definition(declare({"x": int}, key=sorted_by(f"{{x{spec}}}")))
+    entity = definition(declare({"x": int}, key=sorted_by(f"{{x{spec}}}"), any_width=True))
 
     with pytest.raises(InvalidKeyError, match="x: the number is too long for a key"):
         entity.key_of({"tenant": "t", "x": 10**5000})

@@ -167,7 +167,7 @@ class Rain(Entity, name="test.v1.Rain", key=Key("{tenant}", "{at}#{place}"), reg
     at: datetime
 
 
-class Drops(Entity, name="test.v1.Drops", key=Key("{tenant}:{place}", "{level}#{start}#{slot}"), registry=REGISTRY):
+class Drops(Entity, name="test.v1.Drops", key=Key("{tenant}:{place}", "{level}#{start}#{slot:02d}"), registry=REGISTRY):
     tenant: str
     place: str
     level: Level

@@ -163,14 +163,16 @@ def parse(
     try:
         pieces = list(Formatter().parse(text))
     except ValueError as error:
-        raise TemplateError(f"template {text!r}: {error}") from None
+        raise TemplateError(f"template {text!r}: {error}; braces hold a field name, such as {{id}}") from None
     for literal, name, spec, conversion in pieces:
         if literal:
             parts.append(literal)
         if name is None:
             continue
         if not name.isidentifier() or conversion:
-            raise TemplateError(f"template {text!r}: braces hold a field name, and a format after a colon")
+            raise TemplateError(
+                f"template {text!r}: braces hold a field name, such as {{id}}, and a format after a colon"
+            )
         if any(isinstance(part, TemplateField) and part.name == name for part in parts):
             raise TemplateError(f"template {text!r} names {name} twice")
         parts.append(TemplateField(name, spec or "", _width(spec or "")))

@@ -16,9 +16,11 @@ from dynashard.entity.declaration import (
     Key,
     Shards,
     WrongDeclarationError,
+    fresh_id,
     stamp_created,
     stamp_updated,
 )
+from dynashard.entity.mistakes import check_constant, check_filled
 from dynashard.entity.record import Record
 from dynashard.errors import InvalidKeyError
 from dynashard.keys import KeyTemplate, TemplateError, TemplateField, parse
@@ -27,6 +29,7 @@ from dynashard.schema import MAX_DETACHED_BYTES, SYSTEM_ATTRIBUTES
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/#-]*")
 """Names of entities, and prefixes of keys."""
 
+_OWN_NAMES: Final = frozenset({"revision"})
 _OWN_SEPARATORS: Final = "_-.~#/|+@,;="
 _KEY_TYPES: Final = (str, int, UUID, date, Enum)
 _NUMBER_SPEC: Final = re.compile(r"(0?[1-9]\d*)?[dxXob]")
@@ -101,7 +104,16 @@ def check_fields(model: type[Record], expires: str | None) -> None:
     fields = model.model_fields
     for name, field in fields.items():
         if name in SYSTEM_ATTRIBUTES:
-            raise WrongDeclarationError(f"field {name} has the name of a system attribute")
+            raise WrongDeclarationError(
+                f"field {name} has the name of a system attribute; write another, such as {name.lower()}_"
+            )
+        if name in _OWN_NAMES:
+            raise WrongDeclarationError(
+                f"field {name} hides what every item has under this name; write another, such as {name}_number"
+            )
+        check_filled(name, field)
+        if field.default_factory is fresh_id and plain_types(field.annotation) != {str}:
+            raise WrongDeclarationError(f"field {name} is filled with a text; write `{name}: str = new_id()`")
         if field.default_factory in (stamp_created, stamp_updated) and plain_types(field.annotation) != {datetime}:
             raise WrongDeclarationError(f"field {name} is a stamp: declare it as a datetime")
         if field.alias or field.validation_alias or field.serialization_alias:
@@ -109,7 +121,9 @@ def check_fields(model: type[Record], expires: str | None) -> None:
     if expires is None:
         return
     if expires not in fields:
-        raise WrongDeclarationError(f"expires names {expires}, which is no field")
+        raise WrongDeclarationError(
+            f"expires names {expires}, which is no field; write `{expires}: datetime | None = None`"
+        )
     if plain_types(fields[expires].annotation) != {datetime, NoneType} or fields[expires].default is not None:
         raise WrongDeclarationError(f"expires names {expires}: declare it as `datetime | None = None`")
 
@@ -151,6 +165,8 @@ def check_template(
     *,
     reserved: frozenset[str] = frozenset(),
     optional: bool = False,
+    ordered: bool = False,
+    unpadded: Collection[str] = (),
 ) -> KeyTemplate:
     """Parse a template and check it against the fields it names.
 
@@ -160,6 +176,8 @@ def check_template(
         text: the template.
         reserved: characters that no value may contain, because they divide the key around the template.
         optional: fields may be None (an index leaves such items out).
+        ordered: items are listed in the order of its texts, so that numbers need a fixed width.
+        unpadded: fields whose numbers have none all the same.
 
     Raises:
         WrongDeclarationError: with the reason.
@@ -177,8 +195,15 @@ def check_template(
     for part in template.parts:
         if isinstance(part, TemplateField):
             if part.name not in fields:
-                raise WrongDeclarationError(f"{what} template {text!r} names {part.name}, which is no field")
+                raise WrongDeclarationError(
+                    f"{what} template {text!r} names {part.name}, which is no field; there are {', '.join(fields)}"
+                )
             _check_kinds(what, part, kinds[part.name], optional=optional)
+            if ordered and part.name not in unpadded:
+                _check_order(what, part, kinds[part.name] - {NoneType})
+    check_constant(what, text, fields)
+    if unknown := [name for name in unpadded if name not in template.fields]:
+        raise WrongDeclarationError(f"{what} template {text!r} has no field {unknown[0]}, which unpadded names")
     check_samples(model, what, template)
     return template
 
@@ -206,12 +231,19 @@ def check_samples(model: type[Record], what: str, template: KeyTemplate) -> None
 
 def _check_kinds(what: str, part: TemplateField, kinds: frozenset[type], *, optional: bool) -> None:
     if NoneType in kinds and not optional:
-        raise WrongDeclarationError(f"{what} names {part.name}, which may be None: a key needs it")
+        raise WrongDeclarationError(
+            f"{what} names {part.name}, which may be None: a key needs it; write its type without None"
+        )
     present = kinds - {NoneType}
     if not present or not all(issubclass(kind, _KEY_TYPES) and kind is not bool for kind in present):
-        raise WrongDeclarationError(f"{what} names {part.name}: keys are made of text, int, UUID, date, datetime, enum")
+        raise WrongDeclarationError(
+            f"{what} names {part.name}: keys are made of text, int, UUID, date, datetime, enum; write one of these "
+            "types, such as an int of the smallest unit for an amount"
+        )
     if len(present) > 1:
-        raise WrongDeclarationError(f"{what} names {part.name}, which is of several types: 1 and '1' would be one key")
+        raise WrongDeclarationError(
+            f"{what} names {part.name}, which is of several types: 1 and '1' would be one key; write one type"
+        )
     [kind] = present
     if issubclass(kind, Enum):
         _check_members(what, part.name, kind)
@@ -219,6 +251,23 @@ def _check_kinds(what: str, part: TemplateField, kinds: frozenset[type], *, opti
         raise WrongDeclarationError(
             f"{what}: the format {part.spec!r} of {part.name} is not one for keys: use 012d for numbers, "
             "%Y-%m-%d and the like for dates, none for text"
+        )
+
+
+def _check_order(what: str, part: TemplateField, kinds: frozenset[type]) -> None:
+    """Refuse numbers whose texts do not sort as they do: 10 would be listed before 9."""
+    [kind] = kinds
+    if issubclass(kind, Enum):
+        texts = [str(member.value) for member in kind if isinstance(member.value, int)]
+        if any(text.startswith("-") or len(text) != len(texts[0]) for text in texts):
+            raise WrongDeclarationError(
+                f"{what} names {part.name}, and the numbers of {kind.__name__} do not sort as text: write an int with "
+                f"a fixed width, {{{part.name}:04d}}, or values of one width"
+            )
+    elif issubclass(kind, int) and part.width is None:
+        raise WrongDeclarationError(
+            f"{what} names {part.name}, an int without a fixed width, so that 10 is listed before 9: write "
+            f'{{{part.name}:012d}}. For keys that are stored so already, write unpadded=("{part.name}",)'
         )
 
 

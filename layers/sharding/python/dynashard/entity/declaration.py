@@ -1,17 +1,21 @@
 """What an entity's declaration is made of: `Key`, `Shards`, `Index`, and the fields the layer fills in."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import InitVar, dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final, Literal
+from functools import wraps
+from typing import Any, Final, Literal, TypeVar
 
 from ksuid import Ksuid
 from pydantic import Field
 
+from dynashard.errors import DeclarationError
 from dynashard.placement import CALCULATED, PLACEMENTS, UNSHARDED, Placement, is_power_of_two
 from dynashard.schema import INDEX_SLOTS, MAX_DETACHED_BYTES, MAX_SHARDS
 
 DEFAULT_SEPARATOR: Final = ":"
+
+P = TypeVar("P")
 
 _ABSENT: Final[Any] = None
 
@@ -20,6 +24,27 @@ class WrongDeclarationError(ValueError):
     """A part of a declaration that cannot be; becomes a `DeclarationError` with the entity's name."""
 
 
+def _told(example: str) -> Callable[[type[P]], type[P]]:
+    """Have wrong arguments of a part refused with an example of right ones."""
+
+    def tell(part: type[P]) -> type[P]:
+        made: Any = part.__init__
+
+        @wraps(made)
+        def checked(self: Any, *given: Any, **named: Any) -> None:
+            try:
+                made(self, *given, **named)
+            except TypeError as error:
+                problem = str(error).partition("() ")[2] or str(error)
+                raise DeclarationError(part.__name__, f"{problem}; write {example}") from error
+
+        setattr(part, "__init__", checked)  # noqa: B010 - assigning it is refused by mypy
+        return part
+
+    return tell
+
+
+@_told('Key(partition="{tenant_id}", sort="{id}")')
 @dataclass(frozen=True, slots=True)
 class Key:
     """Where an entity's items live.
@@ -32,14 +57,18 @@ class Key:
             logical partitions.
         separator: what joins prefix, partition and shard. Another one than `:` is for adopting published keys
             such as `path_6`: the prefix must then be empty.
+        unpadded: int fields of `sort` whose digits have no fixed width, for keys that are stored so already. They
+            are listed as text: 10 before 9.
     """
 
     partition: str
     sort: str | None = None
     prefix: str | None = None
     separator: str = DEFAULT_SEPARATOR
+    unpadded: Sequence[str] = ()
 
 
+@_told("Shards(16), or Shards(start=1, max=256)")
 @dataclass(frozen=True, slots=True)
 class Shards:
     """How many stored partition keys a logical partition is spread over.
@@ -88,12 +117,17 @@ class Shards:
             raise WrongDeclarationError("shards with both a count and a start: they are one number, give one of them")
         if self.count is _ABSENT:
             raise WrongDeclarationError("shards without a count: write Shards(16), or Shards(start=16)")
-        if self.placement not in PLACEMENTS:
+        if not isinstance(self.placement, str) or self.placement not in PLACEMENTS:
             raise WrongDeclarationError(f"placement {self.placement!r}: use one of {', '.join(sorted(PLACEMENTS))}")
         if not _is_count(self.count):
-            raise WrongDeclarationError(f"{self.count!r} shards: the count is a number from 1 to {MAX_SHARDS}")
+            raise WrongDeclarationError(
+                f"{self.count!r} shards: the count is a number from 1 to {MAX_SHARDS}, such as Shards(16)"
+            )
         if self.rule.powers_of_two and not is_power_of_two(self.count):
-            raise WrongDeclarationError(f"{self.count} shards: the count must be a power of two, such as 16")
+            below = 1 << self.count.bit_length() - 1
+            raise WrongDeclarationError(
+                f"{self.count} shards: the count must be a power of two; write Shards({below}) or Shards({2 * below})"
+            )
         self._check_max()
         if isinstance(self.read_replicas, bool) or self.read_replicas not in range(len(INDEX_SLOTS) + 1):
             raise WrongDeclarationError(
@@ -144,6 +178,7 @@ def _is_count(number: object) -> bool:
     return isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= MAX_SHARDS
 
 
+@_told('Index("GSI1", "by_email", partition="{tenant_id}", sort="{email}")')
 @dataclass(frozen=True, slots=True)
 class Index:
     """Another order in which to list an entity's items: one of the table's global secondary indexes.
@@ -160,6 +195,7 @@ class Index:
         shard_by: `item_key` spreads entries by the hash of the item's key, so that entries with equal index keys
             still spread; `index_key` hashes the index's own keys (the published generator's rule).
         prefix: first part of the index partition key; the table key's prefix if None.
+        unpadded: as in `Key`.
     """
 
     slot: str
@@ -169,6 +205,7 @@ class Index:
     shards: Shards | None = None
     shard_by: Literal["item_key", "index_key"] = "item_key"
     prefix: str | None = None
+    unpadded: Sequence[str] = ()
 
     def check(self) -> None:
         """Refuse what cannot be.
@@ -177,9 +214,12 @@ class Index:
             WrongDeclarationError: with the reason.
         """
         if self.slot not in INDEX_SLOTS:
-            raise WrongDeclarationError(f"index {self.name}: slot {self.slot!r} is not one of {', '.join(INDEX_SLOTS)}")
+            raise WrongDeclarationError(
+                f"index {self.name}: slot {self.slot!r} is not one of {', '.join(INDEX_SLOTS)}; "
+                f'write Index("GSI1", "by_email", ...)'
+            )
         if not self.name.isidentifier():
-            raise WrongDeclarationError(f"index name {self.name!r} is not an identifier")
+            raise WrongDeclarationError(f"index name {self.name!r} is not an identifier; write a name such as by_email")
         if self.shard_by not in ("item_key", "index_key"):
             raise WrongDeclarationError(f"index {self.name}: shard_by is 'item_key' or 'index_key'")
         if self.shards is None:

@@ -34,6 +34,7 @@ from dynashard.entity.declaration import (
     stamp_updated,
 )
 from dynashard.entity.expiry import decode_expiry, encode_expiry
+from dynashard.entity.mistakes import check_nested
 from dynashard.entity.record import UNREVISED, Record
 from dynashard.errors import InvalidKeyError, InvalidValueError, UndecodableItemError
 from dynashard.keys import KeyTemplate, utf8
@@ -119,7 +120,8 @@ class EntityDefinition(Generic[T]):
         self.shards = shards
         self.expires = expires
         self.partition = check_template(model, "partition", key.partition, reserved=_PARTITION_RESERVED)
-        self.sort = check_template(model, "sort", name if key.sort is None else key.sort)
+        sort = name if key.sort is None else key.sort
+        self.sort = check_template(model, "sort", sort, ordered=True, unpadded=key.unpadded)
         self.indexes: dict[str, IndexDefinition] = {}
         fields = model.model_fields
         self.created_fields = frozenset(n for n, f in fields.items() if f.default_factory is stamp_created)
@@ -155,8 +157,12 @@ class EntityDefinition(Generic[T]):
             shards.check()
         check_names(name, key, shards)
         check_fields(model, expires)
+        check_nested(model.__pydantic_core_schema__, model)
         if shards is not None and key.sort is None:
-            raise WrongDeclarationError("is sharded but its key has no sort part: nothing would spread its items")
+            raise WrongDeclarationError(
+                "is sharded but its key has no sort part: nothing would spread its items; write "
+                'sort="{id}" in the key, or leave shards out'
+            )
         definition = cls(model, name, key, shards, expires)
         if shards is not None and not definition.sort.fields:
             raise WrongDeclarationError("is sharded but its sort key is constant: nothing would spread its items")
@@ -181,7 +187,14 @@ class EntityDefinition(Generic[T]):
                     f"uses {slot} for {taken[slot]} and for a read replica: give the index another slot, or have fewer "
                     "replicas"
                 )
-            copy = Index(slot, f"replica_{number}", key.partition, key.sort or "", shards=self.shards.of_replica)
+            copy = Index(
+                slot,
+                f"replica_{number}",
+                key.partition,
+                key.sort or "",
+                shards=self.shards.of_replica,
+                unpadded=key.unpadded,
+            )
             self._add_index(copy, replica=True)
 
     @cached_property
@@ -192,10 +205,13 @@ class EntityDefinition(Generic[T]):
     def _add_index(self, index: Index, *, replica: bool = False) -> None:
         index.check()
         if index.name in self.indexes:
-            raise WrongDeclarationError(f"has two indexes named {index.name}")
+            raise WrongDeclarationError(f"has two indexes named {index.name}; write another name for one of them")
         for other in self.indexes.values():
             if other.slot == index.slot:
-                raise WrongDeclarationError(f"uses {index.slot} twice: for {other.name} and for {index.name}")
+                raise WrongDeclarationError(
+                    f"uses {index.slot} twice: for {other.name} and for {index.name}; write another slot for one of "
+                    f"them, of {', '.join(INDEX_SLOTS)}"
+                )
         prefix = index.prefix if index.prefix is not None else self.prefix or self.name
         if not NAME.fullmatch(prefix):
             raise WrongDeclarationError(f"index {index.name}: prefix {prefix!r} may hold letters, digits and ._/#-")
@@ -209,7 +225,9 @@ class EntityDefinition(Generic[T]):
                 reserved=_PARTITION_RESERVED,
                 optional=True,
             ),
-            sort=check_template(self.model, f"{index.name} sort", index.sort, optional=True),
+            sort=check_template(
+                self.model, f"{index.name} sort", index.sort, optional=True, ordered=True, unpadded=index.unpadded
+            ),
             shards=index.shards,
             by_item_key=index.shard_by == "item_key",
             prefix=prefix,

@@ -1,19 +1,40 @@
 """`Entity`: the class that declarations derive from."""
 
 from collections.abc import Sequence
+from inspect import signature
 from typing import Any, ClassVar, TypeVar
+
+from pydantic import PydanticUserError
+from pydantic._internal._model_construction import ModelMetaclass
 
 from dynashard.entity.declaration import Index, Key, Shards, WrongDeclarationError
 from dynashard.entity.definition import EntityDefinition
+from dynashard.entity.mistakes import KEY_EXAMPLE, NAME_EXAMPLE, check_arguments, check_parts
 from dynashard.entity.record import Record
 from dynashard.entity.registry import REGISTRY, Registry
 from dynashard.entity.serialization import canonical_serializer
 from dynashard.errors import DeclarationError
 
 _DEFINITION = "__dynashard_definition__"
+_BOTH = f"{NAME_EXAMPLE}, {KEY_EXAMPLE}"
 
 
-class Entity(Record):
+class _Declaring(ModelMetaclass):
+    """Refuses in our words what pydantic refuses in its own."""
+
+    def __new__(cls, called: str, bases: tuple[type, ...], namespace: dict[str, Any], **arguments: Any) -> Any:
+        try:
+            return super().__new__(cls, called, bases, namespace, **arguments)
+        except (PydanticUserError, NameError) as error:
+            name = arguments.get("name")
+            first = str(error).partition("\n")[0]
+            hint = (
+                "; write each field as `name: type`" if "non-annotated" in first or "type annotation" in first else ""
+            )
+            raise DeclarationError(name if isinstance(name, str) else called, f"{first}{hint}") from error
+
+
+class Entity(Record, metaclass=_Declaring):
     """A kind of record: derive from it, with the declaration as class arguments.
 
         class User(Entity, name="user.v1.User",
@@ -48,7 +69,12 @@ class Entity(Record):
         registry: Registry = REGISTRY,
         **config: Any,
     ) -> None:
-        super().__init_subclass__(**config)
+        super().__init_subclass__()
+        try:
+            # What pydantic takes for its own configuration does not get here.
+            check_arguments(config, _arguments())
+        except WrongDeclarationError as error:
+            raise DeclarationError(name if isinstance(name, str) else cls.__name__, str(error)) from error
 
     @classmethod
     def __pydantic_init_subclass__(
@@ -62,24 +88,33 @@ class Entity(Record):
         registry: Registry = REGISTRY,
         **config: Any,
     ) -> None:
-        super().__pydantic_init_subclass__(**config)
+        super().__pydantic_init_subclass__()
         if cls.__pydantic_complete__ and (serializer := canonical_serializer(cls.__pydantic_core_schema__)):
             cls.__pydantic_serializer__ = serializer
         if name is None and key is None:
+            if shards is not None or indexes or expires is not None:
+                raise DeclarationError(cls.__name__, f"an entity needs a name and a key; write {_BOTH}")
             setattr(cls, _DEFINITION, None)
             return
         if name is None or key is None:
-            raise DeclarationError(name or cls.__name__, "an entity needs both a name and a key")
+            raise DeclarationError(name or cls.__name__, f"an entity needs both a name and a key; write {_BOTH}")
+        called = name if isinstance(name, str) else cls.__name__
         if not cls.__pydantic_complete__:
-            raise DeclarationError(name, "a field is of a type that is not defined yet: define it above the entity")
+            raise DeclarationError(called, "a field is of a type that is not defined yet: define it above the entity")
         try:
+            checked = check_parts(name, key, shards, indexes, expires)
             definition = EntityDefinition.compile(
-                cls, name=name, key=key, shards=shards, indexes=tuple(indexes), expires=expires
+                cls, name=name, key=key, shards=shards, indexes=checked, expires=expires
             )
             registry.add(definition)
         except WrongDeclarationError as error:
-            raise DeclarationError(name, str(error)) from error
+            raise DeclarationError(called, str(error)) from error
         setattr(cls, _DEFINITION, definition)
+
+
+def _arguments() -> list[str]:
+    parameters = signature(Entity.__init_subclass__).parameters.values()
+    return [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
 
 
 E = TypeVar("E", bound=Entity)

@@ -33,7 +33,7 @@ class Registry(Mapping[str, EntityDefinition[Any]]):
             WrongDeclarationError: its name is taken, or its keys could equal those of another entity.
         """
         if entity.name in self._entities:
-            raise WrongDeclarationError("another entity has this name")
+            raise WrongDeclarationError("another entity has this name; write another, such as one with v2")
         family = self._families.setdefault((entity.prefix, entity.separator), [])
         if family and entity.separator != DEFAULT_SEPARATOR:
             raise WrongDeclarationError(f"the keys of {family[0].name} use the separator {entity.separator!r} already")
