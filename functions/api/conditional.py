@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from dynashard.errors import RevisionMismatchError
+from dynashard.hosting.limits import MAX_TAGS
 from functions.api.problems import ProblemError
 
 _LIST: Final = re.compile(r'\s*(?:(W/)?"([\x21\x23-\x7e\x80-\xff]*)"\s*)?(?:,|$)')
@@ -36,6 +37,8 @@ class Tags:
         strong: set[str] = set()
         weak: set[str] = set()
         position = 0
+        if value.count('"') > 2 * MAX_TAGS:
+            raise ProblemError("malformed_header", f"{name} takes at most {MAX_TAGS} tags.")
         while position < len(value):
             found = _LIST.match(value, position)
             if found is None or found.end() == position:

@@ -10,8 +10,8 @@ from aws_lambda_powertools.event_handler import Response
 
 from dynashard.errors import AnswerTooLargeError
 from dynashard.hosting import documents
+from dynashard.hosting.limits import MAX_BODY_BYTES
 from functions.api.bodies import JSON, Document
-from functions.api.incoming import MAX_BODY_BYTES
 from functions.api.parameters import Parameters, Query
 from functions.api.problems import FieldError, invalid_fields
 from functions.api.resource import Resource

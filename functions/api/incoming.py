@@ -9,13 +9,19 @@ from typing import Any, Final, Self
 from urllib.parse import parse_qsl, unquote
 
 from dynashard.hosting.environment import seconds_left
+from dynashard.hosting.limits import (
+    MAX_BODY_BYTES,
+    MAX_HEADER_BYTES,
+    MAX_PARAMETERS,
+    MAX_PATH_BYTES,
+    MAX_QUERY_BYTES,
+)
 from dynashard.tenants import DEFAULT_TENANTS, TenantRule
 from functions.api.problems import ProblemError
 
-MAX_BODY_BYTES: Final = 400 * 1024
-MAX_PARAMETERS: Final = 100
 GZIP: Final = "application/gzip"
 """The media type of JSON that was compressed by gzip."""
+_GZIP_MAGIC: Final = b"\x1f\x8b"
 _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
 
 
@@ -71,10 +77,12 @@ class Incoming:
         Raises:
             ProblemError: 401 without claims, 403 without a tenant, 400 or 413 if a part cannot be read.
         """
+        tenant = tenant_of(event, tenant_claim)
+        refuse_long(event, path)
         return cls(
             method=str(event["requestContext"]["http"]["method"]).upper(),
             path=path,
-            tenant=tenant_of(event, tenant_claim),
+            tenant=tenant,
             query=query_of(event),
             headers=headers_of(event),
             body=body_of(event, max_body),
@@ -111,6 +119,22 @@ def tenant_of(event: Mapping[str, Any], claim: TenantClaim) -> str:
     return str(tenant)
 
 
+def refuse_long(event: Mapping[str, Any], path: str) -> None:
+    """Refuse a request whose path, query or headers are longer than any that an HTTP API hands over.
+
+    Raises:
+        ProblemError: 400 with the part, its length and the bound.
+    """
+    headers = sum(len(str(name)) + len(str(value)) for name, value in (event.get("headers") or {}).items())
+    for code, part, length, most in (
+        ("malformed_path", "path", len(path), MAX_PATH_BYTES),
+        ("malformed_query", "query string", len(event.get("rawQueryString") or ""), MAX_QUERY_BYTES),
+        ("malformed_header", "headers together", headers, MAX_HEADER_BYTES),
+    ):
+        if length > most:
+            raise ProblemError(code, f"The {part} may have at most {most} bytes, not {length}.")
+
+
 def query_of(event: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """The query's names and values; repeated names stay repeated.
 
@@ -139,8 +163,12 @@ def body_of(event: Mapping[str, Any], limit: int = MAX_BODY_BYTES) -> bytes:
         ProblemError: 413 if it is too large, 400 if it cannot be decoded, 415 for another encoding.
     """
     body = event.get("body") or ""
+    encoded = bool(event.get("isBase64Encoded"))
+    # Four characters of base64 are at most three bytes, a character of text is at least one.
+    if (len(body) * 3 // 4 - 2 if encoded else len(body)) > limit:
+        raise _too_large(limit)
     try:
-        raw = base64.b64decode(body, validate=True) if event.get("isBase64Encoded") else body.encode()
+        raw = base64.b64decode(body, validate=True) if encoded else body.encode()
     except (binascii.Error, ValueError) as error:
         raise ProblemError("malformed_body", "The body cannot be decoded.") from error
     headers = headers_of(event)
@@ -148,16 +176,22 @@ def body_of(event: Mapping[str, Any], limit: int = MAX_BODY_BYTES) -> bytes:
     # A gateway hands JSON over as text, whatever its encoding: compressed bodies arrive whole under another type.
     if encoding == "gzip" or headers.get("content-type", "").strip().lower() == GZIP:
         raw = _inflated(raw, limit)
+        if raw.startswith(_GZIP_MAGIC):
+            raise ProblemError("unsupported_media_type", f"The body is gzip within gzip: compress it once, as {GZIP}.")
     elif encoding != "identity":
         raise ProblemError(
             "unsupported_media_type",
-            f"Send the body as it is, or gzipped as {GZIP}.",
+            f"Send the body as it is, or gzipped once as {GZIP}.",
         )
     if len(raw) > limit:
-        raise ProblemError(
-            "body_too_large", f"The body has over {limit} bytes; at most {limit} ({limit // 1024} KB) are taken."
-        )
+        raise _too_large(limit)
     return raw
+
+
+def _too_large(limit: int) -> ProblemError:
+    return ProblemError(
+        "body_too_large", f"The body has over {limit} bytes; at most {limit} ({limit // 1024} KB) are taken."
+    )
 
 
 def _inflated(raw: bytes, limit: int) -> bytes:

@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from dynashard.errors import FieldError, ValidationFailedError
-from dynashard.hosting.refusals import refusal_of
+from dynashard.hosting.refusals import refusal_of, shortened
 
 __all__ = [
     "CONTENT_TYPE",
@@ -76,6 +76,7 @@ class Problem:
     errors: tuple[FieldError, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
+    omitted: int = 0
 
     def document(self, request_id: str) -> dict[str, Any]:
         """The problem document, for the request with this id."""
@@ -91,6 +92,8 @@ class Problem:
             document["errors"] = [
                 {"field": error.field, "message": error.message, "code": error.code} for error in self.errors
             ]
+        if self.omitted:
+            document["errors_omitted"] = self.omitted
         if self.details:
             document["details"] = dict(self.details)
         return document
@@ -99,7 +102,8 @@ class Problem:
 def problem_of(error: Exception) -> Problem:
     """The problem that an exception becomes; whatever is not an expected error becomes a 500 that says nothing."""
     if isinstance(error, ProblemError):
-        return Problem(error.status, error.code, error.detail, headers=error.headers)
+        return Problem(error.status, error.code, shortened(error.detail), headers=error.headers)
     refusal = refusal_of(error)
     headers = {} if refusal.retry_after is None else {"Retry-After": str(refusal.retry_after)}
-    return Problem(refusal.status, refusal.code, refusal.message, refusal.errors, refusal.details, headers)
+    found = (refusal.status, refusal.code, refusal.message, refusal.errors, refusal.details)
+    return Problem(*found, headers=headers, omitted=refusal.omitted)

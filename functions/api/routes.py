@@ -12,10 +12,11 @@ from aws_lambda_powertools.event_handler.api_gateway import Router
 
 from dynashard.hosting.backend import Backend
 from dynashard.hosting.idempotency import IdempotentCreates
+from dynashard.hosting.limits import MAX_BODY_BYTES
 from functions.api import VERSION, documentation
 from functions.api.bodies import written
 from functions.api.including import body_limit
-from functions.api.incoming import MAX_BODY_BYTES, Incoming
+from functions.api.incoming import Incoming
 from functions.api.items import Items
 from functions.api.later import Later
 from functions.api.listing import Listing

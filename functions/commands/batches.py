@@ -1,7 +1,7 @@
 """Many items at a time, each with an outcome of its own."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from dynashard import Collection, Entity
 from dynashard.errors import (
@@ -13,6 +13,7 @@ from dynashard.errors import (
     UnprocessedError,
 )
 from dynashard.hosting.documents import Document, written
+from dynashard.hosting.limits import MAX_BATCH
 from dynashard.hosting.pages import MAX_ANSWER_BYTES, answer_bytes
 from functions.commands.items import shown, whole_item
 from functions.commands.refusals import Outcome, done, refused
@@ -22,8 +23,6 @@ ItemKey = Hashable
 """A key as an entity's definition has it."""
 Place = tuple[str, int]
 """Where a write stands in its request: `put` or `delete`, and its number there."""
-MOST: Final = 1000
-"""Keys or items of one request."""
 
 CollectionOf = Callable[[type[Entity]], Collection[Any]]
 
@@ -46,7 +45,7 @@ class Batches:
         Cost: 1 read each, 1 round trip for 100.
         """
         asked.only("keys", "consistent")
-        given = asked.documents("keys", MOST)
+        given = asked.documents("keys", MAX_BATCH)
         outcomes: dict[int, Outcome] = {}
         keys: dict[int, Document] = {}
         for place, document in enumerate(given):
@@ -72,7 +71,7 @@ class Batches:
         Cost: 1 write each, 1 round trip for 25.
         """
         asked.only("put", "delete")
-        puts, deletes = asked.documents("put", MOST), asked.documents("delete", MOST)
+        puts, deletes = asked.documents("put", MAX_BATCH), asked.documents("delete", MAX_BATCH)
         outcomes: dict[Place, Outcome] = {}
         items: dict[ItemKey, tuple[Place, Any]] = {}
         places: list[tuple[Place, Document]] = [

@@ -8,6 +8,8 @@ from pydantic import BaseModel
 
 from dynashard.errors import FieldError, InputError, ValidationFailedError
 from dynashard.hosting.documents import TENANT, Document, validated
+from dynashard.hosting.json_input import MalformedJsonError, check_values
+from dynashard.hosting.limits import MAX_EVENT_DEPTH, MAX_NAMES
 from dynashard.tenants import TenantRule
 from functions.commands.served import Served
 
@@ -15,8 +17,6 @@ T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 NAMES: Final = frozenset({"operation", "entity", TENANT})
 """What every request has."""
-MAX_DEPTH: Final = 40
-"""Levels of nesting in a request: those that DynamoDB stores, and a few around them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +78,20 @@ class Members:
     def documents(self, name: str, most: int) -> list[Document]:
         """A list of at most so many objects; empty if it is left out."""
         value = self._of(name, list, "a list of objects") or []
+        if len(value) > most:
+            raise ValidationFailedError(FieldError(name, f"Send at most {most} at a time.", "out_of_range"))
         wrong = [place for place, each in enumerate(value) if not isinstance(each, dict)]
         if wrong:
             raise ValidationFailedError(
                 *(FieldError(f"{name}.{place}", "Use an object.", "object_type") for place in wrong)
             )
-        if len(value) > most:
-            raise ValidationFailedError(FieldError(name, f"Send at most {most} at a time.", "out_of_range"))
         return value
 
     def texts(self, name: str) -> list[str] | None:
-        """A list of texts, None if it is left out."""
+        """A list of at most 100 texts, None if it is left out."""
         value = self._of(name, list, "a list of texts")
+        if value is not None and len(value) > MAX_NAMES:
+            raise ValidationFailedError(FieldError(name, f"Send at most {MAX_NAMES} texts.", "out_of_range"))
         if value is not None and not all(isinstance(each, str) for each in value):
             raise ValidationFailedError(FieldError(name, "Use a list of texts.", "list_type"))
         return value
@@ -144,21 +146,16 @@ def tenant_in(event: Mapping[str, Any], tenants: TenantRule) -> str:
 
 
 def mapping(event: Any) -> Mapping[str, Any]:
-    """The event as an object that is nested no deeper than what can be stored.
+    """The event as an object within the bounds of a request.
 
     Raises:
-        InputError: it is none.
+        InputError: it is something else, nested too deep, or holds a number that is too long.
+        RequestTooLargeError: it holds too many values.
     """
     if not isinstance(event, Mapping):
         raise InputError("a request is an object with an operation, an entity and a tenant_id")
-    level: list[Any] = [event]
-    for _ in range(MAX_DEPTH):
-        level = [
-            child
-            for value in level
-            if isinstance(value, Mapping | list)
-            for child in (value.values() if isinstance(value, Mapping) else value)
-        ]
-        if not level:
-            return event
-    raise InputError(f"the request is nested deeper than {MAX_DEPTH} levels")
+    try:
+        check_values(event, depth=MAX_EVENT_DEPTH)
+    except MalformedJsonError as error:
+        raise InputError(f"the request {error}") from error
+    return event

@@ -4,6 +4,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from itertools import product
+from math import prod
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -12,6 +13,7 @@ from domain import Exposed
 from dynashard import Entity, definition
 from dynashard.errors import FieldError, InputError, ValidationFailedError
 from dynashard.hosting.documents import REVISION, TENANT, Document
+from dynashard.hosting.limits import MAX_CHOICES
 
 
 class Served:
@@ -68,15 +70,20 @@ class Served:
         template = self.definition.partition if index is None else self.indexes[index].partition
         fields = [name for name in template.fields if name != TENANT]
         self._exactly(fields, given, tenant, "partition")
-        values = [self._choices(name, given[name]) for name in fields]
+        listed = {name: value if isinstance(value, list) else [value] for name, value in given.items()}
+        count = prod(len(listed[name]) for name in fields)
+        if count > MAX_CHOICES:
+            message = f"These values name {count} logical partitions; one request takes at most {MAX_CHOICES}."
+            raise ValidationFailedError(FieldError("partition", message, "out_of_range"))
+        values = [self._choices(name, listed[name]) for name in fields]
         found = [{TENANT: tenant, **dict(zip(fields, chosen, strict=True))} for chosen in product(*values)]
         return found[0] if len(found) == 1 else found
 
-    def _choices(self, name: str, given: Any) -> list[Any]:
+    def _choices(self, name: str, given: list[Any]) -> list[Any]:
         place = f"partition.{name}"
-        if given == []:
+        if not given:
             raise ValidationFailedError(FieldError(place, "Name at least one value.", "out_of_range"))
-        return [self.value(name, each, place) for each in (given if isinstance(given, list) else [given])]
+        return [self.value(name, each, place) for each in given]
 
     def sort_range(self, given: Mapping[str, Any], index: str | None) -> Mapping[str, str]:
         """The arguments of a listing for the sort keys that begin with these fields; exactly one with all of them.

@@ -11,7 +11,8 @@ from pydantic import BaseModel
 
 from dynashard.errors import FieldError, ValidationFailedError
 from dynashard.hosting.documents import merge_patch, refuse_changed, refuse_read_only, validated, with_fixed, written
-from functions.api.bodies import MAX_DEPTH, parse_json
+from dynashard.hosting.limits import MAX_DEPTH
+from functions.api.bodies import parse_json
 from functions.api.problems import ProblemError
 
 pytestmark = pytest.mark.unit

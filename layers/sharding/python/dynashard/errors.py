@@ -7,9 +7,11 @@
     │   ├── InvalidKeyError              invalid_key             422     no
     │   ├── InvalidValueError            invalid_value           422     no
     │   ├── InvalidQueryError            invalid_query           422     no
+    │   │   └── QueryTooWideError        query_too_wide          422     no
     │   ├── InvalidCursorError           invalid_cursor          400     no
     │   ├── ItemTooLargeError            item_too_large          413     no
     │   ├── ValidationFailedError        validation_failed       422     no
+    │   ├── RequestTooLargeError         request_too_large       413     no
     │   └── IdempotencyKeyReusedError    idempotency_key_reused  422     no
     ├── NotFoundError                    not_found               404     no
     ├── AlreadyExistsError               already_exists          409     no
@@ -111,6 +113,12 @@ class InvalidQueryError(InputError):
     code = "invalid_query"
 
 
+class QueryTooWideError(InvalidQueryError):
+    """A listing, a scan or a count that would send more Queries than one call may."""
+
+    code = "query_too_wide"
+
+
 class InvalidCursorError(InputError):
     """A cursor that is damaged, forged, or was issued for another entity, tenant or query."""
 
@@ -147,20 +155,46 @@ class FieldError:
     code: str
 
 
+MOST_FIELD_ERRORS: Final = 50
+"""Fields that one error names; the others are counted."""
+_SHOWN_NAME: Final = 100
+
+
 class ValidationFailedError(InputError):
-    """Fields or parameters are not accepted; `errors` names each of them."""
+    """Fields or parameters are not accepted.
+
+    `errors` names the first 50 of them, and `omitted` says how many more there are.
+    """
 
     code = "validation_failed"
 
-    def __init__(self, *errors: FieldError) -> None:
-        names = ", ".join(sorted({error.field or "the body" for error in errors}))
-        super().__init__(f"Not accepted: {names}.")
-        self.errors = errors
+    def __init__(self, *errors: FieldError, omitted: int = 0) -> None:
+        self.errors = errors[:MOST_FIELD_ERRORS]
+        self.omitted = omitted + len(errors) - len(self.errors)
+        names = ", ".join(sorted({error.field[:_SHOWN_NAME] or "the body" for error in self.errors}))
+        more = f", and {self.omitted} more" if self.omitted else ""
+        super().__init__(f"Not accepted: {names}{more}.")
 
     @property
     def details(self) -> dict[str, Any]:
         """The fields at fault."""
         return {"errors": [asdict(error) for error in self.errors]}
+
+
+class RequestTooLargeError(InputError):
+    """The request holds more than one request may. `limit` is the bound."""
+
+    code = "request_too_large"
+    status = 413
+
+    def __init__(self, message: str, *, limit: int) -> None:
+        super().__init__(message)
+        self.limit = limit
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """The bound."""
+        return {"limit": self.limit}
 
 
 class IdempotencyKeyReusedError(InputError):

@@ -159,6 +159,9 @@ _BUILDERS: Final[Mapping[str, Callable[[Refusal], DynashardError]]] = {
     "item_too_large": lambda refusal: errors.ItemTooLargeError(
         refusal.message, size=_details(refusal).get("size"), limit=int(_details(refusal).get("limit", 0))
     ),
+    "request_too_large": lambda refusal: errors.RequestTooLargeError(
+        refusal.message, limit=int(_details(refusal).get("limit", 0))
+    ),
     "unprocessed": lambda refusal: errors.UnprocessedError(
         refusal.message, operation="", keys=list(_details(refusal).get("keys", ()))
     ),

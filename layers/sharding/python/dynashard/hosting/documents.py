@@ -8,12 +8,15 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json, to_jsonable_python
 
 from dynashard.entity import Entity, definition
-from dynashard.errors import FieldError, ValidationFailedError
+from dynashard.errors import MOST_FIELD_ERRORS, FieldError, ValidationFailedError
 
 REVISION: Final = "revision"
 """Name of the revision inside a document; read-only."""
 TENANT: Final = "tenant_id"
 """The field that every entity served outside is partitioned by; its value comes from the caller's identity."""
+
+_MOST_BUILT: Final = 2000
+"""Errors of one document that are looked at: pydantic builds all of them or none."""
 
 Document = dict[str, Any]
 Model = TypeVar("Model", bound=BaseModel)
@@ -50,14 +53,30 @@ def validated(model: type[Model], document: Mapping[str, Any]) -> Model:
     Raises:
         ValidationFailedError: with every field at fault.
     """
+    _refuse_unknown(model, document)
     try:
         return model.model_validate_json(json.dumps(document))
     except ValidationError as error:
         raise ValidationFailedError(*field_errors(error)) from error
 
 
+def _refuse_unknown(model: type[BaseModel], document: Mapping[str, Any]) -> None:
+    """Refuse a document with more unknown fields than an error names, before each of them becomes an error."""
+    if model.model_config.get("extra") != "forbid" or len(document) <= MOST_FIELD_ERRORS:
+        return
+    known = {name for field, info in model.model_fields.items() for name in (field, info.alias)}
+    unknown = [name for name in document if name not in known]
+    if len(unknown) > MOST_FIELD_ERRORS:
+        errors = [
+            FieldError(name, "There is no such field.", "extra_forbidden") for name in unknown[:MOST_FIELD_ERRORS]
+        ]
+        raise ValidationFailedError(*errors, omitted=len(unknown) - len(errors))
+
+
 def field_errors(error: ValidationError) -> list[FieldError]:
-    """The fields a validation error is about, without the values that were sent."""
+    """The fields a validation error is about, without the values that were sent; of thousands, only how many."""
+    if error.error_count() > _MOST_BUILT:
+        return [FieldError("", f"{error.error_count()} values are not accepted.", "too_many_errors")]
     return [
         FieldError(".".join(str(part) for part in entry["loc"]), entry["msg"], entry["type"])
         for entry in error.errors(include_url=False, include_context=False, include_input=False)

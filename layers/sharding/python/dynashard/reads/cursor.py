@@ -20,6 +20,8 @@ from dynashard.errors import ConfigurationError, InvalidCursorError
 VERSION: Final = b"2"
 MIN_KEY_BYTES: Final = 16
 FINGERPRINT_BYTES: Final = 8
+MAX_LENGTH: Final = 512 * 1024
+"""Characters of a token: more than that of the widest listing, with the longest sort keys, has."""
 _RAW: Final = b"\0"
 _PACKED: Final = b"\1"
 _NO_HEADER: Final = -15
@@ -60,7 +62,7 @@ class CursorCodec:
         Raises:
             InvalidCursorError: damaged, forged, of another version, or issued for another question.
         """
-        if not _TOKEN.fullmatch(token):
+        if len(token) > MAX_LENGTH or not _TOKEN.fullmatch(token):
             raise InvalidCursorError(_DAMAGED, field="cursor")
         try:
             signed = self._signer.unsign(token)
