@@ -39,6 +39,8 @@ class Settings(BaseModel):
     """How long a count is left alone after it changed."""
     growth_quiet_seconds: int = Field(default=86400, ge=1)
     """How long a count that grew by itself must have stood before it is halved."""
+    max_queries_per_request: int = Field(default=300, ge=1, le=10_000)
+    """Most Queries that one request may send: a listing of more shards than that is refused."""
     queue_visibility_seconds: int = Field(default=30, ge=1, le=43200)
     """How long a message of a queue is hidden from the moment a worker has it in hand."""
     local_workers: int = Field(default=4, ge=1, le=64)

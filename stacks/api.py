@@ -126,6 +126,7 @@ class ApiStack(Stack):
             environment={
                 **data.variables,
                 "IDEMPOTENCY_TABLE": data.idempotency.table_name,
+                "MAX_QUERIES_PER_REQUEST": str(settings.api.max_queries_per_request),
                 "TENANT_CLAIM": settings.auth.tenant_claim,
                 "TENANT_PATTERN": settings.auth.tenant_pattern,
                 "CURSOR_SECRET_ARN": self.cursor_secret.secret_arn,

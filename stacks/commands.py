@@ -45,6 +45,7 @@ class CommandsStack(Stack):
                 **data.variables,
                 "IDEMPOTENCY_TABLE": data.idempotency.table_name,
                 "TENANT_PATTERN": settings.auth.tenant_pattern,
+                "MAX_QUERIES_PER_REQUEST": str(settings.api.max_queries_per_request),
                 # One secret for both ways in: a listing that began over REST goes on here, and the other way round.
                 "CURSOR_SECRET_ARN": cursor_secret.secret_arn,
             },

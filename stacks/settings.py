@@ -93,6 +93,8 @@ class ApiSettings(_Part):
         requests_per_second: Steady rate above which the gateway answers 429.
         burst: Requests the gateway lets through at once before the rate counts.
         cors: Browser origins.
+        max_queries_per_request: Most Queries that one request may send, over REST and by direct invocation: a listing
+            of more shards than that is refused.
         public_docs: Serve the OpenAPI document and its Swagger page without a token, so that a browser can open
             them. Production never serves them.
     """
@@ -103,6 +105,7 @@ class ApiSettings(_Part):
     requests_per_second: int = Field(default=100, ge=1)
     burst: int = Field(default=50, ge=1)
     cors: CorsSettings = CorsSettings()
+    max_queries_per_request: int = Field(default=300, ge=1, le=10_000)
     public_docs: bool = False
 
 

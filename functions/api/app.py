@@ -12,7 +12,10 @@ from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
 from domain import ENTITIES, TOGETHER, Exposed, Together
 from dynashard.hosting.backend import open_backend
+from dynashard.hosting.environment import seconds_left
 from dynashard.hosting.idempotency import IdempotentCreates
+from dynashard.hosting.limits import MAX_QUERIES, READING_SHARE
+from dynashard.reads import allowing
 from dynashard.transport.interface import Transport, metered
 from dynashard.transport.queues import sqs_client
 from functions.api import problems
@@ -56,12 +59,22 @@ class App:
         observer: where log lines and metrics go.
         tenant_claim: the claim that names the tenant, and what it may say.
         clock: the time in seconds.
+        max_queries: the most Queries that one request may send.
     """
 
-    def __init__(self, routes: Routes, observer: Observer, tenant_claim: TenantClaim, clock: Clock) -> None:
+    def __init__(
+        self,
+        routes: Routes,
+        observer: Observer,
+        tenant_claim: TenantClaim,
+        clock: Clock,
+        *,
+        max_queries: int = MAX_QUERIES,
+    ) -> None:
         self._routes = routes
         self._observer = observer
         self._tenant_claim = tenant_claim
+        self._max_queries = max_queries
         self._clock = clock
         self._local = threading.local()
 
@@ -98,7 +111,8 @@ class App:
         event = resolver.current_event
         request_id = _request_id(event.raw_event, resolver.lambda_context)
         code = None
-        with metered() as meter:
+        seconds = seconds_left(resolver.lambda_context) * READING_SHARE
+        with metered() as meter, allowing(self._max_queries, seconds):
             try:
                 response = following(resolver)
             except Exception as error:  # noqa: BLE001 - the one place where every error becomes an answer
@@ -168,7 +182,7 @@ def build_app(
     later = later_of(settings, backend, outbox or Outbox(sqs_client), clock)
     resources, listed = exposed_resources(exposed), listed_together(together)
     routes = Routes(settings, resources, backend, idempotent, listed, specials=SPECIALS, later=later)
-    return App(routes, observer, settings.tenant, clock)
+    return App(routes, observer, settings.tenant, clock, max_queries=settings.max_queries)
 
 
 def _problem_text(problem: Problem, request_id: str) -> str:

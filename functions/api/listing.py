@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from dynashard import Entity, Filter, Page
 from dynashard.hosting.documents import part
+from dynashard.hosting.limits import MAX_LINK_BYTES
 from dynashard.hosting.pages import page_that_fits
 from functions.api.bodies import JSON, Document, representation
 from functions.api.incoming import Incoming
@@ -29,7 +30,7 @@ PageOf = Callable[..., Page[Any]]
 def answered(
     root: str, query: Query, options: Options, read: Callable[[Options], Page[Any]], shown: Callable[[Any], Document]
 ) -> Response[str]:
-    """The answer with a page, and with a `Link` to the next one.
+    """The answer with a page, and with a `Link` to the next one unless that is longer than a header may be.
 
     A page that Lambda could not answer is read again with fewer items, so a page of large items is short.
 
@@ -44,7 +45,8 @@ def answered(
         ProblemError: 422 with the parameter at fault.
     """
     page = page_that_fits(read, options, shown)
-    headers = {} if page.cursor is None else {"Link": _next(root, query, page.cursor)}
+    link = "" if page.cursor is None else _next(root, query, page.cursor)
+    headers = {"Link": link} if 0 < len(link) <= MAX_LINK_BYTES else {}
     return Response(HTTPStatus.OK, content_type=JSON, body=page.text, headers=headers)
 
 

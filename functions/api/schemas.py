@@ -35,6 +35,7 @@ PROBLEM: Final[Schema] = {
                 },
             },
         },
+        "errors_omitted": {"type": "integer", "description": "How many more fields are at fault than errors names."},
         "details": {"type": "object"},
     },
 }

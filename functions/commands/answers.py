@@ -9,7 +9,9 @@ from dynashard.hosting.backend import Backend
 from dynashard.hosting.documents import written
 from dynashard.hosting.environment import LONGEST_SECONDS
 from dynashard.hosting.idempotency import IdempotentCreates
+from dynashard.hosting.limits import MAX_QUERIES, READING_SHARE
 from dynashard.hosting.refusals import refusal_of
+from dynashard.reads import allowing
 from dynashard.tenants import TenantRule
 from functions.commands.batches import Batches
 from functions.commands.items import Items
@@ -47,6 +49,7 @@ class Commands:
         clock: wall clock, in epoch seconds.
         together: entities that can be listed as one.
         tenants: which texts are tenants.
+        max_queries: the most Queries that one request may send.
     """
 
     def __init__(
@@ -59,7 +62,9 @@ class Commands:
         *,
         together: Sequence[Together] = TOGETHER,
         tenants: TenantRule,
+        max_queries: int = MAX_QUERIES,
     ) -> None:
+        self._max_queries = max_queries
         self._tenants = tenants
         items, batches = Items(backend.repository, idempotent, clock), Batches(backend.repository)
         listings = Listings(backend.page, backend.repository)
@@ -92,7 +97,8 @@ class Commands:
         Cost: what the operation costs.
         """
         try:
-            return _fitting(done(self._result(mapping(event), seconds)))
+            with allowing(self._max_queries, seconds * READING_SHARE):
+                return _fitting(done(self._result(mapping(event), seconds)))
         except Exception as error:  # noqa: BLE001 -- the one place where every error becomes an answer
             if refusal_of(error).ours:
                 self._log_error(error)

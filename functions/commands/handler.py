@@ -54,7 +54,15 @@ def build_commands(
     entities = [each.entity for each in exposed]
     backend = open_backend(settings, transport, entities, witness, clock=clock, random=random, patience=patience)
     idempotent = IdempotentCreates(settings.idempotency_table, transport, clock=clock)
-    return Commands(backend, idempotent, exposed, witness.failed, clock, tenants=settings.tenants)
+    return Commands(
+        backend,
+        idempotent,
+        exposed,
+        witness.failed,
+        clock,
+        tenants=settings.tenants,
+        max_queries=settings.max_queries,
+    )
 
 
 @cache

@@ -8,14 +8,16 @@
 `if_match` and `if_none_match` where the caller gave conditions.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from domain import Exposed
 from dynashard import Entity, definition
+from dynashard.errors import RequestTooLargeError
 from dynashard.hosting.documents import TENANT, Document
+from dynashard.hosting.json_input import MalformedJsonError, read_json
+from dynashard.hosting.limits import MAX_EVENT_DEPTH
 from dynashard.tenants import TenantRule
 
 OPERATIONS: Final = ("create", "put", "update", "delete")
@@ -100,9 +102,11 @@ class Message:
 
 def _object(body: str) -> dict[str, Any]:
     try:
-        document = json.loads(body)
-    except ValueError as error:
-        raise PoisonError("malformed_message", f"the message is no JSON: {error}") from error
+        document = read_json(body.encode(errors="surrogatepass"), depth=MAX_EVENT_DEPTH)
+    except MalformedJsonError as error:
+        raise PoisonError("malformed_message", f"the message {error}") from error
+    except RequestTooLargeError as error:
+        raise PoisonError(error.code, str(error)) from error
     if not isinstance(document, dict):
         raise PoisonError("malformed_message", "the message is no JSON object")
     return document

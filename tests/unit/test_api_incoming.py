@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynashard.hosting.limits import MAX_BODY_BYTES
-from functions.api.incoming import MAX_BODY_BYTES, Incoming, TenantClaim, body_of, path_values, query_of, tenant_of
+from functions.api.incoming import Incoming, TenantClaim, body_of, path_values, query_of, tenant_of
 from functions.api.problems import ProblemError
 from local.events import HttpRequest, claim_text
 

@@ -2214,6 +2214,8 @@ export interface components {
                 message: string;
                 code: string;
             }[];
+            /** @description How many more fields are at fault than errors names. */
+            errors_omitted?: number;
             details?: Record<string, never>;
         };
         /**

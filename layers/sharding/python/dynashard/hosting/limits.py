@@ -35,3 +35,5 @@ MAX_NAMES: Final = 100
 """Names in a list of fields, such as `fields` or `include`."""
 MAX_QUERIES: Final = 300
 """Queries that one request may send, unless the settings say otherwise."""
+READING_SHARE: Final = 0.5
+"""Of the time that a request has left when it begins, the part after which it reads no further page."""

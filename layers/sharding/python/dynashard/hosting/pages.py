@@ -1,8 +1,9 @@
 """Pages of listings as they are answered: no larger than Lambda answers, and refused in the callers' words."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import accumulate, takewhile
 from typing import Any, Final
 
 from dynashard.errors import FieldError, InvalidQueryError, ValidationFailedError
@@ -11,6 +12,7 @@ from dynashard.reads import Page
 
 MAX_ANSWER_BYTES: Final = (6 * 1024 - 64) * 1024
 """Lambda answers at most 6 MB; the rest is left to headers and what is around a page."""
+_CURSOR_BYTES: Final = 64 * 1024
 _OUTSIDE: Final = {"start": "from", "end": "to"}
 """What callers call the layer's arguments."""
 
@@ -54,7 +56,14 @@ def page_that_fits(
         text = written(document)
         if answer_bytes(text) <= MAX_ANSWER_BYTES or options["limit"] == 1:
             return Answer(document, text, page.cursor)
-        options["limit"] = max(1, min(len(page.items), options["limit"]) // 2)
+        options["limit"] = _fitting(document["items"])
+
+
+def _fitting(items: Sequence[Document]) -> int:
+    """How many of the first items one answer holds, with some room for a cursor; at least 1."""
+    room = MAX_ANSWER_BYTES - _CURSOR_BYTES
+    sizes = accumulate(answer_bytes(written(item)) + 1 for item in items)
+    return max(1, sum(1 for _ in takewhile(lambda size: size <= room, sizes)))
 
 
 def answer_bytes(text: str) -> int:

@@ -6,6 +6,7 @@ from typing import Any, Final, Literal, Self
 
 from dynashard.errors import ConfigurationError
 from dynashard.hosting.environment import number, required, signing_keys, tenant_rule
+from dynashard.hosting.limits import MAX_QUERIES
 from dynashard.tenants import DEFAULT_TENANTS, TenantRule
 
 ENVIRONMENTS: Final = ("dev", "prod", "local")
@@ -85,17 +86,21 @@ class ServingSettings(TableSettings):
         cursor_keys: keys that sign cursors, newest first; empty if they are in Secrets Manager.
         cursor_secret_arn: the secret `{"keys": [...]}`, newest first.
         tenants: which texts are tenants.
+        max_queries: the most Queries that one request may send.
     """
 
     idempotency_table: str
     cursor_keys: tuple[str, ...] = ()
     cursor_secret_arn: str | None = None
     tenants: TenantRule = DEFAULT_TENANTS
+    max_queries: int = MAX_QUERIES
 
     def __post_init__(self) -> None:
         TableSettings.__post_init__(self)
         if bool(self.cursor_keys) == bool(self.cursor_secret_arn):
             raise ConfigurationError("Set either CURSOR_KEYS or CURSOR_SECRET_ARN: cursors must be signed")
+        if self.max_queries < 1:
+            raise ConfigurationError(f"MAX_QUERIES_PER_REQUEST is {self.max_queries}: use a number from 1 on")
 
     @classmethod
     def told(cls, environ: Mapping[str, str]) -> dict[str, Any]:
@@ -106,4 +111,5 @@ class ServingSettings(TableSettings):
             "cursor_keys": signing_keys(environ, "CURSOR_KEYS"),
             "cursor_secret_arn": environ.get("CURSOR_SECRET_ARN") or None,
             "tenants": tenant_rule(environ),
+            "max_queries": int(number(environ, "MAX_QUERIES_PER_REQUEST", MAX_QUERIES)),
         }

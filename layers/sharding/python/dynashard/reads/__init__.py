@@ -1,8 +1,9 @@
 """Listings: round-robin, ordered, shard by shard, in parallel; over the table and its indexes."""
 
+from dynashard.reads.allowance import allowing
 from dynashard.reads.cursor import CursorCodec
 from dynashard.reads.filters import Filter
 from dynashard.reads.listing import Listing, ShardLoad
 from dynashard.reads.query import Budget, Order, Page, Query, query
 
-__all__ = ["Budget", "CursorCodec", "Filter", "Listing", "Order", "Page", "Query", "ShardLoad", "query"]
+__all__ = ["Budget", "CursorCodec", "Filter", "Listing", "Order", "Page", "Query", "ShardLoad", "allowing", "query"]

@@ -55,6 +55,7 @@ def list_by_shard(
         turn = 0 if state is None else state[0].turn
         state = _rebased(layouts, state)
         due = _due(layouts, state, streams, turn % len(streams), width)
+        due = _affordable(fetch, layouts, streams, due)
         if not due:
             break
         room = limit - len(items)
@@ -81,6 +82,17 @@ def _rebased(layouts: Sequence[Layout], state: Sequence[Positions] | None) -> li
     if state is None:
         return [layout.rebase(None) for layout in layouts]
     return [layout.rebase(positions) for layout, positions in zip(layouts, state, strict=True)]
+
+
+def _affordable(
+    fetch: Fetch, layouts: Sequence[Layout], streams: Sequence[tuple[int, int]], due: list[int]
+) -> list[int]:
+    """The first of the streams that are due, as many as the request may still read."""
+
+    def fits(numbers: Sequence[int]) -> bool:
+        return fetch.fits(layouts[part].streams[shard] for part, shard in (streams[number] for number in numbers))
+
+    return next((due[:count] for count in range(len(due), 0, -1) if fits(due[:count])), [])
 
 
 def _wanted(layout: Layout, share: int) -> int:

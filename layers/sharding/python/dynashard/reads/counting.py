@@ -52,6 +52,7 @@ class Counting:
             count = len(layout.streams)
             state = layout.rebase(state)
             left = [stream for stream in range(count) if not state.finished(stream, count)]
+            self.fetch.go_on(layout.streams[stream] for stream in left)
             # DynamoDB can leave out neither what it meets twice nor what was counted before.
             alone = not layout.moving and all(straight(layout, state, stream) for stream in left)
             try:

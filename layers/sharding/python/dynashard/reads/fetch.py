@@ -1,15 +1,17 @@
 """Sending the requests of one call, in waves, while counting what they consume."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import cast
 
+from dynashard.errors import QueryTooWideError
+from dynashard.reads.allowance import Allowance, current_allowance
 from dynashard.reads.layout import Layout
 from dynashard.reads.merged import read_groups
 from dynashard.reads.moved import Moves, StoredKey, distinct, marks_of, stored_key
 from dynashard.reads.query import Budget
-from dynashard.reads.sources import Chunk, Group, Source, Want
+from dynashard.reads.sources import Chunk, Group, Source, Stream, Want, queries_of
 from dynashard.schema import MOVED_TO
 from dynashard.transport.capacity import consumed_of
 from dynashard.transport.interface import Call, Consumed, Transport, Wire
@@ -30,6 +32,7 @@ class Fetch:
         moves: finds the items that marks lead to; None where there are no marks.
         consumed: capacity used so far.
         rounds: round trips so far.
+        allowance: the Queries that the request may send, of which this is a call.
     """
 
     transport: Transport
@@ -38,12 +41,28 @@ class Fetch:
     moves: Moves | None = None
     consumed: Consumed = field(default_factory=Consumed)
     rounds: int = 0
+    allowance: Allowance = field(default_factory=current_allowance)
     _followed: dict[StoredKey, Wire] = field(default_factory=dict)
 
     @property
     def allowed(self) -> bool:
         """Whether the budget has room. The first wave is always sent, so that every call gets on."""
-        return self.rounds == 0 or self.budget.left(self.consumed)
+        return self.rounds == 0 or (self.budget.left(self.consumed) and not self.allowance.over)
+
+    def fits(self, streams: Iterable[Stream]) -> bool:
+        """Whether a wave over these streams may be sent. The first one may be tried: it is refused with the reason."""
+        return self.rounds == 0 or queries_of(streams) <= self.allowance.left
+
+    def go_on(self, streams: Iterable[Stream]) -> None:
+        """Make sure that what cannot end short, a scan or a count, may read these streams on.
+
+        Raises:
+            QueryTooWideError: the request has sent too many Queries, or its time is over.
+        """
+        reason = "read a part of the items at a time, by prefix or by from and to, or page through them"
+        self.allowance.demand(queries_of(streams), reason)
+        if self.allowance.over:
+            raise QueryTooWideError(f"this takes longer than one request may: {reason}")
 
     def layout(self) -> Layout:
         """The layout now, of a listing of one logical partition."""
@@ -72,11 +91,13 @@ class Fetch:
 
         Raises:
             OvertakenError: a layout has changed.
+            QueryTooWideError: they are more Queries than the request may still send; none was sent.
         """
         if self.rounds and any(
             now.signature != layout.signature for now, layout in zip(self.layouts(), layouts, strict=True)
         ):
             raise OvertakenError
+        self.allowance.take(sum(call.operation == "Query" for call in calls))
         self.rounds += 1
         if len(calls) == 1:
             answers = [self.transport.call(calls[0].operation, calls[0].request)]

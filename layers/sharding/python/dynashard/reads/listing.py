@@ -1,6 +1,6 @@
 """Listing the items of a logical partition, over the table or an index, in the order asked for."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -9,6 +9,7 @@ from typing import Any, Final, Generic, TypeVar
 from dynashard.codec import item_size
 from dynashard.entity import Entity, EntityDefinition, definition
 from dynashard.errors import InvalidCursorError, InvalidQueryError, ThrottledError
+from dynashard.reads.allowance import UNBOUNDED, current_allowance
 from dynashard.reads.by_shard import list_by_shard, positions_of, state_of
 from dynashard.reads.counting import Counting
 from dynashard.reads.cursor import CursorCodec
@@ -18,7 +19,7 @@ from dynashard.reads.once import Once
 from dynashard.reads.ordered import list_ordered, mark_among, mark_of, recent_of, state_among, state_of_mark
 from dynashard.reads.query import MAX_LIMIT, Order, Page, Query
 from dynashard.reads.scan import Scan
-from dynashard.reads.sources import slot_of
+from dynashard.reads.sources import queries_of, slot_of
 from dynashard.repository import Store
 from dynashard.routing import rule_of
 from dynashard.schema import PK, TYPE
@@ -64,6 +65,7 @@ class Listing(Generic[E]):
 
         Raises:
             InvalidCursorError: the cursor is damaged, forged, or belongs to another query.
+            QueryTooWideError: it has more shards than the request may send Queries; none was sent.
 
         Cost: see `reads.by_shard` and `reads.ordered`.
         """
@@ -74,6 +76,7 @@ class Listing(Generic[E]):
         state = None if cursor is None else self._cursors.read(cursor, fingerprint)
         fetch = asked.fetch(query.budget)
         with self._telling_throttles(query):
+            _refuse_wide(fetch, query)
             if query.order is Order.ORDERED:
                 rows, state = self._ordered(fetch, query, state, asked.once)
             else:
@@ -97,24 +100,34 @@ class Listing(Generic[E]):
     def scan(self, query: Query, *, workers: int) -> Iterator[Any]:
         """All items, in no order between shards, read by a pool of workers and streamed. Partitions follow one another.
 
+        Raises:
+            QueryTooWideError: there are more shards than the request may send Queries, so none was sent; or their
+                items take more.
+
         Cost: a Query for every 1,000 items or 1 MB of a shard; memory for two of them a worker.
         """
         if query.distinct is not None:
             raise InvalidQueryError("a scan goes by no order, so nothing is distinct: list", field="distinct")
-        for each in query.each():
-            asked = self._enumeration(each, ample=True)
+        each_asked = [self._enumeration(each, ample=True) for each in query.each()]
+        _refuse_long(each_asked, query, "scan")
+        for each, asked in zip(query.each(), each_asked, strict=True):
             with self._telling_throttles(each):
                 for rows in Scan(partial(asked.fetch, query.budget), self._store.patience).rows(workers):
                     for row in rows:
                         yield self._decode(row, query.fields)
 
     def count(self, query: Query) -> int:
-        """How many items there are. Cost: what reading them costs; see `reads.counting`."""
+        """How many items there are. Cost: what reading them costs; see `reads.counting`.
+
+        Raises:
+            QueryTooWideError: as `scan`.
+        """
         if query.distinct is not None:
             return sum(len(page.items) for page in self.pages(replace(query, limit=MAX_LIMIT, fields=())))
         total = 0
-        for each in query.each():
-            asked = self._enumeration(each, ample=True)
+        each_asked = [self._enumeration(each, ample=True) for each in query.each()]
+        _refuse_long(each_asked, query, "count")
+        for each, asked in zip(query.each(), each_asked, strict=True):
             with self._telling_throttles(each):
                 total += Counting(asked.fetch(query.budget), asked.hidden).count(query.bounds)
         return total
@@ -196,3 +209,29 @@ class Listing(Generic[E]):
         name = row[TYPE]["S"] if TYPE in row else self._entity.name
         entity = self._decoders[name]
         return entity.decode(row) if fields is None else entity.decode_fields(row, fields)
+
+
+def _refuse_wide(fetch: Fetch, query: Query) -> None:
+    """Refuse a page that would have to read more shards than the request may send Queries, before the first is sent."""
+    if fetch.allowance.queries == UNBOUNDED or (query.order is not Order.ORDERED and not query.partitions):
+        return
+    widths = [queries_of(layout.streams) for layout in fetch.layouts()]
+    if query.partitions:
+        fitting = max(1, fetch.allowance.queries // max(widths))
+        reason = f"a page of {len(widths)} partitions is over all of their shards; name at most {fitting} at a time"
+        fetch.allowance.demand(sum(widths), reason, field="partition")
+    else:
+        reason = "an ordered page is over all shards of its partition; list it with order=round_robin"
+        fetch.allowance.demand(sum(widths), reason, field="order")
+
+
+def _refuse_long(each_asked: Sequence[Enumeration], query: Query, verb: str) -> None:
+    """Refuse a scan or a count of more shards than the request may send Queries, before the first is sent."""
+    allowance = current_allowance()
+    if allowance.queries == UNBOUNDED:
+        return
+    needed = sum(queries_of(layout.streams) for asked in each_asked for layout in asked.layouts())
+    reason = f"a {verb} of {len(each_asked)} partitions reads all of their shards; name fewer at a time"
+    if len(each_asked) == 1:
+        reason = f"a {verb} reads every shard of the partition; page through it with order=round_robin"
+    allowance.demand(needed, reason, field="partition" if query.partitions else None)

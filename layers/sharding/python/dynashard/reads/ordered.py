@@ -32,6 +32,8 @@ from dynashard.transport.interface import Wire
 
 BLOCK_BYTES: Final = 4096
 """What DynamoDB bills a Query in."""
+MAX_ROUND_BYTES: Final = 32 * 1024 * 1024
+"""What round 1 may bring from all sources together, unless they have larger items; all of it is held in memory."""
 MAX_READ: Final = 2000
 """Items that round 1 reads from all sources together to make up for those that are dropped."""
 _ROUNDS: Final = 2
@@ -126,7 +128,7 @@ def list_ordered(
         ranked = _ranked(reading, lanes, fetch, once)
         last = ranked[limit - 1] if len(ranked) >= limit else None
         behind = [lane for lane in lanes if not lane.ended and (last is None or _before(reading, lane.place, last))]
-        if not behind:
+        if not behind or not fetch.fits(lane.source for lane in behind):
             break
         bound = None if last is None else reading.position(last[1]).sort
         try:
@@ -166,7 +168,8 @@ def first_limit(limit: int, sources: int, item_bytes: float) -> int:
     share = limit / sources
     items = ceil(share + sqrt(share))
     blocks = ceil(items * item_bytes / BLOCK_BYTES)
-    return min(limit, max(items, int(blocks * BLOCK_BYTES / item_bytes)))
+    most = max(1, int(MAX_ROUND_BYTES / sources / item_bytes))
+    return min(limit, most, max(items, int(blocks * BLOCK_BYTES / item_bytes)))
 
 
 def _lanes(layouts: Sequence[Layout], after: Mark | None) -> list[_Lane]:

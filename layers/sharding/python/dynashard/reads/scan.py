@@ -194,6 +194,7 @@ class _Crew:
         """Read on, backing off while that is throttled beyond the transport's own retries."""
         pauses = self._scan.patience.pauses()
         while True:
+            fetch.go_on([task.layout.streams[task.stream]])
             try:
                 [chunk] = fetch.wave((task.layout,), [task.want])
             except ThrottledError:

@@ -1,6 +1,6 @@
 """Sources: a listing reads one or many stored partition keys, each with a range of sort keys."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -96,6 +96,11 @@ class Group:
 
 Stream = Source | Group
 """What a listing reads as one list, in order of sort keys."""
+
+
+def queries_of(streams: Iterable[Stream]) -> int:
+    """How many Queries it takes to read on all of these."""
+    return sum(len(stream.lanes) if isinstance(stream, Group) else 1 for stream in streams)
 
 
 @dataclass(frozen=True, slots=True)

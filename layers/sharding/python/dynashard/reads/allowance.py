@@ -1,0 +1,98 @@
+"""The Queries that one request may send, and how long it may go on sending them.
+
+A request can read several times: a page anew because it was too large, two scans for one answer, a count of several
+partitions. So the bound belongs to the request, not to the call: who serves callers opens an allowance around each
+request, and whatever lists, scans or counts inside takes from it. Without one, nothing is bounded here.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from math import inf
+from threading import Lock
+from typing import Final
+
+from dynashard.errors import QueryTooWideError
+
+UNBOUNDED: Final = sys.maxsize
+
+
+class Allowance:
+    """What is left for one request. Safe to share between threads.
+
+    Args:
+        queries: the most Queries it may send.
+        seconds: how long it may go on; later, pages end short, and scans and counts are refused.
+        clock: monotonic, in seconds.
+    """
+
+    def __init__(
+        self, queries: int = UNBOUNDED, seconds: float = inf, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.queries = queries
+        self._until = clock() + seconds
+        self._clock = clock
+        self._used = 0
+        self._lock = Lock()
+
+    @property
+    def left(self) -> int:
+        """How many Queries may still be sent."""
+        return self.queries - self._used
+
+    @property
+    def over(self) -> bool:
+        """Whether its time is over."""
+        return self._clock() >= self._until
+
+    def demand(self, queries: int, reason: str, *, field: str | None = None) -> None:
+        """Refuse what would need more Queries than are left.
+
+        Args:
+            queries: how many it needs.
+            reason: what needs them, and what to ask for instead; it follows the numbers.
+            field: the argument at fault.
+
+        Raises:
+            QueryTooWideError: with both numbers and the reason.
+        """
+        if queries > self.left:
+            most = f"one request may send {self.queries}"
+            spent = f", {self._used} of them were sent already" if self._used else ""
+            raise QueryTooWideError(f"this takes {queries} Queries, and {most}{spent}: {reason}", field=field)
+
+    def take(self, queries: int) -> None:
+        """Count Queries that are about to be sent.
+
+        Raises:
+            QueryTooWideError: they are too many; none of them may be sent.
+        """
+        with self._lock:
+            self.demand(queries, "ask for less at a time, by a lower limit, fewer partitions or a shorter range")
+            self._used += queries
+
+
+_ALLOWANCES: ContextVar[Allowance | None] = ContextVar("dynashard_allowance", default=None)
+
+
+@contextmanager
+def allowing(queries: int, seconds: float = inf) -> Iterator[Allowance]:
+    """Bound all that is listed, scanned and counted inside this context, threads of scans included.
+
+    Args:
+        queries: the most Queries in all.
+        seconds: how long they may take.
+    """
+    allowance = Allowance(queries, seconds)
+    token = _ALLOWANCES.set(allowance)
+    try:
+        yield allowance
+    finally:
+        _ALLOWANCES.reset(token)
+
+
+def current_allowance() -> Allowance:
+    """The allowance in force here; one without bounds if there is none."""
+    return _ALLOWANCES.get() or Allowance()
