@@ -120,7 +120,7 @@ def tenant_of(event: Mapping[str, Any], claim: TenantClaim) -> str:
 
 
 def refuse_long(event: Mapping[str, Any], path: str) -> None:
-    """Refuse a request whose path, query or headers are longer than any that an HTTP API hands over.
+    """Refuse a request whose path or headers are longer than any that an HTTP API hands over.
 
     Raises:
         ProblemError: 400 with the part, its length and the bound.
@@ -128,7 +128,6 @@ def refuse_long(event: Mapping[str, Any], path: str) -> None:
     headers = sum(len(str(name)) + len(str(value)) for name, value in (event.get("headers") or {}).items())
     for code, part, length, most in (
         ("malformed_path", "path", len(path), MAX_PATH_BYTES),
-        ("malformed_query", "query string", len(event.get("rawQueryString") or ""), MAX_QUERY_BYTES),
         ("malformed_header", "headers together", headers, MAX_HEADER_BYTES),
     ):
         if length > most:
@@ -142,6 +141,8 @@ def query_of(event: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
         ProblemError: 400 if an escape is no UTF-8.
     """
     raw = event.get("rawQueryString") or ""
+    if len(raw) > MAX_QUERY_BYTES:
+        raise ProblemError("malformed_query", f"The query string may have at most {MAX_QUERY_BYTES} bytes.")
     try:
         raw.encode()
         return tuple(parse_qsl(raw, keep_blank_values=True, errors="strict", max_num_fields=MAX_PARAMETERS))

@@ -1,10 +1,11 @@
 """Many items at a time, each with an outcome of its own."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from dynashard import Collection, Entity
 from dynashard.errors import (
+    MOST_FIELD_ERRORS,
     AnswerTooLargeError,
     DynashardError,
     InputError,
@@ -15,6 +16,7 @@ from dynashard.errors import (
 from dynashard.hosting.documents import Document, written
 from dynashard.hosting.limits import MAX_BATCH
 from dynashard.hosting.pages import MAX_ANSWER_BYTES, answer_bytes
+from dynashard.hosting.refusals import shortened
 from functions.commands.items import shown, whole_item
 from functions.commands.refusals import Outcome, done, refused
 from functions.commands.request import Asked
@@ -23,6 +25,9 @@ ItemKey = Hashable
 """A key as an entity's definition has it."""
 Place = tuple[str, int]
 """Where a write stands in its request: `put` or `delete`, and its number there."""
+
+_SHORT_MESSAGE: Final = 200
+_SHOWN_KEYS: Final = 10
 
 CollectionOf = Callable[[type[Entity]], Collection[Any]]
 
@@ -45,7 +50,7 @@ class Batches:
         Cost: 1 read each, 1 round trip for 100.
         """
         asked.only("keys", "consistent")
-        given = asked.documents("keys", MAX_BATCH)
+        given, refusals = asked.documents("keys", MAX_BATCH), _Refusals()
         outcomes: dict[int, Outcome] = {}
         keys: dict[int, Document] = {}
         for place, document in enumerate(given):
@@ -53,14 +58,14 @@ class Batches:
                 keys[place] = asked.key(document, place=f"keys.{place}")
                 asked.served.definition.key_of(keys[place])
             except InputError as error:
-                outcomes[place] = refused(error)
+                outcomes[place] = refusals.of(error)
         try:
             found = self._collection_of(asked.served.entity).batch_get(
                 list(keys.values()), consistent=asked.flag("consistent")
             )
         except UnprocessedError as error:
             # What was read is not told apart from what was not: all of it may be asked for again.
-            outcomes |= dict.fromkeys(keys, refused(error))
+            outcomes |= dict.fromkeys(keys, refusals.of(error))
             found = []
         outcomes |= {place: _found(item) for place, item in zip(keys, found, strict=False)}
         return _fitting([outcomes[place] for place in range(len(given))])
@@ -72,6 +77,7 @@ class Batches:
         """
         asked.only("put", "delete")
         puts, deletes = asked.documents("put", MAX_BATCH), asked.documents("delete", MAX_BATCH)
+        refusals = _Refusals()
         outcomes: dict[Place, Outcome] = {}
         items: dict[ItemKey, tuple[Place, Any]] = {}
         places: list[tuple[Place, Document]] = [
@@ -86,25 +92,27 @@ class Batches:
                     raise InvalidKeyError("This key stands in the batch already; which one should win?")
                 items[key] = place, item
             except InputError as error:
-                outcomes[place] = refused(error)
-        outcomes |= self._written(asked, items)
+                outcomes[place] = refusals.of(error)
+        outcomes |= self._written(asked, items, refusals)
         return {
             "put": [outcomes["put", place] for place in range(len(puts))],
             "delete": [outcomes["delete", place] for place in range(len(deletes))],
         }
 
-    def _written(self, asked: Asked, items: Mapping[ItemKey, tuple[Place, Any]]) -> dict[Place, Outcome]:
+    def _written(
+        self, asked: Asked, items: Mapping[ItemKey, tuple[Place, Any]], refusals: "_Refusals"
+    ) -> dict[Place, Outcome]:
         left: set[ItemKey] = set()
         refusal: Outcome = {}
         try:
             self._send(asked, list(items.values()))
         except UnprocessedError as error:
-            left, refusal = _left(asked, error), refused(error)
+            left, refusal = _left(asked, error), refusals.of(error)
         except InputError as error:
             # Nothing was sent. One by one, it shows which of them it was.
             if len(items) == 1:
-                return {place: refused(error) for place, _ in items.values()}
-            parts = [self._written(asked, {key: write}) for key, write in items.items()]
+                return {place: refusals.of(error) for place, _ in items.values()}
+            parts = [self._written(asked, {key: write}, refusals) for key, write in items.items()]
             return {place: outcome for part in parts for place, outcome in part.items()}
         return {place: refusal if key in left else done(None) for key, (place, _) in items.items()}
 
@@ -112,6 +120,31 @@ class Batches:
         puts = [item for (kind, _), item in writes if kind == "put"]
         deletes = [item for (kind, _), item in writes if kind == "delete"]
         self._collection_of(asked.served.entity).batch_write(put=puts, delete=deletes)
+
+
+class _Refusals:
+    """Makes outcomes of what is refused. Together they name as many fields as one error does, and count the others."""
+
+    def __init__(self) -> None:
+        self._room = MOST_FIELD_ERRORS
+
+    def of(self, error: DynashardError) -> Outcome:
+        """The outcome of an item that was refused."""
+        outcome = refused(error)
+        told = outcome["error"]
+        if "keys" in told["details"]:
+            # Each outcome would repeat the keys of all that were left over, and those say it themselves.
+            told["details"]["keys"] = told["details"]["keys"][:_SHOWN_KEYS]
+        named = told.pop("errors", [])
+        kept = named[: self._room]
+        self._room -= len(kept)
+        if kept:
+            told["errors"] = kept
+        else:
+            told["message"] = shortened(told["message"], _SHORT_MESSAGE)
+        if omitted := told.get("errors_omitted", 0) + len(named) - len(kept):
+            told["errors_omitted"] = omitted
+        return outcome
 
 
 def _write_of(asked: Asked, place: Place, document: Document) -> Any:

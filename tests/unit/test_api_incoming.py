@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynashard.hosting.limits import MAX_BODY_BYTES
+from dynashard.hosting.limits import MAX_BODY_BYTES, MAX_QUERY_BYTES
 from functions.api.incoming import Incoming, TenantClaim, body_of, path_values, query_of, tenant_of
 from functions.api.problems import ProblemError
 from local.events import HttpRequest, claim_text
@@ -104,7 +104,7 @@ def test_body_is_taken_up_to_400_kb() -> None:
     assert (refused.value.status, refused.value.code) == (413, "body_too_large")
 
 
-@pytest.mark.parametrize("raw", ["a=%ff", "&".join(["a=1"] * 101)])
+@pytest.mark.parametrize("raw", ["a=%ff", "&".join(["a=1"] * 121), "a=" + "x" * MAX_QUERY_BYTES])
 def test_query_that_cannot_be_decoded_is_refused(raw: str) -> None:
     with pytest.raises(ProblemError) as refused:
         query_of({"rawQueryString": raw})

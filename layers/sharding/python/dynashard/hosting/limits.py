@@ -19,8 +19,8 @@ MAX_DIGITS: Final = 400
 """Digits of a number in JSON. DynamoDB keeps 38."""
 MAX_PATH_BYTES: Final = 8 * 1024
 MAX_QUERY_BYTES: Final = 16 * 1024
-MAX_PARAMETERS: Final = 100
-"""Query parameters of a request, repeated ones included."""
+MAX_PARAMETERS: Final = 120
+"""Query parameters of a request, repeated ones included: 100 logical partitions, and how to list them."""
 MAX_HEADER_BYTES: Final = 16 * 1024
 """Names and values of all headers. The gateway takes 10 KB."""
 MAX_TAGS: Final = 50
