@@ -95,6 +95,10 @@ bench-reshard: setup ## Explore 100,000 random schedules of a change of counts (
 bench-truth: setup ## Check 100,000 answers of each level for truth while the engine fails (an hour on two cores)
 	$(RUN)/python -m bench.truth
 
+.PHONY: bench-hostile
+bench-hostile: setup ## Send requests that are built to cost much, and hold what they cost against their bounds (two minutes)
+	$(RUN)/python -m bench.hostile
+
 .PHONY: bench-firehose
 bench-firehose: setup ## Send 50,000 pings into the local stack, its workers killed while they work (some minutes)
 	$(RUN)/python -m bench.firehose

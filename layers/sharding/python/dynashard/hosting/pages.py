@@ -52,11 +52,12 @@ def page_that_fits(
     while True:
         with told_outside():
             page = read(options)
-        document = {"items": [shown(item) for item in page.items], "cursor": page.cursor}
+        items = [shown(item) for item in page.items]
+        document = {"items": items, "cursor": page.cursor}
         text = written(document)
         if answer_bytes(text) <= MAX_ANSWER_BYTES or options["limit"] == 1:
             return Answer(document, text, page.cursor)
-        options["limit"] = _fitting(document["items"])
+        options["limit"] = _fitting(items)
 
 
 def _fitting(items: Sequence[Document]) -> int:
