@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import orjson
 
-from local.environments import FunctionError, PayloadTooLargeError
+from local.environments import FunctionError, OverloadedError, PayloadTooLargeError
 from local.events import HttpRequest, HttpResponse, Invocation, WrongAnswerError, build_event, build_response
 from local.routes import Route, RouteTable
 from local.tokens import Issuer, UnauthorizedError
@@ -15,13 +15,15 @@ from local.tokens import Issuer, UnauthorizedError
 MAX_BODY_BYTES = 10 * 1024 * 1024
 MAX_HEADER_BYTES = 10_240
 """Request line and headers together."""
+RETRY_AFTER = "1"
+"""Seconds after which a call may find a place that found none."""
 
 
 class Function(Protocol):
     """Something that takes events."""
 
-    async def invoke(self, event: Mapping[str, Any], request_id: str) -> Any:
-        """What the function answers to an event."""
+    async def invoke(self, event: Mapping[str, Any], request_id: str, *, expensive: bool = False) -> Any:
+        """What the function answers to an event; an expensive one may be refused before others."""
         ...
 
 
@@ -91,11 +93,14 @@ class Gateway:
         return await self._invoked(request, route, invocation)
 
     async def _invoked(self, request: HttpRequest, route: Route, invocation: Invocation) -> HttpResponse:
-        event = build_event(request, invocation)
+        event, function = build_event(request, invocation), self._functions[route.function]
         try:
-            return build_response(await self._functions[route.function].invoke(event, invocation.request_id))
+            answer = await function.invoke(event, invocation.request_id, expensive=route.expensive)
+            return build_response(answer)
         except PayloadTooLargeError:
             return refusal(413, "Request Entity Too Large")
+        except OverloadedError:
+            return refusal(503, "Service Unavailable", [("retry-after", RETRY_AFTER)])
         except (FunctionError, WrongAnswerError) as error:
             self._report(f"{request.method} {request.path}: {error} (request {invocation.request_id})")
             return refusal(500, "Internal Server Error")

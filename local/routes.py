@@ -25,6 +25,8 @@ class Route:
     function: str
     authorizer: Authorizer | None = None
     scopes: tuple[str, ...] = ()
+    expensive: bool = False
+    """Whether the gateway has limits of its own for it, so that its calls are refused before others."""
 
     @property
     def method(self) -> str:
@@ -123,13 +125,20 @@ def route_table(templates: Templates) -> RouteTable:
     Raises:
         LocalStackError: there is no route, or one that the local gateway cannot stand in for.
     """
-    routes = [_route(templates, resource) for resource in templates.of_type("AWS::ApiGatewayV2::Route")]
+    limited = _limited(templates)
+    routes = [_route(templates, resource, limited) for resource in templates.of_type("AWS::ApiGatewayV2::Route")]
     if not routes:
         raise LocalStackError("The template has no AWS::ApiGatewayV2::Route: there is nothing to serve.")
     return RouteTable(sorted(routes, key=lambda route: route.rank), _cors(templates))
 
 
-def _route(templates: Templates, resource: Resource) -> Route:
+def _limited(templates: Templates) -> frozenset[str]:
+    """The keys of routes for which a stage has limits of their own."""
+    stages = templates.of_type("AWS::ApiGatewayV2::Stage")
+    return frozenset(key for stage in stages for key in stage.properties.get("RouteSettings") or {})
+
+
+def _route(templates: Templates, resource: Resource, limited: frozenset[str]) -> Route:
     properties = resource.properties
     key = templates.resolve(resource.stack, properties["RouteKey"])
     kind = properties.get("AuthorizationType", "NONE")
@@ -142,7 +151,8 @@ def _route(templates: Templates, resource: Resource) -> Route:
         authorizer = Authorizer(tuple(jwt["Audience"]))
     elif kind != "NONE":
         raise LocalStackError(f"Route {key} has authorization {kind}, which the local gateway does not know.")
-    return Route(key, _function(templates, resource, key), authorizer, tuple(properties.get("AuthorizationScopes", ())))
+    scopes = tuple(properties.get("AuthorizationScopes", ()))
+    return Route(key, _function(templates, resource, key), authorizer, scopes, expensive=key in limited)
 
 
 def _function(templates: Templates, route: Resource, key: str) -> str:

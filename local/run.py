@@ -145,7 +145,7 @@ def _functions(specs: Iterable[FunctionSpec], settings: Settings, stack: ExitSta
     log = settings.data_dir / FUNCTION_LOG
     functions = {}
     for spec in specs:
-        environments = Environments(spec, limit=settings.local_workers, log=log)
+        environments = Environments(spec, limit=settings.local_workers, log=log, places=settings.local_queue)
         stack.callback(environments.close)
         environments.warm()
         functions[spec.name] = environments
@@ -154,7 +154,8 @@ def _functions(specs: Iterable[FunctionSpec], settings: Settings, stack: ExitSta
 
 def _direct(spec: FunctionSpec, settings: Settings, stack: ExitStack) -> Environments:
     """The function for direct invocation: not warmed, as most never ask it."""
-    environments = Environments(spec, limit=settings.local_workers, log=settings.data_dir / FUNCTION_LOG)
+    log = settings.data_dir / FUNCTION_LOG
+    environments = Environments(spec, limit=settings.local_workers, log=log, places=settings.local_queue)
     stack.callback(environments.close)
     return environments
 

@@ -1,6 +1,8 @@
 """Execution environments run a function as Lambda does."""
 
 import asyncio
+import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +10,14 @@ from typing import Any
 
 import pytest
 
-from local.environments import Environments, FunctionError, FunctionSpec, LambdaContext, PayloadTooLargeError
+from local.environments import (
+    Environments,
+    FunctionError,
+    FunctionSpec,
+    LambdaContext,
+    OverloadedError,
+    PayloadTooLargeError,
+)
 from local.errors import LocalStackError
 
 pytestmark = pytest.mark.unit
@@ -85,6 +94,72 @@ def test_a_function_that_ends_its_process_is_replaced(echo: Environments) -> Non
         invoke(echo, {"do": "end"})
 
     assert invoke(echo, {"n": 1})["event"] == {"n": 1}
+
+
+def test_an_environment_killed_while_idle_costs_nobody_an_answer(echo: Environments) -> None:
+    killed = invoke(echo, {})["process"]
+    for _ in range(3):
+        os.kill(killed, signal.SIGKILL)
+
+        answer = invoke(echo, {"n": 1})
+
+        assert answer["event"] == {"n": 1}
+        assert answer["process"] != killed
+        killed = answer["process"]
+
+
+def test_only_the_caller_of_a_killed_environment_gets_an_error(echo: Environments, tmp_path: Path) -> None:
+    mine, waited_for = tmp_path / "mine", tmp_path / "waited for"
+
+    async def one_dies() -> list[Any]:
+        lives = echo.invoke({"do": "meet", "mine": str(mine), "other": str(waited_for)}, "1")
+        dies = echo.invoke({"do": "end"}, "2")
+        calls = [asyncio.create_task(call) for call in (lives, dies)]
+        await asyncio.wait([calls[1]])
+        waited_for.touch()
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    lived, died = asyncio.run(one_dies())
+
+    assert lived["event"]["mine"] == str(mine)
+    assert isinstance(died, FunctionError)
+    assert invoke(echo, {"n": 1})["event"] == {"n": 1}
+
+
+def test_a_process_that_always_dies_at_its_start_fails_the_call_and_not_for_ever(tmp_path: Path) -> None:
+    spec = FunctionSpec("echo", "local_echo:handler", {}, memory_mb=256)
+    environments = Environments(spec, limit=1, log=tmp_path / "no such folder" / "api.log")
+
+    with pytest.raises(FunctionError, match="process ended"):
+        invoke(environments, {})
+
+    environments.close()
+
+
+def test_a_full_line_refuses_expensive_calls_before_cheap_ones(tmp_path: Path) -> None:
+    spec = FunctionSpec("echo", "local_echo:handler", {}, memory_mb=256)
+    environments = Environments(spec, limit=1, log=tmp_path / "api.log", places=4)
+    go = tmp_path / "go"
+
+    async def crowd() -> dict[bool, list[Any]]:
+        blocked = asyncio.create_task(
+            environments.invoke({"do": "meet", "mine": str(tmp_path / "in"), "other": str(go)}, "0")
+        )
+        calls = {
+            expensive: [asyncio.create_task(environments.invoke({}, "n", expensive=expensive)) for _ in range(4)]
+            for expensive in (True, False)
+        }
+        refused = [calls[True][1:], calls[False][3:]]
+        await asyncio.wait([call for some in refused for call in some])
+        go.touch()
+        await blocked
+        return {name: await asyncio.gather(*some, return_exceptions=True) for name, some in calls.items()}
+
+    answers = asyncio.run(crowd())
+    environments.close()
+
+    refused = {name: [isinstance(each, OverloadedError) for each in some] for name, some in answers.items()}
+    assert refused == {True: [False, True, True, True], False: [False, False, False, True]}
 
 
 def test_a_function_is_interrupted_at_its_timeout(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from local.environments import FunctionError, PayloadTooLargeError
+from local.environments import FunctionError, OverloadedError, PayloadTooLargeError
 from local.events import HttpRequest, HttpResponse
 from local.gateway import Gateway
 from local.routes import Authorizer, Cors, Route, RouteTable
@@ -20,6 +20,7 @@ NOW = 1_700_000_000
 ROUTES = (
     Route("GET /v1/health", "f"),
     Route("GET /v1/admin", "f", Authorizer(("dynashard",)), ("admin",)),
+    Route("GET /v1/{collection}", "f", Authorizer(("dynashard",)), expensive=True),
     Route("ANY /v1/{proxy+}", "f", Authorizer(("dynashard",))),
 )
 
@@ -30,9 +31,11 @@ class Recorder:
     def __init__(self, answer: Any) -> None:
         self.answer = answer
         self.events: list[Mapping[str, Any]] = []
+        self.expensive: list[bool] = []
 
-    async def invoke(self, event: Mapping[str, Any], request_id: str) -> Any:
+    async def invoke(self, event: Mapping[str, Any], request_id: str, *, expensive: bool = False) -> Any:
         assert event["requestContext"]["requestId"] == request_id
+        self.expensive.append(expensive)
         self.events.append(event)
         if isinstance(self.answer, Exception):
             raise self.answer
@@ -180,3 +183,24 @@ def test_cors_is_the_gateways_alone(issuer: Issuer) -> None:
     assert dict(allowed.headers)["access-control-allow-origin"] == "https://a"
     assert "access-control-allow-origin" not in dict(foreign.headers)
     assert len(function.events) == 2
+
+
+def test_a_function_that_is_overloaded_is_503_with_the_time_to_come_back(issuer: Issuer) -> None:
+    reports: list[str] = []
+
+    response = ask(gateway_of(issuer, Recorder(OverloadedError()), reports=reports), "GET", "/v1/health")
+
+    assert (response.status, message(response)) == (503, "Service Unavailable")
+    assert dict(response.headers)["retry-after"] == "1"
+    assert reports == []
+
+
+def test_only_calls_of_a_limited_route_are_expensive(issuer: Issuer) -> None:
+    function = Recorder({"statusCode": 200})
+    gateway = gateway_of(issuer, function)
+    token = [("Authorization", f"Bearer {issuer.issue({}, subject='me', lifetime_seconds=60)}")]
+
+    for method, path in (("GET", "/v1/users"), ("POST", "/v1/users"), ("GET", "/v1/users/7"), ("GET", "/v1/health")):
+        ask(gateway, method, path, token)
+
+    assert function.expensive == [True, False, False, False]

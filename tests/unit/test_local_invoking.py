@@ -10,7 +10,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from local.environments import FunctionError, PayloadTooLargeError
+from local.environments import FunctionError, OverloadedError, PayloadTooLargeError
 from local.invoking import PATH, Invoker
 
 pytestmark = pytest.mark.unit
@@ -23,9 +23,11 @@ class Function:
     def __init__(self, answer: Any = None) -> None:
         self.answer = answer
         self.events: list[Any] = []
+        self.expensive: list[bool] = []
 
-    async def invoke(self, event: Mapping[str, Any], request_id: str) -> Any:
+    async def invoke(self, event: Mapping[str, Any], request_id: str, *, expensive: bool = False) -> Any:
         assert request_id
+        self.expensive.append(expensive)
         self.events.append(event)
         if isinstance(self.answer, Exception):
             raise self.answer
@@ -117,3 +119,18 @@ def test_event_that_grows_too_large_is_refused() -> None:
     answer = client_of(Function(PayloadTooLargeError())).post(URL, content=b"{}", headers=SIGNED)
 
     assert answer.status_code == 413
+
+
+def test_a_full_function_refuses_as_lambda_throttles() -> None:
+    answer = client_of(Function(OverloadedError())).post(URL, content=b"{}", headers=SIGNED)
+
+    assert (answer.status_code, answer.headers["x-amzn-errortype"]) == (429, "TooManyRequestsException")
+
+
+def test_operations_on_many_items_are_expensive() -> None:
+    function = Function({"ok": True})
+
+    for operation in ("get", "list", "count", "create", "batch_write", "unheard of"):
+        client_of(function).post(URL, content=b'{"operation": "%b"}' % operation.encode(), headers=SIGNED)
+
+    assert function.expensive == [False, True, True, False, True, False]

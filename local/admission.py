@@ -1,0 +1,74 @@
+"""Who gets an execution environment next, and who is turned away, while all of them are busy.
+
+Cheap calls go first, and expensive ones never hold the last environment: a listing that takes seconds does not keep
+somebody's GET waiting. The line is bounded. Expensive calls are refused when a quarter of it is taken, cheap ones only
+when all of it is.
+"""
+
+from collections import deque
+from typing import Final, Generic, TypeVar
+
+C = TypeVar("C")
+
+EXPENSIVE_SHARE: Final = 4
+"""Expensive calls may join while less than one in so many places is taken."""
+
+
+class FullError(Exception):
+    """Too many calls wait already; the caller can try again later."""
+
+
+class Admission(Generic[C]):
+    """The calls of one function. Not safe to share between threads.
+
+    Args:
+        limit: calls that may run at once, 1 or more.
+        places: calls that may wait.
+    """
+
+    def __init__(self, limit: int, places: int) -> None:
+        self._limit = limit
+        self._places = places
+        self._waiting: dict[bool, deque[C]] = {False: deque(), True: deque()}
+        self._running: dict[bool, int] = {False: 0, True: 0}
+
+    def join(self, call: C, *, expensive: bool) -> None:
+        """Put a call in the line.
+
+        Raises:
+            FullError: there is no place for it.
+        """
+        free = self._limit - sum(self._running.values())
+        most = self._places // EXPENSIVE_SHARE if expensive else self._places
+        if self._waiting_calls >= most + free:
+            raise FullError
+        self._waiting[expensive].append(call)
+
+    def next(self) -> tuple[C, bool] | None:
+        """The call that may run now, and whether it is expensive; None if none may. It runs until `done`."""
+        if sum(self._running.values()) >= self._limit:
+            return None
+        for expensive in (False, True):
+            if self._waiting[expensive] and not (expensive and self._running[True] >= self._most_expensive):
+                self._running[expensive] += 1
+                return self._waiting[expensive].popleft(), expensive
+        return None
+
+    def done(self, *, expensive: bool) -> None:
+        """A call has ended."""
+        self._running[expensive] -= 1
+
+    def drain(self) -> list[C]:
+        """Take away all calls that wait."""
+        left = [*self._waiting[False], *self._waiting[True]]
+        for each in self._waiting.values():
+            each.clear()
+        return left
+
+    @property
+    def _waiting_calls(self) -> int:
+        return len(self._waiting[False]) + len(self._waiting[True])
+
+    @property
+    def _most_expensive(self) -> int:
+        return max(1, self._limit - 1)

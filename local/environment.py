@@ -1,0 +1,225 @@
+"""An execution environment: a process that runs one function as Lambda does, one event at a time.
+
+Threads would not do. The event handler of Powertools keeps the current event in an attribute of a class, as Lambda
+allows. Two events in one process would see each other's caller.
+"""
+
+import importlib
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+STOP_SECONDS: Final = 5.0
+"""How long a process whose life has ended may take to go before it is killed."""
+_SPAWN: Final = multiprocessing.get_context("spawn")
+_BEGUN: Final = b"begun"
+
+
+class NotBegunError(Exception):
+    """The process ended before it began the work: nothing of it was done, and another process can do it."""
+
+
+class ProcessEndedError(Exception):
+    """The process ended after it began the work."""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSpec:
+    """A function as the template describes it. `handler` is `module:attribute`."""
+
+    name: str
+    handler: str
+    environment: Mapping[str, str]
+    timeout_seconds: int = 30
+    memory_mb: int = 128
+
+
+@dataclass(frozen=True, slots=True)
+class LambdaContext:
+    """The second argument of a handler."""
+
+    function_name: str
+    memory_limit_in_mb: int
+    aws_request_id: str
+    deadline: float
+    function_version: str = "$LATEST"
+    log_group_name: str = "local"
+    log_stream_name: str = "local"
+    identity: None = None
+    client_context: None = None
+    clock: Callable[[], float] = field(default=time.time, repr=False)
+
+    @property
+    def invoked_function_arn(self) -> str:
+        """The function's ARN, in the account that the local stack pretends to be."""
+        return f"arn:aws:lambda:us-east-1:000000000000:function:{self.function_name}"
+
+    def get_remaining_time_in_millis(self) -> int:
+        """Milliseconds until the function's timeout."""
+        return max(0, int((self.deadline - self.clock()) * 1000))
+
+
+class Life:
+    """What keeps environments alive. They end when it ends, or when the kernel ends it because we are killed."""
+
+    def __init__(self) -> None:
+        self.watched, self._held = _SPAWN.Pipe(duplex=False)
+
+    @property
+    def ended(self) -> bool:
+        """Whether `end` was called."""
+        return self._held.closed
+
+    def end(self) -> None:
+        """End every environment that watches, whatever it is doing. Safe to call twice, and from any thread."""
+        self._held.close()
+
+
+class Environment:
+    """One process that runs a function. Only one thread may use it at a time.
+
+    Args:
+        spec: the function.
+        log: where its standard output goes.
+        life: ends the process when it ends.
+    """
+
+    def __init__(self, spec: FunctionSpec, log: Path, life: Life) -> None:
+        self._pipe, theirs = _SPAWN.Pipe()
+        self._process = _SPAWN.Process(
+            target=_serve,
+            args=(spec, str(log), sys.path, life.watched, theirs),
+            daemon=True,
+        )
+        with _no_interrupt():
+            self._process.start()
+        # Our copy of its end is closed, so that its death is the end of the pipe.
+        theirs.close()
+
+    def load(self) -> str:
+        """Import the handler.
+
+        Returns:
+            What prevents it, in one line; empty if it is imported. The log has the traceback.
+
+        Raises:
+            NotBegunError, ProcessEndedError: the process ended.
+        """
+        return self._ask(None).decode()
+
+    def invoke(self, payload: bytes, request_id: str) -> bytes:
+        """What the handler returns for an event, as JSON; empty if it raised, which the log tells.
+
+        Raises:
+            NotBegunError: the process had ended, and the handler was not called.
+            ProcessEndedError: the process ended while the handler ran.
+        """
+        return self._ask((payload, request_id))
+
+    def _ask(self, work: tuple[bytes, str] | None) -> bytes:
+        try:
+            self._pipe.send(work)
+            self._pipe.recv_bytes()
+        except (EOFError, OSError) as error:
+            raise NotBegunError from error
+        try:
+            return self._pipe.recv_bytes()
+        except (EOFError, OSError) as error:
+            raise ProcessEndedError from error
+
+    def bury(self) -> None:
+        """Wait for the process to end, and give back what it held. It has ended, or its life has."""
+        self._process.join(STOP_SECONDS)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+        self._pipe.close()
+        self._process.close()
+
+
+@contextmanager
+def _no_interrupt() -> Iterator[None]:
+    # A process inherits the mask: Ctrl-C is for the server, which ends its environments in order.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _serve(spec: FunctionSpec, log: str, path: list[str], life: Connection, work: Connection) -> None:
+    """The process: take one event after the other until the other end of the pipe closes."""
+    _enter(dict(spec.environment), log, path, life)
+    with suppress(EOFError, OSError):
+        while True:
+            asked: tuple[bytes, str] | None = work.recv()
+            # From here on the event may have been worked on: if we die now, it is not handed to another process.
+            work.send_bytes(_BEGUN)
+            work.send_bytes(_load(spec.handler).encode() if asked is None else _invoke(spec, *asked))
+
+
+def _enter(environment: dict[str, str], log: str, path: list[str], life: Connection) -> None:
+    """Make a fresh process an execution environment: its variables, its log, no life without its parent."""
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.path[:] = path
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    os.close(descriptor)
+    threading.Thread(target=_end_with, args=[life], daemon=True).start()
+
+
+def _end_with(life: Connection) -> None:
+    life.poll(None)
+    os._exit(0)
+
+
+def _handler(name: str) -> Callable[[Any, LambdaContext], Any]:
+    module, _, attribute = name.partition(":")
+    handler: Callable[[Any, LambdaContext], Any] = getattr(importlib.import_module(module), attribute)
+    return handler
+
+
+def _load(handler: str) -> str:
+    try:
+        _handler(handler)
+    except Exception as error:  # noqa: BLE001 - whatever a module raises while it is imported is told in one line
+        traceback.print_exc()
+        return f"{type(error).__name__}: {error}".splitlines()[0]
+    return ""
+
+
+def _invoke(spec: FunctionSpec, payload: bytes, request_id: str) -> bytes:
+    context = LambdaContext(spec.name, spec.memory_mb, request_id, time.time() + spec.timeout_seconds)
+    signal.signal(signal.SIGALRM, _time_out)
+    signal.alarm(spec.timeout_seconds)
+    try:
+        answer = _handler(spec.handler)(orjson.loads(payload), context)
+        return orjson.dumps(answer)
+    except (Exception, _TimedOut):  # noqa: BLE001 - as Lambda's runtime does: log it, tell the caller it failed
+        traceback.print_exc()
+        return b""
+    finally:
+        signal.alarm(0)
+        sys.stdout.flush()
+
+
+class _TimedOut(BaseException):
+    """Not an Exception, so that no handler takes it for one of its own."""
+
+
+def _time_out(*_: object) -> None:
+    raise _TimedOut("the function's timeout has passed")

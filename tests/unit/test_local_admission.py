@@ -1,0 +1,91 @@
+"""Who runs next, and who is turned away, while every environment is busy."""
+
+import pytest
+
+from local.admission import EXPENSIVE_SHARE, Admission, FullError
+
+pytestmark = pytest.mark.unit
+
+
+def running(admission: Admission[str]) -> list[str]:
+    """Start whatever may run now; the names in the order in which they run."""
+    started = []
+    while found := admission.next():
+        started.append(found[0])
+    return started
+
+
+def test_calls_run_up_to_the_limit_in_the_order_they_came() -> None:
+    admission = Admission[str](2, 10)
+    for name in ("a", "b", "c"):
+        admission.join(name, expensive=False)
+
+    assert running(admission) == ["a", "b"]
+    admission.done(expensive=False)
+    assert running(admission) == ["c"]
+
+
+def test_cheap_calls_go_before_expensive_ones_that_came_earlier() -> None:
+    admission = Admission[str](1, 10)
+    for name, expensive in (("list", True), ("get", False), ("put", False)):
+        admission.join(name, expensive=expensive)
+
+    assert running(admission) == ["get"]
+    admission.done(expensive=False)
+    assert running(admission) == ["put"]
+    admission.done(expensive=False)
+    assert running(admission) == ["list"]
+
+
+def test_expensive_calls_never_hold_the_last_environment() -> None:
+    admission = Admission[str](3, 40)
+    for number in range(5):
+        admission.join(f"list {number}", expensive=True)
+
+    assert running(admission) == ["list 0", "list 1"]
+    admission.join("get", expensive=False)
+    assert running(admission) == ["get"]
+    admission.done(expensive=True)
+    assert running(admission) == ["list 2"]
+
+
+def test_a_single_environment_runs_expensive_calls_too() -> None:
+    admission = Admission[str](1, 10)
+    admission.join("list", expensive=True)
+
+    assert running(admission) == ["list"]
+
+
+def test_expensive_calls_are_refused_long_before_cheap_ones() -> None:
+    places = 8
+    admission = Admission[str](1, places)
+    admission.join("runs", expensive=False)
+    running(admission)
+    taken = places // EXPENSIVE_SHARE
+
+    for expensive, most in ((True, taken), (False, places - taken)):
+        for _ in range(most):
+            admission.join("waits", expensive=expensive)
+        with pytest.raises(FullError):
+            admission.join("one too many", expensive=expensive)
+
+
+def test_a_free_environment_takes_a_call_even_if_nobody_may_wait() -> None:
+    admission = Admission[str](1, 0)
+
+    admission.join("a", expensive=True)
+
+    assert running(admission) == ["a"]
+    with pytest.raises(FullError):
+        admission.join("b", expensive=False)
+
+
+def test_what_waits_can_be_taken_away() -> None:
+    admission = Admission[str](1, 10)
+    for name in ("a", "b", "c"):
+        admission.join(name, expensive=name == "c")
+    running(admission)
+
+    assert admission.drain() == ["b", "c"]
+    admission.done(expensive=False)
+    assert running(admission) == []
