@@ -42,6 +42,10 @@ METHODS = (
     gateway.HttpMethod.DELETE,
 )
 
+LISTINGS = "/v1/{collection}"
+"""Paths of listings and sums: the one segment below the version. A whole path goes before the greedy one."""
+LISTING_METHODS = (gateway.HttpMethod.GET, gateway.HttpMethod.HEAD)
+
 DOCUMENTATION = ("/v1/openapi.json", "/v1/docs", "/v1/docs/{proxy+}")
 """Paths of the API's own description."""
 
@@ -134,7 +138,7 @@ class ApiStack(Stack):
             statements=serving_statements(data, self.cursor_secret),
             memory_mb=settings.api.memory_mb,
             timeout_seconds=settings.api.timeout_seconds,
-            reserved_concurrency=settings.api.reserved_concurrency,
+            concurrency=settings.concurrency["api"],
         )
 
     def _gateway(self) -> gateway.HttpApi:
@@ -182,6 +186,7 @@ class ApiStack(Stack):
             methods=list(METHODS) if self.settings.api.cors.origins else [gateway.HttpMethod.ANY],
             integration=integration,
         )
+        self._listings = self.api.add_routes(path=LISTINGS, methods=list(LISTING_METHODS), integration=integration)
         self._public("/v1/health", integration, "A monitor has no token, and the answer holds no data.")
         if self.settings.api.public_docs:
             for path in DOCUMENTATION:
@@ -209,6 +214,13 @@ class ApiStack(Stack):
         )
         resource = stage.node.default_child
         assert isinstance(resource, gateway.CfnStage)  # noqa: S101 -- a fact about CDK that types cannot say
+        # Listings are refused before single items: their buckets are smaller, and their own.
+        throttle = {"ThrottlingRateLimit": limits.listings_per_second, "ThrottlingBurstLimit": limits.listings_burst}
+        resource.route_settings = {
+            f"{method.value} {LISTINGS}": {"DetailedMetricsEnabled": True, **throttle} for method in LISTING_METHODS
+        }
+        # A stage cannot have settings of a route that does not exist yet.
+        stage.node.add_dependency(*self._listings)
         resource.access_log_settings = gateway.CfnStage.AccessLogSettingsProperty(
             destination_arn=log_group(self, "AccessLog", self.settings).log_group_arn, format=json.dumps(ACCESS_LOG)
         )

@@ -82,6 +82,7 @@ class ChangesStack(Stack):
             memory_mb=settings.changes.memory_mb,
             # It writes items: like any writer, it may not outlast the wait between two phases of a changing count.
             timeout_seconds=settings.longest_operation_seconds,
+            concurrency=settings.concurrency["changes"],
             unkept="Changes that it cannot handle go to a queue, which rings an alarm.",
         )
 

@@ -53,7 +53,7 @@ class CommandsStack(Stack):
             statements=serving_statements(data, cursor_secret),
             memory_mb=settings.commands.memory_mb,
             timeout_seconds=settings.api.timeout_seconds,
-            reserved_concurrency=settings.commands.reserved_concurrency,
+            concurrency=settings.concurrency["commands"],
         )
         alarms = Alarms(self, settings, "docs/deploying.md")
         alarms.add(

@@ -77,6 +77,10 @@ class PythonFunction(Construct):
         function: The Lambda function.
         role: Its role.
         log: Its log group.
+
+    Args:
+        concurrency: Most runs at once, reserved for it unless the settings say otherwise.
+        unkept: Why no queue keeps events that it could not handle.
     """
 
     def __init__(
@@ -92,7 +96,7 @@ class PythonFunction(Construct):
         statements: Sequence[iam.PolicyStatement],
         memory_mb: int,
         timeout_seconds: int,
-        reserved_concurrency: int | None = None,
+        concurrency: int,
         description: str,
         unkept: str = WAITED_FOR,
     ) -> None:
@@ -128,7 +132,7 @@ class PythonFunction(Construct):
             },
             memory_size=memory_mb,
             timeout=Duration.seconds(timeout_seconds),
-            reserved_concurrent_executions=reserved_concurrency,
+            reserved_concurrent_executions=concurrency if settings.reserve_concurrency else None,
             # Traced by the service alone: the X-Ray SDK costs a tenth of a second at start and 16% of a call.
             tracing=lambda_.Tracing.ACTIVE,
             log_group=self.log,

@@ -109,6 +109,7 @@ class PrewarmStack(Stack):
             statements=statements,
             memory_mb=256,
             timeout_seconds=STEP_SECONDS - 15,
+            concurrency=self.settings.concurrency[f"prewarm.{entry}"],
         )
 
     def _machine(self, step: PythonFunction) -> stepfunctions.StateMachine:

@@ -69,6 +69,10 @@ NAMESPACE = "Dynashard"
 FINISH_SECONDS = 60
 """What a function may need after its slice for what it has begun, retries included."""
 KEPT_DAYS = 14
+LOOK_ATTEMPTS = 10
+"""How often EventBridge tries to hand a look to the function, within `WATCH_MINUTES`: then the next one is due."""
+LOOK_RETRIES = 2
+"""How often Lambda repeats a look that has failed; it repeats no more."""
 
 
 class ReshardStack(Stack):
@@ -78,6 +82,7 @@ class ReshardStack(Stack):
         machine: The state machine; an execution carries one change.
         operator: The function that other services and operators invoke.
         lost: Stream records for which no execution could be started.
+        missed: Looks after changes that could not be taken.
     """
 
     def __init__(
@@ -96,7 +101,7 @@ class ReshardStack(Stack):
         self._bundle = bundle
         self._layers = layers(self, bundle)
         self.machine = self._machine()
-        self.lost = self._queue()
+        self.lost, self.missed = self._queue("Lost"), self._queue("Missed")
         self._dispatch_function()
         self.operator = self._operator_function()
         self._alarms(self._watch_function())
@@ -188,11 +193,26 @@ class ReshardStack(Stack):
                 self._topology(),
                 self._may_start(),
                 allow(["states:ListExecutions"], [self.machine.state_machine_arn]),
+                allow(["sqs:SendMessage"], [self.missed.queue_arn]),
                 metrics_read(),
             ],
             machine=True,
-            unkept="A look that fails is taken again at the next quarter of an hour; failures ring an alarm.",
+            unkept="Looks that fail go to a queue as its destination for failures, which rings an alarm.",
         )
+        # The construct for this would also let the role read the queue.
+        kept = lambda_.CfnEventInvokeConfig(
+            self,
+            "WatchFailures",
+            function_name=watch.function.function_name,
+            qualifier="$LATEST",
+            maximum_event_age_in_seconds=WATCH_MINUTES * 60,
+            maximum_retry_attempts=LOOK_RETRIES,
+            destination_config=lambda_.CfnEventInvokeConfig.DestinationConfigProperty(
+                on_failure=lambda_.CfnEventInvokeConfig.OnFailureProperty(destination=self.missed.queue_arn)
+            ),
+        )
+        # Lambda refuses the destination while the role may not send to it.
+        kept.node.add_dependency(watch.role)
         name = self.settings.name
         self._look(watch, "WatchRule", f"Looks after changes of shard counts ({name})", Duration.minutes(WATCH_MINUTES))
         self._look(
@@ -208,7 +228,7 @@ class ReshardStack(Stack):
         every: Duration,
         event: dict[str, str] | None = None,
     ) -> None:
-        rule = events.Rule(
+        events.Rule(
             self,
             construct_id,
             description=description,
@@ -216,12 +236,13 @@ class ReshardStack(Stack):
             targets=[
                 targets.LambdaFunction(
                     watch.function,
-                    retry_attempts=0,
+                    retry_attempts=LOOK_ATTEMPTS,
+                    max_event_age=Duration.minutes(WATCH_MINUTES),
+                    dead_letter_queue=self.missed,
                     event=None if event is None else events.RuleTargetInput.from_object(event),
                 )
             ],
         )
-        acknowledge(rule, "Serverless::Serverless-EventBusDLQ", "A look that is missed is taken at the next time.")
 
     def _function(
         self,
@@ -255,6 +276,7 @@ class ReshardStack(Stack):
             statements=statements,
             memory_mb=settings.reshard.memory_mb if entry == "work" else 512,
             timeout_seconds=seconds,
+            concurrency=settings.concurrency[f"reshard.{entry}"],
             unkept=unkept,
         )
 
@@ -264,10 +286,10 @@ class ReshardStack(Stack):
     def _may_start(self) -> iam.PolicyStatement:
         return allow(["states:StartExecution"], [self.machine.state_machine_arn])
 
-    def _queue(self) -> sqs.Queue:
+    def _queue(self, construct_id: str) -> sqs.Queue:
         queue = sqs.Queue(
             self,
-            "Lost",
+            construct_id,
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=True,
             retention_period=Duration.days(KEPT_DAYS),
@@ -299,6 +321,11 @@ class ReshardStack(Stack):
             "Undispatched",
             "Changes of shard counts were asked for and not started; the watch starts them. Empty the queue.",
             self.lost.metric_approximate_number_of_messages_visible(period=period, statistic="Maximum"),
+        )
+        alarms.add(
+            "LooksMissed",
+            "A look after changes of shard counts could not be taken. Read the queue for why; the next look makes up.",
+            self.missed.metric_approximate_number_of_messages_visible(period=period, statistic="Maximum"),
         )
         alarms.add(
             "Unwatched",

@@ -20,6 +20,8 @@ MARGIN_SECONDS = 30
 ADVANCE_SECONDS = 120
 HOPELESS = ("ConfigurationError", "DeclarationError")
 """Errors that another try would meet again, by the names of the layer's classes."""
+CROWDED = ("Lambda.TooManyRequestsException",)
+"""Lambda's refusal while all that the function may run at once is running, for other changes as a rule."""
 STARTED_BEFORE = ("StepFunctions.ExecutionAlreadyExistsException", "StepFunctions.ExecutionAlreadyExists")
 
 State = dict[str, Any]
@@ -120,7 +122,20 @@ def _task(function: str, seconds: int, parameters: State) -> State:
         "Resource": function,
         "TimeoutSeconds": seconds + MARGIN_SECONDS,
         "Parameters": parameters,
-        "Retry": [{"ErrorEquals": list(HOPELESS), "MaxAttempts": 0}, _retry()],
+        "Retry": [{"ErrorEquals": list(HOPELESS), "MaxAttempts": 0}, _queueing(), _retry()],
+    }
+
+
+def _queueing() -> State:
+    """A task that finds no room waits for that of others, about an hour: it has not failed."""
+    return {
+        "ErrorEquals": list(CROWDED),
+        # Few tries, far apart: each of them takes room in the execution's history.
+        "IntervalSeconds": 30,
+        "MaxAttempts": 30,
+        "BackoffRate": 2.0,
+        "MaxDelaySeconds": 240,
+        "JitterStrategy": "FULL",
     }
 
 

@@ -22,6 +22,18 @@ from dynashard.tenants import DEFAULT_PATTERN, TenantRule
 NOWHERE = "000000000000"
 """The account of templates that must never reach a real one: the CLI refuses to deploy them anywhere else."""
 
+UNRESERVED_CONCURRENCY = 100
+"""What Lambda keeps of an account's concurrency for functions that reserve none; it refuses to reserve more."""
+SMALL_FUNCTIONS = {
+    "reshard.advance": 5,
+    "reshard.stop": 2,
+    "reshard.dispatch": 2,
+    "reshard.operate": 2,
+    "reshard.watch": 2,
+}
+"""Concurrency of functions that do little and seldom. Callers of all of them try again when they are refused."""
+PREWARM_FUNCTIONS = {"prewarm.step": 2, "prewarm.begin": 2}
+
 Days = Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827, 3653]
 Purpose = Literal["local", "development", "production"]
 
@@ -89,9 +101,13 @@ class ApiSettings(_Part):
     Attributes:
         memory_mb: Memory of the function; a whole CPU is 1,769 MB.
         timeout_seconds: Longest run of one request; the gateway gives up at 30.
-        reserved_concurrency: Most requests at once; None shares the account's pool.
+        reserved_concurrency: Most requests at once.
         requests_per_second: Steady rate above which the gateway answers 429.
         burst: Requests the gateway lets through at once before the rate counts.
+        listings_per_second: The same for listings and sums, which cost many times what a single item costs. They have
+            a bucket of their own, so that they are refused first.
+        listings_burst: Listings the gateway lets through at once; fewer than `reserved_concurrency`, so that listings
+            alone never take every environment.
         cors: Browser origins.
         max_queries_per_request: Most Queries that one request may send, over REST and by direct invocation: a listing
             of more shards than that is refused.
@@ -101,12 +117,28 @@ class ApiSettings(_Part):
 
     memory_mb: int = Field(default=1769, ge=128, le=10240)
     timeout_seconds: int = Field(default=29, ge=1, le=29)
-    reserved_concurrency: int | None = Field(default=None, ge=1)
+    reserved_concurrency: int = Field(default=50, ge=2)
     requests_per_second: int = Field(default=100, ge=1)
     burst: int = Field(default=50, ge=1)
+    listings_per_second: int = Field(default=50, ge=1)
+    listings_burst: int = Field(default=25, ge=1)
     cors: CorsSettings = CorsSettings()
     max_queries_per_request: int = Field(default=300, ge=1, le=10_000)
     public_docs: bool = False
+
+    @model_validator(mode="after")
+    def _listings_leave_room(self) -> Self:
+        if self.listings_burst >= self.reserved_concurrency:
+            raise ValueError(
+                f"listings_burst {self.listings_burst} is not below reserved_concurrency {self.reserved_concurrency}: "
+                "one burst of listings could take every environment of the function"
+            )
+        if self.listings_per_second > self.requests_per_second:
+            raise ValueError(
+                f"listings_per_second {self.listings_per_second} is above requests_per_second "
+                f"{self.requests_per_second}: listings are to be refused first"
+            )
+        return self
 
 
 class ReshardSettings(_Part):
@@ -115,14 +147,25 @@ class ReshardSettings(_Part):
     Attributes:
         memory_mb: Memory of the function that moves items.
         concurrency: Tasks of one change that are worked on at once; Step Functions runs at most 40.
+        reserved_concurrency: Tasks of all changes that are worked on at once.
         slice_seconds: How long a function works on a task before it hands over to the next; a function ends at 900.
         stuck_hours: After how many hours a change that is not over rings the alarm.
     """
 
     memory_mb: int = Field(default=1769, ge=256, le=10240)
     concurrency: int = Field(default=8, ge=1, le=40)
+    reserved_concurrency: int = Field(default=24, ge=1)
     slice_seconds: int = Field(default=240, ge=10, le=780)
     stuck_hours: int = Field(default=24, ge=1)
+
+    @model_validator(mode="after")
+    def _one_change_fits(self) -> Self:
+        if self.reserved_concurrency < self.concurrency:
+            raise ValueError(
+                f"reserved_concurrency {self.reserved_concurrency} is below concurrency {self.concurrency}: "
+                "the tasks of one change would be refused"
+            )
+        return self
 
 
 class CommandsSettings(_Part):
@@ -130,11 +173,11 @@ class CommandsSettings(_Part):
 
     Attributes:
         memory_mb: Memory of the function.
-        reserved_concurrency: Most requests at once; None shares the account's pool.
+        reserved_concurrency: Most requests at once.
     """
 
     memory_mb: int = Field(default=1769, ge=128, le=10240)
-    reserved_concurrency: int | None = Field(default=None, ge=1)
+    reserved_concurrency: int = Field(default=20, ge=1)
 
 
 class ChangesSettings(_Part):
@@ -143,10 +186,22 @@ class ChangesSettings(_Part):
     Attributes:
         memory_mb: Memory of the function.
         lanes: Batches of one part of the stream that are handled at once; changes of one stored item stay in one lane.
+        reserved_concurrency: Batches of all parts of the stream that are handled at once. A batch that is refused
+            comes again.
     """
 
     memory_mb: int = Field(default=1024, ge=256, le=10240)
     lanes: int = Field(default=4, ge=1, le=10)
+    reserved_concurrency: int = Field(default=20, ge=1)
+
+    @model_validator(mode="after")
+    def _one_part_fits(self) -> Self:
+        if self.reserved_concurrency < self.lanes:
+            raise ValueError(
+                f"reserved_concurrency {self.reserved_concurrency} is below lanes {self.lanes}: "
+                "the lanes of one part of the stream would be refused"
+            )
+        return self
 
 
 class WriterSettings(_Part):
@@ -273,6 +328,9 @@ class Settings(_Part):
         topology_operation_seconds: Longest operation on the table, retries included; None means the API function's
             timeout, which ends them all. A change of a shard count waits for it between its phases.
         topology_skew_seconds: Most that two clocks may differ.
+        account_concurrency: The account's quota of concurrent executions in the region, which all functions share.
+        reserve_concurrency: Reserve each function's concurrency. False shares the account's, which a new account with
+            a quota below 1,000 needs until AWS has raised it.
         log_level: Of the functions.
         log_retention_days: Of every log group.
     """
@@ -293,6 +351,8 @@ class Settings(_Part):
     topology_lease_seconds: int = Field(default=30, ge=1, le=900)
     topology_operation_seconds: int | None = Field(default=None, ge=1, le=900)
     topology_skew_seconds: int = Field(default=1, ge=0, le=60)
+    account_concurrency: int = Field(default=1000, ge=1)
+    reserve_concurrency: bool = True
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     log_retention_days: Days = 30
 
@@ -310,6 +370,32 @@ class Settings(_Part):
     def longest_operation_seconds(self) -> int:
         """Longest operation on the table, retries included."""
         return self.topology_operation_seconds or self.api.timeout_seconds
+
+    @property
+    def concurrency(self) -> dict[str, int]:
+        """Most runs of each function at once, by the function's name."""
+        return {
+            "api": self.api.reserved_concurrency,
+            "commands": self.commands.reserved_concurrency,
+            "changes": self.changes.reserved_concurrency,
+            # As many as both queues hand over at once: a batch that is refused counts as a delivery.
+            "writer": self.writer.concurrency + self.writer.operations_concurrency,
+            "reshard.work": self.reshard.reserved_concurrency,
+            **SMALL_FUNCTIONS,
+            **({} if self.prewarm is None else PREWARM_FUNCTIONS),
+        }
+
+    @model_validator(mode="after")
+    def _concurrency_can_be_reserved(self) -> Self:
+        wanted, most = sum(self.concurrency.values()), self.account_concurrency - UNRESERVED_CONCURRENCY
+        if self.reserve_concurrency and wanted > most:
+            raise ValueError(
+                f"the functions reserve a concurrency of {wanted}, and Lambda lets an account with a quota of "
+                f"{self.account_concurrency} reserve {max(0, most)}: lower reserved_concurrency of api, commands, "
+                "changes or reshard, ask for a higher quota and say so in account_concurrency, or set "
+                "reserve_concurrency to false"
+            )
+        return self
 
     @model_validator(mode="after")
     def _no_request_outlasts_an_operation(self) -> Self:

@@ -140,6 +140,7 @@ class WriterStack(Stack):
             memory_mb=settings.writer.memory_mb,
             # Like any writer, it may not outlast the wait between two phases of a changing count.
             timeout_seconds=settings.longest_operation_seconds,
+            concurrency=settings.concurrency["writer"],
             unkept="What it cannot do stays on its queue, and goes to a queue of dead letters in the end.",
         )
 

@@ -11,12 +11,13 @@ from tests.infra.templates import SIGN_IN, Templates, alarms_in, context, of_typ
 
 pytestmark = pytest.mark.infra
 
+CLOSED = {"ANY /v1/{proxy+}": "JWT", "GET /v1/{collection}": "JWT", "HEAD /v1/{collection}": "JWT"}
 TABLE = "<ExportsOutputFnGetAttTableArn48754775>"
 
 
 @pytest.fixture(scope="module")
 def with_cors(tmp_path_factory: pytest.TempPathFactory) -> Templates:
-    api = {"cors": {"origins": ["https://app.example.com"]}, "memory_mb": 512, "reserved_concurrency": 7}
+    api = {"cors": {"origins": ["https://app.example.com"]}, "memory_mb": 512, "reserved_concurrency": 26}
     return Templates(synthesise(context("dev", api=api), tmp_path_factory.mktemp("cors")), "dev")
 
 
@@ -41,14 +42,14 @@ def stage(templates: Templates) -> dict[str, Any]:
 def test_no_route_is_public_but_health(env: str, request: pytest.FixtureRequest) -> None:
     templates: Templates = request.getfixturevalue(env)
 
-    assert routes(templates) == {"ANY /v1/{proxy+}": "JWT", "GET /v1/health": "NONE"}
+    assert routes(templates) == {**CLOSED, "GET /v1/health": "NONE"}
 
 
 def test_the_documentation_is_public_where_the_settings_say_so(tmp_path: Path) -> None:
     folder = synthesise(context("dev", api={"public_docs": True}), tmp_path)
 
     assert routes(Templates(folder, "dev")) == {
-        "ANY /v1/{proxy+}": "JWT",
+        **CLOSED,
         "GET /v1/health": "NONE",
         "GET /v1/openapi.json": "NONE",
         "GET /v1/docs": "NONE",
@@ -159,9 +160,9 @@ def test_no_secret_stands_in_the_template(dev: Templates) -> None:
 
 
 def test_size_and_concurrency_come_from_the_settings(with_cors: Templates, prod: Templates, dev: Templates) -> None:
-    assert (function(with_cors)["MemorySize"], function(with_cors)["ReservedConcurrentExecutions"]) == (512, 7)
-    assert function(prod)["ReservedConcurrentExecutions"] == 200
-    assert "ReservedConcurrentExecutions" not in function(dev)
+    assert (function(with_cors)["MemorySize"], function(with_cors)["ReservedConcurrentExecutions"]) == (512, 26)
+    assert function(prod)["ReservedConcurrentExecutions"] == 100
+    assert function(dev)["ReservedConcurrentExecutions"] == 50
 
 
 def test_the_gateway_throttles_as_the_settings_say(dev: Templates, prod: Templates) -> None:
@@ -174,6 +175,32 @@ def test_the_gateway_throttles_as_the_settings_say(dev: Templates, prod: Templat
     ]
 
     assert limits == [(200, 100), (2000, 1000)]
+
+
+@pytest.mark.parametrize(("env", "rate", "burst"), [("dev", 50, 25), ("prod", 500, 50)])
+def test_listings_have_a_smaller_bucket_of_their_own_and_never_take_every_environment(
+    env: str, rate: int, burst: int, request: pytest.FixtureRequest
+) -> None:
+    templates: Templates = request.getfixturevalue(env)
+    limits = {"ThrottlingRateLimit": rate, "ThrottlingBurstLimit": burst, "DetailedMetricsEnabled": True}
+
+    assert stage(templates)["RouteSettings"] == {
+        "GET /v1/{collection}": limits,
+        "HEAD /v1/{collection}": limits,
+    }
+    assert burst < function(templates)["ReservedConcurrentExecutions"]
+
+
+def test_the_stage_is_made_after_the_routes_that_it_limits(dev: Templates) -> None:
+    [made] = of_type(dev["Api"], "AWS::ApiGatewayV2::Stage").values()
+    limited = [
+        name
+        for name, route in of_type(dev["Api"], "AWS::ApiGatewayV2::Route").items()
+        if route["Properties"]["RouteKey"] in made["Properties"]["RouteSettings"]
+    ]
+
+    assert len(limited) == 2
+    assert set(limited) <= set(made["DependsOn"])
 
 
 def test_every_request_is_in_the_access_log_without_tokens_or_bodies(dev: Templates) -> None:
@@ -212,6 +239,8 @@ def test_an_origin_of_the_settings_is_let_in_and_its_preflight_needs_no_token(wi
     assert {"etag", "preference-applied"} <= set(cors["ExposeHeaders"])
     assert routes(with_cors) == {
         "GET /v1/health": "NONE",
+        "GET /v1/{collection}": "JWT",
+        "HEAD /v1/{collection}": "JWT",
         **{f"{method} /v1/{{proxy+}}": "JWT" for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")},
     }
 

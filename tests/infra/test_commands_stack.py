@@ -42,12 +42,15 @@ def test_it_is_told_where_everything_is_and_its_name_is_an_output(dev: Templates
 
 
 def test_its_memory_and_its_share_of_the_account_are_settings(dev: Templates, tmp_path: Path) -> None:
-    changed = context("dev", commands={"memory_mb": 512, "reserved_concurrency": 20})
-    [bounded] = of_type(Templates(synthesise(changed, tmp_path), "dev")["Commands"], "AWS::Lambda::Function").values()
-    [unbounded] = of_type(dev["Commands"], "AWS::Lambda::Function").values()
+    changed = context("dev", commands={"memory_mb": 512, "reserved_concurrency": 30})
+    other = Templates(synthesise(changed, tmp_path), "dev")
+    [larger], [shipped] = (of_type(each["Commands"], "AWS::Lambda::Function").values() for each in (other, dev))
 
-    assert (bounded["Properties"]["MemorySize"], bounded["Properties"]["ReservedConcurrentExecutions"]) == (512, 20)
-    assert "ReservedConcurrentExecutions" not in unbounded["Properties"]
+    sizes = [
+        (each["Properties"]["MemorySize"], each["Properties"]["ReservedConcurrentExecutions"])
+        for each in (larger, shipped)
+    ]
+    assert sizes == [(512, 30), (1769, 20)]
 
 
 def test_it_rings_when_the_function_fails(dev: Templates) -> None:

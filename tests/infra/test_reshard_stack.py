@@ -77,7 +77,10 @@ def test_only_what_moves_items_may_write_items_and_no_index_is_read(dev: Templat
         },
         "Stop": {},
         "Operator": {},
-        "Watch": {machine: ["states:ListExecutions", "states:StartExecution"]},
+        "Watch": {
+            machine: ["states:ListExecutions", "states:StartExecution"],
+            "<Missed3BACDA05.Arn>": ["sqs:SendMessage"],
+        },
     }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stacks.settings import SettingsError, load
+from stacks.settings import UNRESERVED_CONCURRENCY, SettingsError, load
 
 pytestmark = pytest.mark.infra
 
@@ -61,6 +61,21 @@ def test_the_longest_operation_is_as_long_as_a_request_unless_something_takes_lo
             "environments.dev: topology_operation_seconds 28 is below api.timeout_seconds 29",
         ),
         ({"commands": {"reserved_concurrency": 0}}, "environments.dev.commands.reserved_concurrency:"),
+        (
+            {"api": {"listings_burst": 50}},
+            "environments.dev.api: listings_burst 50 is not below reserved_concurrency 50",
+        ),
+        ({"api": {"listings_per_second": 101}}, "listings_per_second 101 is above requests_per_second 100"),
+        (
+            {"reshard": {"reserved_concurrency": 7}},
+            "environments.dev.reshard: reserved_concurrency 7 is below concurrency 8",
+        ),
+        ({"changes": {"reserved_concurrency": 3}}, "environments.dev.changes: reserved_concurrency 3 is below lanes 4"),
+        (
+            {"api": {"reserved_concurrency": 900}},
+            "reserve a concurrency of 992, and Lambda lets an account with a quota",
+        ),
+        ({"account_concurrency": 10}, "a quota of 10 reserve 0: lower reserved_concurrency of api,"),
         ({"changes": {"lanes": 11}}, "environments.dev.changes.lanes:"),
         ({"writer": {"concurrency": 1}}, "environments.dev.writer.concurrency:"),
         ({"growth": {"mode": "maybe"}}, "environments.dev.growth.mode:"),
@@ -89,6 +104,22 @@ def test_a_wrong_setting_is_refused_in_one_line_that_names_it(changes: dict[str,
 
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_an_account_too_small_to_reserve_shares_its_concurrency() -> None:
+    small = load({"dev": {**GOOD, "account_concurrency": 10, "reserve_concurrency": False}}, "dev")
+
+    assert not small.reserve_concurrency
+
+
+@pytest.mark.parametrize("others", [(), ("dev",)], ids=["alone", "beside dev"])
+def test_what_prod_reserves_fits_into_an_account_of_the_usual_quota(others: tuple[str, ...]) -> None:
+    shipped = json.loads(CDK_JSON.read_text())["context"]["environments"]
+    sums = [
+        sum(load({name: {**shipped[name], "auth": SIGN_IN}}, name).concurrency.values()) for name in ("prod", *others)
+    ]
+
+    assert sum(sums) <= 1000 - UNRESERVED_CONCURRENCY
 
 
 def test_without_a_sign_in_the_message_says_what_to_put_where() -> None:

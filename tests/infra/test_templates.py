@@ -12,14 +12,16 @@ import pytest
 from aws_cdk import App, Stack
 from aws_cdk.aws_s3 import Bucket
 
-from stacks.backend import add_backend
+from stacks.backend import add_backend, synthesise
+from stacks.settings import load
 from tests.infra.conftest import Synthesised
-from tests.infra.templates import Templates, context
+from tests.infra.templates import PREWARMS, Templates, context, of_type
 
 pytestmark = pytest.mark.infra
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 CASES = [("dev", "native"), ("prod", "provisioned")]
+LAMBDA = "AWS::Lambda::Function"
 STACKS = ["Api", "Changes", "Commands", "Data", "Prewarm", "Reshard", "Writer"]
 
 
@@ -48,6 +50,57 @@ def test_no_snapshot_is_left_of_a_stack_that_is_gone() -> None:
     assert sorted(path.stem for path in SNAPSHOTS.iterdir()) == sorted(
         f"{env}-{stack}" for env, _ in CASES for stack in STACKS
     )
+
+
+@pytest.mark.parametrize(("env", "prewarm"), CASES)
+def test_every_function_reserves_its_concurrency_and_their_sum_is_what_the_settings_checked(
+    synthesised: Synthesised, env: str, prewarm: str
+) -> None:
+    templates = synthesised(env, prewarm)
+    given = context(env, prewarm=PREWARMS[prewarm])["environments"]
+
+    reserved = [
+        each["Properties"]["ReservedConcurrentExecutions"]
+        for stack in STACKS
+        for each in of_type(templates[stack], "AWS::Lambda::Function").values()
+    ]
+
+    assert len(reserved) == 12
+    assert sum(reserved) == sum(load(given, env).concurrency.values())
+
+
+def test_an_account_too_small_to_reserve_gets_functions_that_share(tmp_path: Path) -> None:
+    given = context("dev", account_concurrency=10, reserve_concurrency=False)
+    templates = Templates(synthesise(given, tmp_path), "dev")
+
+    functions = [each for stack in ("Api", "Writer") for each in of_type(templates[stack], LAMBDA).values()]
+
+    assert functions
+    assert not any("ReservedConcurrentExecutions" in each["Properties"] for each in functions)
+
+
+@pytest.mark.parametrize(("env", "prewarm"), CASES)
+def test_whatever_a_rule_or_a_schedule_cannot_deliver_goes_to_a_queue_with_an_alarm(
+    synthesised: Synthesised, env: str, prewarm: str
+) -> None:
+    template = synthesised(env, prewarm)["Reshard"]
+    rules = of_type(template, "AWS::Events::Rule").values()
+    targets = [target for rule in rules for target in rule["Properties"]["Targets"]]
+    [asynchronous] = of_type(template, "AWS::Lambda::EventInvokeConfig").values()
+    queue = asynchronous["Properties"]["DestinationConfig"]["OnFailure"]["Destination"]
+    alarmed = [
+        each["Properties"]["Dimensions"][0]["Value"]["Fn::GetAtt"][0]
+        for each in of_type(template, "AWS::CloudWatch::Alarm").values()
+        if each["Properties"].get("MetricName") == "ApproximateNumberOfMessagesVisible"
+    ]
+
+    assert len(targets) == 2
+    for target in targets:
+        assert target["RetryPolicy"] == {"MaximumEventAgeInSeconds": 900, "MaximumRetryAttempts": 10}
+        assert target["DeadLetterConfig"]["Arn"] == queue
+    assert asynchronous["Properties"]["MaximumRetryAttempts"] == 2
+    assert asynchronous["Properties"]["MaximumEventAgeInSeconds"] == 900
+    assert queue["Fn::GetAtt"][0] in alarmed
 
 
 @pytest.mark.parametrize(("env", "prewarm"), CASES)
@@ -111,8 +164,8 @@ def test_what_is_acknowledged_is_known_and_has_a_reason(prod: Templates) -> None
         ("Reshard/Lost", "Serverless-SQSRedrivePolicy"),
         *((f"Writer/{name}DeadLetters", "Serverless-SQSRedrivePolicy") for name in queues),
         *((f"Writer/{name}Mapping", "Serverless-LambdaEventSourceMappingDestination") for name in queues),
-        ("Reshard/WatchRule", "Serverless-EventBusDLQ"),
-        ("Reshard/ShrinkRule", "Serverless-EventBusDLQ"),
+        ("Reshard/Missed", "AwsSolutions-SQS3"),
+        ("Reshard/Missed", "Serverless-SQSRedrivePolicy"),
         *((f"{function}/Role", "AwsSolutions-IAM5[Resource::*]") for function in functions),
         *((f"{function}/Function", rule) for function in functions for rule in rules),
     }
