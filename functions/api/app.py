@@ -15,6 +15,8 @@ from dynashard.hosting.backend import open_backend
 from dynashard.hosting.environment import seconds_left
 from dynashard.hosting.idempotency import IdempotentCreates
 from dynashard.hosting.limits import MAX_QUERIES, READING_SHARE
+from dynashard.hosting.refusals import expected, one_line
+from dynashard.hosting.shedding import LoadSignal
 from dynashard.reads import allowing
 from dynashard.transport.interface import Transport, metered
 from dynashard.transport.queues import sqs_client
@@ -60,6 +62,7 @@ class App:
         tenant_claim: the claim that names the tenant, and what it may say.
         clock: the time in seconds.
         max_queries: the most Queries that one request may send.
+        load: says when requests for many items are to be refused.
     """
 
     def __init__(
@@ -70,12 +73,14 @@ class App:
         clock: Clock,
         *,
         max_queries: int = MAX_QUERIES,
+        load: LoadSignal | None = None,
     ) -> None:
         self._routes = routes
         self._observer = observer
         self._tenant_claim = tenant_claim
         self._max_queries = max_queries
         self._clock = clock
+        self._load = load or LoadSignal(clock)
         self._local = threading.local()
 
     def handle(self, event: Mapping[str, Any], context: Any = None) -> Answer:
@@ -110,13 +115,18 @@ class App:
         started = self._clock()
         event = resolver.current_event
         request_id = _request_id(event.raw_event, resolver.lambda_context)
-        code = None
-        seconds = seconds_left(resolver.lambda_context) * READING_SHARE
-        with metered() as meter, allowing(self._max_queries, seconds):
+        code, told = None, None
+        reading = seconds_left(resolver.lambda_context) * READING_SHARE
+        expensive = self._routes.expensive(event.http_method, event.path)
+        with metered() as meter, allowing(self._max_queries, reading):
             try:
+                if expensive:
+                    self._load.refuse_expensive()
                 response = following(resolver)
             except Exception as error:  # noqa: BLE001 - the one place where every error becomes an answer
-                response, code = self._refusal(error, request_id)
+                response, code, told = self._refusal(error, request_id)
+        seconds = self._clock() - started
+        self._load.observe(meter, seconds, expensive=expensive, code=code)
         response.headers["X-Request-Id"] = request_id
         if event.http_method == "HEAD":
             response.body = ""
@@ -127,20 +137,25 @@ class App:
                 route=self._routes.template_of(event.path),
                 status=int(response.status_code),
                 tenant=self._tenant(event.raw_event),
-                milliseconds=(self._clock() - started) * 1000,
+                milliseconds=seconds * 1000,
                 meter=meter,
                 code=code,
+                error=told,
             )
         )
         return response
 
-    def _refusal(self, error: Exception, request_id: str) -> tuple[Response[Any], str]:
-        problem = problem_of(error)
+    def _refusal(self, error: Exception, request_id: str) -> tuple[Response[Any], str, str | None]:
+        """The answer, its code, and what the log says of an error that its caller is not told all about."""
+        problem, told = problem_of(error), None
         if problem.status >= _INTERNAL_ERROR:
-            self._observer.failed(request_id, error)
+            told = one_line(error)
+            if not expected(error):
+                self._observer.failed(request_id, error)
         body = _problem_text(problem, request_id)
         headers = {**problem.headers, "Cache-Control": "no-store"}
-        return Response(problem.status, content_type=problems.CONTENT_TYPE, body=body, headers=headers), problem.code
+        answer = Response(problem.status, content_type=problems.CONTENT_TYPE, body=body, headers=headers)
+        return answer, problem.code, told
 
     def _tenant(self, event: Mapping[str, Any]) -> str | None:
         try:
@@ -182,7 +197,8 @@ def build_app(
     later = later_of(settings, backend, outbox or Outbox(sqs_client), clock)
     resources, listed = exposed_resources(exposed), listed_together(together)
     routes = Routes(settings, resources, backend, idempotent, listed, specials=SPECIALS, later=later)
-    return App(routes, observer, settings.tenant, clock, max_queries=settings.max_queries)
+    load = LoadSignal(clock, random)
+    return App(routes, observer, settings.tenant, clock, max_queries=settings.max_queries, load=load)
 
 
 def _problem_text(problem: Problem, request_id: str) -> str:

@@ -133,7 +133,9 @@ _ENDS: Final = tuple(
     for name, text in (("node", "Who follows."), ("other", "Who is followed."))
 )
 EDGES: Final = (
-    Special(ROOT, {"GET": Served(_list, _list_described), "POST": Served(_add, _add_described)}, _schemas),
+    Special(
+        ROOT, {"GET": Served(_list, _list_described), "POST": Served(_add, _add_described)}, _schemas, expensive=True
+    ),
     Special(f"{ROOT}/counts", {"GET": Served(_count, _count_described)}, dict),
     Special(
         PAIR,

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 from aws_lambda_powertools.logging import Logger
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
+from dynashard.errors import OverloadedError
 from dynashard.hosting.metrics import ENVIRONMENT, NAMESPACE, Figure, metrics_line, tell
+from dynashard.hosting.refusals import expected, one_line
 from dynashard.hosting.witness import growth_fields, growth_metric
 from dynashard.transport.interface import Meter
 
@@ -30,6 +32,7 @@ class Observed:
         milliseconds: how long it took.
         meter: the capacity it used.
         code: the problem's code, None for success.
+        error: the error in one line if the fault is on our side, None otherwise.
     """
 
     request_id: str
@@ -40,6 +43,7 @@ class Observed:
     milliseconds: float
     meter: Meter
     code: str | None = None
+    error: str | None = None
 
 
 class Observer:
@@ -60,8 +64,11 @@ class Observer:
         self._logger.error("unexpected error", exc_info=error, extra={"request_id": request_id})
 
     def growth_failed(self, error: Exception) -> None:
-        """Log an error of the growth policy with its traceback."""
-        self._logger.error("growth failed", exc_info=error)
+        """Log an error of the growth policy, with its traceback unless it explains itself."""
+        if expected(error):
+            self._logger.warning("growth failed", extra={"error": one_line(error)})
+        else:
+            self._logger.error("growth failed", exc_info=error)
 
     def grew(self, report: "Report") -> None:
         """Log what the growth policy has to tell, and count it as `GrowthAsked`, `GrowthLimit` and so on."""
@@ -73,7 +80,8 @@ class Observer:
     def answered(self, observed: Observed) -> None:
         """Log a request and write its metrics."""
         meter = observed.meter
-        self._logger.info(
+        write = self._logger.info if observed.error is None else self._logger.error
+        write(
             "request",
             extra={
                 "request_id": observed.request_id,
@@ -82,6 +90,7 @@ class Observer:
                 "route": observed.route,
                 "status": observed.status,
                 "code": observed.code,
+                **({} if observed.error is None else {"error": observed.error}),
                 "milliseconds": round(observed.milliseconds, 1),
                 "read_units": meter.consumed.read_units,
                 "write_units": meter.consumed.write_units,
@@ -113,6 +122,8 @@ def _figures(observed: Observed) -> list[tuple[str, MetricUnit, float]]:
         ("WriteUnits", MetricUnit.Count, meter.consumed.write_units),
         ("Latency", MetricUnit.Milliseconds, observed.milliseconds),
     ]
+    if observed.code == OverloadedError.code:
+        figures.append(("Shed", MetricUnit.Count, 1))
     if meter.queries:
         figures.append(("QueriesPerPage", MetricUnit.Count, meter.queries))
     figures += [(f"Throttles{reason}", MetricUnit.Count, count) for reason, count in meter.throttles.items()]

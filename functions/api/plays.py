@@ -27,4 +27,4 @@ def _documentation() -> Operation:
     return {**described, "parameters": parameters_of(PlaysWanted)}
 
 
-ROLL_UPS: Final = Special(f"{PREFIX}/roll-ups", {"GET": Served(_plays, _documentation)}, _schemas)
+ROLL_UPS: Final = Special(f"{PREFIX}/roll-ups", {"GET": Served(_plays, _documentation)}, _schemas, expensive=True)

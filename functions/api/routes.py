@@ -40,11 +40,13 @@ class Endpoint:
         template: the path as documentation writes it.
         rule: a regular expression for the paths. Powertools' own placeholders would refuse most of Unicode.
         handlers: by method.
+        expensive: reading here costs many times what a single item costs: it is refused first when load is shed.
     """
 
     template: str
     rule: str
     handlers: Mapping[str, Handler]
+    expensive: bool = False
     pattern: re.Pattern[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -84,10 +86,14 @@ class Routes:
             self._endpoints += self._of_resource(resource, backend, idempotent)
         for together in togethers:
             listed = TogetherListing(together, backend.page)
-            self._endpoints.append(_endpoint(together.root, self._handlers({"GET": listed.page})))
+            listing = Endpoint(
+                together.root, re.escape(together.root), self._handlers({"GET": listed.page}), expensive=True
+            )
+            self._endpoints.append(listing)
         for special in specials:
             handles = {method: partial(served.handle, backend) for method, served in special.methods.items()}
-            self._endpoints.append(Endpoint(special.template, special.rule, self._handlers(handles)))
+            served = self._handlers(handles)
+            self._endpoints.append(Endpoint(special.template, special.rule, served, expensive=special.expensive))
 
     def _of_resource(self, resource: Resource, backend: Backend, idempotent: IdempotentCreates) -> list[Endpoint]:
         items, listing = Items(resource, backend.repository, idempotent), Listing(resource, backend.page)
@@ -106,7 +112,8 @@ class Routes:
             accepting = operations if self._later is None else self._later.of(resource, operations)
             served = dict(accepting[name] for name in operations if name in resource.operations)
             if served:
-                endpoints.append(Endpoint(template, rule, self._handlers(served, max_body=body_limit(resource))))
+                handlers = self._handlers(served, max_body=body_limit(resource))
+                endpoints.append(Endpoint(template, rule, handlers, expensive=operations is of_all))
         return endpoints
 
     def _handlers(self, operations: Mapping[str, Operation], *, max_body: int = MAX_BODY_BYTES) -> dict[str, Handler]:
@@ -131,6 +138,13 @@ class Routes:
         """The template of the endpoint a path leads to."""
         endpoint = self._find(path)
         return UNKNOWN if endpoint is None else endpoint.template
+
+    def expensive(self, method: str, path: str) -> bool:
+        """Whether a request asks for many items: a listing, or sums of many."""
+        if method not in ("GET", "HEAD"):
+            return False
+        endpoint = self._find(path)
+        return endpoint is not None and endpoint.expensive
 
     def refuse(self, method: str, path: str) -> Response[Any]:
         """Answer a request that leads nowhere.

@@ -29,4 +29,4 @@ def _documentation() -> Operation:
     return {**described, "parameters": parameters_of(RevenueWanted)}
 
 
-REVENUE: Final = Special(f"{PREFIX}/revenue", {"GET": Served(_shares, _documentation)}, _schemas)
+REVENUE: Final = Special(f"{PREFIX}/revenue", {"GET": Served(_shares, _documentation)}, _schemas, expensive=True)

@@ -45,6 +45,7 @@ class Special:
         schemas: gives the schemas that the documentation refers to.
         rule: a regular expression for the paths, if it is not one path only.
         parameters: those of the path.
+        expensive: reading here costs many times what a single item costs.
     """
 
     template: str
@@ -52,6 +53,7 @@ class Special:
     schemas: Callable[[], Mapping[str, Schema]]
     rule: str = ""
     parameters: tuple[Schema, ...] = ()
+    expensive: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rule", self.rule or re.escape(self.template))

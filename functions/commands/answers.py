@@ -11,8 +11,10 @@ from dynashard.hosting.environment import LONGEST_SECONDS
 from dynashard.hosting.idempotency import IdempotentCreates
 from dynashard.hosting.limits import MAX_QUERIES, READING_SHARE
 from dynashard.hosting.refusals import refusal_of
+from dynashard.hosting.shedding import LoadSignal
 from dynashard.reads import allowing
 from dynashard.tenants import TenantRule
+from dynashard.transport.interface import metered
 from functions.commands.batches import Batches
 from functions.commands.items import Items
 from functions.commands.listing import Listings
@@ -35,6 +37,8 @@ NEEDS: Final[Mapping[str, Sequence[str]]] = {
     "batch_write": ["put", "delete"],
 }
 """What an entity must be served with for an operation."""
+EXPENSIVE: Final = ("list", "count", "batch_get", "batch_write")
+"""Operations on many items: refused first when load is shed."""
 _UNABLE: Final = "{} is not served with {}; it is with {}."
 
 
@@ -50,6 +54,7 @@ class Commands:
         together: entities that can be listed as one.
         tenants: which texts are tenants.
         max_queries: the most Queries that one request may send.
+        load: says when operations on many items are to be refused.
     """
 
     def __init__(
@@ -63,9 +68,12 @@ class Commands:
         together: Sequence[Together] = TOGETHER,
         tenants: TenantRule,
         max_queries: int = MAX_QUERIES,
+        load: LoadSignal | None = None,
     ) -> None:
         self._max_queries = max_queries
         self._tenants = tenants
+        self._load = load or LoadSignal(clock)
+        self._clock = clock
         items, batches = Items(backend.repository, idempotent, clock), Batches(backend.repository)
         listings = Listings(backend.page, backend.repository)
         self._entities = served_by_name(exposed)
@@ -96,13 +104,20 @@ class Commands:
 
         Cost: what the operation costs.
         """
-        try:
-            with allowing(self._max_queries, seconds * READING_SHARE):
-                return _fitting(done(self._result(mapping(event), seconds)))
-        except Exception as error:  # noqa: BLE001 -- the one place where every error becomes an answer
-            if refusal_of(error).ours:
-                self._log_error(error)
-            return refused(error)
+        code, started = None, self._clock()
+        expensive = isinstance(event, Mapping) and event.get("operation") in EXPENSIVE
+        with metered() as meter, allowing(self._max_queries, seconds * READING_SHARE):
+            try:
+                if expensive:
+                    self._load.refuse_expensive()
+                answer = _fitting(done(self._result(mapping(event), seconds)))
+            except Exception as error:  # noqa: BLE001 -- the one place where every error becomes an answer
+                refusal = refusal_of(error)
+                if refusal.ours:
+                    self._log_error(error)
+                answer, code = refused(error), refusal.code
+        self._load.observe(meter, self._clock() - started, expensive=expensive, code=code)
+        return answer
 
     def _result(self, event: Mapping[str, Any], seconds: float) -> Any:
         operation = event.get("operation")

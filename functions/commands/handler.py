@@ -13,7 +13,9 @@ from dynashard import Patience
 from dynashard.hosting.backend import open_backend
 from dynashard.hosting.environment import seconds_left
 from dynashard.hosting.idempotency import IdempotentCreates
+from dynashard.hosting.logs import log_error
 from dynashard.hosting.settings import ServingSettings
+from dynashard.hosting.shedding import LoadSignal
 from dynashard.hosting.witness import GrowthLog
 from dynashard.transport import Transport, connect
 from functions.commands.answers import Commands
@@ -26,7 +28,7 @@ class Log(GrowthLog):
 
     def failed(self, error: Exception) -> None:
         """An error that is ours."""
-        self._logger.error("unexpected error", exc_info=error)
+        log_error(self._logger, "the request failed", error)
 
 
 def build_commands(
@@ -62,6 +64,7 @@ def build_commands(
         clock,
         tenants=settings.tenants,
         max_queries=settings.max_queries,
+        load=LoadSignal(clock, random),
     )
 
 

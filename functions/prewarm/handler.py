@@ -10,6 +10,7 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 from functions.prewarm.answer import Outcome, Send, answer
+from functions.prewarm.errors import PrewarmError
 from functions.prewarm.plan import Limits
 from functions.prewarm.steps import Clients, Config, Steps
 
@@ -20,8 +21,16 @@ READ_SECONDS = 5
 
 
 def step(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
-    """Run one step of the state machine."""
-    return _steps().run(event)
+    """Run one step of the state machine.
+
+    Raises:
+        PrewarmError: the step cannot be done, now or at all. The state machine decides by its class; it explains
+            itself, so it comes without the traceback that Lambda would log.
+    """
+    try:
+        return _steps().run(event)
+    except PrewarmError as error:
+        raise error.with_traceback(None) from None
 
 
 def begin(event: Mapping[str, Any], _context: object) -> None:

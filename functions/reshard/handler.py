@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from dynashard.hosting.environment import required
 from dynashard.hosting.growth import cloudwatch
+from dynashard.hosting.logs import log_error, without_traceback
 from dynashard.hosting.metrics import Figure, metrics_line, tell
 from dynashard.resharding import Resharder
 from dynashard.transport import Transport, connect
@@ -27,16 +28,19 @@ OLDEST: Final = "OldestReshardHours"
 logger = logging.getLogger("reshard")
 
 
+@without_traceback
 def advance(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     """State machine: bring a change forward, and say what comes next."""
     return _steps().advance(event["input"])
 
 
+@without_traceback
 def work(event: Mapping[str, Any], _context: object) -> bool:
     """State machine: work on one task for a slice of time."""
     return _steps().work(event["input"])
 
 
+@without_traceback
 def stop(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     """State machine: pause a change that has failed, and keep why."""
     return _steps().stop(event["input"])
@@ -49,9 +53,10 @@ def dispatch(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
 
 def operate(event: Any, _context: object) -> dict[str, Any]:
     """Direct invocation: start, pause, resume, abort or look."""
-    return Operator(_resharder(), lambda error: logger.error("unexpected error", exc_info=error)).answer(event)
+    return Operator(_resharder(), lambda error: log_error(logger, "the request failed", error)).answer(event)
 
 
+@without_traceback
 def watch(event: object, _context: object) -> list[str]:
     """Schedule: look after changes that nobody works on, or that last; asked to shrink, for counts that are quiet."""
     if isinstance(event, Mapping) and event.get("look") == "shrink":

@@ -11,6 +11,7 @@ from typing import Any
 from domain import ENTITIES
 from dynashard.hosting.backend import open_entities
 from dynashard.hosting.metrics import tell
+from dynashard.hosting.refusals import expected
 from dynashard.hosting.witness import GrowthLog
 from dynashard.transport import connect
 from dynashard.transport.queues import sqs_client
@@ -61,4 +62,6 @@ def _remaining(context: Any) -> Callable[[], int]:
 def _log(event: str, fields: Mapping[str, Any]) -> None:
     error = fields.get("exception")
     plain = {name: value for name, value in fields.items() if name != "exception"}
-    logger.warning(json.dumps({"event": event, **plain}, default=str), exc_info=error)
+    # An error that explains itself is told in the line.
+    unexpected = error is not None and not expected(error)
+    logger.warning(json.dumps({"event": event, **plain}, default=str), exc_info=error if unexpected else None)

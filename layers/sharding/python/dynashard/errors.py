@@ -24,6 +24,7 @@
     ├── ReshardRefusedError              reshard_refused         409     no
     ├── TopologyChangedError             topology_changed        409     yes
     ├── QueueUnavailableError            queue_unavailable       503     yes
+    ├── OverloadedError                  overloaded              503     yes
     └── EngineError                      engine_error            502     no
         ├── ConditionFailedError         condition_failed        409     no
         ├── TransactionCanceledError     transaction_canceled    409     no
@@ -317,6 +318,26 @@ class QueueUnavailableError(DynashardError):
     def details(self) -> dict[str, Any]:
         """The positions of what was not accepted, counted from 0."""
         return {"not_accepted": list(self.left)} if self.left else {}
+
+
+class OverloadedError(DynashardError):
+    """The request asks for many items while the backend does not keep up; nothing was done. `retry_after` in seconds.
+
+    Requests for single items are still served.
+    """
+
+    code = "overloaded"
+    status = 503
+    retryable = True
+
+    def __init__(self, message: str, *, retry_after: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """When to come back, in seconds."""
+        return {"retry_after": self.retry_after}
 
 
 class EngineError(DynashardError):

@@ -58,6 +58,19 @@ class Refusal:
         return document
 
 
+def expected(error: Exception) -> bool:
+    """Whether an error explains itself: one line of the log is enough, and no traceback is needed.
+
+    That is every error of the tree, whoever's fault it is. Anything else is a fault in the code.
+    """
+    return isinstance(error, DynashardError)
+
+
+def one_line(error: Exception) -> str:
+    """An error in one line: the name of its class, and its message without line breaks."""
+    return " ".join(f"{type(error).__name__}: {error}".split())
+
+
 def refusal_of(error: Exception) -> Refusal:
     """What a caller is told of an error; of one that nobody expected, that there was one.
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from logging import Logger
 from typing import TYPE_CHECKING, Any
 
+from dynashard.hosting.logs import log_error
 from dynashard.hosting.metrics import Figure, metrics_line, tell
 
 if TYPE_CHECKING:
@@ -59,4 +60,4 @@ class GrowthLog:
 
     def growth_failed(self, error: Exception, /) -> None:
         """The policy has failed; what was throttled is told of all the same."""
-        self._logger.warning("growth failed", exc_info=error)
+        log_error(self._logger, "growth failed", error)

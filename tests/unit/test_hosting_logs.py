@@ -1,0 +1,76 @@
+"""How functions log errors: one line for those that explain themselves, a traceback for all others."""
+
+import json
+import logging
+import traceback
+
+import pytest
+
+from dynashard.errors import ThrottledError
+from dynashard.hosting.logs import log_error, without_traceback
+
+pytestmark = pytest.mark.unit
+
+LOGGER = logging.getLogger("tests.logs")
+
+
+def throttled() -> ThrottledError:
+    return ThrottledError("DynamoDB throttled\nPutItem.", operation="PutItem", aws_code="ThrottlingException")
+
+
+def test_an_error_that_explains_itself_is_one_line_without_a_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(ThrottledError) as raised:
+        raise throttled()
+
+    log_error(LOGGER, "the request failed", raised.value, message_id="m-1")
+
+    [record] = caplog.records
+    assert record.exc_info is None
+    assert json.loads(record.getMessage()) == {
+        "event": "the request failed",
+        "error": "ThrottledError: DynamoDB throttled PutItem.",
+        "code": "throttled",
+        "message_id": "m-1",
+    }
+    assert "\n" not in caplog.text.rstrip("\n")
+
+
+def test_an_error_nobody_expected_comes_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(ValueError, match="odd") as raised:
+        raise ValueError("odd")
+
+    log_error(LOGGER, "the request failed", raised.value)
+
+    [record] = caplog.records
+    assert record.levelno == logging.ERROR
+    assert "Traceback" in caplog.text
+
+
+def test_a_function_fails_with_the_error_and_nothing_of_where_it_came_from() -> None:
+    @without_traceback
+    def entry(_event: object) -> None:
+        deep()
+
+    def deep() -> None:
+        raise throttled() from KeyError("cause")
+
+    with pytest.raises(ThrottledError, match="DynamoDB throttled") as raised:
+        entry({})
+
+    told = "".join(traceback.format_exception(raised.value))
+    assert "deep" not in told
+    assert "KeyError" not in told
+
+
+def test_an_error_nobody_expected_keeps_its_traceback_when_a_function_fails() -> None:
+    @without_traceback
+    def entry() -> None:
+        deep()
+
+    def deep() -> None:
+        raise ValueError("odd")
+
+    with pytest.raises(ValueError, match="odd") as raised:
+        entry()
+
+    assert "in deep" in "".join(traceback.format_exception(raised.value))
