@@ -127,7 +127,7 @@ def test_a_longer_lease_from_before_is_waited_for(world: Moving) -> None:
     world.until(ABC, "prepare")
 
     assert world.record(ABC.key).since >= asked + TIMING.wait(300.0)
-    assert world.record(ABC.key).lease == TIMING.lease
+    assert world.record("move.v1.Thing").lease == TIMING.lease
 
 
 def test_a_wish_marks_the_family_before_anything_acts(world: Moving) -> None:

@@ -11,7 +11,7 @@ import pytest
 from dynashard import EntityDefinition, LeasedTopology, Shards
 from dynashard.errors import ConfigurationError, EngineUnavailableError, UndecodableItemError
 from dynashard.placement import UNSHARDED
-from dynashard.topology import Phase, Record, TopologyTable, View
+from dynashard.topology import DEFAULT_LEASE, Phase, Record, TopologyTable, View
 from dynashard.topology.records import founded
 from dynashard.transport import Transport
 from tests.engine.topology_world import (
@@ -173,17 +173,32 @@ def test_a_change_is_seen_when_the_lease_ends_and_not_before(client: Client, wir
     assert client.topology.index_view(THING, by_rank()) == View(4, Phase.MOVE, 8, client.clock.now + LEASE, marks=True)
 
 
-@pytest.mark.parametrize("key", [FAMILY, INDEX])
-def test_every_record_may_shorten_the_lease(client: Client, wire: Transport, table: str, key: str) -> None:
+def test_the_familys_record_may_shorten_the_lease(client: Client, wire: Transport, table: str) -> None:
     client.count()
-    change(wire, table, key, lease=5.0)
+    change(wire, table, lease=5.0)
     client.clock.now += LEASE
     client.count()
-    change(wire, table, key, count=64)
+    change(wire, table, count=64)
 
     client.clock.now += 5
 
-    assert 64 in (client.count(), client.topology.index_view(THING, by_rank()).count)
+    assert client.count() == 64
+
+
+@pytest.mark.parametrize("lease", [0.5, 5.0, 900.0])
+def test_the_familys_lease_holds_for_its_indexes_and_partitions_whatever_their_records_say(
+    client: Client, wire: Transport, table: str, lease: float
+) -> None:
+    client.count()
+    part(wire, table, lease=lease)
+    change(wire, table, INDEX, lease=lease)
+    change(wire, table, lease=7.0)
+    client.clock.now += LEASE
+
+    expires = client.clock.now + 7
+    assert client.topology.index_view(THING, by_rank()).expires == expires
+    assert client.topology.view(THING, ONE).expires == expires
+    assert client.topology.view(THING, OTHER).expires == expires
 
 
 def test_no_record_prolongs_a_lease(client: Client, wire: Transport, table: str) -> None:
@@ -198,11 +213,14 @@ def test_no_record_prolongs_a_lease(client: Client, wire: Transport, table: str)
     assert client.count() == 64
 
 
-def test_a_record_without_a_lease_has_that_of_its_reader(wire: Transport, table: str) -> None:
+@pytest.mark.parametrize(("lease", "held"), [(7.0, 7.0), (900.0, DEFAULT_LEASE)])
+def test_a_record_without_a_lease_gives_the_default_at_most(
+    wire: Transport, table: str, lease: float, held: float
+) -> None:
     put_by_hand(wire, table, replace(founded(FAMILY, 64, now=0, lease=1), lease=0.0))
-    client = Client(wire, table, lease=7.0)
+    client = Client(wire, table, lease=lease)
 
-    assert client.topology.view(THING, ONE) == View(64, expires=client.clock.now + 7)
+    assert client.topology.view(THING, ONE) == View(64, expires=client.clock.now + held)
 
 
 def test_a_partition_has_its_own_count_and_others_the_familys(client: Client, wire: Transport, table: str) -> None:
@@ -230,18 +248,6 @@ def test_partitions_that_differ_cost_one_read_a_lease_for_each_that_is_used(
         client.clock.now += LEASE
 
     assert sent == [2, 1, 0, 0, 2, 1, 0, 0]
-
-
-@pytest.mark.parametrize("key", [FAMILY, ONE])
-def test_a_partitions_lease_is_the_shorter_of_its_own_and_its_familys(
-    client: Client, wire: Transport, table: str, key: str
-) -> None:
-    client.count()
-    part(wire, table)
-    change(wire, table, key, lease=5.0)
-    client.clock.now += LEASE
-
-    assert client.topology.view(THING, ONE).expires == client.clock.now + 5
 
 
 def test_a_partition_without_a_record_follows_its_family(client: Client, wire: Transport, table: str) -> None:

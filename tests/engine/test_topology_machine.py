@@ -81,7 +81,7 @@ class Process:
 
 @dataclass(frozen=True)
 class Publication:
-    """A count, when it was published, and the lease that its record gave."""
+    """A count, when it was published, and the lease of its record, which is given out if it is the family's."""
 
     at: float
     count: int
@@ -136,7 +136,7 @@ class TopologyMachine(RuleBasedStateMachine):
             return
         publications = self.publications(key)
         place = next(place for place, each in enumerate(publications) if each.count == view.count)
-        lease = min(process.lease, publications[place].lease)
+        lease = min(process.lease, self.longest_lease())
         assert view.expires < process.clock() + lease + TICK
         newer = publications[place + 1 :]
         assert not newer or self.now - newer[0].at < lease + (2 * SKEW if process.frozen else 0)
@@ -170,7 +170,9 @@ class TopologyMachine(RuleBasedStateMachine):
         # A partition's own record changes one wait after everybody was told that partitions differ.
         if was is None or (key == ONE and self.now < self.differ_since + WAIT):
             return
-        new = was.changed(self.processes[at].clock(), count=next(self.counts), lease=lease)
+        # The lease is the family's to give.
+        given = lease if key == FAMILY else was.lease
+        new = was.changed(self.processes[at].clock(), count=next(self.counts), lease=given)
         assert new.updated > was.updated
         if self.saved("PutItem", happens, (was, new), stale=was != self.records[key]):
             self.records[key] = new
@@ -225,6 +227,12 @@ class TopologyMachine(RuleBasedStateMachine):
             if found is not None:
                 self.seen[writer, key] = found
         return self.seen.get((writer, key))
+
+    def longest_lease(self) -> float:
+        """The longest lease that the family's record gave out within the last wait."""
+        given = self.published[FAMILY]
+        ended = [following.at for following in given[1:]] + [self.now]
+        return max(each.lease for each, end in zip(given, ended, strict=True) if end >= self.now - WAIT)
 
     def publications(self, key: str) -> list[Publication]:
         return self.published.get(key) or self.published[FAMILY]

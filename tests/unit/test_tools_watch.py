@@ -16,7 +16,7 @@ BEGUN = 1_000_000.0
 MOVING = Status(
     key="user.v1.User:abc", entity="user.v1.User", partition="user.v1.User:abc", index=None, phase="move",
     stage="move", count=16, target=32, swept=True, since=BEGUN, moved=300, total=1200, begun=True, write_units=2400.4,
-    read_units=8,
+    read_units=8, wait=WAIT,
 )  # fmt: skip
 PENDING = replace(
     MOVING, phase="stable", stage="pending", moved=0, total=None, begun=False, write_units=0.0, read_units=0.0
@@ -88,11 +88,13 @@ LATE = BEGUN + WAIT + GRACE + 1
         (replace(MOVING, begun=False), LATE, True),
         (SWEEPING, LATE, False),
         (replace(SWEEPING, begun=False), LATE, True),
+        (replace(PENDING, wait=3 * WAIT), LATE, False),
+        (replace(PENDING, wait=3 * WAIT), LATE + 2 * WAIT, True),
         (DONE, LATE, False),
     ],
 )
 def test_a_step_is_overdue_when_it_should_have_been_taken_long_ago(status: Status, now: float, late: bool) -> None:  # noqa: FBT001
-    assert overdue(status, TIMING, now) is late
+    assert overdue(status, now) is late
 
 
 class Screen:
@@ -110,7 +112,6 @@ class Screen:
         return Watch(
             lambda: [self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]],
             lambda seen: self.shown.append(list(seen)),
-            timing=TIMING,
             worker="its log is here",
             clock=lambda: self.now,
             sleep=sleep,

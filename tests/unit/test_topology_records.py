@@ -33,6 +33,8 @@ records = st.builds(
     change=st.dictionaries(st.text(min_size=1), st.integers() | st.text() | st.none() | st.booleans(), max_size=3),
     differ_since=st.none() | clocks,
     active=st.frozensets(st.text(min_size=1), max_size=3),
+    former_lease=st.just(0.0) | st.floats(0.1, 900),
+    lowered_at=st.none() | clocks,
 )
 
 

@@ -114,7 +114,7 @@ def status(
     _tell(seen, as_json=as_json, many=True)
     if not as_json and not seen:
         typer.echo("nothing is changing")
-    if any(overdue(each, backend.timing, time.time()) for each in seen):
+    if any(overdue(each, time.time()) for each in seen):
         tell_no_worker(backend.worker)
 
 

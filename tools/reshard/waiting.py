@@ -58,9 +58,9 @@ def watch_until(
     """
     try:
         if show is not None:
-            return Watch(look, show, timing=backend.timing, worker=backend.worker).until(over)
+            return Watch(look, show, worker=backend.worker).until(over)
         with showing() as shown:
-            return Watch(look, shown, timing=backend.timing, worker=backend.worker).until(over)
+            return Watch(look, shown, worker=backend.worker).until(over)
     except KeyboardInterrupt:
         raise CommandInterruptedError(
             "interrupted; what is changing goes on. `dynashard reshard status --watch` watches it, "

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from dynashard.resharding import Status, Timing
+from dynashard.resharding import Status
 from tools.reshard.scopes import arguments
 from tools.reshard.words import GRACE, amounts, change, left, overdue, stage
 
@@ -25,7 +25,6 @@ class Watch:
     Args:
         look: gives what there is to see.
         show: shows it.
-        timing: how long a phase takes to reach everybody.
         worker: where the worker is, for those who miss it.
         clock: in epoch seconds.
         sleep: waits so many seconds.
@@ -36,14 +35,12 @@ class Watch:
         look: Callable[[], Sequence[Status]],
         show: Show,
         *,
-        timing: Timing,
         worker: str,
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._look = look
         self._show = show
-        self._timing = timing
         self._worker = worker
         self._clock = clock
         self._sleep = sleep
@@ -74,9 +71,9 @@ class Watch:
         if here != before:
             self._seen[status.key] = (here, now)
             since = now
-        if overdue(status, self._timing, now):
+        if overdue(status, now):
             return True
-        return status.busy and not status.paused and now - since > self._timing.wait(self._timing.lease) + GRACE
+        return status.busy and not status.paused and now - since > status.wait + GRACE
 
 
 def tell_no_worker(worker: str) -> None:

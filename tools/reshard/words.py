@@ -3,7 +3,7 @@
 from typing import Final
 
 from dynashard.placement import UNSHARDED
-from dynashard.resharding import Status, Timing
+from dynashard.resharding import Status
 from dynashard.routing import rule_of
 from tools.reshard.scopes import arguments, entity_of
 
@@ -75,17 +75,16 @@ def line(status: Status) -> str:
     return f"{arguments(status)}: " + "; ".join(part for part in parts if part)
 
 
-def overdue(status: Status, timing: Timing, now: float) -> bool:
+def overdue(status: Status, now: float) -> bool:
     """Whether a step of the change should have been taken long ago: nobody seems to carry it out.
 
     Args:
-        status: how far the change has come.
-        timing: how long a phase takes to reach everybody.
+        status: how far the change has come; its `wait` follows the stored lease, whatever this process is set to.
         now: in epoch seconds.
     """
     # A wish, or one to go on, leaves standing since when the phase was published.
     begun = max(status.since, status.started or 0.0, status.updated)
-    if not status.busy or status.paused or now - begun <= timing.wait(timing.lease) + GRACE:
+    if not status.busy or status.paused or now - begun <= status.wait + GRACE:
         return False
     if status.begun:
         # Work may take any time.

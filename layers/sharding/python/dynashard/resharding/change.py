@@ -18,7 +18,6 @@ class Change:
         target: the count after it.
         cause: why it was asked for: `operator`, `throttle`, `abort`, ...
         started: when, in epoch seconds.
-        lease: the longest lease, in seconds, under which anybody may still hold what was known before.
         tasks: into how many tasks its work is divided.
         budget: write units a second that its work may take; None for no bound.
         survey: whether items are counted beforehand.
@@ -28,6 +27,7 @@ class Change:
         total: how many items there are to move, as counted beforehand; None if not (yet) known.
         seen: when what was published last was found published, in epoch seconds; None if that is not known. Waits
             begin here: a request that publishes may arrive long after it was sent.
+        margin: operation and skew in seconds, as whoever carries the change out adds them to a lease; None before.
         passed: when all items were found moved, in epoch seconds; None before.
         check: whether the new homes are looked at before it begins: nothing may stand there yet.
         moved, late, swept, left, write_units, read_units: sums, once its work is done; see `Progress`.
@@ -38,7 +38,6 @@ class Change:
     target: int
     cause: str
     started: float
-    lease: float
     tasks: int
     budget: float | None = None
     survey: bool = True
@@ -47,6 +46,7 @@ class Change:
     back_to: int | None = None
     total: int | None = None
     seen: float | None = None
+    margin: float | None = None
     passed: float | None = None
     check: bool = False
     moved: int = 0
@@ -63,7 +63,7 @@ class Change:
         if "id" not in stored:
             return None
         known = {field.name: stored[field.name] for field in fields(cls) if field.name in stored}
-        for name in ("started", "lease", "budget", "seen", "passed", "write_units", "read_units"):
+        for name in ("started", "budget", "seen", "margin", "passed", "write_units", "read_units"):
             if name in known:
                 known[name] = float(known[name])
         return cls(**known)

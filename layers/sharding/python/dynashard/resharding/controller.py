@@ -9,6 +9,7 @@ from typing import Any, Final
 from dynashard.errors import TopologyChangedError
 from dynashard.resharding.change import Change
 from dynashard.resharding.job import checks_of, kind_of, tasks_of
+from dynashard.resharding.lease_setting import keep_lease
 from dynashard.resharding.means import Means
 from dynashard.resharding.progress import Pass, Progress, add, open_tasks
 from dynashard.resharding.scope import Scope
@@ -40,6 +41,8 @@ class Controller:
             record, family = self._means.read(scope)
             if record is None or family is None:
                 return _DONE
+            if keep_lease(self._means, family):
+                continue
             try:
                 return _Look(self._means, scope, record, family).step()
             except TopologyChangedError:
@@ -74,7 +77,7 @@ class _Look:
 
     def _see(self, change: Change) -> Change:
         """Write down that what was published is there: from now on it can be waited for."""
-        seen = change.but(seen=self._means.clock())
+        seen = change.but(seen=self._means.clock(), margin=self._means.timing.wait(0.0))
         record = self._record.changed(self._now, change=seen.stored())
         self._means.topology.save((self._record, record))
         self._record = record
@@ -82,10 +85,9 @@ class _Look:
 
     def _pending(self, change: Change) -> Step:
         record = self._record
-        lease = max(change.lease, record.lease)
         # Where nothing moves, the wish itself is not waited for, but what it stands on.
         since = change.seen if self._moves else max(record.since, self._family.differ_since or 0.0)
-        left = (since or 0.0) + self._means.timing.wait(lease) - self._now
+        left = self._means.left(self._family, since or 0.0, self._now)
         checks = checks_of(self._scope, change)
         todo = open_tasks(self._progress(change), Pass.CHECK, checks) if checks else ()
         if todo:
@@ -97,10 +99,7 @@ class _Look:
         return self._work(tuple(range(tasks))) if change.survey and tasks else wait
 
     def _prepared(self, change: Change) -> Step:
-        record = self._record
-        # Where the wish did not wait, somebody may still hold what was known under a longer lease.
-        wait = self._means.timing.wait(max(change.lease, record.lease))
-        left = self._left(change, wait)
+        left = self._left(change)
         if not self._moves:
             return Step("wait", left) if left > 0 else self._widened(change)
         progress = self._progress(change) if change.survey else []
@@ -156,11 +155,10 @@ class _Look:
 
     def _worked(self, change: Change) -> tuple[Step | None, list[Progress]]:
         """What to do until all tasks of this phase are complete."""
-        record = self._record
-        left = self._left(change, self._means.wait(record))
+        left = self._left(change)
         if left > 0:
             return Step("wait", left), []
-        kind = kind_of(record, self._scope)
+        kind = kind_of(self._record, self._scope)
         progress = self._progress(change)
         todo = open_tasks(progress, kind, change.tasks) if kind else ()
         return (self._work(todo) if todo else None), progress
@@ -169,7 +167,7 @@ class _Look:
         """After a change without marks: the record is quiet when everybody knows."""
         if self._scope.key not in self._family.active:
             return _DONE
-        left = self._left(change, self._means.wait(self._record))
+        left = self._left(change)
         return Step("wait", left) if left > 0 else self._finish(change)
 
     def _finish(self, change: Change) -> Step:
@@ -179,7 +177,7 @@ class _Look:
             means = self._means
             again = pending_again(self._scope, record, change, means.new_id(), now=now, segments=means.segments)
             means.topology.save((record, again))
-            return Step("wait", self._means.timing.wait(record.lease))
+            return Step("wait", means.left(family, now, now))
         quiet = record.changed(now, swept=True, change=change.stored())
         active = family.active - {self._scope.key}
         if self._scope.whole_family:
@@ -197,12 +195,11 @@ class _Look:
         record = self._record.changed(self._now, since=self._now, change=unseen.stored(), **fields)
         self._means.topology.save((self._record, record))
         self._record = record
-        self._see(unseen)
-        return Step("wait", self._means.wait(record))
+        return Step("wait", self._left(self._see(unseen)))
 
-    def _left(self, change: Change, wait: float) -> float:
+    def _left(self, change: Change) -> float:
         """Seconds until what was published last has reached everybody."""
-        return (change.seen or 0.0) + wait - self._now
+        return self._means.left(self._family, change.seen or 0.0, self._now)
 
     def _work(self, tasks: tuple[int, ...]) -> Step:
         return Step("work", 0.0, tasks, self._means.concurrency)

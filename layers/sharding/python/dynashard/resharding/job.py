@@ -127,7 +127,7 @@ class Guard:
     def job(self) -> Job | None:
         """The job, if it is time for one and nobody has paused it.
 
-        Cost: 1 round trip and 1 read unit every few seconds.
+        Cost: 1 round trip and 2 read units every few seconds.
         """
         now = self._means.clock()
         if not self._read <= now < self._until:
@@ -140,17 +140,18 @@ class Guard:
         return now is not None and now.change.id == job.change.id and now.kind is job.kind
 
     def _look(self, now: float) -> None:
-        record = self._means.topology.find(self._scope.key)
+        record, family = self._means.read(self._scope)
+        looked = self._means.clock()
         self._read = now
         self._until = now
         self._job = None
-        if record is None:
+        if record is None or family is None:
             return
-        self._until = now + min(_RECHECK, record.lease or self._means.timing.lease)
+        self._until = now + min(_RECHECK, family.granted)
         change, kind = Change.of(record), kind_of(record, self._scope)
         if change is None or kind is None or change.paused:
             return
-        known = change.seen is not None and now >= change.seen + self._means.wait(record)
+        known = change.seen is not None and self._means.left(family, change.seen, looked) <= 0
         if not known and kind not in _AT_ONCE:
             self._until = now
             return

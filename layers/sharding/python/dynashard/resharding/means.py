@@ -71,6 +71,6 @@ class Means:
         records = self.topology.read([scope.key, scope.family])
         return records.get(scope.key), records.get(scope.family)
 
-    def wait(self, record: Record) -> float:
-        """Seconds until what a record says has reached everybody."""
-        return self.timing.wait(record.lease if record.lease > 0 else self.timing.lease)
+    def left(self, family: Record, published: float, now: float) -> float:
+        """Seconds until a publication has reached everybody; see `Timing.over`."""
+        return self.timing.over(family, published, now) - now

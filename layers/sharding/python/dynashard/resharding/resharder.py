@@ -2,7 +2,7 @@
 
 import random as random_numbers
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Any
 
@@ -13,6 +13,7 @@ from dynashard.resharding.checks import under_way
 from dynashard.resharding.controller import Controller
 from dynashard.resharding.homes import Homes
 from dynashard.resharding.job import Guard, Job
+from dynashard.resharding.lease_setting import keep_lease
 from dynashard.resharding.means import SEGMENTS, WIDTH, Means, fresh_change_id
 from dynashard.resharding.mover import TakenError
 from dynashard.resharding.pace import Pace, Speed
@@ -164,22 +165,40 @@ class Resharder:
         Cost: 1 round trip, 2 read units; while a change is under way 1 more, with up to 64 read units.
         """
         record, family = self._wishes.known(scope)
-        return self._status(scope, record or family)
+        return self._status(scope, record or family, family)
 
     def busy(self) -> list[Status]:
         """All changes that are wanted, under way or not swept, in the order of their keys.
 
         Cost: 1 round trip and 1 read unit a family, and 1 a change, and what `status` costs for each.
         """
-        return [self._status(self.scope(key), record) for key, record in sorted(self._active().items())]
+        families = self._families()
+        found = self._means.topology.read(_active(families))
+        return [
+            self._status(scope, record, families[scope.family])
+            for scope, record in ((self.scope(key), found[key]) for key in sorted(found))
+            if under_way(record)
+        ]
 
     def keys(self) -> list[str]:
         """The keys of all records with something left to do, in order; drivers ask `advance` about each.
 
         Cost: 1 round trip, 1 read unit a family.
         """
-        families = self._means.topology.read(list(self._means.families))
-        return sorted({key for record in families.values() for key in record.active})
+        return _active(self._families())
+
+    def look(self) -> list[str]:
+        """As `keys`, for whoever carries changes out: first brings stored leases in line with the setting.
+
+        A lowered setting shortens the waits of changes when the leases that were given out before have ended. A
+        raised one is stored while nothing changes.
+
+        Cost: as `keys`; for each family whose lease is not the setting's, 1 round trip and 1 write unit.
+        """
+        families = self._families()
+        for record in families.values():
+            keep_lease(self._means, record)
+        return _active(families)
 
     def advance(self, key: str) -> Step:
         """Take one step about a record: publish the next phase if its time has come, and say what to do next.
@@ -262,16 +281,19 @@ class Resharder:
             self._homes[job.key] = homes
         return homes
 
-    def _status(self, scope: Scope, record: Record) -> Status:
+    def _status(self, scope: Scope, record: Record, family: Record) -> Status:
         means, change = self._means, Change.of(record)
         progress = []
         if change is not None and record.busy and change.tasks and scope.key == record.key:
             progress = means.progress.of(record.key, change.id, change.tasks)
-        return status_of(scope, record, progress, means.timing, means.clock())
+        return status_of(scope, record, family, progress, timing=means.timing, now=means.clock())
 
-    def _active(self) -> dict[str, Record]:
-        records = self._means.topology.read(self.keys())
-        return {key: record for key, record in records.items() if under_way(record)}
+    def _families(self) -> dict[str, Record]:
+        return self._means.topology.read(list(self._means.families))
+
+
+def _active(families: Mapping[str, Record]) -> list[str]:
+    return sorted({key for record in families.values() for key in record.active})
 
 
 def _families(entities: Sequence[EntityDefinition[Any]]) -> dict[str, Family]:

@@ -70,6 +70,8 @@ class Status:
         begun: whether the work of this stage has begun.
         write_units, read_units: what the work has taken.
         seconds_left: an estimate; None if nothing tells.
+        lease: the longest lease that somebody may hold now, in seconds.
+        wait: the longest that a published phase takes to reach everybody, in seconds.
         error: why it stands still, if not by an operator's wish.
     """
 
@@ -97,6 +99,8 @@ class Status:
     write_units: float = 0.0
     read_units: float = 0.0
     seconds_left: float | None = None
+    lease: float = 0.0
+    wait: float = 0.0
     error: str | None = None
 
     @property
@@ -118,17 +122,21 @@ def stage_of(record: Record) -> str:
     return Phase.STABLE.value if record.swept else "sweep"
 
 
-def status_of(scope: Scope, record: Record, done: Sequence[Progress], timing: Timing, now: float) -> Status:
+def status_of(
+    scope: Scope, record: Record, family: Record, done: Sequence[Progress], *, timing: Timing, now: float
+) -> Status:
     """The status of a record.
 
     Args:
         scope: what it concerns.
         record: it.
+        family: the record of its family, which holds the lease.
         done: what is known of its tasks, as far as they have begun; none when it is over.
-        timing: for the estimate.
+        timing: how long operations and skew are taken to be, until whoever carries the change out has said so.
         now: in epoch seconds.
     """
     change = Change.of(record)
+    lease = timing.longest(family, now)
     basic = Status(
         key=scope.key,
         entity=scope.entity.name,
@@ -141,6 +149,8 @@ def status_of(scope: Scope, record: Record, done: Sequence[Progress], timing: Ti
         swept=record.swept,
         since=record.since,
         updated=float(record.updated),
+        lease=lease,
+        wait=timing.wait(lease),
     )
     if change is None:
         return basic
@@ -161,9 +171,10 @@ def status_of(scope: Scope, record: Record, done: Sequence[Progress], timing: Ti
         "write_units": change.write_units + sum(task.write_units for task in done),
         "read_units": change.read_units + sum(task.read_units for task in done),
         "error": change.error,
+        "wait": basic.wait if change.margin is None else lease + change.margin,
     }
     known = replace(basic, **values)
-    return replace(known, seconds_left=None if change.paused else _seconds_left(known, timing.wait(record.lease), now))
+    return replace(known, seconds_left=None if change.paused else _seconds_left(known, known.wait, now))
 
 
 def surveyed(change: Change, done: Sequence[Progress]) -> int | None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from dynashard.errors import ConfigurationError
-from dynashard.topology import DEFAULT_LEASE
+from dynashard.topology import DEFAULT_LEASE, Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +36,26 @@ class Timing:
     def wait(self, lease: float) -> float:
         """Seconds after a publication until nobody acts on what held before it, under views of this lease."""
         return lease + self.operation + self.skew
+
+    def over(self, family: Record, published: float, now: float) -> float:
+        """When nobody acts any more on what held before a publication, in epoch seconds.
+
+        A lease that was lowered is honoured to its end: whoever was given the former one may use it that long.
+
+        Args:
+            family: the record of the family, read after the publication: every view is read under its lease.
+            published: when the publication was seen, in epoch seconds.
+            now: when the record was read at the latest, in epoch seconds.
+        """
+        end = published + self.wait(family.granted)
+        if not family.former_lease:
+            return end
+        lowered = now if family.lowered_at is None else family.lowered_at
+        return max(end, lowered + self.wait(family.former_lease))
+
+    def longest(self, family: Record, now: float) -> float:
+        """The longest lease that somebody may hold now, in seconds; arguments as those of `over`."""
+        lowered = now if family.lowered_at is None else family.lowered_at
+        if now < lowered + self.wait(family.former_lease):
+            return max(family.granted, family.former_lease)
+        return family.granted

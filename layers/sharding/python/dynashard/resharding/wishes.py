@@ -129,8 +129,8 @@ class Wishes:
         survey: bool,
     ) -> list[Put]:
         means = self._means
-        now, lease = means.clock(), means.timing.lease
-        here = record or founded(scope.key, family.count, now=now, lease=family.lease)
+        now, lease = means.clock(), family.granted
+        here = record or founded(scope.key, family.count, now=now, lease=lease)
         moves = scope.index is not None or rule_of(scope.entity).fixed
         change = Change(
             id=fresh,
@@ -138,7 +138,6 @@ class Wishes:
             target=to,
             cause=cause,
             started=now,
-            lease=max(here.lease, family.lease, lease),
             tasks=tasks_of(scope, here.count, to, means.segments),
             budget=budget,
             survey=survey and moves,
@@ -179,7 +178,6 @@ def pending_again(
         target=change.origin,
         cause="abort",
         started=now,
-        lease=max(change.lease, record.lease),
         tasks=tasks_of(scope, record.count, change.origin, segments),
         budget=change.budget,
         survey=change.survey,

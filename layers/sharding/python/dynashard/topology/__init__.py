@@ -3,8 +3,8 @@
 Everything that routes asks a `Topology` for a `View` first and works under that view until it is done.
 """
 
-from dynashard.topology.leased import DEFAULT_LEASE, LeasedTopology
-from dynashard.topology.records import Record, family_of, index_key, partition_key
+from dynashard.topology.leased import LeasedTopology
+from dynashard.topology.records import DEFAULT_LEASE, Record, family_of, index_key, partition_key
 from dynashard.topology.table import TopologyTable
 from dynashard.topology.views import DeclaredTopology, Phase, Topology, View
 

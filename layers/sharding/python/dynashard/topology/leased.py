@@ -6,7 +6,7 @@ read was sent.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,13 +15,11 @@ from dynashard.errors import ConfigurationError
 from dynashard.placement import UNSHARDED
 from dynashard.schema import MAX_PARTITION_KEY_BYTES
 from dynashard.topology.leases import Leases
-from dynashard.topology.records import Record, family_of, founded, index_key, partition_key
+from dynashard.topology.records import DEFAULT_LEASE, Record, family_of, founded, index_key, partition_key
 from dynashard.topology.table import TopologyTable
 from dynashard.topology.views import View
 from dynashard.transport.interface import Transport
 
-DEFAULT_LEASE: Final = 30.0
-"""Seconds."""
 _ENTITIES: Final = 1_000
 _PARTITIONS: Final = 10_000
 """Views of single logical partitions that are kept; beyond it those that were read longest ago are read again."""
@@ -53,7 +51,7 @@ class LeasedTopology:
     Args:
         transport: the wire.
         table: the topology table's name.
-        lease: how long a view may be used, in seconds. The records may demand less.
+        lease: how long a view may be used, in seconds. The record of the entity's family may demand less.
         clock: the wall clock, in epoch seconds.
         steady: a clock that is never set, in seconds.
 
@@ -121,8 +119,8 @@ class LeasedTopology:
             _family_count(entity) | {index_key(entity, each): each.shards.initial for each in indexes if each.shards},
             now,
         )
-        lease = self._shortest(records.values())
         family = records[family_of(entity)]
+        lease = min(self._lease, family.granted)
         expires, marks = now + lease, bool(family.active)
         bare = View(UNSHARDED, expires=expires, marks=marks)
         views = {
@@ -136,8 +134,8 @@ class LeasedTopology:
         # A key that is too long for the table has no record.
         more = [key] if len(key.encode()) <= MAX_PARTITION_KEY_BYTES else []
         records = self._records(_family_count(entity), now, more)
-        lease = self._shortest(records.values())
         family = records[family_of(entity)]
+        lease = min(self._lease, family.granted)
         return records.get(key, family).view(now + lease, marks=bool(family.active)), lease
 
     def _records(self, counts: Mapping[str, int], now: float, more: Sequence[str] = ()) -> dict[str, Record]:
@@ -147,9 +145,6 @@ class LeasedTopology:
             if key not in records:
                 records[key] = self._table.found(founded(key, count, now=now, lease=self._lease))
         return records
-
-    def _shortest(self, records: Iterable[Record]) -> float:
-        return min([self._lease, *(record.lease for record in records if record.lease > 0)])
 
 
 def _family_count(entity: EntityDefinition[Any]) -> dict[str, int]:

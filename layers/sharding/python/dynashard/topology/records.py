@@ -15,10 +15,12 @@ from dynashard.schema import (
     TOPOLOGY_CHANGE,
     TOPOLOGY_COUNT,
     TOPOLOGY_DIFFER,
+    TOPOLOGY_FORMER_LEASE,
     TOPOLOGY_HISTORY,
     TOPOLOGY_HISTORY_LENGTH,
     TOPOLOGY_KEY,
     TOPOLOGY_LEASE,
+    TOPOLOGY_LOWERED,
     TOPOLOGY_PHASE,
     TOPOLOGY_SINCE,
     TOPOLOGY_SWEPT,
@@ -28,6 +30,8 @@ from dynashard.schema import (
 from dynashard.topology.views import Phase, View
 from dynashard.transport.interface import Wire
 
+DEFAULT_LEASE: Final = 30.0
+"""Seconds."""
 _TICK: Final = Decimal("0.000001")
 
 
@@ -57,7 +61,8 @@ class Record:
         key: its key.
         count: the shard count, until a change has settled the one before it.
         updated: when it was last changed, in epoch seconds: what a conditional update compares.
-        lease: the longest time anybody may use it, in seconds.
+        lease: the longest time anybody may use a view, in seconds. The family's record decides for all records of its
+            family, because every view is read together with it; 0 stands for `DEFAULT_LEASE`.
         history: the newest counts as `epoch:count`.
         phase: where a change stands.
         since: when the phase was published, in epoch seconds.
@@ -66,6 +71,10 @@ class Record:
         change: what the controller keeps about the change.
         differ_since: of a family: since when single partitions may have records of their own; None if none has.
         active: of a family: keys of its records that are changing or not swept.
+        former_lease: of a family: the longest lease that was given out before the lease was lowered, in seconds;
+            0 if it never was.
+        lowered_at: of a family: when the lowered lease was seen in the record, in epoch seconds; None if nobody has
+            looked yet. A request that lowers a lease may arrive long after it was sent.
     """
 
     key: str
@@ -80,6 +89,13 @@ class Record:
     change: Mapping[str, Any] = field(default_factory=dict)
     differ_since: float | None = None
     active: frozenset[str] = frozenset()
+    former_lease: float = 0.0
+    lowered_at: float | None = None
+
+    @property
+    def granted(self) -> float:
+        """The longest lease that this record gives out, in seconds."""
+        return self.lease if self.lease > 0 else DEFAULT_LEASE
 
     @property
     def busy(self) -> bool:
@@ -137,6 +153,10 @@ def encode(record: Record) -> Wire:
         wire[TOPOLOGY_DIFFER] = {"N": repr(record.differ_since)}
     if record.active:
         wire[TOPOLOGY_ACTIVE] = {"SS": sorted(record.active)}
+    if record.former_lease:
+        wire[TOPOLOGY_FORMER_LEASE] = {"N": repr(record.former_lease)}
+    if record.lowered_at is not None:
+        wire[TOPOLOGY_LOWERED] = {"N": repr(record.lowered_at)}
     return wire
 
 
@@ -160,6 +180,7 @@ def decode(wire: Mapping[str, Any]) -> Record:
 def _decoded(wire: Mapping[str, Any]) -> Record:
     differ = wire.get(TOPOLOGY_DIFFER)
     target = wire.get(TOPOLOGY_TARGET)
+    lowered = wire.get(TOPOLOGY_LOWERED)
     return Record(
         key=wire[TOPOLOGY_KEY]["S"],
         count=int(wire[TOPOLOGY_COUNT]["N"]),
@@ -173,6 +194,8 @@ def _decoded(wire: Mapping[str, Any]) -> Record:
         change=decode_value(wire.get(TOPOLOGY_CHANGE, {"M": {}})),
         differ_since=None if differ is None else float(differ["N"]),
         active=frozenset(wire.get(TOPOLOGY_ACTIVE, {"SS": ()})["SS"]),
+        former_lease=float(wire.get(TOPOLOGY_FORMER_LEASE, {"N": "0"})["N"]),
+        lowered_at=None if lowered is None else float(lowered["N"]),
     )
 
 

@@ -1,0 +1,51 @@
+"""Brings the stored lease in line with the setting of whoever carries changes out.
+
+The record of a family says how long a view may be used at most, and every wait between two phases is as long as the
+longest lease that somebody may hold. So a lowered setting shortens these waits only after the leases that were given
+out before have ended, and a raised one is published only while nothing changes.
+"""
+
+from dynashard.errors import TopologyChangedError
+from dynashard.resharding.means import Means
+from dynashard.resharding.timing import Timing
+from dynashard.topology import Record
+
+
+def keep_lease(means: Means, family: Record) -> bool:
+    """Bring the lease of a family's record one step closer to the setting.
+
+    Args:
+        means: tables, time and the setting.
+        family: the record, just read.
+
+    Returns:
+        Whether there was a step to take: the record has changed since.
+
+    Cost: none if the stored lease is the setting's; else 1 round trip, 1 write unit. Lowering takes two steps.
+    """
+    changed = in_line(family, means.timing, means.clock())
+    if changed is None:
+        return False
+    try:
+        means.topology.save((family, changed))
+    except TopologyChangedError:
+        return True
+    return True
+
+
+def in_line(family: Record, timing: Timing, now: float) -> Record | None:
+    """The next version of a family's record on the way to the lease of `timing`; None if it is there.
+
+    Args:
+        family: the record.
+        timing: the setting.
+        now: the time in epoch seconds, after the record was read.
+    """
+    if family.former_lease and family.lowered_at is None:
+        # The lowered lease stands in the record: from now on nobody is given the former one.
+        return family.changed(now, lowered_at=now)
+    if family.granted > timing.lease:
+        return family.changed(now, lease=timing.lease, former_lease=timing.longest(family, now), lowered_at=None)
+    if family.granted < timing.lease and not family.active:
+        return family.changed(now, lease=timing.lease)
+    return None
