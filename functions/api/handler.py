@@ -6,7 +6,12 @@ from typing import Any
 
 from dynashard.transport import connect
 from functions.api.app import App, build_app
+from functions.api.resources import exposed_resources, listed_together
 from functions.api.settings import Settings
+
+# What cannot be served is refused when the function starts, not by every request.
+exposed_resources()
+listed_together()
 
 
 @cache

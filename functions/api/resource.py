@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from pydantic import TypeAdapter, ValidationError
 
-from domain import OPERATIONS, Exposed
+from domain import Exposed
 from domain.fields import in_utc
 from dynashard import Entity, definition
 from dynashard.errors import ConfigurationError, NotFoundError
@@ -71,17 +71,12 @@ class Resource:
         fields = self.entity.model_fields
         partition = {name for index in self.indexes.values() for name in index.partition.fields}
         parameters = {*self.filters, *self.definition.partition_fields, *partition}
-        named = [*self.filters, *self.distinct]
         if TENANT not in self.definition.partition_fields:
             problem = f"{TENANT} must be a field of its partition key, or tenants would see each other's items"
         elif not self.path_fields:
             problem = f"its key has no field besides {TENANT}, so its items have no address"
         elif sorted(self.path_fields) != sorted(key_fields):
             problem = f"its address must name the fields of its key: {', '.join(key_fields)}"
-        elif unknown := [name for name in named if name not in fields]:
-            problem = f"filters or distinct name fields it does not have: {', '.join(unknown)}"
-        elif odd := [name for name in self.operations if name not in OPERATIONS]:
-            problem = f"operations are some of {', '.join(OPERATIONS)}, not {', '.join(odd)}"
         elif taken := sorted(parameters.intersection(RESERVED)):
             problem = f"fields are called like query parameters: {', '.join(taken)}"
         elif REVISION in fields:

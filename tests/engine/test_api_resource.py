@@ -1,7 +1,9 @@
 """Another entity becomes a resource by its declaration alone."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 from urllib.parse import urlsplit
@@ -10,9 +12,9 @@ import pytest
 from openapi_spec_validator import validate
 from pydantic import BaseModel
 
-from domain import Exposed, User
+from domain import Exposed, User, Window
 from dynashard import Dynashard, Entity, Index, Key, Registry, Shards, created_at
-from dynashard.errors import ConfigurationError
+from dynashard.errors import ConfigurationError, DeclarationError
 from dynashard.hosting.backend import Backend
 from dynashard.hosting.cursor_keys import CursorKeys
 from dynashard.hosting.idempotency import IdempotentCreates
@@ -203,15 +205,54 @@ class Limited(Entity, name="limited.v1.Item", key=Key(partition="{tenant_id}:{li
         (Exposed(Public, path="pages"), "tenants would see each other"),
         (Exposed(Single, path="tenants"), "no address"),
         (Exposed(Limited, path="items"), "query parameters: limit"),
-        (Exposed(Entry, path="entries", filters=("colour",)), "colour"),
-        (Exposed(Entry, path="entries", distinct=("colour",)), "colour"),
-        (Exposed(Entry, path="entries", operations=("list", "burn")), "burn"),
         (Exposed(Entry, path="entries", address=("number",)), "account, number"),
     ],
 )
 def test_entity_that_cannot_be_exposed_is_refused_with_the_reason(exposed: Exposed, reason: str) -> None:
     with pytest.raises(ConfigurationError, match=reason):
         Resource(exposed)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        (
+            {"filters": ("colour",)},
+            "filters names 'colour', which is no field; write some of tenant_id, account, number",
+        ),
+        ({"filters": "kind"}, "filters is 'kind': write a tuple of names, such as filters=(\"kind\",)"),
+        ({"filters": 7}, "filters is 7: write a tuple of names"),
+        (
+            {"distinct": ("colour",)},
+            "distinct names 'colour', which is in no sort key of the table or an index; write some of number",
+        ),
+        (
+            {"distinct": ("kind",)},
+            "distinct names 'kind', which is in no sort key of the table or an index; write some of number",
+        ),
+        ({"distinct": "number"}, 'such as distinct=("number",)'),
+        ({"operations": ("list", "burn")}, "operations are some of list, create, get, put, update, delete, not burn"),
+        ({"operations": "list"}, 'such as operations=("list",)'),
+        ({"address": ("colour",)}, "its address must name the fields of its key: tenant_id, account, number"),
+        ({"window": Window("colour", timedelta(1), timedelta(1))}, "its window is of colour, which is no field"),
+    ],
+)
+def test_wrong_exposure_is_refused_where_it_is_declared(wrong: dict[str, Any], reason: str) -> None:
+    with pytest.raises(DeclarationError) as refused:
+        Exposed(Entry, path="entries", **wrong)
+
+    assert str(refused.value).startswith("ledger.v1.Entry: cannot be exposed as /entries: ")
+    assert reason in str(refused.value)
+
+
+def test_wrong_exposure_ends_the_function_when_it_starts() -> None:
+    program = "import domain\ndomain.exposed.OPERATIONS\nfrom domain import Exposed, User\n"
+    program += "domain.ENTITIES = (*domain.ENTITIES, Exposed(User, path='users'))\nimport functions.api.handler\n"
+
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)  # noqa: S603 - this very interpreter
+
+    assert ended.returncode == 1
+    assert "/users cannot be a resource" in ended.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,11 @@
 """How entities are named outside: plain data for REST, direct invocation and the command line."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NoReturn
 
-from dynashard import Entity
+from dynashard import DeclarationError, Entity, definition
 
 OPERATIONS: Final = ("list", "create", "get", "put", "update", "delete")
 """All that callers may do with an entity: over REST, `GET` and `POST` of the resource, then `GET`, `PUT`, `PATCH` and
@@ -54,6 +55,9 @@ class Exposed:
         window: bounds on the time of a new item, checked when it is created or accepted; None for none.
         tag: the heading of its routes in the OpenAPI document; the path if None.
         route: where REST serves an entity that has no operations; told to those who ask for one.
+
+    Raises:
+        DeclarationError: a name that the entity does not have, or a part of another kind; it says what to write.
     """
 
     entity: type[Entity]
@@ -66,6 +70,46 @@ class Exposed:
     address: tuple[str, ...] = ()
     tag: str | None = None
     route: str | None = None
+
+    def __post_init__(self) -> None:
+        self._check_filters()
+        self._check_distinct()
+        known = definition(self.entity)
+        if odd := [name for name in self._names("operations") if name not in OPERATIONS]:
+            self._refuse(f"operations are some of {', '.join(OPERATIONS)}, not {', '.join(map(str, odd))}")
+        if self._names("address") and set(self.address) - set(known.key_fields):
+            self._refuse(f"its address must name the fields of its key: {', '.join(known.key_fields)}")
+        if self.window is not None and self.window.field not in self.entity.model_fields:
+            self._refuse(f"its window is of {self.window.field}, which is no field: write one with a time")
+
+    def _check_filters(self) -> None:
+        known = definition(self.entity)
+        for name in self._names("filters"):
+            if name not in self.entity.model_fields:
+                fields = ", ".join(self.entity.model_fields)
+                self._refuse(f"filters names {name!r}, which is no field; write some of {fields}")
+            if name in known.detached:
+                self._refuse(f"filters names {name}, which is detached: listings do not read it; leave it out")
+
+    def _check_distinct(self) -> None:
+        known = definition(self.entity)
+        listed = [known.sort, *(index.sort for index in known.indexes.values() if not index.replica)]
+        sorted_by = dict.fromkeys(name for template in listed for name in template.fields)
+        for name in self._names("distinct"):
+            if name not in sorted_by:
+                self._refuse(
+                    f"distinct names {name!r}, which is in no sort key of the table or an index; write some of "
+                    f"{', '.join(sorted_by) or 'none'}"
+                )
+
+    def _names(self, part: str) -> Sequence[str]:
+        names = getattr(self, part)
+        if isinstance(names, str) or not isinstance(names, Sequence):
+            self._refuse(f'{part} is {names!r}: write a tuple of names, such as {part}=("{names}",)')
+        return names
+
+    def _refuse(self, reason: str) -> NoReturn:
+        raise DeclarationError(definition(self.entity).name, f"cannot be exposed as /{self.path}: {reason}")
 
 
 @dataclass(frozen=True, slots=True)

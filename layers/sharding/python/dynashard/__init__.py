@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         new_id,
         updated_at,
     )
+    from dynashard.errors import DeclarationError
     from dynashard.reads import Budget, Filter, Order, Page
     from dynashard.repository import Check, Create, Delete, Patience, Put, Step, Update, Written
     from dynashard.rollups import Level, RollUps, divide
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from dynashard.topology import LeasedTopology
 
 _ROOMS: Final = (
+    "dynashard.errors",
     "dynashard.counters",
     "dynashard.edges",
     "dynashard.entity",
@@ -56,6 +58,7 @@ __all__ = [
     "CounterStore",
     "Counters",
     "Create",
+    "DeclarationError",
     "Delete",
     "Detached",
     "Dynashard",
@@ -92,6 +95,6 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in __all__:
         for room in map(import_module, _ROOMS):
-            if name in room.__all__:
+            if name in getattr(room, "__all__", vars(room)):
                 return globals().setdefault(name, getattr(room, name))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
