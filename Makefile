@@ -14,12 +14,10 @@ help: ## Print this list
 .PHONY: setup
 setup: .venv/.done node_modules/.done ## Install everything, pinned and hashed, into the checkout
 
-.venv/.done: requirements/dev.txt pyproject.toml layers/sharding/pyproject.toml layers/domain/pyproject.toml
+.venv/.done: requirements.txt requirements/dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Dynashard needs Python 3.11 or newer: make PYTHON=python3.13 ..."; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
-	    --config-settings editable_mode=compat -e layers/sharding -e layers/domain -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	@touch $@
 
 node_modules/.done: package-lock.json
@@ -51,6 +49,7 @@ lock: setup ## Resolve requirements/*.in again into the hashed locks
 	for name in sharding api dev ministack; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --allow-unsafe --no-header \
 	    requirements/$$name.in -o requirements/$$name.txt || exit 1; done
+	$(RUN)/python -m stacks.checkout
 
 ENV ?= local
 
