@@ -6,6 +6,7 @@ docs/limits.md. Then they are sent over HTTP to that stack, one after the other,
 """
 
 import argparse
+import base64
 import importlib
 import json
 import os
@@ -146,8 +147,6 @@ def over_http(stack: Stack, times: int) -> tuple[float, float]:
 
 
 def _send(client: httpx.Client, function: str, event: Mapping[str, Any]) -> None:
-    from base64 import b64decode  # noqa: PLC0415 - only here
-
     if function == COMMANDS:
         client.post(_LAMBDA, json=event, headers=_SIGNED, auth=lambda request: request)
         return
@@ -157,10 +156,10 @@ def _send(client: httpx.Client, function: str, event: Mapping[str, Any]) -> None
             event["requestContext"]["http"]["method"],
             path,
             headers=event["headers"],
-            content=b64decode(event["body"] or ""),
+            content=base64.b64decode(event["body"] or ""),
         )
-    except (httpx.InvalidURL, httpx.RemoteProtocolError, httpx.WriteError):
-        # Too long for the client, or for the server to read to its end.
+    except (httpx.InvalidURL, httpx.NetworkError, httpx.RemoteProtocolError):
+        # Too long for the client, or for the server, which closes the connection.
         return
 
 

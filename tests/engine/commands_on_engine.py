@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from domain import ENTITIES, Exposed
+from dynashard.hosting.limits import MAX_QUERIES
 from dynashard.hosting.settings import ServingSettings
 from dynashard.transport import Transport
 from functions.commands.answers import Commands
@@ -53,6 +54,7 @@ def commands_on(
     idempotency: str = "unused",
     *,
     exposed: tuple[Exposed, ...] = ENTITIES,
+    max_queries: int = MAX_QUERIES,
     **more: Any,
 ) -> Commands:
     """What answers requests about this table."""
@@ -62,5 +64,6 @@ def commands_on(
         idempotency_table=idempotency,
         environment="local",
         cursor_keys=KEYS,
+        max_queries=max_queries,
     )
     return build_commands(settings, transport, exposed=exposed, **more)
