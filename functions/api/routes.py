@@ -10,6 +10,7 @@ from typing import Any, Final
 from aws_lambda_powertools.event_handler import Request, Response
 from aws_lambda_powertools.event_handler.api_gateway import Router
 
+from domain import COPIES
 from dynashard.hosting.backend import Backend
 from dynashard.hosting.idempotency import IdempotentCreates
 from dynashard.hosting.limits import MAX_BODY_BYTES
@@ -25,6 +26,7 @@ from functions.api.resource import PREFIX, Resource
 from functions.api.settings import Settings
 from functions.api.special import Special
 from functions.api.together import TogetherListing, TogetherResource
+from functions.api.waiting import Waiting
 
 Operation = Callable[[Incoming], Response[Any]]
 Handler = Callable[[Request], Response[Any]]
@@ -97,9 +99,10 @@ class Routes:
 
     def _of_resource(self, resource: Resource, backend: Backend, idempotent: IdempotentCreates) -> list[Endpoint]:
         items, listing = Items(resource, backend.repository, idempotent), Listing(resource, backend.page)
+        waiting = Waiting(resource, [each.keeper(backend.entities) for each in COPIES if each.of is resource.entity])
         of_all = {"list": ("GET", listing.page), "create": ("POST", items.create)}
         of_one = {
-            "get": ("GET", items.read),
+            "get": ("GET", waiting.where_preferred(items.read)),
             "put": ("PUT", items.put),
             "update": ("PATCH", items.patch),
             "delete": ("DELETE", items.delete),

@@ -1,0 +1,95 @@
+"""`Prefer: wait=5` (RFC 7240) on a single item: answer when its copies are current, or when the time is over.
+
+Copies follow an item through the table's stream, about a second later. The stream has many parts, and none of them says
+that the others have come as far. So the condition is about one item, and is looked up: its copies, which stand in one
+logical partition, are compared with the item itself.
+"""
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from aws_lambda_powertools.event_handler import Response
+
+from dynashard.copies.keeper import Keeper
+from functions.api.incoming import Incoming
+from functions.api.resource import Resource
+
+MOST_SECONDS: Final = 10
+"""The longest wait: an environment serves nobody else meanwhile."""
+TIME_SHARE: Final = 0.5
+"""Of the time that is left to the request, so that the answer is in time."""
+FIRST_PAUSE: Final = 0.05
+LONGEST_PAUSE: Final = 0.5
+_WAIT: Final = re.compile(r"wait=\"?(\d{1,9})\"?", re.IGNORECASE)
+
+Perform = Callable[[Incoming], Response[Any]]
+
+
+class Waiting:
+    """Waits for the copies of a resource's items.
+
+    Args:
+        resource: the resource.
+        keepers: of the copies that are made of its items; none if nothing is.
+        clock: in seconds.
+        sleep: waits so many seconds.
+    """
+
+    def __init__(
+        self,
+        resource: Resource,
+        keepers: Sequence[Keeper],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._resource = resource
+        self._keepers = tuple(keepers)
+        self._clock = clock
+        self._sleep = sleep
+
+    def where_preferred(self, perform: Perform) -> Perform:
+        """An operation that is done after the wait, where its caller prefers that.
+
+        The answer has `Preference-Applied: wait=5` only if the stored copies are those of the item, every write to it
+        that was acknowledged before this request included. On AWS their indexes follow them within milliseconds.
+
+        Cost: for each look, a consistent read of the item and a consistent Query of its copies.
+        """
+
+        def answer(incoming: Incoming) -> Response[Any]:
+            seconds = preferred(incoming)
+            if seconds is None:
+                return perform(incoming)
+            most = min(seconds, MOST_SECONDS, incoming.seconds_left * TIME_SHARE)
+            current = self._wait(self._resource.key_of(incoming), most)
+            response = perform(incoming)
+            if current:
+                response.headers["Preference-Applied"] = f"wait={seconds}"
+            return response
+
+        return answer
+
+    def _wait(self, key: Mapping[str, Any], seconds: float) -> bool:
+        deadline, pause = self._clock() + seconds, FIRST_PAUSE
+        while not self._current(key):
+            left = deadline - self._clock()
+            if left <= 0:
+                return False
+            self._sleep(min(pause, left))
+            pause = min(2 * pause, LONGEST_PAUSE)
+        return True
+
+    def _current(self, key: Mapping[str, Any]) -> bool:
+        return all(keeper.drift(key).total == 0 for keeper in self._keepers)
+
+
+def preferred(incoming: Incoming) -> int | None:
+    """The seconds of the preference `wait`; None without one. What cannot be read is ignored, as RFC 7240 demands."""
+    for each in incoming.headers.get("prefer", "").split(","):
+        found = _WAIT.fullmatch(each.partition(";")[0].strip())
+        if found:
+            return int(found[1])
+    return None
