@@ -57,9 +57,8 @@ class World:
         waiting = Waiting(resource, keepers, clock=lambda: self.now, sleep=self.sleep)
         asked = incoming(prefer)
         answer: Any = Answer()
-        headers: dict[str, str] = waiting.where_preferred(lambda _: answer)(
-            replace(asked, path="/v1/things/i1", context=Context(left))
-        ).headers
+        waiting.where_preferred(lambda _: answer)(replace(asked, context=Context(left)))
+        headers: dict[str, str] = answer.headers
         return headers
 
 
