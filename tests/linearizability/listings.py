@@ -53,12 +53,12 @@ def lives_throughout(operations: Sequence[Operation], start: float, end: float) 
 
 
 def _may_delete(operation: Operation) -> bool:
-    return operation.kind is Kind.DELETE and operation.answer in (Answer.OK, Answer.UNKNOWN)
+    return operation.kind in (Kind.DELETE, Kind.DROP) and operation.answer in (Answer.OK, Answer.UNKNOWN)
 
 
 def _shows(operation: Operation) -> Version:
     """The version that was live at a moment of the operation."""
-    if operation.answer is not Answer.OK or operation.kind is Kind.DELETE:
+    if operation.answer is not Answer.OK or operation.kind in (Kind.DELETE, Kind.DROP):
         return None
     if operation.kind is Kind.GET:
         return operation.seen.state.version if operation.seen and operation.seen.state else None

@@ -23,6 +23,8 @@ class Kind(Enum):
     PUT = "put"
     UPDATE = "update"
     DELETE = "delete"
+    DROP = "drop"
+    """Delete whatever there is, if there is anything."""
     GET = "get"
 
 
@@ -112,11 +114,15 @@ class Operation:
         return " ".join(part for part in parts if part) + f" [{self.invoked:.6f}, {self.returned:.6f}]"
 
 
-def effect(operation: Operation, state: State | None) -> tuple[bool, State | None]:
+def effect(  # noqa: PLR0911 - one for each kind
+    operation: Operation, state: State | None
+) -> tuple[bool, State | None]:
     """Whether the operation takes effect on a state, or is refused there; and what the register holds afterwards."""
     kind, expected = operation.kind, operation.expected
     if kind is Kind.GET:
         return False, state
+    if kind is Kind.DROP:
+        return True, None
     if kind is Kind.CREATE:
         return (True, State(operation.version, operation.total)) if state is None else (False, state)
     if expected is not None and (state is None or state.version != expected):

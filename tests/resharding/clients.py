@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
+from random import Random
 from typing import Any, Final, Protocol
 
 from dynashard import EntityDefinition, Filter, Patience
@@ -82,6 +83,7 @@ class Traffic:
         indexes: what listings list; None for the table.
         scattered: whether each key may be created once only: random placement.
         mortal: whether all items expire: random shards are given up when they are empty.
+        expiring: whether some do.
         sessions: listings that have not ended.
         listings: how many have.
         gave_up: operations that ended in a retryable error.
@@ -94,6 +96,7 @@ class Traffic:
     indexes: Sequence[str | None]
     scattered: bool = False
     mortal: bool = False
+    expiring: bool = True
     sessions: list[Session] = field(default_factory=list)
     operations: int = 0
     listings: int = 0
@@ -187,11 +190,15 @@ class Client:
         item = self._item(key)
         if known is not None and self._random.random() < 0.3:
             item = known.model_copy(update={"value": item.value, "kept": item.kept})
-        if_match = known.revision if known is not None and self._random.random() < 0.4 else None
+            if item.expires_at is not None:
+                self._history.mortal.add(key)
+        if_match, expected = _condition(known, often=0.4, random=self._random)
         if self._traffic.scattered and if_match is None:
             # Two who put a new item under one key at random shards do not meet: that placement is for new keys.
             return
-        with self._operation("put", key, value=item.value, if_match=if_match) as operation:
+        with self._operation(
+            "put", key, value=item.value, if_match=if_match, expected=expected, total=item.hits
+        ) as operation:
             operation.wrote(self._saw(key, self.collection.put(item, if_match=if_match).item))
 
     def _do_update(self) -> None:
@@ -201,8 +208,8 @@ class Client:
         if self._random.random() < 0.2:
             fields |= {"group": GROUP, "rank": self._rank()}
         adds = self._random.choice((0, 0, 1))
-        if_match = known.revision if known is not None and self._random.random() < 0.3 else None
-        with self._operation("update", key, value=value, adds=adds, if_match=if_match) as operation:
+        if_match, expected = _condition(known, often=0.3, random=self._random)
+        with self._operation("update", key, value=value, adds=adds, if_match=if_match, expected=expected) as operation:
             add = {"hits": adds} if adds else None
             operation.wrote(
                 self._saw(key, self.collection.update(self._fields(key), set=fields, add=add, if_match=if_match))
@@ -210,8 +217,10 @@ class Client:
 
     def _do_delete(self) -> None:
         key, known = self._known_key()
-        if_match = known.revision if known is not None and self._random.random() < 0.3 else None
-        with self._operation("delete", key, deletes=frozenset([key]), if_match=if_match) as operation:
+        if_match, expected = _condition(known, often=0.3, random=self._random)
+        with self._operation(
+            "delete", key, deletes=frozenset([key]), if_match=if_match, expected=expected
+        ) as operation:
             self.collection.delete(self._fields(key), if_match=if_match)
             operation.deleted(key)
 
@@ -242,12 +251,12 @@ class Client:
         if self._traffic.scattered:
             chosen = [*deleted]
             fresh = self._fresh_key()
-            chosen += [] if fresh is None else [fresh]
+            chosen += [] if fresh is None or fresh in deleted else [fresh]
         if not chosen:
             return
         put = [self._item(key) for key in chosen if key not in deleted]
-        with self._operation("batch_write", *chosen, deletes=deleted) as operation:
-            operation.puts.update((item.id, item.value) for item in put)
+        puts = {item.id: item.value for item in put}
+        with self._operation("batch_write", *chosen, deletes=deleted, puts=puts) as operation:
             self.collection.batch_write(put=put, delete=[self._fields(key) for key in sorted(deleted)])
             operation.wrote_all()
 
@@ -336,6 +345,7 @@ class Client:
         scheduler, traffic = self._scheduler, self._traffic
         watch: Watch = self._history.watch(*keys)
         operation = Operation(kind, keys, self._history, watch, twice=lambda: traffic.database.struck, **more)
+        operation.begin()
         self._actor.looked = scheduler.now
         self.transport.check = operation.check
         if scheduler.trace is not None:
@@ -350,6 +360,9 @@ class Client:
                 traffic.done += 1
             else:
                 traffic.gave_up += 1
+        except Killed:
+            operation.lost()
+            raise
         finally:
             self._actor.looked = None
             self.transport.check = None
@@ -379,7 +392,11 @@ class Client:
         random = self._random
         ranked = random.random() < 0.8
         lifetime = random.choice((90.0, 200.0) if self._traffic.mortal else (None, None, None, 20.0, 100.0))
+        if not self._traffic.expiring:
+            lifetime = None
         expires = None if lifetime is None else datetime.fromtimestamp(int(self._scheduler.now + lifetime), UTC)
+        if expires is not None:
+            self._history.mortal.add(key)
         return self._traffic.model(
             tenant=TENANT,
             id=key,
@@ -411,8 +428,20 @@ class Client:
         return {"random": self._random.random, "lanes": 1} if "random" in known else {}
 
 
-def kinds_of(choose: Callable[[Sequence[Kinds]], Kinds], *, race: bool) -> Kinds:
+def _condition(known: Any | None, *, often: float, random: Random) -> tuple[str | None, int | None]:
+    """The revision that a write names, and the number of the item that has it; of none mostly."""
+    if known is None or random.random() >= often:
+        return None, None
+    return known.revision, known.value
+
+
+def kinds_of(choose: Callable[[Sequence[Kinds]], Kinds], *, race: bool, calm: bool = False) -> Kinds:
     """The kinds of operations of a schedule: those of writers, and those of readers; often the same."""
+    if calm:
+        return (
+            ("create", "put", "put", "update", "update", "delete"),
+            ("get", "get", "page", "put", "update", "delete"),
+        )
     if race:
         return (
             ("create", "create", "create", "put", "delete", "batch_write"),

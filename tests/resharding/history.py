@@ -7,6 +7,10 @@ of each key the stored items at all of its places. From them follows what the ke
 - only clients change what a key's value is, and only as the operation says that they run;
 - a mover, sweeper or index change leaves the value of each key, to the last attribute.
 
+That holds as long as every request is executed within the time that its sender was allowed. Where requests may run
+later, an item can stand where nobody looks, so what is stored does not tell what a key's value is. The history then
+only keeps what is stored, and clients are judged by their answers alone: `recorder` has them, whatever the schedule.
+
 A `Watch` collects the values that each key has had while an operation or a listing ran: what these answer is held
 against it.
 """
@@ -17,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dynashard.schema import EXPIRES_AT, INDEX_SLOTS, MOVED_FROM, MOVED_TO, PK, REV, SK, index_pk, index_sk
+from tests.linearizability.recording import Recorder
 from tests.resharding.scheduler import AnomalyError
 
 Key = str
@@ -61,9 +66,17 @@ class History:
     Args:
         clock: of the scheduler.
         skew: seconds around its expiry in which an item counts as both.
+        sees: whether what is stored tells the values of keys: no request runs later than its sender was allowed.
+
+    Attributes:
+        recorder: the operations of clients and their answers.
+        mortal: keys that had an item which expires: the time of that is not one moment.
     """
 
-    def __init__(self, clock: Callable[[], float], *, skew: float) -> None:
+    def __init__(self, clock: Callable[[], float], *, skew: float, sees: bool = True) -> None:
+        self.sees = sees
+        self.recorder = Recorder()
+        self.mortal: set[Key] = set()
         self.items: dict[tuple[str, Key], Stored] = {}
         self.contents: dict[str, Stored] = {}
         self._clock = clock
@@ -86,6 +99,9 @@ class History:
             self._store(item[PK]["S"], item[SK]["S"], item)
             self.contents[identity(item)] = content(item)
             self._values[item[SK]["S"]] = self._now(item[SK]["S"])
+            if EXPIRES_AT in item:
+                self.mortal.add(item[SK]["S"])
+            self.recorder.initial(item[SK]["S"], int(item["value"]["N"]), int(item.get("hits", {"N": "0"})["N"]))
 
     def watch(self, *keys: Key) -> Watch:
         """Begin to watch these keys, or all."""
@@ -100,6 +116,8 @@ class History:
 
     def ticked(self) -> None:
         """The clock has moved: items may have expired."""
+        if not self.sees:
+            return
         for (_, key), item in self.items.items():
             if EXPIRES_AT in item:
                 if key in self._open:
@@ -117,6 +135,10 @@ class History:
             check: judges what a client's operation did; None for those who must not change a value.
         """
         self._store(pk, key, item)
+        if not self.sees:
+            if item is not None and MOVED_TO not in item:
+                self.contents[identity(item)] = content(item)
+            return
         if item is not None and MOVED_TO not in item:
             self._keep_content(item, by_client=check is not None)
             if EXPIRES_AT in item:
@@ -129,6 +151,8 @@ class History:
 
     def begin(self, coming: Mapping[Key, Stored | None], *, by_client: bool) -> None:
         """A transaction begins to show: each key may be seen as it was, and as it will be."""
+        if not self.sees:
+            return
         for key, item in coming.items():
             self._open[key] = self[key]
             if item is not None:
@@ -138,6 +162,8 @@ class History:
 
     def end(self, keys: Iterable[Key], check: Check | None) -> None:
         """A transaction shows as a whole."""
+        if not self.sees:
+            return
         for key in keys:
             # An item may have expired meanwhile.
             before = self._open.pop(key) | (ABSENT & self[key])

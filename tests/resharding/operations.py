@@ -1,13 +1,35 @@
-"""What clients do, and how each answer is held against the history."""
+"""What clients do, and how each answer is held against the history.
+
+Every answer is recorded for the linearizability checker. Where what is stored tells the values of keys, it is held
+against that as well, at once.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dynashard.errors import AlreadyExistsError, DynashardError, NotFoundError, RevisionMismatchError
+from dynashard.errors import (
+    AlreadyExistsError,
+    DynashardError,
+    EngineUnavailableError,
+    NotFoundError,
+    RevisionMismatchError,
+)
 from dynashard.schema import EXPIRES_AT
+from tests.linearizability.listings import Listing, misses_and_doubles
+from tests.linearizability.model import UNSEEN, Answer, Kind, Seen, State
+from tests.linearizability.model import Operation as Recorded
 from tests.resharding.history import ABSENT, History, Key, Value, Values, Watch
 from tests.resharding.scheduler import AnomalyError
+
+_KINDS: Mapping[str, Kind] = {
+    "create": Kind.CREATE,
+    "put": Kind.PUT,
+    "update": Kind.UPDATE,
+    "delete": Kind.DELETE,
+    "get": Kind.GET,
+    "batch_get": Kind.GET,
+}
 
 
 @dataclass
@@ -21,6 +43,8 @@ class Operation:
         value: the number it writes.
         adds: what it adds to `hits`.
         if_match: the revision that it names.
+        expected: the number that the item of this revision has.
+        total: the `hits` of the item that it writes.
         applied: what it has written to each key.
         puts: the numbers that a batch writes.
         twice: whether a request may have been applied twice, because faults were injected.
@@ -34,12 +58,38 @@ class Operation:
     value: int | None = None
     adds: int = 0
     if_match: str | None = None
+    expected: int | None = None
+    total: int = 0
     twice: Callable[[], bool] = lambda: False
     applied: dict[Key, list[Value]] = field(default_factory=dict)
     puts: dict[Key, int] = field(default_factory=dict)
+    _recorded: dict[Key, Recorded] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        """It is about to be sent."""
+        for key in self.keys:
+            kind = _KINDS.get(self.kind)
+            if kind is not None:
+                self._begin(key, kind, version=self.value, expected=self.expected, total=self.total, adds=self.adds)
+            elif self.kind == "batch_write":
+                kind = Kind.DROP if key in self.deletes else Kind.PUT
+                self._begin(key, kind, version=self.puts.get(key))
+
+    def lost(self) -> None:
+        """What was not answered takes effect at any later moment, or never."""
+        for key in list(self._recorded):
+            self._answer(key, Answer.UNKNOWN)
+
+    def _begin(self, key: Key, kind: Kind, **parts: Any) -> None:
+        self._recorded[key] = self.history.recorder.begin(kind, name=self.kind, **parts)
+
+    def _answer(self, key: Key, answer: Answer, **parts: Any) -> None:
+        self.history.recorder.end(key, self._recorded.pop(key), answer, **parts)
 
     def check(self, key: Key, before: Values, after: Values) -> None:
         """Judge what a write of this operation did to a key: a `history.Check`."""
+        if not self.history.sees:
+            return
         if key not in self.keys:
             raise AnomalyError(f"{self.kind} of {self.keys} has written {key}")
         if after == before:
@@ -86,24 +136,39 @@ class Operation:
     def wrote(self, item: Any) -> None:
         """The operation has answered with the item that it says it has written."""
         [key] = self.keys
+        self._answer(key, Answer.OK, seen=_seen(item) if self.kind == "update" else None)
         if item.revision not in self.history.contents:
             raise AnomalyError(f"{self.kind} of {key} was acknowledged as {item.revision}, but never applied")
 
     def wrote_all(self) -> None:
         """A batch was acknowledged."""
         for key in self.keys:
+            self._answer(key, Answer.OK)
+            if not self.history.sees:
+                continue
             if key in self.deletes:
-                self.deleted(key)
+                self._check_deleted(key)
             elif not self.history.written(self.puts[key]):
                 raise AnomalyError(f"{self.kind} of {key} was acknowledged, but never applied")
 
     def deleted(self, key: Key) -> None:
         """A deletion was acknowledged."""
+        self._answer(key, Answer.OK)
+        if self.history.sees:
+            self._check_deleted(key)
+
+    def _check_deleted(self, key: Key) -> None:
         if not self.applied.get(key) and self.watch.lived(key):
             raise AnomalyError(f"{self.kind} of {key} was acknowledged, but {key} lived on")
 
     def saw(self, key: Key, item: Any | None) -> None:
         """The operation has answered with an item, or said that there is none."""
+        if key in self._recorded:
+            self._answer(key, Answer.OK if item is not None else Answer.MISSING, seen=item and _seen(item))
+        if self.history.sees:
+            self._check_seen(key, item)
+
+    def _check_seen(self, key: Key, item: Any | None) -> None:
         seen = self.watch.of(key)
         value = None if item is None else item.revision or f"~{item.value}"
         if value not in seen:
@@ -117,6 +182,11 @@ class Operation:
 
     def saw_life(self, key: Key, *, live: bool) -> None:
         """The operation says whether a key is live."""
+        self._answer(key, Answer.EXISTS if live else Answer.MISSING)
+        if self.history.sees:
+            self._check_life(key, live=live)
+
+    def _check_life(self, key: Key, *, live: bool) -> None:
         seen = self.watch.of(key)
         if (live and seen <= ABSENT) or (not live and None not in seen):
             raise AnomalyError(f"{self.kind} of {key} says {live}, but it was {sorted(map(str, seen))}")
@@ -124,12 +194,15 @@ class Operation:
     def refused(self, error: DynashardError) -> bool:
         """The operation has failed. Returns whether that is an answer, rather than an unknown outcome."""
         [key] = self.keys if len(self.keys) == 1 else [""]
+        if isinstance(error, EngineUnavailableError) or self.kind == "batch_write":
+            self.lost()
         if isinstance(error, NotFoundError) and self.kind in ("get", "update", "delete"):
             self.saw_life(key, live=False)
         elif isinstance(error, AlreadyExistsError) and self.kind == "create":
             self.saw_life(key, live=True)
         elif isinstance(error, RevisionMismatchError) and self.if_match is not None:
-            if self.watch.of(key) == {self.if_match}:
+            self._answer(key, Answer.MISMATCH, seen=self._found(error))
+            if self.history.sees and self.watch.of(key) == {self.if_match}:
                 raise AnomalyError(f"{self.kind} of {key} is refused, though it is at {self.if_match}") from error
         elif error.retryable or isinstance(error, RevisionMismatchError):
             return False
@@ -138,6 +211,14 @@ class Operation:
         if self.applied.get(key) and not self.twice():
             raise AnomalyError(f"{self.kind} of {key} was applied, and then refused: {error}")
         return True
+
+    def _found(self, error: RevisionMismatchError) -> Seen | None:
+        """What a refusal says that it found."""
+        if error.current is None:
+            return None
+        stored = self.history.contents.get(error.current)
+        version = UNSEEN if stored is None else int(stored["value"]["N"])
+        return Seen(State(version), total_told=False)
 
 
 @dataclass(eq=False)
@@ -156,6 +237,10 @@ class Session:
     cursor: str | None = None
     pages: int = 0
     emitted: list[tuple[Key, str]] = field(default_factory=list)
+    invoked: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.invoked = self.history.recorder.now()
 
     def brought(self, items: Sequence[Any], page: Operation) -> None:
         """Pages bring items; each must have been there while the page was read."""
@@ -165,6 +250,9 @@ class Session:
 
     def finish(self) -> None:
         """The listing has ended: every key that lived all the time was brought once, and none twice."""
+        if not self.history.sees:
+            self._check_by_answers()
+            return
         counts: dict[Key, int] = {}
         for key, _ in self.emitted:
             counts[key] = counts.get(key, 0) + 1
@@ -180,10 +268,27 @@ class Session:
 
     def count(self, number: int) -> None:
         """The listing was counted."""
+        if not self.history.sees:
+            return
         bounds = [self._bounds(key) for key in self.watch.seen]
         least, most = sum(low for low, _ in bounds), sum(high for _, high in bounds)
         if not least <= number <= most:
             raise AnomalyError(f"the listing {dict(self.asked)} counts {number}, not {least} to {most}")
+
+    def _check_by_answers(self) -> None:
+        """Hold a listing of the whole table against what other answers have shown.
+
+        Filters and indexes are left to schedules in which what is stored tells the truth.
+        """
+        if self.asked.get("filters") or self.asked.get("index"):
+            return
+        recorder = self.history.recorder
+        histories = {key: ops for key, ops in recorder.histories.items() if key not in self.history.mortal}
+        brought = tuple(key for key, _ in self.emitted if key in histories)
+        listing = Listing(self.invoked, recorder.now(), brought, f"the listing {dict(self.asked)}")
+        wrong = misses_and_doubles(histories, listing)
+        if wrong:
+            raise AnomalyError("; ".join(wrong))
 
     def _bounds(self, key: Key) -> tuple[int, int]:
         """How often a key must and may be brought."""
@@ -217,3 +322,7 @@ class Session:
         places = [self._place(key, value) or "" for key, value in self.emitted]
         if places != sorted(places, reverse=backward):
             raise AnomalyError(f"the listing {dict(self.asked)} is out of order: {places}")
+
+
+def _seen(item: Any) -> Seen:
+    return Seen(State(item.value, item.hits))

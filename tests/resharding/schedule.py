@@ -19,15 +19,19 @@ from dynashard.schema import PK, REV, SK, TYPE, index_pk, index_sk
 from dynashard.topology import Phase, TopologyTable, View, family_of, index_key
 from dynashard.topology.records import Record, encode, founded
 from dynashard.transport.interface import Wire
+from tests.linearizability.checker import check
 from tests.resharding.changes import Change, Kills, scope_of
 from tests.resharding.clients import LEASE, OPERATION, SKEW, Client, Traffic, kinds_of
 from tests.resharding.database import KEYS, Database, Faults
 from tests.resharding.entities import GROUP, TENANT, AdoptedNote, Event, Note, StampedNote
 from tests.resharding.history import History, Key
+from tests.resharding.late import LateDatabase, LateFaults
 from tests.resharding.scheduler import Actor, AnomalyError, Scheduler
 from tests.resharding.wire import TABLE, TOPOLOGY, LeanWire, wiped
 
 KINDS: Final = ("race", "race", "grow", "shrink", "adopt", "random", "index", "family")
+_LATE: Final = 0.0
+"""The share of schedules in which requests may be executed at any later time."""
 _BATCH: Final = 25
 _INDEX_COUNT: Final = 2
 _STAGES: Final = (1, 2, 3, 4, 5, 6, 7)
@@ -53,6 +57,8 @@ class Plan:
         stages: how far the change has come before the clients come; None if it is not yet asked for.
         filled: what part of the keys is live in the beginning.
         large: whether an item has 400 KB.
+        expiring: whether some items expire.
+        late: whether requests may be executed at any later time, also when the change is over.
     """
 
     seed: int
@@ -72,6 +78,8 @@ class Plan:
     stages: int | None
     filled: float
     large: bool
+    expiring: bool
+    late: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +97,8 @@ class Outcome:
     refused: tuple[str, ...]
 
 
-def planned(seed: int, kind: str | None = None, stages: int | None = None) -> Plan:
-    """The plan of a seed, or one for a kind and a stage of the change that are given."""
+def planned(seed: int, kind: str | None = None, stages: int | None = None, *, late: bool | None = None) -> Plan:
+    """The plan of a seed, or one for a kind and a stage of the change, and requests late or not, that are given."""
     random = Random(seed)
     drawn = random.choice(KINDS)
     kind = kind or drawn
@@ -100,6 +108,8 @@ def planned(seed: int, kind: str | None = None, stages: int | None = None) -> Pl
     origin, target = random.choice(((1, 2), (2, 4), (1, 4), (2, 8), (4, 8)))
     if kind == "race":
         model, (origin, target) = Note, random.choice(((1, 2), (2, 1), (2, 4), (4, 2)))
+    if kind == "calm":
+        model, target = Note, origin
     if kind == "shrink":
         origin, target = target, origin
     elif kind == "adopt":
@@ -116,6 +126,8 @@ def planned(seed: int, kind: str | None = None, stages: int | None = None) -> Pl
         index = random.choice(("by_rank", "by_rank_key"))
         index_origin, index_target = random.choice(((1, 2), (2, 4), (4, 1), (2, 1), (1, 4)))
         partition = None
+    drawn_late = random.random() < _LATE and model is not Event
+    late = drawn_late if late is None else late
     entity = definition(model)
     whole = None if partition is None else entity.logical_partition({"tenant": TENANT})
     return Plan(
@@ -126,16 +138,20 @@ def planned(seed: int, kind: str | None = None, stages: int | None = None) -> Pl
         origin=origin,
         target=index_target if index else target,
         index_origin=index_origin,
-        keys=_keys(entity, random, origin, target, moving=5 if kind == "race" else random.choice((1, 2, 3))),
-        clients=3 if kind == "race" else random.choice((1, 2, 2, 2, 3, 3, 4)),
+        keys=_keys(entity, random, origin, target, moving={"race": 5, "calm": 1}.get(kind) or random.choice((1, 2, 3))),
+        clients=3 if kind in ("race", "calm") else random.choice((1, 2, 2, 2, 3, 3, 4)),
         bursts=random.choice((1, 2, 3) if kind == "race" else (3, 5, 7)),
-        stages=stages or random.choice(_STAGES if kind == "race" else (None, 1, 1, *_STAGES)),
+        stages=None
+        if kind == "calm"
+        else stages or random.choice(_STAGES if kind == "race" else (None, 1, 1, *_STAGES)),
         movers=random.choice((1, 1, 2)),
-        operator=random.random() < 0.2,
-        fault_rate=random.choice((0.0, 0.0, 0.02, 0.08)),
+        operator=random.random() < 0.2 and kind != "calm",
+        fault_rate=random.choice((0.05, 0.1, 0.2) if late else (0.0, 0.0, 0.02, 0.08)),
         kill_rate=random.choice((0.0, 0.0, 0.03, 0.1)),
         filled=random.choice((0.2, 0.5, 0.8)),
         large=random.random() < 0.002,
+        expiring=random.random() < 0.5 and not late,
+        late=late,
     )
 
 
@@ -163,19 +179,25 @@ class Schedule:
         self._random = Random(plan.seed ^ 0x5EED)
         self._scheduler = Scheduler(Random(plan.seed ^ 0x7142), operation=OPERATION, ticked=self._tick)
         self._scheduler.trace = trace
-        self._history = History(self._scheduler.clock, skew=SKEW)
-        faults = Faults(Random(plan.seed ^ 0xFA17), plan.fault_rate)
-        self._database = Database(wire, self._scheduler, self._history, faults)
+        self._history = History(self._scheduler.clock, skew=SKEW, sees=not plan.late)
+        chance = Random(plan.seed ^ 0xFA17)
+        if plan.late:
+            late_faults = LateFaults(chance, plan.fault_rate, left=16)
+            self._database: Database = LateDatabase(wire, self._scheduler, self._history, late_faults)
+        else:
+            faults = Faults(chance, plan.fault_rate)
+            self._database = Database(wire, self._scheduler, self._history, faults)
         self._kills = Kills(Random(plan.seed ^ 0x4111), plan.kill_rate)
         entity = definition(plan.model)
         self._traffic = Traffic(
             self._database,
             plan.model,
             plan.keys,
-            kinds_of(self._random.choice, race=plan.kind == "race"),
+            kinds_of(self._random.choice, race=plan.kind == "race", calm=plan.kind == "calm"),
             indexes=self._indexes(entity),
             scattered=entity.shards is not None and not entity.shards.rule.fixed,
         )
+        self._traffic.expiring = plan.expiring or self._traffic.scattered
         self._traffic.mortal = self._traffic.scattered and plan.target < plan.origin
         self._change = Change(
             self._database, plan.model, plan.scope, plan.target, self._kills, begun=plan.stages is not None
@@ -259,7 +281,8 @@ class Schedule:
         plan, random = self._plan, self._random
         entity = definition(plan.model)
         ranked = random.random() < 0.8
-        expires = random.choice((50.0, 200.0) if self._traffic.mortal else (None, None, None, None, 50.0, 150.0, 300.0))
+        lifetimes = (None, None, None, None, 50.0, 150.0, 300.0) if self._traffic.expiring else (None,)
+        expires = random.choice((50.0, 200.0) if self._traffic.mortal else lifetimes)
         item = plan.model(
             tenant=TENANT,
             id=key,
@@ -292,6 +315,9 @@ class Schedule:
         plan, scheduler = self._plan, self._scheduler
         for number in range(plan.clients):
             scheduler.spawn(f"client{number}", self._client)
+        if plan.kind == "calm":
+            self._change.over = True
+            return
         scheduler.spawn("controller", self._change.control)
         for number in range(plan.movers):
             scheduler.spawn(f"mover{number}", self._change.move)
@@ -309,9 +335,18 @@ class Schedule:
         self._kills.rate = 0.0
         self._check_stored()
         final = self._check_records()
-        self._check_places(final)
+        if not self._plan.late:
+            self._check_places(final)
         self._scheduler.spawn("finisher", lambda actor: Client(self._traffic, actor).finish())
         self._scheduler.run()
+        self._check_answers()
+
+    def _check_answers(self) -> None:
+        """The answers about each key agree with one order of the operations."""
+        for key, operations in sorted(self._history.recorder.histories.items()):
+            violation = None if key in self._history.mortal else check(operations)
+            if violation is not None:
+                raise AnomalyError(f"{key} is {violation}")
 
     def _check_stored(self) -> None:
         stored = {
@@ -412,6 +447,7 @@ def run_seed(
     *,
     kind: str | None = None,
     stages: int | None = None,
+    late: bool | None = None,
     trace: list[str] | None = None,
 ) -> Outcome:
     """Run the schedule of a seed.
@@ -421,12 +457,13 @@ def run_seed(
         seed: what all is drawn from.
         kind: one of `KINDS`; drawn if None.
         stages: how far the change has come before the clients come; drawn if None.
+        late: whether requests may be executed at any later time; drawn if None.
         trace: where to write what happens.
 
     Raises:
         AnomalyError: something happened that must not.
     """
-    return Schedule(wire, planned(seed, kind, stages), trace).run()
+    return Schedule(wire, planned(seed, kind, stages, late=late), trace).run()
 
 
 def _at_rest(record: Record) -> bool:

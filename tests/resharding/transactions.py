@@ -6,16 +6,24 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dynashard import Check, Create, Delete, Put, Step, Update
-from dynashard.errors import DynashardError, TransactionRefusedError
+from dynashard.errors import DynashardError, EngineUnavailableError, TransactionRefusedError
 from dynashard.repository.transaction_run import Transaction
+from tests.linearizability.model import Answer, Kind
 from tests.resharding.clients import Client
 from tests.resharding.history import Key, Value, Values
 from tests.resharding.operations import Operation
 from tests.resharding.schedule import Outcome, Plan, Schedule, planned
-from tests.resharding.scheduler import Actor, AnomalyError
+from tests.resharding.scheduler import Actor, AnomalyError, Killed
 from tests.resharding.wire import LeanWire
 
 KINDS: Final = ("race", "race", "grow", "shrink", "adopt", "family")
+_KINDS: Final = {
+    "create": Kind.CREATE,
+    "put": Kind.PUT,
+    "update": Kind.UPDATE,
+    "delete": Kind.DELETE,
+    "drop": Kind.DROP,
+}
 _WRITING: Final = ("create", "create", "put", "update", "delete", "drop")
 _CHECKING: Final = ("check", "check none", "check none")
 _WRITERS: Final = ("transact", "transact", "transact", "create", "delete")
@@ -30,12 +38,20 @@ class Part:
     key: Key
     step: Step
     if_match: str | None = None
+    expected: int | None = None
     adds: int = 0
+    value: int | None = None
+    total: int = 0
 
     @property
     def checks(self) -> bool:
         """Whether it writes nothing."""
         return self.kind in _CHECKING
+
+    @property
+    def recorded(self) -> Kind | None:
+        """What it is for the linearizability checker; None for a check."""
+        return _KINDS.get(self.kind)
 
 
 @dataclass
@@ -44,6 +60,14 @@ class Transacted(Operation):
 
     parts: dict[Key, Part] = field(default_factory=dict)
     held: bool = False
+
+    def begin(self) -> None:
+        """See `Operation.begin`. The parts of a transaction are judged one by one: that is less than it promises."""
+        for key, part in self.parts.items():
+            if part.recorded is not None:
+                self._begin(
+                    key, part.recorded, version=part.value, expected=part.expected, total=part.total, adds=part.adds
+                )
 
     def check(self, key: Key, before: Values, after: Values) -> None:
         """Judge what it did to a key, and what its checks were then: a `history.Check`."""
@@ -71,6 +95,8 @@ class Transacted(Operation):
 
     def done(self, stored: list[Any]) -> None:
         """It was acknowledged."""
+        for key in list(self._recorded):
+            self._answer(key, Answer.OK)
         if not self.held:
             raise AnomalyError(f"the transaction of {self.keys} was acknowledged, but never applied")
         for part, item in zip(self.parts.values(), stored, strict=True):
@@ -82,13 +108,15 @@ class Transacted(Operation):
     def refused(self, error: DynashardError) -> bool:
         """It has failed. Returns whether that is an answer, rather than an unknown outcome."""
         if not isinstance(error, TransactionRefusedError):
+            if isinstance(error, EngineUnavailableError):
+                self.lost()
             if error.retryable:
                 return False
             raise AnomalyError(f"the transaction of {self.keys} failed: {error!r}") from error
         part = list(self.parts.values())[error.step]
         self.kind = part.kind
         if error.reason in ("already_exists", "not_found"):
-            self.saw_life(part.key, live=error.reason == "already_exists")
+            self._check_life(part.key, live=error.reason == "already_exists")
         elif self.watch.of(part.key) == {part.if_match}:
             raise AnomalyError(f"{part} is refused, though it is at {part.if_match}") from error
         if self.held and not self.twice():
@@ -121,18 +149,20 @@ class TransactingClient(Client):
         model, known = self._traffic.model, self._known.get(key)
         revision = known.revision if known is not None and known.revision else None
         if_match = revision if self._random.random() < 0.3 else None
+        expected = known.value if known is not None and if_match else None
         fields, adds = self._fields(key), self._random.choice((0, 1))
         if kind == "create":
-            return Part(kind, key, Create(self._item(key)))
+            item = self._item(key)
+            return Part(kind, key, Create(item), value=item.value)
         if kind == "put":
-            return Part(kind, key, Put(self._item(key), if_match=if_match), if_match)
+            item = self._item(key)
+            return Part(kind, key, Put(item, if_match=if_match), if_match, expected, value=item.value)
         if kind == "update":
-            step = Update(
-                model, fields, set={"value": next(self._traffic.values)}, add={"hits": adds}, if_match=if_match
-            )
-            return Part(kind, key, step, if_match, adds)
+            value = next(self._traffic.values)
+            step = Update(model, fields, set={"value": value}, add={"hits": adds}, if_match=if_match)
+            return Part(kind, key, step, if_match, expected, adds, value)
         if kind == "delete":
-            return Part(kind, key, Delete(model, fields, if_match=if_match), if_match)
+            return Part(kind, key, Delete(model, fields, if_match=if_match), if_match, expected)
         if kind == "drop":
             return Part(kind, key, Delete(model, fields, missing="ignore"))
         if kind == "check" and revision is not None:
@@ -153,6 +183,7 @@ class TransactingClient(Client):
             twice=lambda: traffic.database.struck,
             parts=parts,
         )
+        operation.begin()
         self._actor.looked = scheduler.now
         self.transport.check = operation.check
         scheduler.note(self._actor, f"=== transact {[(part.kind, part.key, part.if_match) for part in parts.values()]}")
@@ -165,6 +196,9 @@ class TransactingClient(Client):
                 traffic.done += 1
             else:
                 traffic.gave_up += 1
+        except Killed:
+            operation.lost()
+            raise
         finally:
             self._actor.looked = None
             self.transport.check = None

@@ -1,0 +1,89 @@
+"""Requests that are executed at any later time, and answers that are held while others write.
+
+Elsewhere a request is executed within the time that its sender was allowed, on which all waits of the protocol rest.
+Here it may be executed at any time after it was sent: after its sender was told that the outcome is unknown, after it
+was sent again, and when the change of the shard count is long over. An answer may also come so late that its sender's
+view has ended.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dynashard.errors import DynashardError, EngineUnavailableError
+from dynashard.transport.interface import Wire
+from tests.resharding.database import WRITES, Database, Faults, told
+from tests.resharding.history import Check
+from tests.resharding.scheduler import Actor
+
+_HELD: Final = (0, 0, 1, 3, 10, 30)
+"""For how many turns an answer is held that never comes."""
+_LATER: Final = (0.0, 1.0, 10.0, 40.0, 70.0, 130.0, 250.0, 400.0)
+"""After how many seconds a request is executed: up to several phases later."""
+
+
+class LateFaults(Faults):
+    """What happens to requests, and how often."""
+
+    def drawn(self, operation: str) -> str:
+        """See `Faults.drawn`."""
+        if not self.rate or not self.left or self.random.random() >= self.rate:
+            return ""
+        self.left -= 1
+        kinds = ["throttled", "lost"]
+        if operation in WRITES:
+            kinds += [
+                "conflict",
+                "lost",
+                "answer_lost",
+                "answer_lost",
+                "answer_lost",
+                "late",
+                "late",
+                "late",
+                "slow",
+                "slow",
+            ]
+        if operation.startswith("Batch"):
+            kinds += ["unprocessed"]
+        return self.random.choice(kinds)
+
+
+@dataclass
+class LateDatabase(Database):
+    """The engine, as schedules with late requests see it."""
+
+    def _strike(
+        self, fault: str, actor: Actor, operation: str, request: Mapping[str, Any], check: Check | None
+    ) -> Wire:
+        if fault in ("throttled", "conflict", "unprocessed"):
+            return super()._strike(fault, actor, operation, request, check)
+        if fault == "slow":
+            self._wait(actor)
+            return self._send(actor, operation, request, check)
+        if fault == "answer_lost":
+            self._send(actor, operation, request, check)
+        if fault == "late":
+            self._execute_later(operation, request, check)
+        for _ in range(self.faults.random.choice(_HELD)):
+            self.scheduler.pause(actor)
+        raise EngineUnavailableError(f"The request was hit: {fault}.", operation=operation)
+
+    def _wait(self, actor: Actor) -> None:
+        """The engine takes its time: also longer than the sender's view lasts."""
+        actor.looked = None
+        self.scheduler.sleep(actor, self.faults.random.choice(_LATER))
+
+    def _execute_later(self, operation: str, request: Mapping[str, Any], check: Check | None) -> None:
+        seconds = self.faults.random.choice(_LATER)
+
+        def arrive(ghost: Actor) -> None:
+            self.scheduler.sleep(ghost, seconds)
+            self.scheduler.note(ghost, f"arrives: {operation} {told(request)}")
+            try:
+                self._send(ghost, operation, request, check)
+            except DynashardError as error:
+                self.scheduler.note(ghost, f"-> {type(error).__name__}")
+
+        self._late += 1
+        self.scheduler.spawn(f"late{self._late}", arrive)
