@@ -9,7 +9,7 @@ RUN := PYTHONDONTWRITEBYTECODE=1 $(BIN)
 
 .PHONY: help
 help: ## Print this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 .PHONY: setup
 setup: .venv/.done node_modules/.done ## Install everything, pinned and hashed, into the checkout
@@ -34,9 +34,32 @@ node_modules/.done: package-lock.json
 run: setup ## Serve the API on http://127.0.0.1:8000 (PORT); data stays in .data (DATA_DIR)
 	@$(BIN)/python -m local
 
+TESTED := build/host/.done .venv-ministack/.done
+PYTEST := $(RUN)/pytest -n 3 --dist worksteal
+
 .PHONY: test
-test: check build/host/.done .venv-ministack/.done ## Check everything, then run every test
-	$(RUN)/pytest -n 3 --dist worksteal
+test: check $(TESTED) ## Check everything, then run every test
+	$(PYTEST)
+
+.PHONY: test-unit
+test-unit: setup ## Run only the tests that are pure and fast
+	$(PYTEST) tests/unit
+
+.PHONY: test-engine
+test-engine: setup ## Run only the tests on the local DynamoDB engine
+	$(PYTEST) tests/engine
+
+.PHONY: test-infra
+test-infra: setup ## Run only the tests of the templates, the bundles and the state machine
+	$(PYTEST) tests/infra
+
+.PHONY: test-e2e
+test-e2e: setup $(TESTED) ## Run only the tests of whole processes over HTTP, local and deployed
+	$(PYTEST) tests/e2e
+
+.PHONY: test-deep
+test-deep: setup $(TESTED) ## Run every test with many and random examples and schedules (some twenty minutes)
+	TEST_PROFILE=deep $(PYTEST)
 
 .PHONY: check
 check: setup ## Lint, formatting, types

@@ -1,7 +1,5 @@
 """What holds for all tests."""
 
-from hypothesis import HealthCheck, settings
+from tests.depth import load_profile
 
-# No example has to be quick: a deadline would make a busy machine fail a test.
-settings.register_profile("dynashard", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("dynashard")
+load_profile()

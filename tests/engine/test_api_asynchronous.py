@@ -15,6 +15,7 @@ from dynashard.transport.interface import Wire
 from functions.api.later import transacted
 from functions.api.resource import Resource
 from tests.api_caller import TENANT, Answer, a_user
+from tests.depth import examples
 from tests.engine.api_on_engine import engine_transport
 from tests.engine.queue_world import OPERATIONS, KilledError, QueueWorld
 from tests.faults import Fault, lost_answer, lost_request, meanwhile, throttled
@@ -314,7 +315,7 @@ def test_what_no_transaction_can_hold_is_done_at_once() -> None:
     assert transacted(Resource(Exposed(User, path="users")))
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_accepted_writes_end_as_if_they_had_been_done_one_after_the_other(
     world: QueueWorld, data: st.DataObject

@@ -12,6 +12,7 @@ from dynashard.transport import Transport
 from functions.api.app import build_app
 from functions.commands.handler import build_commands
 from tests.api_caller import Answer, Caller
+from tests.depth import examples
 from tests.engine.api_on_engine import engine_transport, settings_of
 from tests.every_field import Everything, items
 
@@ -26,7 +27,7 @@ def transport(engine_url: str) -> Iterator[Transport]:
         yield opened
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(item=items)
 def test_every_way_of_reading_answers_what_the_write_answered(
     transport: Transport, table: str, item: Everything

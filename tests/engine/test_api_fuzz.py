@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from dynashard.transport import Transport
 from functions.api.app import App
 from tests.api_caller import TENANT, a_user
+from tests.depth import examples
 from tests.engine.api_on_engine import caller_on, engine_transport, idempotency_table
 from tests.engine.raw_dynamodb import RawDynamoDB
 
@@ -141,7 +142,7 @@ EVENTS = st.builds(
 )
 
 
-@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(400), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(event=EVENTS)
 def test_no_request_is_answered_as_a_fault_of_ours(app: App, event: dict[str, Any]) -> None:
     answer = app.handle(event)
@@ -150,7 +151,7 @@ def test_no_request_is_answered_as_a_fault_of_ours(app: App, event: dict[str, An
     json.dumps(answer).encode()
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(300), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     target=st.sampled_from([("POST", "/v1/users"), ("PUT", "/v1/users/1"), ("PATCH", "/v1/users/1")]),
     body=BODIES,
@@ -174,7 +175,7 @@ def test_no_body_is_answered_as_a_fault_of_ours(
         assert again["statusCode"] in {200, 404}, again
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(300), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(query=LISTINGS)
 def test_no_listing_is_answered_as_a_fault_of_ours(app: App, query: dict[str, str]) -> None:
     answer = app.handle(_event("GET", "/v1/users", query=urlencode(query, errors="replace")))

@@ -21,6 +21,7 @@ from functions.api.observing import Observer
 from functions.api.resources import exposed_resources
 from functions.api.routes import Routes
 from tests.api_caller import Answer, Caller, a_user
+from tests.depth import examples
 from tests.engine.api_on_engine import KEYS, caller_on, engine_transport, settings_of
 from tests.faults import FaultyTransport, throttled
 
@@ -82,7 +83,7 @@ def flat(pages: list[list[str]]) -> list[str]:
     return [identifier for page in pages for identifier in page]
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     order=st.sampled_from(["round_robin", "ordered", "shard"]),
     direction=st.sampled_from(["asc", "desc"]),

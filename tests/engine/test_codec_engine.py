@@ -20,6 +20,7 @@ from dynashard.codec import (
 )
 from dynashard.errors import InvalidValueError
 from dynashard.schema import MARK_BYTES, MAX_ITEM_BYTES, PK, SK
+from tests.depth import examples
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.storable_values import decimals, floats, values
 
@@ -134,7 +135,7 @@ def stored(dynamodb: RawDynamoDB, table: str, value: object) -> Any:
     return decode_value(answer["Item"]["value"])
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(values)
 def test_every_storable_value_is_taken_and_comes_back_equal(
     dynamodb: RawDynamoDB, shared_table: str, value: object
@@ -142,7 +143,7 @@ def test_every_storable_value_is_taken_and_comes_back_equal(
     assert stored(dynamodb, shared_table, value) == value
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(decimals() | floats)
 def test_every_number_in_range_comes_back_exact(
     dynamodb: RawDynamoDB, shared_table: str, number: Decimal | float
@@ -199,7 +200,7 @@ def test_a_write_is_billed_one_unit_more_from_the_first_byte_over_a_kilobyte(
     assert billed_write(dynamodb, shared_table, over) == write_units(1025) == 2
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(values | decimals())
 def test_the_size_of_any_value_is_exact_to_the_byte(dynamodb: RawDynamoDB, shared_table: str, value: object) -> None:
     attribute = encode_value(value)
@@ -227,7 +228,7 @@ def test_a_read_is_billed_one_block_more_from_the_first_byte_over_4_kb(
 
 
 @pytest.mark.parametrize("consistent", [False, True])
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(sizes=st.lists(st.integers(min_value=200, max_value=3000), min_size=2, max_size=6))
 def test_a_query_is_billed_for_the_sum_of_its_items_rounded_up_once(
     dynamodb: RawDynamoDB, shared_table: str, sizes: list[int], *, consistent: bool

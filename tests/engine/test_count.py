@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from dynashard import Filter
 from dynashard.placement import CALCULATED
+from tests.depth import examples
 from tests.engine.listing_world import (
     INDEXES,
     BareNote,
@@ -44,7 +45,7 @@ def world(engine_url: str, create_table: Any) -> Iterator[World]:
         yield made
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     seed=st.integers(0, 2**32),
     count=st.sampled_from([1, 4, 16]),

@@ -12,6 +12,7 @@ from dynashard import Entity, Filter, Key, Registry, Shards
 from dynashard.errors import InvalidQueryError
 from dynashard.reads import Budget
 from dynashard.reads.bounds import Bounds
+from tests.depth import examples
 from tests.engine.listing_world import (
     NOW,
     BareNote,
@@ -96,7 +97,7 @@ def answers(note: Any, asked: dict[str, Any]) -> bool:
     )
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(
     seed=st.integers(0, 2**32),
     size=st.integers(0, 200),
@@ -119,7 +120,7 @@ def test_every_item_that_answers_comes_once_and_the_listing_ends(
     assert asked["order"] != "ordered" or in_order(items, asked["direction"])
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(
     seed=st.integers(0, 2**32),
     model=st.sampled_from([BareNote, ModuloNote]),
@@ -273,7 +274,7 @@ EDGES = ["a", "b", "\0", "\x7f", "\ud7ff", "\ue000", "\uffff", "\U00010000", "\U
 edge_texts = st.text(st.sampled_from(EDGES), min_size=1, max_size=3)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     keys=st.sets(edge_texts, max_size=20),
     low=st.none() | edge_texts,

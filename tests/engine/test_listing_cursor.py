@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dynashard import Collection, Filter
 from dynashard.errors import InvalidCursorError
 from dynashard.placement import UNSHARDED
+from tests.depth import examples
 from tests.engine.listing_world import INDEXES, BareNote, Counts, ModuloNote, Note, World, some_notes, tenant, world_on
 from tests.recording import RecordingTransport
 
@@ -26,7 +27,7 @@ def world(engine_url: str, create_table: Any) -> Iterator[World]:
         yield made
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     seed=st.integers(0, 2**32),
     order=st.sampled_from(ORDERS),
@@ -66,7 +67,7 @@ def test_items_that_live_throughout_come_once_while_others_come_and_go(
     assert sorted(each for each in seen if each in lasting) == sorted(lasting)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     seed=st.integers(0, 2**32),
     order=st.sampled_from(ORDERS),

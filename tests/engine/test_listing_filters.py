@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dynashard.codec import encode_value
 from dynashard.errors import EngineError
 from dynashard.reads.matching import Term
+from tests.depth import examples
 from tests.engine.listing_world import World, world_on
 
 pytestmark = pytest.mark.engine
@@ -60,7 +61,7 @@ def let_through(world: World, partition: str, text: str, value: dict[str, Any] |
     return {item["SK"]["S"] for item in answer["Items"]}
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     stored=st.lists(st.none() | values, min_size=1, max_size=8),
     asked=st.lists(conditions, min_size=1, max_size=8),

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynashard import Budget, Filter
+from tests.depth import examples
 from tests.engine.listing_world import (
     INDEXES,
     Counts,
@@ -65,7 +66,7 @@ def test_five_hundred_entries_that_all_tie_come_once_each(
     assert len(pages) <= 500 // size + 5
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     seed=st.integers(0, 2**32),
     size=st.integers(0, 120),

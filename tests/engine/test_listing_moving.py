@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynashard import Filter, Patience
+from tests.depth import examples
 from tests.engine.listing_world import INDEXES, Note, World, some_notes, tenant, world_on
 from tests.engine.moving_world import Amid, Change
 
@@ -81,7 +82,7 @@ def check(change: Change, items: list[Any], asked: dict[str, Any], index: str | 
     assert missed == [], f"missed {missed}"
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(
     seed=st.integers(0, 2**32),
     size=st.sampled_from([0, 1, 10, 60, 150]),
@@ -113,7 +114,7 @@ INDEX_SPANS: list[dict[str, str]] = [
 ]
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(
     seed=st.integers(0, 2**32),
     size=st.sampled_from([1, 10, 60, 150]),

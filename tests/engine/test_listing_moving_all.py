@@ -14,6 +14,7 @@ from dynashard import Filter, Patience
 from dynashard.errors import ThrottledError
 from dynashard.topology import Phase
 from dynashard.transport.interface import Call, Transport, Wire
+from tests.depth import examples
 from tests.engine.listing_world import INDEXES, Counts, Note, World, some_notes, tenant, world_on
 from tests.engine.moving_world import Amid, Change, Leased
 from tests.faults import FaultyTransport, throttled
@@ -62,7 +63,7 @@ def inside(key: str, asked: dict[str, str]) -> bool:
     return key.startswith(asked.get("prefix", "")) and key >= start and (end is None or key < end)
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(change=changes(), workers=st.sampled_from([1, 3]))
 def test_a_scan_brings_what_stays_once_while_counts_change_under_it(
     world: World, change: dict[str, Any], workers: int
@@ -83,7 +84,7 @@ def test_a_scan_brings_what_stays_once_while_counts_change_under_it(
     assert [n.id for n in going_on.staying if listed(n, index, filters) and not came[n.id]] == []
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(change=changes(), span=st.sampled_from([{}, {"prefix": "b"}, {"start": "a", "end": "b5"}]))
 def test_a_count_counts_what_stays_once_while_counts_change_under_it(
     world: World, change: dict[str, Any], span: dict[str, str]

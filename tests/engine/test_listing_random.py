@@ -13,6 +13,7 @@ from dynashard import Dynashard
 from dynashard.entity import Entity, EntityDefinition, Index, IndexDefinition, Key, Registry, Shards
 from dynashard.service import Collection
 from dynashard.topology import Phase, View
+from tests.depth import examples
 from tests.engine.listing_world import CURSOR_KEYS, World, tenant, world_on
 
 pytestmark = pytest.mark.engine
@@ -62,7 +63,7 @@ def events(world: World, topology: Growing) -> Collection[Any]:
     return db.collection(Event)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(seed=st.integers(0, 2**32), order=st.sampled_from(ORDERS), direction=st.sampled_from(["asc", "desc"]))
 def test_what_stays_comes_once_while_a_count_grows_between_and_amid_pages(
     world: World, seed: int, order: str, direction: str

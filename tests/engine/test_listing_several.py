@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from dynashard import Budget, EntityDefinition, Filter, Patience
 from dynashard.errors import InvalidCursorError, InvalidQueryError
 from dynashard.topology import View
+from tests.depth import examples
 from tests.engine.listing_world import (
     INDEXES,
     NOW,
@@ -60,7 +61,7 @@ class Apart(Counts):
         return View(self.counts[sum(partition.encode()) % len(self.counts)])
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     seed=st.integers(0, 2**32),
     sizes=st.lists(st.integers(0, 40), min_size=1, max_size=4),
@@ -113,7 +114,7 @@ def test_items_of_several_partitions_come_once_each_whatever_their_counts(
     assert sorted((item.tenant, item.id) for item in collection.scan(partitions, **question)) == key
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(
     seed=st.integers(0, 2**32),
     index=st.sampled_from(INDEXES),
@@ -159,7 +160,7 @@ class Beside(Leased):
         return View(4, marks=changing.marks) if about[1].endswith(self.fixed) else changing
 
 
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @given(
     seed=st.integers(0, 2**32),
     order=st.sampled_from(ORDERS),
@@ -200,7 +201,7 @@ def test_a_partition_that_changes_beside_others_that_do_not_is_listed_with_them(
     assert order != "ordered" or ids == sorted(ids, reverse=direction == "desc")
 
 
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @given(
     seed=st.integers(0, 2**32),
     own=st.booleans(),
@@ -237,7 +238,7 @@ def test_entries_of_several_index_partitions_come_once_while_counts_change(
     assert {note.id for note in change.staying} <= set(came)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(
     seed=st.integers(0, 2**32),
     size=st.sampled_from([0, 5, 60]),

@@ -17,6 +17,7 @@ from dynashard.routing import Router
 from dynashard.service import Collection
 from dynashard.topology import Phase
 from tests.declaring import declare as entity
+from tests.depth import examples
 from tests.engine.listing_world import CURSOR_KEYS, NOW, Counts, World, listed, tenant, world_on
 from tests.recording import RecordingTransport
 
@@ -73,7 +74,7 @@ def write(world: World, model: Any, ids: Any) -> str:
     return of
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(
     seed=st.integers(0, 2**32),
     size=st.sampled_from([0, 1, 30, 90]),

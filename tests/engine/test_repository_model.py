@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from dynashard.errors import AlreadyExistsError, DynashardError, NotFoundError, RevisionMismatchError
+from tests.depth import examples
 from tests.engine.stored_things import Person, World, key, person
 
 pytestmark = pytest.mark.engine
@@ -165,4 +166,4 @@ class Machine(RuleBasedStateMachine):
 def test_any_sequence_of_operations_does_what_a_dictionary_would(world: World) -> None:
     bound = type("Bound", (Machine,), {"world": world})
 
-    run_state_machine_as_test(bound, settings=settings(max_examples=12, stateful_step_count=25))
+    run_state_machine_as_test(bound, settings=settings(max_examples=examples(12), stateful_step_count=25))

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule, run_state_machine_as_test
 
 from dynashard.topology import Phase, View
+from tests.depth import examples
 from tests.engine.moving_things import Spot
 from tests.engine.stored_things import Person, World
 from tests.engine.test_repository_model import IDS, Machine, identities
@@ -100,4 +101,4 @@ class MovingMachine(Machine):
 def test_any_sequence_of_operations_and_phases_does_what_a_dictionary_would(world: World) -> None:
     bound = type("Bound", (MovingMachine,), {"world": world})
 
-    run_state_machine_as_test(bound, settings=settings(max_examples=8, stateful_step_count=40))
+    run_state_machine_as_test(bound, settings=settings(max_examples=examples(8), stateful_step_count=40))

@@ -22,6 +22,7 @@ from dynashard.schema import MOVED_TO
 from dynashard.topology import Phase, Record
 from dynashard.topology.records import founded
 from dynashard.transport import Transport
+from tests.depth import examples
 from tests.engine.resharding_world import TIMING, Moving, Thing, moving_world, partition
 from tests.engine.topology_world import put_by_hand
 
@@ -161,7 +162,7 @@ def test_whatever_leases_are_set_nobody_is_more_than_one_phase_behind(
 ) -> None:
     bound = type("Bound", (LeaseMachine,), {"wire": wire, "create_table": staticmethod(create_table)})
 
-    run_state_machine_as_test(bound, settings=settings(max_examples=40, stateful_step_count=40))
+    run_state_machine_as_test(bound, settings=settings(max_examples=examples(40), stateful_step_count=40))
 
 
 @pytest.fixture

@@ -5,13 +5,14 @@ from collections.abc import Iterator
 import pytest
 
 from bench.reshard import caught, explore
+from tests.depth import examples
 from tests.resharding.mutants import MUTANTS
 from tests.resharding.schedule import run_seed
 from tests.resharding.wire import LeanWire, engine_in_memory
 
 pytestmark = pytest.mark.engine
 
-CHUNKS, CHUNK = 20, 100
+CHUNKS, CHUNK = examples(20), 100
 MOST = 1000
 """Schedules in which a mutant must be caught; each is within the first hundred or so."""
 

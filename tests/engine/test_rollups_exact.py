@@ -18,6 +18,7 @@ from dynashard.rollups.declaration import Counted
 from dynashard.topology import DeclaredTopology, Phase, View
 from dynashard.transport import Transport
 from tests.beats import BEATS, NOON, Beat, Sums, beat, roll_ups, told, truth
+from tests.depth import examples
 from tests.engine.stored_things import Clock
 from tests.faults import Fault, FaultyTransport, conflict, lost_answer, lost_request, meanwhile, repeated, throttled
 
@@ -90,7 +91,7 @@ def deliveries(draw: st.DrawFn) -> tuple[list[Beat], list[tuple[int, list[Beat]]
 
 
 @given(deliveries())
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_batches_in_any_order_and_split_count_each_item_once(
     db: Dynashard, delivered: tuple[list[Beat], list[tuple[int, list[Beat]]]]
 ) -> None:

@@ -24,6 +24,7 @@ from dynashard.schema import TOPOLOGY_HISTORY_LENGTH
 from dynashard.topology import Record, TopologyTable, View
 from dynashard.topology.records import founded
 from dynashard.transport import Transport
+from tests.depth import examples
 from tests.engine.topology_world import FAMILY, INDEX, ONE, by_rank, thing, topology_table_on
 from tests.faults import FaultyTransport, repeated
 
@@ -241,4 +242,4 @@ class TopologyMachine(RuleBasedStateMachine):
 def test_clients_keep_to_their_leases_and_writers_to_the_newest(wire: Transport) -> None:
     bound = type("Bound", (TopologyMachine,), {"wire": wire})
 
-    run_state_machine_as_test(bound, settings=settings(max_examples=50, stateful_step_count=30))
+    run_state_machine_as_test(bound, settings=settings(max_examples=examples(50), stateful_step_count=30))

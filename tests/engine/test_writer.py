@@ -16,6 +16,7 @@ from dynashard.transport.interface import Wire
 from functions.writer.writer import LAST_MILLISECONDS, MOST_UNEXPECTED
 from local.queue_store import Depth
 from tests.api_caller import TENANT
+from tests.depth import examples
 from tests.engine.api_on_engine import engine_transport
 from tests.engine.queue_world import INTAKE, KilledError, QueueWorld
 from tests.faults import Fault, lost_answer, lost_request, throttled
@@ -212,7 +213,7 @@ def test_a_throttle_is_never_given_up_by_the_writer(world: QueueWorld) -> None:
     assert world.dead_letters() == []
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_every_ping_is_stored_once_whatever_happens(world: QueueWorld, data: st.DataObject) -> None:
     # Examples share a table; a drawn name would come again.

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.depth import examples
 from tests.infra.prewarm_world import REQUEST, START, TABLE, Fault, Mode, World, definition_in, wish, world
 from tests.infra.templates import Templates
 
@@ -312,7 +313,7 @@ def test_a_table_that_was_provisioned_by_hand_is_brought_back(here: World) -> No
 faults = st.builds(Fault, st.sampled_from(STEPS), st.sampled_from(MODES), st.sampled_from([1, 2, None]))
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     injected=st.lists(faults, max_size=4),
     allocation=st.sampled_from([0, 40, 900, 7200]),

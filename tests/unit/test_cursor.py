@@ -13,6 +13,7 @@ from dynashard.reads.by_shard import state_of
 from dynashard.reads.cursor import CursorCodec, pack_texts, unpack_texts
 from dynashard.reads.positions import Positions
 from dynashard.reads.sources import Position
+from tests.depth import examples
 
 pytestmark = pytest.mark.unit
 
@@ -130,7 +131,7 @@ def test_keys_that_are_missing_or_short_are_refused(keys: list[str]) -> None:
         CursorCodec(keys)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.integers(0, 2**32))
 def test_round_robin_over_64_shards_takes_at_most_2_kb_whatever_the_ids(seed: int) -> None:
     random = Random(seed)

@@ -16,6 +16,7 @@ from dynashard.errors import (
 from dynashard.resharding.growth import Standing
 from dynashard.resharding.scope import Scope
 from tests.declaring import declare
+from tests.depth import examples
 from tests.unit.growth_policy_world import HOT, HOT_INDEX, INDEXES, NO_REASON, World, throttle
 
 pytestmark = pytest.mark.unit
@@ -91,5 +92,5 @@ class Throttling(RuleBasedStateMachine):
             assert all(later - earlier >= self.COOLDOWN for earlier, later in pairwise(times))
 
 
-Throttling.TestCase.settings = hypothesis_settings(max_examples=60, stateful_step_count=30, deadline=None)
+Throttling.TestCase.settings = hypothesis_settings(max_examples=examples(60), stateful_step_count=30, deadline=None)
 TestThrottling = Throttling.TestCase

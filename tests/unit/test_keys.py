@@ -16,6 +16,7 @@ from dynashard.routing import Router
 from dynashard.schema import PK, SK
 from dynashard.topology import DeclaredTopology
 from tests.declaring import declare, sorted_by
+from tests.depth import examples
 
 pytestmark = pytest.mark.unit
 
@@ -98,7 +99,7 @@ def identity(entity: EntityDefinition[Any], fields: dict[str, Any]) -> tuple[str
     return (entity.name, *(key_text(p.name, fields[p.name], p.spec) for p in parts if not isinstance(p, str)))
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(registry=registries(), data=st.data())
 def test_keys_that_differ_are_stored_apart_or_refused(registry: Registry, data: st.DataObject) -> None:
     owners: dict[tuple[str, str], tuple[str, ...]] = {}
@@ -113,7 +114,7 @@ def test_keys_that_differ_are_stored_apart_or_refused(registry: Registry, data: 
             assert owners.setdefault(place, identity(entity, values)) == identity(entity, values)
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(template=templates(), data=st.data())
 @example(template="{s}_{t}", data=None)
 @example(template="{s}_{n:04d}", data=None)

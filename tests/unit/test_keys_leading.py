@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from dynashard.errors import InvalidKeyError
 from dynashard.keys import TemplateError, TemplateField, parse
+from tests.depth import examples
 
 pytestmark = pytest.mark.unit
 
@@ -25,7 +26,7 @@ def values() -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({"s": VALUES, "t": VALUES, "u": VALUES, "n": st.integers(0, 12)})
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(templates(), values(), values(), st.data())
 def test_a_key_begins_so_only_if_its_first_fields_are_these(
     text: str, mine: dict[str, Any], theirs: dict[str, Any], data: st.DataObject

@@ -21,6 +21,7 @@ from local.queue_worker import event_of, poll, work
 from local.queues import queue_specs
 from local.settings import Settings
 from local.template import Templates
+from tests.depth import examples
 
 pytestmark = pytest.mark.unit
 
@@ -134,7 +135,7 @@ def test_what_was_sent_outlives_whoever_sent_it(tmp_path: Path, store: QueueStor
         assert bodies(other.receive("q", 1)) == ["a"]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_each_group_is_done_in_order_and_nothing_is_lost_whatever_fails(
     tmp_path: Path, clock: Clock, data: st.DataObject

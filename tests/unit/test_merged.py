@@ -16,6 +16,7 @@ from dynashard.reads.ordered import list_ordered, mark_of, state_of_mark
 from dynashard.reads.query import Budget
 from dynashard.topology import Phase, View
 from dynashard.transport.interface import Wire
+from tests.depth import examples
 from tests.query_source import SLOT, MemoryTransport, hash_of, index_row, reading
 
 pytestmark = pytest.mark.unit
@@ -96,7 +97,7 @@ def pages(index: ChangingIndex, *, order: str, forward: bool, limits: list[int],
     raise AssertionError("the listing does not end")
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(
     seed=st.integers(0, 2**32),
     change=st.sampled_from(CHANGES),

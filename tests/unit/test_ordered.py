@@ -14,6 +14,7 @@ from dynashard.reads.ordered import Mark, first_limit, list_ordered, mark_of, st
 from dynashard.reads.query import Budget
 from dynashard.reads.sources import Reading, Source
 from dynashard.transport.interface import Wire
+from tests.depth import examples
 from tests.query_source import SLOT, MemoryTransport, index_row, layout, reading, table_row
 
 pytestmark = pytest.mark.unit
@@ -79,7 +80,7 @@ def worlds(draw: st.DrawFn, slot: str | None) -> World:
 
 
 @pytest.mark.parametrize("slot", [None, SLOT])
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 @given(data=st.data(), forward=st.booleans(), filtered=st.booleans(), waves=st.sampled_from([1, 2, 3, 1000]))
 def test_every_visible_item_comes_once_and_in_order(
     slot: str | None, data: st.DataObject, *, forward: bool, filtered: bool, waves: int
@@ -124,7 +125,7 @@ def test_entries_that_all_tie_come_once_each_whatever_the_page_size(
     assert len(pages) <= 500 // size + 2
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(seed=st.integers(0, 2**32), forward=st.booleans(), size=st.sampled_from([1, 10, 50, 200]))
 def test_two_rounds_are_enough_where_nothing_is_cut_or_filtered(seed: int, *, forward: bool, size: int) -> None:
     random = Random(seed)

@@ -15,6 +15,7 @@ from dynashard.reads.layout import Layout
 from dynashard.reads.positions import DONE, Positions
 from dynashard.reads.query import Budget
 from dynashard.reads.sources import Position, Reading, Source
+from tests.depth import examples
 from tests.query_source import SLOT, MemoryTransport, index_row, layout, reading, table_row
 
 pytestmark = pytest.mark.unit
@@ -71,7 +72,7 @@ def pages(
     raise AssertionError("the listing does not end")
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     seed=st.integers(0, 2**32),
     count=st.sampled_from(COUNTS),
@@ -106,7 +107,7 @@ def test_each_item_is_listed_once_through_any_history_of_splits_and_merges(
     assert sorted(listed) == table.expected(filtered=filtered)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(seed=st.integers(0, 2**32), count=st.sampled_from(COUNTS), limit=st.sampled_from([1, 7, 50, 1000]))
 def test_no_item_is_read_twice_while_the_count_stands(seed: int, count: int, limit: int) -> None:
     table = ResizedTable(seed, count, 200, None)

@@ -16,6 +16,7 @@ from dynashard.reads.ordered import list_ordered, mark_among, recent_of, state_a
 from dynashard.reads.query import Budget
 from dynashard.reads.sources import Source
 from dynashard.transport.interface import Wire
+from tests.depth import examples
 from tests.query_source import SLOT, MemoryTransport, index_row, layout, reading, table_row
 
 pytestmark = pytest.mark.unit
@@ -97,7 +98,7 @@ def ordered(
 
 
 @pytest.mark.parametrize("slot", [None, SLOT])
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(
     data=st.data(),
     forward=st.booleans(),
@@ -120,7 +121,7 @@ def test_every_item_of_all_partitions_comes_once_and_in_order(
 
 
 @pytest.mark.parametrize("slot", [None, SLOT])
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(data=st.data(), forward=st.booleans(), in_turn=st.booleans(), limits=st.sampled_from([[1, 2, 3], [7, 50]]))
 def test_every_item_of_all_partitions_comes_once_in_turn(
     slot: str | None, data: st.DataObject, *, forward: bool, in_turn: bool, limits: list[int]
@@ -158,7 +159,7 @@ def copied(draw: st.DrawFn) -> World:
     return world
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     world=copied(),
     forward=st.booleans(),
@@ -180,7 +181,7 @@ def _number(thing: str) -> int:
     return int(thing.removeprefix("thing-"))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(world=copied(), forward=st.booleans(), size=st.sampled_from([1, 5, 20, 100]), once=st.booleans())
 def test_two_rounds_are_enough_for_any_number_of_partitions(
     world: World, *, forward: bool, size: int, once: bool
