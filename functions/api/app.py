@@ -196,7 +196,7 @@ def build_app(
     refuse_paths([*(one.path for one in exposed if one.operations), *(one.path for one in together), *taken])
     later = later_of(settings, backend, outbox or Outbox(sqs_client), clock)
     resources, listed = exposed_resources(exposed), listed_together(together)
-    routes = Routes(settings, resources, backend, idempotent, listed, specials=SPECIALS, later=later)
+    routes = Routes(settings, resources, backend, idempotent, listed, specials=SPECIALS, later=later, clock=clock)
     load = LoadSignal(clock, random)
     return App(routes, observer, settings.tenant, clock, max_queries=settings.max_queries, load=load)
 

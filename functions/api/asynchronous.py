@@ -26,6 +26,7 @@ from dynashard.errors import (
     QueueUnavailableError,
     ValidationFailedError,
 )
+from dynashard.hosting.acceptance import refuse_past, refuse_past_expiry
 from dynashard.hosting.idempotency import MAX_KEY_LENGTH, usable
 from functions.api.bodies import (
     JSON,
@@ -63,6 +64,8 @@ class Accepted:
     message: Mapping[str, Any]
     item: Mapping[str, Any] | Entity
     target: str
+    check: Callable[[], None] = lambda: None
+    """Refuses what may not begin now. A repeat of what was accepted is not asked."""
 
 
 class Asynchronous:
@@ -121,21 +124,29 @@ class Asynchronous:
         document = representation(item, None)
         self._resource.refuse_unaddressable(document)
         self._items.check(item)
-        return Accepted({"item": document}, item, self._resource.location(document))
+        return Accepted({"item": document}, item, self._resource.location(document), self._unexpired(item))
 
     def _put(self, incoming: Incoming) -> Accepted:
         key = self._key(incoming)
         body = with_fixed(json_object(incoming), key)
         item = validated(self._resource.entity, without(body, self._resource.server_fields))
         refuse_changed(item, key)
+        self._resource.refuse_unaddressable(_plain(key))
         self._items.check(item)
-        return Accepted({"item": representation(item, None)}, item, incoming.path)
+        return Accepted({"item": representation(item, None)}, item, incoming.path, self._unexpired(item))
 
     def _updated(self, incoming: Incoming) -> Accepted:
         key = self._key(incoming)
         patch = json_object(incoming, (MERGE_PATCH, JSON))
         self._refuse_patch(without(patch, self._resource.server_fields), key)
-        return Accepted({"key": _plain(key), "patch": patch}, key, incoming.path)
+        expires = self._resource.definition.expires
+        until = None if expires is None else patch.get(expires)
+        if expires is None or until is None:
+            return Accepted({"key": _plain(key), "patch": patch}, key, incoming.path)
+        time = self._resource.definition.check_value(expires, until)
+        return Accepted(
+            {"key": _plain(key), "patch": patch}, key, incoming.path, lambda: refuse_past(expires, time, self._clock())
+        )
 
     def _deleted(self, incoming: Incoming) -> Accepted:
         key = self._key(incoming)
@@ -182,6 +193,7 @@ class Asynchronous:
         }
         letter = Letter(as_body(message), self._group(accepted.item), record.id)
         letter.refuse_too_large()
+        self._refuse_unless_repeated(incoming, accepted, record)
         kept = self._kept(record)
         if kept.status is None:
             self._send(kept, letter)
@@ -204,6 +216,17 @@ class Asynchronous:
         asked = [_header(incoming, "if-match"), _header(incoming, "if-none-match"), incoming.body.decode()]
         request = sha256(json.dumps(asked).encode()).hexdigest()
         return Operation(**fields, id=named, request=request, expires_at=kept_until)
+
+    def _unexpired(self, item: Entity) -> Callable[[], None]:
+        return lambda: refuse_past_expiry(item, self._clock())
+
+    def _refuse_unless_repeated(self, incoming: Incoming, accepted: Accepted, record: Operation) -> None:
+        """Refuse what may not begin now, unless it was accepted before. Cost: a read of the record, if it would be."""
+        try:
+            accepted.check()
+        except ValidationFailedError:
+            if "idempotency-key" not in incoming.headers or self._records.find(record, consistent=True) is None:
+                raise
 
     def _kept(self, record: Operation) -> Operation:
         """The record as it is kept now: this request's, or that of an earlier one with the same idempotency key."""

@@ -8,6 +8,7 @@ from aws_lambda_powertools.event_handler import Response
 
 from dynashard import Entity
 from dynashard.errors import AlreadyExistsError, RevisionMismatchError, WriteContendedError
+from dynashard.hosting.acceptance import refuse_past_expiry
 from dynashard.hosting.documents import unasked
 from dynashard.hosting.idempotency import MAX_KEY_LENGTH, Attempt, IdempotentCreates, usable
 from dynashard.repository import Repository
@@ -45,10 +46,18 @@ class Items:
         resource: the resource.
         repository_of: gives the repository of an entity.
         idempotent: keeps what creates with an `Idempotency-Key` answered.
+        clock: wall clock, in epoch seconds.
     """
 
-    def __init__(self, resource: Resource, repository_of: RepositoryOf, idempotent: IdempotentCreates) -> None:
+    def __init__(
+        self,
+        resource: Resource,
+        repository_of: RepositoryOf,
+        idempotent: IdempotentCreates,
+        clock: Callable[[], float],
+    ) -> None:
         self._resource = resource
+        self._clock = clock
         self._repository_of = repository_of
         self._idempotent = idempotent
 
@@ -66,12 +75,15 @@ class Items:
         self._resource.refuse_unaddressable(representation(item, None))
         key = incoming.headers.get("idempotency-key")
         if key is None:
+            refuse_past_expiry(item, self._clock())
             return self._created(self._create(item))
         if not usable(key):
             raise ProblemError(
                 "malformed_header", f"Idempotency-Key is 1 to {MAX_KEY_LENGTH} printable ASCII characters."
             )
-        attempt = Attempt(incoming.tenant, key, body, item, incoming.seconds_left)
+        attempt = Attempt(
+            incoming.tenant, key, body, item, incoming.seconds_left, lambda: refuse_past_expiry(item, self._clock())
+        )
         document, replayed = self._idempotent.run(attempt, self._items)
         return self._created(document, {"Idempotency-Replayed": "true"} if replayed else {})
 
@@ -104,7 +116,9 @@ class Items:
         consistent_only(incoming.query, allowed=False)
         conditions = Preconditions.of(incoming.headers)
         key = self._resource.key_of(incoming)
+        self._resource.refuse_unaddressable(with_fixed({}, key))
         item = self._replacement(with_fixed(json_object(incoming), key), key)
+        refuse_past_expiry(item, self._clock())
         if conditions.only_new:
             try:
                 created = self._items.create(item)
@@ -144,6 +158,8 @@ class Items:
             current = self._items.get(key, consistent=True, include=include)
             conditions.demand(current.revision)
             item = self._replacement(patched(self._resource, representation(current, None), patch), key)
+            if self._resource.definition.expires in patch:
+                refuse_past_expiry(item, self._clock())
             kept = self._resource.server_fields | (unasked(item) or set())
             fields = {name: value for name, value in item if name not in kept}
             try:

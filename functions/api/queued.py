@@ -9,6 +9,7 @@ from aws_lambda_powertools.event_handler import Response
 
 from dynashard import Entity
 from dynashard.errors import FieldError, InputError, QueueUnavailableError, ValidationFailedError
+from dynashard.hosting.acceptance import refuse_past_expiry
 from functions.api.bodies import (
     JSON,
     Document,
@@ -94,6 +95,7 @@ class Queued:
         entity = validated(self._resource.entity, with_fixed(item, fixed))
         refuse_changed(entity, fixed)
         self._refuse_outside(entity)
+        refuse_past_expiry(entity, self._clock())
         self._check(entity)
         document = representation(entity, None)
         self._resource.refuse_unaddressable(document)

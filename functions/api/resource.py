@@ -13,9 +13,9 @@ from domain import Exposed
 from domain.fields import in_utc
 from dynashard import Entity, definition
 from dynashard.errors import ConfigurationError, NotFoundError
+from dynashard.hosting.acceptance import refuse_unaddressable
 from dynashard.hosting.documents import REVISION, TENANT
 from functions.api.incoming import Incoming, path_values
-from functions.api.problems import FieldError, invalid_fields
 
 __all__ = ["LIST_PARAMETERS", "PREFIX", "RESERVED", "TENANT", "Resource"]
 
@@ -141,24 +141,16 @@ class Resource:
         """The path that addresses the item a document stands for."""
         return "/".join([self.root, *(quote(str(document[name]), safe="") for name in self.path_fields)])
 
-    def refuse_unaddressable(self, document: Mapping[str, Any]) -> None:
-        """Refuse a new item that no path could address.
+    def refuse_unaddressable(self, values: Mapping[str, Any]) -> None:
+        """Refuse an item that no path could address.
 
-        An HTTP API decodes paths before it hands them over, and cuts them at a decoded `?`; clients resolve `.`
-        and `..`.
+        Args:
+            values: a document, or the fields of a key as they stand in JSON.
 
         Raises:
-            ValidationFailedError: with the key field.
+            ValidationFailedError: with the key fields at fault.
         """
-        errors = []
-        for name in self.path_fields:
-            value = str(document[name])
-            inner_slash = "/" in value and name != self.path_fields[-1]
-            if "?" in value or inner_slash or value in {".", ".."}:
-                message = "No path can address this value: leave out ?, do not use . or .. alone"
-                errors.append(FieldError(name, f"{message}, and / only in the last key field.", "unaddressable"))
-        if errors:
-            raise invalid_fields(*errors)
+        refuse_unaddressable(self.path_fields, values)
 
     def parse(self, name: str, value: str) -> Any:
         """A field's value from its text in a path or a query.

@@ -1,6 +1,7 @@
 """Which path and method leads to which operation."""
 
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -63,6 +64,7 @@ class Routes:
         resources: the resources.
         backend: the entities.
         idempotent: keeps the answers of creates with an `Idempotency-Key`.
+        clock: wall clock, in epoch seconds.
         later: accepts what is done later; None where there is no queue, and everything is done at once.
         togethers: listings of entities that share their logical partitions.
         specials: what is served besides.
@@ -78,7 +80,9 @@ class Routes:
         *,
         specials: Sequence[Special] = (),
         later: Later | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
+        self._clock = clock
         self._tenant_claim = settings.tenant
         self._later = later
         self._endpoints = [_endpoint(f"{PREFIX}/health", {"GET": _health})]
@@ -98,7 +102,7 @@ class Routes:
             self._endpoints.append(Endpoint(special.template, special.rule, served, expensive=special.expensive))
 
     def _of_resource(self, resource: Resource, backend: Backend, idempotent: IdempotentCreates) -> list[Endpoint]:
-        items, listing = Items(resource, backend.repository, idempotent), Listing(resource, backend.page)
+        items, listing = Items(resource, backend.repository, idempotent, self._clock), Listing(resource, backend.page)
         waiting = Waiting(resource, [each.keeper(backend.entities) for each in COPIES if each.of is resource.entity])
         of_all = {"list": ("GET", listing.page), "create": ("POST", items.create)}
         of_one = {

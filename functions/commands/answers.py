@@ -74,7 +74,7 @@ class Commands:
         self._tenants = tenants
         self._load = load or LoadSignal(clock)
         self._clock = clock
-        items, batches = Items(backend.repository, idempotent, clock), Batches(backend.repository)
+        items, batches = Items(backend.repository, idempotent, clock), Batches(backend.repository, clock)
         listings = Listings(backend.page, backend.repository)
         self._entities = served_by_name(exposed)
         self._systems = systems(backend, together)

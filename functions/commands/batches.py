@@ -13,6 +13,7 @@ from dynashard.errors import (
     NotFoundError,
     UnprocessedError,
 )
+from dynashard.hosting.acceptance import refuse_past_expiry
 from dynashard.hosting.documents import Document, written
 from dynashard.hosting.limits import MAX_BATCH
 from dynashard.hosting.pages import MAX_ANSWER_BYTES, answer_bytes
@@ -37,10 +38,12 @@ class Batches:
 
     Args:
         collection_of: gives the items of an entity.
+        clock: wall clock, in epoch seconds.
     """
 
-    def __init__(self, collection_of: CollectionOf) -> None:
+    def __init__(self, collection_of: CollectionOf, clock: Callable[[], float]) -> None:
         self._collection_of = collection_of
+        self._clock = clock
 
     def get(self, asked: Asked) -> list[Outcome]:
         """Read items by their keys: an outcome for each key, in their order.
@@ -86,7 +89,7 @@ class Batches:
         ]
         for place, document in places:
             try:
-                item = _write_of(asked, place, document)
+                item = _write_of(asked, place, document, self._clock())
                 key = asked.served.definition.key_of(item)
                 if key in items:
                     raise InvalidKeyError("This key stands in the batch already; which one should win?")
@@ -147,9 +150,13 @@ class _Refusals:
         return outcome
 
 
-def _write_of(asked: Asked, place: Place, document: Document) -> Any:
+def _write_of(asked: Asked, place: Place, document: Document, now: float) -> Any:
     kind, number = place
-    return whole_item(asked, document) if kind == "put" else asked.key(document, place=f"{kind}.{number}")
+    if kind != "put":
+        return asked.key(document, place=f"{kind}.{number}")
+    item = whole_item(asked, document)
+    refuse_past_expiry(item, now)
+    return item
 
 
 def _left(asked: Asked, error: UnprocessedError) -> set[ItemKey]:

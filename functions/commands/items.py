@@ -12,6 +12,7 @@ from dynashard.errors import (
     ValidationFailedError,
     WriteContendedError,
 )
+from dynashard.hosting.acceptance import refuse_past_expiry
 from dynashard.hosting.documents import (
     TENANT,
     Document,
@@ -55,11 +56,13 @@ class Items:
         item, items = new_item(asked, body), self._items(asked)
         _refuse_outside(asked, item, datetime.fromtimestamp(self._clock(), UTC))
         if key is None:
+            refuse_past_expiry(item, self._clock())
             return _created(asked, shown(items.create(item)))
         if not usable(key):
             message = f"Use 1 to {MAX_KEY_LENGTH} printable ASCII characters."
             raise ValidationFailedError(FieldError("idempotency_key", message, "out_of_range"))
-        document, _ = self._idempotent.run(Attempt(asked.tenant, key, body, item, asked.seconds), items)
+        attempt = Attempt(asked.tenant, key, body, item, asked.seconds, lambda: refuse_past_expiry(item, self._clock()))
+        document, _ = self._idempotent.run(attempt, items)
         return _created(asked, document)
 
     def get(self, asked: Asked) -> Document:
@@ -72,6 +75,7 @@ class Items:
         """Replace an item, or create it. Cost: 1 write, and a read if the entity keeps a creation stamp."""
         asked.only("item", "if_match")
         item = whole_item(asked, asked.document("item"))
+        refuse_past_expiry(item, self._clock())
         done = self._items(asked).put(item, if_match=asked.text("if_match"))
         document = shown(done.item)
         return {"item": _created(asked, document) if done.created else document, "created": done.created}
@@ -87,6 +91,8 @@ class Items:
             _demand(if_match, current.revision)
             item = validated(model, without(patched(model, representation(current, None), patch), server_fields))
             refuse_changed(item, key)
+            if asked.served.definition.expires in patch:
+                refuse_past_expiry(item, self._clock())
             kept = server_fields | (unasked(item) or set())
             fields = {name: value for name, value in item if name not in kept}
             try:
@@ -138,6 +144,7 @@ def _item(asked: Asked, body: Document) -> Entity:
     fixed = {TENANT: asked.tenant}
     item = validated(asked.served.entity, with_fixed(body, fixed))
     refuse_changed(item, fixed)
+    asked.served.refuse_unaddressable(item)
     return item
 
 

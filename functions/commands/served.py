@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from domain import Exposed
 from dynashard import Entity, definition
 from dynashard.errors import FieldError, InputError, ValidationFailedError
+from dynashard.hosting.acceptance import refuse_unaddressable
 from dynashard.hosting.documents import REVISION, TENANT, Document
 from dynashard.hosting.limits import MAX_CHOICES
 
@@ -101,6 +102,15 @@ class Served:
         text = template.leading({name: self.value(name, value, f"sort.{name}") for name, value in given.items()})
         # The text that comes just after another is that text and a NUL; the end of a range is left out.
         return {"start": text, "end": text + "\0"} if len(given) == len(template.fields) else {"prefix": text}
+
+    def refuse_unaddressable(self, item: Entity) -> None:
+        """Refuse an item that REST could not address, if it serves the entity.
+
+        Raises:
+            ValidationFailedError: with the key fields at fault.
+        """
+        fields = self.exposed.address or tuple(name for name in self.definition.key_fields if name != TENANT)
+        refuse_unaddressable(fields, item.model_dump(mode="json", include=set(fields)))
 
     def _exactly(self, fields: Sequence[str], given: Mapping[str, Any], tenant: str, place: str) -> None:
         errors = [

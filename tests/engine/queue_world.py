@@ -71,6 +71,7 @@ class QueueWorld:
         self.clock = Clock(datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp())
         self.transport = FaultyTransport(transport)
         self.table = table
+        self.idempotency = "unused"
         specs = [QueueSpec(name, HIDDEN_SECONDS, MOST_RECEIVES, dead) for name, dead in DEAD.items()]
         self.store = QueueStore(folder / "queues", [*specs, *map(QueueSpec, DEAD.values())], self.clock)
         self.sqs = Sqs(self.store)
@@ -80,7 +81,7 @@ class QueueWorld:
     @cached_property
     def caller(self) -> Caller:
         """A caller of the API."""
-        settings = settings_of(self.table, queue_url=INTAKE, operations_queue_url=OPERATIONS)
+        settings = settings_of(self.table, self.idempotency, queue_url=INTAKE, operations_queue_url=OPERATIONS)
         return Caller(build_app(settings, self.transport, self.clock, outbox=Outbox(lambda: self.sqs)))
 
     def database(self, faults: Sequence[Fault] = ()) -> Dynashard:

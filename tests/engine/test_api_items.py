@@ -1,13 +1,16 @@
 """Single items over HTTP."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 from ksuid import Ksuid
 
+from domain import User
+from dynashard import Dynashard, LeasedTopology
 from dynashard.transport import Transport
 from tests.api_caller import JSON, Caller, a_user
-from tests.engine.api_on_engine import caller_on, engine_transport
+from tests.engine.api_on_engine import KEYS, TOPOLOGY, caller_on, engine_transport
 from tests.faults import FaultyTransport, lost_request, meanwhile, throttled
 
 pytestmark = pytest.mark.engine
@@ -284,9 +287,7 @@ def test_delete_of_a_missing_item_is_404_whatever_it_demands(caller: Caller) -> 
     assert caller.delete("/v1/users/1", headers={"If-Match": '"any"'}).status == 404
 
 
-@pytest.mark.parametrize(
-    "identifier", ["a/b", "ünïcödé", "😀", "a b", "a+b", "100%", "a%2Fb", "a:0", "#1", "a\nb", "'"]
-)
+@pytest.mark.parametrize("identifier", ["a/b", "ünïcödé", "😀", "a b", "a+b", "100%", "a%2Fb", "a:0", "#1", "'"])
 def test_any_identifier_is_addressed_by_its_location(caller: Caller, identifier: str) -> None:
     created = caller.post("/v1/users", a_user(id=identifier))
 
@@ -303,8 +304,10 @@ def test_identifier_that_no_path_can_carry_is_refused(caller: Caller, identifier
     assert answer.fields == {"id": "unaddressable"}
 
 
-def test_expired_item_is_gone_before_it_is_swept(caller: Caller) -> None:
-    caller.post("/v1/users", a_user(id="1", expires_at="2020-01-01T00:00:00Z"))
+def test_expired_item_is_gone_before_it_is_swept(caller: Caller, transport: Transport, table: str) -> None:
+    database = Dynashard(transport, table=table, cursor_keys=KEYS, topology=LeasedTopology(transport, TOPOLOGY))
+    expired = User(tenant_id="abc", **a_user(id="1", expires_at=datetime(2020, 1, 1, tzinfo=UTC)))
+    assert database.collection(User).create(expired).revision
 
     assert caller.get("/v1/users/1").status == 404
     assert caller.post("/v1/users", a_user(id="1")).status == 201

@@ -61,6 +61,7 @@ class Attempt:
         body: the request, as its caller sent it.
         item: what is to be stored, its identifier included.
         seconds: the longest it can still take.
+        check: refuses what may not begin now. A repeat of what was done, or begun, is not asked.
     """
 
     tenant: str
@@ -68,6 +69,7 @@ class Attempt:
     body: Document
     item: Entity
     seconds: float = LONGEST_SECONDS
+    check: Callable[[], None] = lambda: None
 
     @property
     def record(self) -> str:
@@ -119,6 +121,8 @@ class IdempotentCreates:
         if _ANSWER in kept:
             return _restored(kept[_ANSWER]["S"], attempt.body), True
         try:
+            if not again:
+                attempt.check()
             item = _planned(attempt, kept) if again else attempt.item
             document = _create(items, item, again=again)
         except Exception as error:
