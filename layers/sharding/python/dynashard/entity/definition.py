@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final, Generic, Self, TypeVar
 
 from pydantic import ValidationError
@@ -134,7 +134,7 @@ class EntityDefinition(Generic[T]):
         self._durations = frozenset(n for n, f in fields.items() if timedelta in plain_types(f.annotation))
         self._free = frozenset(n for n, f in fields.items() if holds_json(f.annotation))
         self._changed = self._durations | self._free
-        self._validate = model.__pydantic_validator__.validate_python
+        self._validate: Callable[..., T] = model.__pydantic_validator__.validate_python
         self._also: dict[str, Callable[[Mapping[str, Any]], object]] = {}
 
     @classmethod
@@ -157,13 +157,16 @@ class EntityDefinition(Generic[T]):
             shards.check()
         check_names(name, key, shards)
         check_fields(model, expires)
-        check_nested(model.__pydantic_core_schema__, model)
+        nested = check_nested(model.__pydantic_core_schema__, model)
         if shards is not None and key.sort is None:
             raise WrongDeclarationError(
                 "is sharded but its key has no sort part: nothing would spread its items; write "
                 'sort="{id}" in the key, or leave shards out'
             )
         definition = cls(model, name, key, shards, expires)
+        if nested:
+            # Items outlive the declarations of the models in them: what a model no longer has is passed over.
+            definition._validate = partial(definition._validate, extra="ignore")
         if shards is not None and not definition.sort.fields:
             raise WrongDeclarationError("is sharded but its sort key is constant: nothing would spread its items")
         for stamp in definition.server_fields.intersection(definition.key_fields):
@@ -394,8 +397,7 @@ class EntityDefinition(Generic[T]):
         if self.expires is not None and EXPIRES_AT in wire:
             values[self.expires] = decode_expiry(self.name, wire)
         try:
-            # Items outlive the declarations of the models in them: what a model no longer has is passed over.
-            item: T = self._validate(values, extra="ignore")
+            item: T = self._validate(values)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"])

@@ -141,32 +141,36 @@ def check_filled(name: str, field: FieldInfo) -> None:
             raise WrongDeclarationError(f"field {name} is the function {function.__name__}: write `{name}: {written}`")
 
 
-def check_nested(schema: object, own: type) -> None:
+def check_nested(schema: object, own: type) -> bool:
     """Refuse models in the fields that pass over names they do not know: what a caller sends would be lost.
 
     Args:
         schema: the entity's core schema.
         own: the entity's class.
 
+    Returns:
+        Whether there are models in the fields.
+
     Raises:
         WrongDeclarationError: with how to declare the model.
     """
     if isinstance(schema, list | tuple):
-        for each in schema:
-            check_nested(each, own)
+        # All of them are checked, so the first that is found does not end it.
+        found = [check_nested(each, own) for each in schema]
+        return any(found)
     if not isinstance(schema, dict):
-        return
+        return False
     kind, model = schema.get("type"), schema.get("cls")
-    if kind in _NESTED and isinstance(model, type) and model is not own and not schema.get("root_model"):
+    nested = kind in _NESTED and model is not own
+    if nested and isinstance(model, type) and not schema.get("root_model"):
         config = schema.get("config") or {}
         if schema.get("extra_behavior", config.get("extra_fields_behavior")) != "forbid":
             how = f'class {model.__name__}(BaseModel, extra="forbid")' if kind == "model" else _FORBID
             raise WrongDeclarationError(
                 f"holds a {model.__name__}, which does not refuse fields that it does not have: write `{how}`"
             )
-    for name, each in schema.items():
-        if name not in _NOT_SCHEMAS:
-            check_nested(each, own)
+    inside = [check_nested(each, own) for name, each in schema.items() if name not in _NOT_SCHEMAS]
+    return nested or any(inside)
 
 
 def _shown(value: Any) -> str:
