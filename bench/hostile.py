@@ -147,14 +147,13 @@ def over_http(stack: Stack, times: int) -> tuple[float, float]:
 
 
 def _send(client: httpx.Client, function: str, event: Mapping[str, Any]) -> None:
-    if function == COMMANDS:
-        client.post(_LAMBDA, json=event, headers=_SIGNED, auth=lambda request: request)
-        return
-    path = event["rawPath"] + ("?" + event["rawQueryString"] if event["rawQueryString"] else "")
     try:
+        if function == COMMANDS:
+            client.post(_LAMBDA, json=event, headers=_SIGNED, auth=lambda request: request)
+            return
         client.request(
             event["requestContext"]["http"]["method"],
-            path,
+            event["rawPath"] + ("?" + event["rawQueryString"] if event["rawQueryString"] else ""),
             headers=event["headers"],
             content=base64.b64decode(event["body"] or ""),
         )
