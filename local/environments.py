@@ -1,6 +1,7 @@
 """The execution environments of a function: started on demand, kept for the next event, replaced when they die."""
 
 import asyncio
+import json
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -113,7 +114,7 @@ class Environments:
             OverloadedError: too many calls wait already; the function was not called.
             FunctionError: the handler raised, ended its process, took too long, or answered more than 6 MB.
         """
-        payload = orjson.dumps(event)
+        payload = event_text(event)
         if len(payload) > MAX_PAYLOAD_BYTES:
             raise PayloadTooLargeError
         call = _Call(payload, request_id)
@@ -196,3 +197,19 @@ class Environments:
             if self._idle:
                 return self._idle.pop(), True
         return Environment(self._spec, self._log, self._life), False
+
+
+def event_text(event: Mapping[str, Any]) -> bytes:
+    """An event as JSON.
+
+    Raises:
+        PayloadTooLargeError: it is nested deeper than any JSON library here writes.
+    """
+    try:
+        return orjson.dumps(event)
+    except TypeError:
+        # It writes 254 levels. Lambda takes deeper events, and the functions refuse them by themselves.
+        try:
+            return json.dumps(event).encode()
+        except RecursionError as error:
+            raise PayloadTooLargeError from error

@@ -110,8 +110,20 @@ class _RefusedError(Exception):
         self.kind = kind
 
 
+async def read_body(request: Request, most: int) -> bytes:
+    """The body; of one that is larger than `most` bytes, a little more than that.
+
+    All of it is read, so that the client gets to see why it is refused, but what is over the bound is not kept.
+    """
+    body = bytearray()
+    async for chunk in request.stream():
+        if len(body) <= most:
+            body += chunk
+    return bytes(body)
+
+
 async def _event(request: Request) -> Any:
-    body = await request.body()
+    body = await read_body(request, MAX_PAYLOAD_BYTES)
     if len(body) > MAX_PAYLOAD_BYTES:
         raise _too_large()
     try:

@@ -16,8 +16,11 @@ from starlette.types import Receive, Scope, Send
 
 from local.events import HttpRequest, HttpResponse
 from local.gateway import MAX_BODY_BYTES, Gateway
-from local.invoking import PATH, Invoker
+from local.invoking import PATH, Invoker, read_body
 from local.tokens import LIFETIME_SECONDS, Issuer
+
+MAX_TOKEN_REQUEST_BYTES = 64 * 1024
+"""A token travels in a header, which is smaller."""
 
 
 class TokenRequest(BaseModel):
@@ -56,7 +59,10 @@ def build_app(
 
     async def tokens(request: Request) -> Response:
         try:
-            wanted = TokenRequest.model_validate_json(await request.body())
+            body = await read_body(request, MAX_TOKEN_REQUEST_BYTES)
+            if len(body) > MAX_TOKEN_REQUEST_BYTES:
+                return _json({"message": f"Send at most {MAX_TOKEN_REQUEST_BYTES} bytes."}, status=413)
+            wanted = TokenRequest.model_validate_json(body)
         except ValidationError as error:
             problems = [
                 {"field": ".".join(map(str, problem["loc"])), "message": problem["msg"]}
@@ -102,19 +108,14 @@ class _Endpoint:
 
 
 async def _read(request: Request) -> HttpRequest:
-    body = bytearray()
-    async for chunk in request.stream():
-        # What is over the limit is refused by the gateway; it is read, so that the client gets to see the refusal,
-        # but not kept.
-        if len(body) <= MAX_BODY_BYTES:
-            body += chunk
+    body = await read_body(request, MAX_BODY_BYTES)
     scope = request.scope
     return HttpRequest(
         method=request.method,
         path=scope["raw_path"].decode("latin-1"),
         query=scope["query_string"].decode("latin-1"),
         headers=[(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw],
-        body=bytes(body),
+        body=body,
         source_ip=request.client.host if request.client else "127.0.0.1",
         protocol=f"HTTP/{scope['http_version']}",
     )

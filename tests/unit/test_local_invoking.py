@@ -1,6 +1,7 @@
 """Lambda's API on the local server."""
 
 import asyncio
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -113,6 +114,12 @@ def test_what_lambda_refuses_is_refused(
 
     assert (answer.status_code, answer.headers["x-amzn-errortype"]) == refused
     assert answer.json()["Message"]
+
+
+def test_event_that_is_nested_deeper_than_orjson_writes_reaches_the_function() -> None:
+    event = json.loads("[" * 500 + "]" * 500)
+
+    assert json.loads(event_text(event)) == event
 
 
 def test_event_that_grows_too_large_is_refused() -> None:
