@@ -11,7 +11,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from local.environments import FunctionError, OverloadedError, PayloadTooLargeError
+from local.environments import FunctionError, OverloadedError, PayloadTooLargeError, event_text
 from local.invoking import PATH, Invoker
 
 pytestmark = pytest.mark.unit
