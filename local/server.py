@@ -79,18 +79,20 @@ def build_app(
     async def jwks(_: Request) -> Response:
         return _json(issuer.jwks())
 
-    return Starlette(
+    app = Starlette(
         routes=[
             Route("/local/tokens", tokens, methods=["POST"]),
             Route("/local/.well-known/openid-configuration", discovery),
             Route("/local/.well-known/jwks.json", jwks),
             *([] if invoker is None else [Route(PATH, invoker.answer, methods=["POST"])]),
-            Route("/{path:path}", _Endpoint(gateway)),
         ],
         # A page on the internet may resolve its own name to 127.0.0.1; its requests carry that name.
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])],
         lifespan=lifespan,
     )
+    # Not a route: the pattern of a route does not match a path with a line break.
+    app.router.default = _Endpoint(gateway)
+    return app
 
 
 class _Endpoint:

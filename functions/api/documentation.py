@@ -15,6 +15,25 @@ ASSETS: Final = {
     "swagger-ui.js": ("swagger-ui-bundle.min.js", "text/javascript"),
     "swagger-ui.css": ("swagger-ui.min.css", "text/css"),
 }
+_SIGN_IN: Final = """
+<form id="local-token" style="margin: 1em auto; max-width: 1420px; padding: 0 20px; font-family: sans-serif">
+<label>Tenant <input name="tenant" value="abc" required pattern="[A-Za-z0-9_-]+"></label>
+<button type="submit">Get a local token</button>
+<output></output>
+</form>
+<script>
+document.getElementById("local-token").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const form = event.target;
+  const body = JSON.stringify({tenant_id: form.elements.tenant.value});
+  const answer = await fetch("/local/tokens", {method: "POST", body});
+  const {token, message} = await answer.json();
+  if (token) { ui.preauthorizeApiKey("bearer", token); }
+  form.querySelector("output").textContent = token ? "Authorized." : message;
+});
+</script>
+"""
+"""A button that authorizes the page with a token of the local issuer, which exists only beside `make run`."""
 _PAGE: Final = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -23,11 +42,11 @@ _PAGE: Final = """<!DOCTYPE html>
 <title>Dynashard API</title>
 <link rel="stylesheet" href="docs/swagger-ui.css">
 </head>
-<body>
+<body>{local_token}
 <div id="swagger-ui"></div>
 <script src="docs/swagger-ui.js"></script>
 <script>
-SwaggerUIBundle({url: "openapi.json", dom_id: "#swagger-ui", deepLinking: true, persistAuthorization: true});
+const ui = SwaggerUIBundle({url: "openapi.json", dom_id: "#swagger-ui", deepLinking: true, persistAuthorization: true});
 </script>
 </body>
 </html>
@@ -35,9 +54,14 @@ SwaggerUIBundle({url: "openapi.json", dom_id: "#swagger-ui", deepLinking: true, 
 _DAY: Final = "public, max-age=86400"
 
 
-def page() -> Response[str]:
-    """The HTML page; it loads `openapi.json` and the assets from beside itself."""
-    return Response(HTTPStatus.OK, content_type="text/html; charset=utf-8", body=_PAGE)
+def page(*, local: bool) -> Response[str]:
+    """The HTML page; it loads `openapi.json` and the assets from beside itself.
+
+    Args:
+        local: whether the local issuer's tokens can be had, which a button then does.
+    """
+    body = _PAGE.replace("{local_token}", _SIGN_IN if local else "")
+    return Response(HTTPStatus.OK, content_type="text/html; charset=utf-8", body=body)
 
 
 def asset(name: str, event: Mapping[str, Any]) -> Response[bytes]:

@@ -6,13 +6,14 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from aws_lambda_powertools.event_handler import Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from domain import FOLLOWS, Follow
 from dynashard import Edge, Page
+from dynashard.edges import NODE
 from dynashard.errors import NotFoundError
 from dynashard.hosting.backend import Backend
-from dynashard.hosting.edges import WAYS, EdgesWanted, Graph, NewEdge
+from dynashard.hosting.edges import WAYS, EdgesWanted, Graph, NewEdge, Node
 from functions.api.bodies import JSON, Document, json_object, representation, validated
 from functions.api.conditional import etag
 from functions.api.describing import Operation, Schema, answer, body, operation, page, page_of, ref
@@ -35,7 +36,7 @@ class FollowCreate(NewEdge):
 class Counted(BaseModel):
     """The query of counts."""
 
-    of: str = Field(description="The node, such as User.9.")
+    of: Node
 
 
 class FollowCounts(BaseModel):
@@ -99,38 +100,54 @@ def _schemas() -> dict[str, Schema]:
     return {**schemas, "Follow": shown, "FollowPage": page_of(ref("Follow"))}
 
 
-def _described(name: str, summary: str, answers: Schema, *more: str, query: type[BaseModel] | None = None) -> Operation:
+def _described(
+    name: str, summary: str, text: str, answers: Schema, *more: str, query: type[BaseModel] | None = None
+) -> Operation:
     parameters = [] if query is None else parameters_of(query)
-    return {**operation(name, summary, _TAG, answers, more=more), "parameters": parameters}
+    return {**operation(name, summary, _TAG, text, answers, more=more), "parameters": parameters}
 
 
 def _add_described() -> Operation:
     answers = {"201": answer("It follows now.", "Follow"), "200": answer("It did already.", "Follow")}
-    described = _described("addFollow", "Have a node follow another", answers, "409", "413", "415")
-    return {**described, "requestBody": body("FollowCreate", JSON)}
+    text = "Makes one node follow another. Repeating it changes nothing."
+    described = _described("addFollow", "Follow a node", text, answers, "409", "413", "415")
+    return {**described, "requestBody": body("FollowCreate", JSON, example={"node": "User.9", "other": "User.12"})}
 
 
 def _list_described() -> Operation:
-    return _described("listFollow", "List edges of a node", {"200": page("FollowPage")}, query=EdgesWanted)
+    text = "Lists the nodes that a node follows, or those that follow it."
+    return _described(
+        "listFollow", "List followed nodes or followers", text, {"200": page("FollowPage")}, query=EdgesWanted
+    )
 
 
 def _count_described() -> Operation:
     answers = {"200": answer("The numbers.", "FollowCounts")}
-    return _described("countFollow", "Count edges of a node", answers, query=Counted)
+    text = "Counts the nodes that a node follows, and those that follow it."
+    return _described("countFollow", "Count followed nodes and followers", text, answers, query=Counted)
 
 
 def _read_described() -> Operation:
-    return _described("getFollow", "Whether a node follows another", {"200": answer("The edge.", "Follow")}, "404")
+    text = "Reads the edge from one node to another. 404 if there is none."
+    return _described("getFollow", "Read an edge", text, {"200": answer("The edge.", "Follow")}, "404")
 
 
 def _remove_described() -> Operation:
-    answers = {"204": {"description": "It follows no more."}}
-    return _described("deleteFollow", "Have a node follow another no more", answers, "404", "409")
+    answers = {"204": {"description": "It no longer follows."}}
+    text = "Makes one node no longer follow another."
+    return _described("deleteFollow", "Unfollow a node", text, answers, "404", "409")
 
 
 _ENDS: Final = tuple(
-    {"name": name, "in": "path", "required": True, "schema": {"type": "string"}, "description": text}
-    for name, text in (("node", "Who follows."), ("other", "Who is followed."))
+    {
+        "name": name,
+        "in": "path",
+        "required": True,
+        "schema": {"type": "string", "pattern": NODE},
+        "description": text,
+        "example": example,
+    }
+    for name, text, example in (("node", "Who follows.", "User.9"), ("other", "Who is followed.", "User.12"))
 )
 EDGES: Final = (
     Special(

@@ -80,7 +80,7 @@ def parsed(resource: Resource, name: str, value: str) -> Any:
         ProblemError: 422 if it is none of the field's values.
     """
     try:
-        return resource.parse(name, value)
+        return resource.parse(name, value, checked=True)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise invalid_fields(FieldError(name, first["msg"], first["type"])) from error

@@ -23,7 +23,8 @@ def _schemas() -> dict[str, Schema]:
 
 def _documentation() -> Operation:
     answers = {"200": answer("The spans.", "PlaysList")}
-    described = operation("listPlays", "List roll-ups of pings", "pings", answers)
+    text = "Lists how much was watched of an episode or a series, span by span."
+    described = operation("listPlays", "List roll-ups of pings", "pings", text, answers)
     return {**described, "parameters": parameters_of(PlaysWanted)}
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from functools import cached_property
 from itertools import takewhile
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from urllib.parse import quote
 
 from pydantic import TypeAdapter, ValidationError
@@ -152,16 +152,31 @@ class Resource:
         """
         refuse_unaddressable(self.path_fields, values)
 
-    def parse(self, name: str, value: str) -> Any:
+    def parse(self, name: str, value: str, *, checked: bool = False) -> Any:
         """A field's value from its text in a path or a query.
+
+        Args:
+            name: the field.
+            value: its text.
+            checked: hold the value to the field's own constraints, too. A path is not held to them, so that items of an
+                earlier declaration can still be read and deleted.
 
         Raises:
             ValidationError: the text is none of its values.
         """
-        found = self._adapters[name].validate_strings(value)
+        found = (self._checked if checked else self._adapters)[name].validate_strings(value)
         return in_utc(found) if isinstance(found, datetime) else found
+
+    @cached_property
+    def _checked(self) -> Mapping[str, TypeAdapter[Any]]:
+        fields = self.entity.model_fields.items()
+        return {name: _adapter(Annotated[field.annotation, *field.metadata, None]) for name, field in fields}
 
     @cached_property
     def _adapters(self) -> Mapping[str, TypeAdapter[Any]]:
         fields = self.entity.model_fields.items()
-        return {name: TypeAdapter[Any](field.annotation) for name, field in fields if field.annotation is not None}
+        return {name: _adapter(field.annotation) for name, field in fields}
+
+
+def _adapter(annotation: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(annotation)

@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
@@ -87,7 +88,7 @@ class Routes:
         self._later = later
         self._endpoints = [_endpoint(f"{PREFIX}/health", {"GET": _health})]
         if settings.serves_documentation:
-            self._endpoints += _documentation(resources, togethers, specials)
+            self._endpoints += _documentation(resources, togethers, specials, local=settings.environment == "local")
         for resource in resources:
             self._endpoints += self._of_resource(resource, backend, idempotent)
         for together in togethers:
@@ -190,17 +191,20 @@ def _health(_request: Request) -> Response[str]:
 
 
 def _documentation(
-    resources: Sequence[Resource], togethers: Sequence[TogetherResource], specials: Sequence[Special]
+    resources: Sequence[Resource],
+    togethers: Sequence[TogetherResource],
+    specials: Sequence[Special],
+    *,
+    local: bool,
 ) -> list[Endpoint]:
     def openapi(_request: Request) -> Response[str]:
         from functions.api.openapi import document_of  # noqa: PLC0415 - no other request needs JSON Schemas
 
-        return Response(
-            HTTPStatus.OK, content_type="application/json", body=written(document_of(resources, togethers, specials))
-        )
+        document = document_of(resources, togethers, specials, now=datetime.now(UTC))
+        return Response(HTTPStatus.OK, content_type="application/json", body=written(document))
 
     def page(_request: Request) -> Response[str]:
-        return documentation.page()
+        return documentation.page(local=local)
 
     def asset(name: str, request: Request) -> Response[bytes]:
         return documentation.asset(name, request.resolved_event.raw_event)

@@ -39,7 +39,13 @@ PROBLEM: Final[Schema] = {
         "details": {"type": "object"},
     },
 }
-_DETACHED: Final = "Read with include; a write that leaves it out leaves it as it is, and null removes it."
+GATEWAY_REFUSAL: Final[Schema] = {
+    "type": "object",
+    "description": "A refusal of the gateway, before the function is invoked.",
+    "required": ["message"],
+    "properties": {"message": {"type": "string"}},
+}
+_DETACHED: Final = "Read with `include`. A write that omits this field leaves it unchanged; null removes it."
 ACCEPTED: Final[Schema] = {
     "type": "object",
     "required": ["accepted"],
@@ -68,21 +74,23 @@ def schemas_of(
     for special in specials:
         schemas |= special.schemas()
     schemas["Problem"] = PROBLEM
+    schemas["GatewayRefusal"] = GATEWAY_REFUSAL
     return dict(sorted(schemas.items()))
 
 
 def _of_resource(resource: Resource, given: Schema, shown: Schema) -> dict[str, Schema]:
     name = resource.entity.__name__
-    addressed = (TENANT, *resource.path_fields)
     schemas = {name: _representation(resource, shown)}
+    given = _settable(resource, given)
     if "list" in resource.operations:
-        schemas[f"{name}Page"] = page_of(ref(name))
+        schemas[f"{name}Part"] = _part(schemas[name])
+        schemas[f"{name}Page"] = page_of({"anyOf": [ref(name), ref(f"{name}Part")]})
     if "create" in resource.operations:
-        schemas[f"{name}Create"] = _without(given, resource.server_fields, optional=[TENANT])
+        schemas[f"{name}Create"] = given
     if "put" in resource.operations:
-        schemas[f"{name}Replace"] = _with_read_only(resource, _without(given, (), optional=addressed))
+        schemas[f"{name}Replace"] = _without(given, resource.path_fields)
     if "update" in resource.operations:
-        schemas[f"{name}Patch"] = _patch(resource, given)
+        schemas[f"{name}Patch"] = _patch(_without(given, resource.path_fields))
     if resource.queued:
         schemas["Accepted"] = ACCEPTED
     return schemas
@@ -105,40 +113,67 @@ def _any_of(together: TogetherResource, schemas: dict[str, Schema]) -> Schema:
 
 
 def _representation(resource: Resource, shown: Schema) -> Schema:
-    schema = _with_read_only(resource, deepcopy(shown))
+    schema = _with_detached(resource, deepcopy(shown))
+    schema["properties"][REVISION] = dict(_REVISION)
+    for name in resource.definition.server_fields:
+        schema["properties"][name]["readOnly"] = True
     # Every field is answered, also one with a default; those beside the item are, if they are asked for.
     schema["required"] = [name for name in schema["properties"] if name not in resource.definition.detached]
     return schema
 
 
-def _with_read_only(resource: Resource, schema: Schema) -> Schema:
-    schema["properties"][REVISION] = dict(_REVISION)
+def _settable(resource: Resource, given: Schema) -> Schema:
+    """What a caller may set of an item, with what its key and its address demand of their fields.
+
+    Neither a key nor a URL carries any text: see `acceptance.refuse_unaddressable`.
+    """
+    schema = _with_detached(resource, _without(given, {TENANT, *resource.server_fields}))
+    indexed = (name for index in resource.definition.indexes.values() for name in index.partition.fields)
+    partition = {*resource.definition.partition_fields, *indexed}
+    for name, field in schema["properties"].items():
+        for choice in field.get("anyOf", [field]):
+            if choice.get("type") != "string" or {"format", "pattern"} & choice.keys():
+                continue
+            refused = ":" if name in partition else ""
+            if name in resource.path_fields:
+                choice.setdefault("minLength", 1)
+                choice["not"] = {"enum": [".", ".."]}
+                refused += "?" if name == resource.path_fields[-1] else "?/"
+                refused += r"\x00-\x1f\x7f-\x9f"
+            if refused:
+                choice["pattern"] = f"^[^{refused}]*$"
+    return schema
+
+
+def _with_detached(resource: Resource, schema: Schema) -> Schema:
     for name in resource.definition.detached:
         schema["properties"][name].pop("default", None)
         schema["properties"][name]["description"] = _DETACHED
-    for name in resource.definition.server_fields:
-        schema["properties"][name]["readOnly"] = True
     return schema
 
 
-def _without(schema: Schema, names: Collection[str], *, optional: Collection[str]) -> Schema:
+def _part(whole: Schema) -> Schema:
+    """What a listing shows of an item if the request names `fields`."""
+    part = {word: deepcopy(value) for word, value in whole.items() if word not in {"required", "title"}}
+    part["properties"].pop(REVISION)
+    return {**part, "minProperties": 1, "description": "An item of a listing that names `fields`."}
+
+
+def _without(schema: Schema, names: Collection[str]) -> Schema:
     copy = deepcopy(schema)
     copy["properties"] = {name: value for name, value in copy["properties"].items() if name not in names}
-    required = [name for name in copy.get("required", []) if name not in names and name not in optional]
-    copy.pop("required", None)
-    if required:
-        copy["required"] = required
-    return copy
+    required = [name for name in copy.pop("required", []) if name not in names]
+    return {**copy, "required": required} if required else copy
 
 
-def _patch(resource: Resource, given: Schema) -> Schema:
-    schema = _with_read_only(resource, _without(given, (), optional=resource.entity.model_fields))
-    schema["description"] = "A JSON Merge Patch: null resets a field to its default."
-    for name, value in schema["properties"].items():
+def _patch(settable: Schema) -> Schema:
+    required = settable.pop("required", ())
+    settable["description"] = "A JSON Merge Patch: null resets a field to its default."
+    for name, value in settable["properties"].items():
         value.pop("default", None)
-        if name not in resource.server_fields:
-            schema["properties"][name] = _nullable(value)
-    return schema
+        if name not in required:
+            settable["properties"][name] = _nullable(value)
+    return settable
 
 
 def _nullable(schema: Mapping[str, Any]) -> Schema:

@@ -25,7 +25,8 @@ def _schemas() -> dict[str, Schema]:
 
 def _documentation() -> Operation:
     answers = {"200": answer("The shares.", "Revenue")}
-    described = operation("getRevenue", "Divide a month's revenue between licensors", "revenue", answers)
+    text = "Divides an amount between licensors, by the seconds that were watched of their series in a month."
+    described = operation("getRevenue", "Divide a month's revenue between licensors", "revenue", text, answers)
     return {**described, "parameters": parameters_of(RevenueWanted)}
 
 

@@ -103,7 +103,9 @@ class Members:
             ValidationFailedError: with every member that is unknown, missing or none of its values.
         """
         self.only(*(field.alias or name for name, field in model.model_fields.items()))
-        return validated(model, {name: value for name, value in self.members.items() if value is not None})
+        given = {name: value for name, value in self.members.items() if value is not None}
+        # REST gives these as text: a day is a time, and "50" is a number.
+        return validated(model, given, strict=False)
 
     def _of(self, name: str, kind: type[T], what: str) -> T | None:
         value = self.members.get(name)

@@ -52,6 +52,7 @@ def test_the_typescript_client_takes_its_tour(stack: LocalProcess, tmp_path: Pat
         "patched": "Countess",
         "listed": 3,
         "sizes": [2, 1],
+        "accepted": "string",
         "refusals": {
             "missing": "not_found",
             "stale": "revision_mismatch",

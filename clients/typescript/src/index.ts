@@ -22,7 +22,28 @@ export type { components, operations, paths } from "./schema.js";
 /** The documents of the API by their names: `Schemas["User"]`. */
 export type Schemas = components["schemas"];
 
-export type Client = FetchClient<paths>;
+/**
+ * An operation as it answers without `Prefer: respond-async`: never 202, unless nothing else succeeds. That leaves the
+ * entity as the type of what a create returns.
+ */
+type Prompt<O> = O extends { responses: infer R extends { 202: unknown } }
+  ? Extract<keyof R, 200 | 201 | 204> extends never
+    ? O
+    : Omit<O, "responses"> & { responses: Omit<R, 202> }
+  : O;
+/** An operation as it answers with `Prefer: respond-async`: 202 and the record of the operation. */
+type Deferred<O> = O extends { responses: { 202: infer A } }
+  ? Omit<O, "responses"> & { responses: { 202: A } }
+  : undefined extends O
+    ? O
+    : never;
+
+type PromptPaths = { [P in keyof paths]: { [M in keyof paths[P]]: Prompt<paths[P][M]> } };
+type DeferredPaths = { [P in keyof paths]: { [M in keyof paths[P]]: Deferred<paths[P][M]> } };
+
+export type Client = FetchClient<PromptPaths>;
+/** A client whose writes are accepted at once and done soon after. */
+export type DeferredClient = FetchClient<DeferredPaths>;
 
 export interface Options {
   /** Where the API is, without `/v1`. */
@@ -37,15 +58,34 @@ export interface Options {
 
 /** A client. All paths begin with `/v1`, as in the OpenAPI document. */
 export function createClient(options: Options): Client {
-  const client = createFetchClient<paths>({
+  return open<PromptPaths>(options, []);
+}
+
+/**
+ * A client that sends `Prefer: respond-async`: a write answers 202 with the record of the operation, and is done soon
+ * after. `GET /v1/operations/{id}` tells the outcome.
+ */
+export function createDeferredClient(options: Options): DeferredClient {
+  return open<DeferredPaths>(options, [deferring]);
+}
+
+function open<P extends object>(options: Options, more: Middleware[]): FetchClient<P> {
+  const client = createFetchClient<P>({
     baseUrl: options.baseUrl.replace(/\/+$/, ""),
     fetch: retrying(options.fetch ?? globalThis.fetch, options.retries),
     // The API takes a field that is given several times as several values: `?year=2016&year=2017`.
     querySerializer: { array: { style: "form", explode: true } },
   });
-  client.use(signing(options.token), throwing);
+  client.use(signing(options.token), ...more, throwing);
   return client;
 }
+
+const deferring: Middleware = {
+  async onRequest({ request }) {
+    request.headers.set("Prefer", "respond-async");
+    return request;
+  },
+};
 
 function signing(token: Options["token"]): Middleware {
   return {
@@ -70,12 +110,17 @@ const throwing: Middleware = {
 
 type Success<T> = T extends { responses: { 200: { content: { "application/json": infer Body } } } } ? Body : never;
 type Listed<T> = T extends { items: (infer Item)[]; cursor: string | null } ? Item : never;
+/** Of what a listing may show, the whole items: a part, which only a query with `fields` gets, may be empty. */
+type Whole<T> = T extends unknown ? (object extends T ? never : T) : never;
 type Get<P extends keyof paths> = paths[P] extends { get: infer Operation } ? Operation : never;
 
 /** The paths that are listings. */
 export type Listing = { [P in keyof paths]: [Listed<Success<Get<P>>>] extends [never] ? never : P }[keyof paths];
 /** An item of a listing. */
-export type ItemOf<P extends Listing> = Listed<Success<Get<P>>>;
+export type ItemOf<P extends Listing> = Whole<Listed<Success<Get<P>>>>;
+/** What a listing shows of an item if its query has `fields`. */
+export type PartOf<P extends Listing> = Partial<ItemOf<P>>;
+type Shown<P extends Listing, Q> = Q extends { fields: string } ? PartOf<P> : ItemOf<P>;
 /** The query parameters of a listing. */
 export type QueryOf<P extends Listing> = Get<P> extends { parameters: { query?: infer Query } } ? Query : never;
 
@@ -89,30 +134,30 @@ export interface Page<Item> {
 type Get200 = (path: string, init: object) => Promise<{ data?: Page<unknown> }>;
 
 /** The pages of a listing, from the cursor of its query on. */
-export async function* pages<P extends Listing>(
+export async function* pages<P extends Listing, Q extends QueryOf<P> = QueryOf<P>>(
   client: Client,
   path: P,
-  query?: QueryOf<P>,
+  query?: Q,
   signal?: AbortSignal,
-): AsyncGenerator<Page<ItemOf<P>>, void, undefined> {
+): AsyncGenerator<Page<Shown<P, Q>>, void, undefined> {
   let cursor: string | null | undefined = (query as { cursor?: string } | undefined)?.cursor;
   do {
     const asked = { ...(query as object | undefined), ...(cursor ? { cursor } : {}) };
     // One call for all paths: which parameters each takes was checked where this was called.
     const { data } = await (client.GET as unknown as Get200)(path, { params: { query: asked }, signal });
-    const page = data as Page<ItemOf<P>>;
+    const page = data as Page<Shown<P, Q>>;
     yield page;
     cursor = page.cursor;
   } while (cursor !== null);
 }
 
 /** The items of a listing, page by page. */
-export async function* items<P extends Listing>(
+export async function* items<P extends Listing, Q extends QueryOf<P> = QueryOf<P>>(
   client: Client,
   path: P,
-  query?: QueryOf<P>,
+  query?: Q,
   signal?: AbortSignal,
-): AsyncGenerator<ItemOf<P>, void, undefined> {
+): AsyncGenerator<Shown<P, Q>, void, undefined> {
   for await (const page of pages(client, path, query, signal)) {
     yield* page.items;
   }

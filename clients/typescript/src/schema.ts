@@ -11,7 +11,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Liveness */
+        /**
+         * Report liveness
+         * @description Answers without a token and without reading the table.
+         */
         get: operations["health"];
         put?: never;
         post?: never;
@@ -28,10 +31,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List items */
+        /**
+         * List users
+         * @description Lists the tenant's users. An index lists them by other fields: `by_email` by email; `by_department` by department, id; `by_manager` by manager_id, id.
+         */
         get: operations["listUser"];
         put?: never;
-        /** Create an item */
+        /**
+         * Create a user
+         * @description Creates a user. A person known to a tenant.
+         */
         post: operations["createUser"];
         delete?: never;
         options?: never;
@@ -44,21 +53,36 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The item's id. */
+                /**
+                 * @description The id of a user.
+                 * @example ada
+                 */
                 id: string;
             };
             cookie?: never;
         };
-        /** Read an item */
+        /**
+         * Read a user
+         * @description Reads a user by its key.
+         */
         get: operations["getUser"];
-        /** Replace or create an item */
+        /**
+         * Replace or create a user
+         * @description Replaces a user, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         */
         put: operations["putUser"];
         post?: never;
-        /** Delete an item */
+        /**
+         * Delete a user
+         * @description Deletes a user.
+         */
         delete: operations["deleteUser"];
         options?: never;
         head?: never;
-        /** Change an item */
+        /**
+         * Change a user
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         */
         patch: operations["patchUser"];
         trace?: never;
     };
@@ -69,10 +93,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List items */
+        /**
+         * List teams
+         * @description Lists the tenant's teams.
+         */
         get: operations["listTeam"];
         put?: never;
-        /** Create an item */
+        /**
+         * Create a team
+         * @description Creates a team. People who stand by for each other.
+         */
         post: operations["createTeam"];
         delete?: never;
         options?: never;
@@ -85,21 +115,33 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The item's team_id. */
+                /** @description The team_id of a team. */
                 team_id: string;
             };
             cookie?: never;
         };
-        /** Read an item */
+        /**
+         * Read a team
+         * @description Reads a team by its key.
+         */
         get: operations["getTeam"];
-        /** Replace or create an item */
+        /**
+         * Replace or create a team
+         * @description Replaces a team, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         */
         put: operations["putTeam"];
         post?: never;
-        /** Delete an item */
+        /**
+         * Delete a team
+         * @description Deletes a team.
+         */
         delete: operations["deleteTeam"];
         options?: never;
         head?: never;
-        /** Change an item */
+        /**
+         * Change a team
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         */
         patch: operations["patchTeam"];
         trace?: never;
     };
@@ -110,10 +152,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List items */
+        /**
+         * List schedules
+         * @description Lists the tenant's schedules.
+         */
         get: operations["listSchedule"];
         put?: never;
-        /** Create an item */
+        /**
+         * Create a schedule
+         * @description Creates a schedule. A plan of a team: its shifts and overrides say who stands by.
+         */
         post: operations["createSchedule"];
         delete?: never;
         options?: never;
@@ -126,23 +174,38 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The item's team_id. */
+                /**
+                 * @description The team_id of a schedule.
+                 * @example example
+                 */
                 team_id: string;
-                /** @description The item's schedule_id. */
+                /** @description The schedule_id of a schedule. */
                 schedule_id: string;
             };
             cookie?: never;
         };
-        /** Read an item */
+        /**
+         * Read a schedule
+         * @description Reads a schedule by its key.
+         */
         get: operations["getSchedule"];
-        /** Replace or create an item */
+        /**
+         * Replace or create a schedule
+         * @description Replaces a schedule, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         */
         put: operations["putSchedule"];
         post?: never;
-        /** Delete an item */
+        /**
+         * Delete a schedule
+         * @description Deletes a schedule.
+         */
         delete: operations["deleteSchedule"];
         options?: never;
         head?: never;
-        /** Change an item */
+        /**
+         * Change a schedule
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         */
         patch: operations["patchSchedule"];
         trace?: never;
     };
@@ -153,10 +216,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List items */
+        /**
+         * List shifts
+         * @description Lists the tenant's shifts. An index lists them by other fields: `by_user` by user_id, starts_at.
+         */
         get: operations["listShift"];
         put?: never;
-        /** Create an item */
+        /**
+         * Create a shift
+         * @description Creates a shift. A planned turn.
+         */
         post: operations["createShift"];
         delete?: never;
         options?: never;
@@ -169,25 +238,43 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The item's team_id. */
+                /**
+                 * @description The team_id of a shift.
+                 * @example example
+                 */
                 team_id: string;
-                /** @description The item's schedule_id. */
+                /**
+                 * @description The schedule_id of a shift.
+                 * @example example
+                 */
                 schedule_id: string;
-                /** @description The item's shift_id. */
+                /** @description The shift_id of a shift. */
                 shift_id: string;
             };
             cookie?: never;
         };
-        /** Read an item */
+        /**
+         * Read a shift
+         * @description Reads a shift by its key.
+         */
         get: operations["getShift"];
-        /** Replace or create an item */
+        /**
+         * Replace or create a shift
+         * @description Replaces a shift, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         */
         put: operations["putShift"];
         post?: never;
-        /** Delete an item */
+        /**
+         * Delete a shift
+         * @description Deletes a shift.
+         */
         delete: operations["deleteShift"];
         options?: never;
         head?: never;
-        /** Change an item */
+        /**
+         * Change a shift
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         */
         patch: operations["patchShift"];
         trace?: never;
     };
@@ -198,10 +285,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List items */
+        /**
+         * List overrides
+         * @description Lists the tenant's overrides. An index lists them by other fields: `by_user` by user_id, starts_at.
+         */
         get: operations["listOverride"];
         put?: never;
-        /** Create an item */
+        /**
+         * Create an override
+         * @description Creates an override. A turn that goes before the planned ones: somebody stands in.
+         */
         post: operations["createOverride"];
         delete?: never;
         options?: never;
@@ -214,25 +307,43 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The item's team_id. */
+                /**
+                 * @description The team_id of an override.
+                 * @example example
+                 */
                 team_id: string;
-                /** @description The item's schedule_id. */
+                /**
+                 * @description The schedule_id of an override.
+                 * @example example
+                 */
                 schedule_id: string;
-                /** @description The item's override_id. */
+                /** @description The override_id of an override. */
                 override_id: string;
             };
             cookie?: never;
         };
-        /** Read an item */
+        /**
+         * Read an override
+         * @description Reads an override by its key.
+         */
         get: operations["getOverride"];
-        /** Replace or create an item */
+        /**
+         * Replace or create an override
+         * @description Replaces an override, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         */
         put: operations["putOverride"];
         post?: never;
-        /** Delete an item */
+        /**
+         * Delete an override
+         * @description Deletes an override.
+         */
         delete: operations["deleteOverride"];
         options?: never;
         head?: never;
-        /** Change an item */
+        /**
+         * Change an override
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         */
         patch: operations["patchOverride"];
         trace?: never;
     };
@@ -243,10 +354,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List items */
+        /**
+         * List contact methods
+         * @description Lists the contact methods of one user_id, or of several.
+         */
         get: operations["listContactMethod"];
         put?: never;
-        /** Create an item */
+        /**
+         * Create a contact method
+         * @description Creates a contact method. An address of a user.
+         */
         post: operations["createContactMethod"];
         delete?: never;
         options?: never;
@@ -259,23 +376,38 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The item's user_id. */
+                /**
+                 * @description The user_id of a contact method.
+                 * @example example
+                 */
                 user_id: string;
-                /** @description The item's method_id. */
+                /** @description The method_id of a contact method. */
                 method_id: string;
             };
             cookie?: never;
         };
-        /** Read an item */
+        /**
+         * Read a contact method
+         * @description Reads a contact method by its key.
+         */
         get: operations["getContactMethod"];
-        /** Replace or create an item */
+        /**
+         * Replace or create a contact method
+         * @description Replaces a contact method, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         */
         put: operations["putContactMethod"];
         post?: never;
-        /** Delete an item */
+        /**
+         * Delete a contact method
+         * @description Deletes a contact method.
+         */
         delete: operations["deleteContactMethod"];
         options?: never;
         head?: never;
-        /** Change an item */
+        /**
+         * Change a contact method
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         */
         patch: operations["patchContactMethod"];
         trace?: never;
     };
@@ -286,10 +418,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List items */
+        /**
+         * List notification rules
+         * @description Lists the notification rules of one user_id, or of several.
+         */
         get: operations["listNotificationRule"];
         put?: never;
-        /** Create an item */
+        /**
+         * Create a notification rule
+         * @description Creates a notification rule. Use a contact method this long after an incident began, if it is bad enough.
+         */
         post: operations["createNotificationRule"];
         delete?: never;
         options?: never;
@@ -302,23 +440,38 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The item's user_id. */
+                /**
+                 * @description The user_id of a notification rule.
+                 * @example example
+                 */
                 user_id: string;
-                /** @description The item's rule_id. */
+                /** @description The rule_id of a notification rule. */
                 rule_id: string;
             };
             cookie?: never;
         };
-        /** Read an item */
+        /**
+         * Read a notification rule
+         * @description Reads a notification rule by its key.
+         */
         get: operations["getNotificationRule"];
-        /** Replace or create an item */
+        /**
+         * Replace or create a notification rule
+         * @description Replaces a notification rule, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         */
         put: operations["putNotificationRule"];
         post?: never;
-        /** Delete an item */
+        /**
+         * Delete a notification rule
+         * @description Deletes a notification rule.
+         */
         delete: operations["deleteNotificationRule"];
         options?: never;
         head?: never;
-        /** Change an item */
+        /**
+         * Change a notification rule
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         */
         patch: operations["patchNotificationRule"];
         trace?: never;
     };
@@ -329,10 +482,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List items */
+        /**
+         * List articles
+         * @description Lists the articles of one author and year, or of several. An index lists them by other fields: `by_date` by author, year, published_at, slug.
+         */
         get: operations["listArticle"];
         put?: never;
-        /** Create an item */
+        /**
+         * Create an article
+         * @description Creates an article. What an author has published.
+         */
         post: operations["createArticle"];
         delete?: never;
         options?: never;
@@ -345,25 +504,40 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The item's author. */
+                /**
+                 * @description The author of an article.
+                 * @example example
+                 */
                 author: string;
-                /** @description The item's year. */
-                year: string;
-                /** @description The item's slug. */
+                /** @description The year of an article. */
+                year: number;
+                /** @description The slug of an article. */
                 slug: string;
             };
             cookie?: never;
         };
-        /** Read an item */
+        /**
+         * Read an article
+         * @description Reads an article by its key.
+         */
         get: operations["getArticle"];
-        /** Replace or create an item */
+        /**
+         * Replace or create an article
+         * @description Replaces an article, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         */
         put: operations["putArticle"];
         post?: never;
-        /** Delete an item */
+        /**
+         * Delete an article
+         * @description Deletes an article.
+         */
         delete: operations["deleteArticle"];
         options?: never;
         head?: never;
-        /** Change an item */
+        /**
+         * Change an article
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         */
         patch: operations["patchArticle"];
         trace?: never;
     };
@@ -374,10 +548,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List items */
+        /**
+         * List accesses
+         * @description Lists the accesses of one path, or of several.
+         */
         get: operations["listAccess"];
         put?: never;
-        /** Create an item */
+        /**
+         * Create an access
+         * @description Creates an access. An access to a file, at a rate nobody knows before: the shards of a popular file grow as it is touched.
+         */
         post: operations["createAccess"];
         delete?: never;
         options?: never;
@@ -390,16 +570,22 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The item's accessed_at. */
+                /** @description The accessed_at of an access. */
                 accessed_at: string;
-                /** @description The item's id. */
+                /** @description The id of an access. */
                 id: string;
-                /** @description The item's path. */
+                /**
+                 * @description The path of an access.
+                 * @example /shared/firetvGen2.txt
+                 */
                 path: string;
             };
             cookie?: never;
         };
-        /** Read an item */
+        /**
+         * Read an access
+         * @description Reads an access by its key.
+         */
         get: operations["getAccess"];
         put?: never;
         post?: never;
@@ -416,10 +602,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List items */
+        /**
+         * List timed accesses
+         * @description Lists the timed accesses of one path, or of several.
+         */
         get: operations["listTimedAccess"];
         put?: never;
-        /** Create an item */
+        /**
+         * Create a timed access
+         * @description Creates a timed access. An access in the published layout of ten calculated shards: its path and time tell where it lies.
+         */
         post: operations["createTimedAccess"];
         delete?: never;
         options?: never;
@@ -432,14 +624,20 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The item's accessed_at. */
+                /** @description The accessed_at of a timed access. */
                 accessed_at: string;
-                /** @description The item's path. */
+                /**
+                 * @description The path of a timed access.
+                 * @example /shared/firetvGen2.txt
+                 */
                 path: string;
             };
             cookie?: never;
         };
-        /** Read an item */
+        /**
+         * Read a timed access
+         * @description Reads a timed access by its key.
+         */
         get: operations["getTimedAccess"];
         put?: never;
         post?: never;
@@ -456,10 +654,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List items */
+        /**
+         * List pings
+         * @description Lists the pings of one series and episode and at, or of several. An index lists them by other fields: `by_time` by at.
+         */
         get: operations["listPing"];
         put?: never;
-        /** Create an item */
+        /**
+         * Create a ping
+         * @description Creates a ping. A minute of playback, as a player tells of it. Takes one item, or a list of at most 500. They are stored soon after.
+         */
         post: operations["createPing"];
         delete?: never;
         options?: never;
@@ -472,27 +676,51 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The item's series. */
+                /**
+                 * @description The series of a ping.
+                 * @example example
+                 */
                 series: string;
-                /** @description The item's episode. */
+                /**
+                 * @description The episode of a ping.
+                 * @example example
+                 */
                 episode: string;
-                /** @description The item's at. */
+                /**
+                 * @description The at of a ping.
+                 * @example 2026-11-21T12:00:00Z
+                 */
                 at: string;
-                /** @description The item's id. */
+                /**
+                 * @description The id of a ping.
+                 * @example example
+                 */
                 id: string;
             };
             cookie?: never;
         };
-        /** Read an item */
+        /**
+         * Read a ping
+         * @description Reads a ping by its key.
+         */
         get: operations["getPing"];
-        /** Replace or create an item */
+        /**
+         * Replace or create a ping
+         * @description Replaces a ping, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         */
         put: operations["putPing"];
         post?: never;
-        /** Delete an item */
+        /**
+         * Delete a ping
+         * @description Deletes a ping.
+         */
         delete: operations["deletePing"];
         options?: never;
         head?: never;
-        /** Change an item */
+        /**
+         * Change a ping
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         */
         patch: operations["patchPing"];
         trace?: never;
     };
@@ -503,10 +731,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List items */
+        /**
+         * List incidents
+         * @description Lists the tenant's incidents. An index lists them by other fields: `by_state` by state, id.
+         */
         get: operations["listIncident"];
         put?: never;
-        /** Create an item */
+        /**
+         * Create an incident
+         * @description Creates an incident. Something that went wrong, and who takes part in mending it.
+         */
         post: operations["createIncident"];
         delete?: never;
         options?: never;
@@ -519,21 +753,33 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The item's id. */
+                /** @description The id of an incident. */
                 id: string;
             };
             cookie?: never;
         };
-        /** Read an item */
+        /**
+         * Read an incident
+         * @description Reads an incident by its key.
+         */
         get: operations["getIncident"];
-        /** Replace or create an item */
+        /**
+         * Replace or create an incident
+         * @description Replaces an incident, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         */
         put: operations["putIncident"];
         post?: never;
-        /** Delete an item */
+        /**
+         * Delete an incident
+         * @description Deletes an incident.
+         */
         delete: operations["deleteIncident"];
         options?: never;
         head?: never;
-        /** Change an item */
+        /**
+         * Change an incident
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         */
         patch: operations["patchIncident"];
         trace?: never;
     };
@@ -544,7 +790,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List items */
+        /**
+         * List participations
+         * @description Lists the participations of one incident_id, or of several. An index lists them by other fields: `by_participant` by participant, state, since, incident_id.
+         */
         get: operations["listParticipation"];
         put?: never;
         post?: never;
@@ -559,14 +808,17 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The item's incident_id. */
+                /** @description The incident_id of a participation. */
                 incident_id: string;
-                /** @description The item's participant. */
+                /** @description The participant of a participation. */
                 participant: string;
             };
             cookie?: never;
         };
-        /** Read an item */
+        /**
+         * Read a participation
+         * @description Reads a participation by its key.
+         */
         get: operations["getParticipation"];
         put?: never;
         post?: never;
@@ -583,10 +835,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List items */
+        /**
+         * List licensors
+         * @description Lists the tenant's licensors.
+         */
         get: operations["listLicensor"];
         put?: never;
-        /** Create an item */
+        /**
+         * Create a licensor
+         * @description Creates a licensor. Somebody who gets a part of the revenue of their series.
+         */
         post: operations["createLicensor"];
         delete?: never;
         options?: never;
@@ -599,21 +857,33 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The item's id. */
+                /** @description The id of a licensor. */
                 id: string;
             };
             cookie?: never;
         };
-        /** Read an item */
+        /**
+         * Read a licensor
+         * @description Reads a licensor by its key.
+         */
         get: operations["getLicensor"];
-        /** Replace or create an item */
+        /**
+         * Replace or create a licensor
+         * @description Replaces a licensor, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         */
         put: operations["putLicensor"];
         post?: never;
-        /** Delete an item */
+        /**
+         * Delete a licensor
+         * @description Deletes a licensor.
+         */
         delete: operations["deleteLicensor"];
         options?: never;
         head?: never;
-        /** Change an item */
+        /**
+         * Change a licensor
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         */
         patch: operations["patchLicensor"];
         trace?: never;
     };
@@ -624,10 +894,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List items */
+        /**
+         * List licences
+         * @description Lists the tenant's licences.
+         */
         get: operations["listLicence"];
         put?: never;
-        /** Create an item */
+        /**
+         * Create a licence
+         * @description Creates a licence. That a licensor owns a series, or some parts of it: of two licensors with one part each, each gets half.
+         */
         post: operations["createLicence"];
         delete?: never;
         options?: never;
@@ -640,23 +916,41 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The item's series. */
+                /**
+                 * @description The series of a licence.
+                 * @example example
+                 */
                 series: string;
-                /** @description The item's licensor_id. */
+                /**
+                 * @description The licensor_id of a licence.
+                 * @example example
+                 */
                 licensor_id: string;
             };
             cookie?: never;
         };
-        /** Read an item */
+        /**
+         * Read a licence
+         * @description Reads a licence by its key.
+         */
         get: operations["getLicence"];
-        /** Replace or create an item */
+        /**
+         * Replace or create a licence
+         * @description Replaces a licence, or creates it if there is none. Use `If-Match` to replace a known revision, and `If-None-Match: *` to create only.
+         */
         put: operations["putLicence"];
         post?: never;
-        /** Delete an item */
+        /**
+         * Delete a licence
+         * @description Deletes a licence.
+         */
         delete: operations["deleteLicence"];
         options?: never;
         head?: never;
-        /** Change an item */
+        /**
+         * Change a licence
+         * @description Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default.
+         */
         patch: operations["patchLicence"];
         trace?: never;
     };
@@ -667,7 +961,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List items */
+        /**
+         * List operations
+         * @description Lists the tenant's operations.
+         */
         get: operations["listOperation"];
         put?: never;
         post?: never;
@@ -682,12 +979,15 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The item's id. */
+                /** @description The id of an operation. */
                 id: string;
             };
             cookie?: never;
         };
-        /** Read an item */
+        /**
+         * Read an operation
+         * @description Reads an operation by its key.
+         */
         get: operations["getOperation"];
         put?: never;
         post?: never;
@@ -704,7 +1004,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List Shift, Override, Schedule, Team as one */
+        /**
+         * List shifts, overrides, schedules and teams together
+         * @description Lists items of several kinds that are stored together, in one listing; `type` names the kind of each.
+         */
         get: operations["listOnCall"];
         put?: never;
         post?: never;
@@ -721,7 +1024,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List ContactMethod, NotificationRule as one */
+        /**
+         * List contact methods and notification rules together
+         * @description Lists items of several kinds that are stored together, in one listing; `type` names the kind of each.
+         */
         get: operations["listContacts"];
         put?: never;
         post?: never;
@@ -738,10 +1044,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List edges of a node */
+        /**
+         * List followed nodes or followers
+         * @description Lists the nodes that a node follows, or those that follow it.
+         */
         get: operations["listFollow"];
         put?: never;
-        /** Have a node follow another */
+        /**
+         * Follow a node
+         * @description Makes one node follow another. Repeating it changes nothing.
+         */
         post: operations["addFollow"];
         delete?: never;
         options?: never;
@@ -756,7 +1068,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Count edges of a node */
+        /**
+         * Count followed nodes and followers
+         * @description Counts the nodes that a node follows, and those that follow it.
+         */
         get: operations["countFollow"];
         put?: never;
         post?: never;
@@ -771,18 +1086,30 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description Who follows. */
+                /**
+                 * @description Who follows.
+                 * @example User.9
+                 */
                 node: string;
-                /** @description Who is followed. */
+                /**
+                 * @description Who is followed.
+                 * @example User.12
+                 */
                 other: string;
             };
             cookie?: never;
         };
-        /** Whether a node follows another */
+        /**
+         * Read an edge
+         * @description Reads the edge from one node to another. 404 if there is none.
+         */
         get: operations["getFollow"];
         put?: never;
         post?: never;
-        /** Have a node follow another no more */
+        /**
+         * Unfollow a node
+         * @description Makes one node no longer follow another.
+         */
         delete: operations["deleteFollow"];
         options?: never;
         head?: never;
@@ -796,7 +1123,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List roll-ups of pings */
+        /**
+         * List roll-ups of pings
+         * @description Lists how much was watched of an episode or a series, span by span.
+         */
         get: operations["listPlays"];
         put?: never;
         post?: never;
@@ -813,7 +1143,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Divide a month's revenue between licensors */
+        /**
+         * Divide a month's revenue between licensors
+         * @description Divides an amount between licensors, by the seconds that were watched of their series in a month.
+         */
         get: operations["getRevenue"];
         put?: never;
         post?: never;
@@ -838,7 +1171,10 @@ export interface components {
         Access: {
             /** Tenant Id */
             tenant_id: string;
-            /** Path */
+            /**
+             * Path
+             * @example /shared/firetvGen2.txt
+             */
             path: string;
             /**
              * Accessed At
@@ -864,9 +1200,10 @@ export interface components {
          * @description An access to a file, at a rate nobody knows before: the shards of a popular file grow as it is touched.
          */
         AccessCreate: {
-            /** Tenant Id */
-            tenant_id?: string;
-            /** Path */
+            /**
+             * Path
+             * @example /shared/firetvGen2.txt
+             */
             path: string;
             /**
              * Accessed At
@@ -880,9 +1217,29 @@ export interface components {
             user_id: string;
         };
         AccessPage: {
-            items: components["schemas"]["Access"][];
+            items: (components["schemas"]["Access"] | components["schemas"]["AccessPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
+        };
+        /** @description An item of a listing that names `fields`. */
+        AccessPart: {
+            /** Tenant Id */
+            tenant_id?: string;
+            /**
+             * Path
+             * @example /shared/firetvGen2.txt
+             */
+            path?: string;
+            /**
+             * Accessed At
+             * Format: date-time
+             */
+            accessed_at?: string;
+            /** Id */
+            id?: string;
+            action?: components["schemas"]["AccessAction"];
+            /** User Id */
+            user_id?: string;
         };
         /**
          * Article
@@ -933,8 +1290,6 @@ export interface components {
          *     uses it once a year. An author's years are listed as one: by title in the table, by date in the index.
          */
         ArticleCreate: {
-            /** Tenant Id */
-            tenant_id?: string;
             /** Author */
             author: string;
             /** Title */
@@ -955,54 +1310,23 @@ export interface components {
             text?: string;
         };
         ArticlePage: {
-            items: components["schemas"]["Article"][];
+            items: (components["schemas"]["Article"] | components["schemas"]["ArticlePart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
         };
-        /**
-         * Article
-         * @description A JSON Merge Patch: null resets a field to its default.
-         */
-        ArticlePatch: {
-            tenant_id?: string | null;
-            author?: string | null;
-            title?: string | null;
-            published_at?: string | null;
-            year?: number | null;
-            slug?: string | null;
-            text?: string | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            readonly created_at?: string;
-            /**
-             * Updated At
-             * Format: date-time
-             */
-            readonly updated_at?: string;
-            /** @description The value of the ETag. */
-            readonly revision?: string;
-        };
-        /**
-         * Article
-         * @description What an author has published.
-         *
-         *     A partition holds one year of one author, so none grows without bounds. Two authors may use one title; an author
-         *     uses it once a year. An author's years are listed as one: by title in the table, by date in the index.
-         */
-        ArticleReplace: {
+        /** @description An item of a listing that names `fields`. */
+        ArticlePart: {
             /** Tenant Id */
             tenant_id?: string;
             /** Author */
             author?: string;
             /** Title */
-            title: string;
+            title?: string;
             /**
              * Published At
              * Format: date-time
              */
-            published_at: string;
+            published_at?: string;
             /** Year */
             year?: number;
             /** Slug */
@@ -1022,8 +1346,41 @@ export interface components {
              * Format: date-time
              */
             readonly updated_at?: string;
-            /** @description The value of the ETag. */
-            readonly revision?: string;
+        };
+        /**
+         * Article
+         * @description A JSON Merge Patch: null resets a field to its default.
+         */
+        ArticlePatch: {
+            /** Title */
+            title?: string;
+            /**
+             * Published At
+             * Format: date-time
+             */
+            published_at?: string;
+            text?: string | null;
+        };
+        /**
+         * Article
+         * @description What an author has published.
+         *
+         *     A partition holds one year of one author, so none grows without bounds. Two authors may use one title; an author
+         *     uses it once a year. An author's years are listed as one: by title in the table, by date in the index.
+         */
+        ArticleReplace: {
+            /** Title */
+            title: string;
+            /**
+             * Published At
+             * Format: date-time
+             */
+            published_at: string;
+            /**
+             * Text
+             * @default
+             */
+            text?: string;
         };
         /**
          * Channel
@@ -1043,7 +1400,10 @@ export interface components {
             /** Method Id */
             method_id: string;
             channel: components["schemas"]["Channel"];
-            /** Address */
+            /**
+             * Address
+             * @example ada@example.com
+             */
             address: string;
             /**
              * Created At
@@ -1063,58 +1423,36 @@ export interface components {
          * @description An address of a user.
          */
         ContactMethodCreate: {
-            /** Tenant Id */
-            tenant_id?: string;
             /** User Id */
             user_id: string;
             /** Method Id */
             method_id?: string;
             channel: components["schemas"]["Channel"];
-            /** Address */
+            /**
+             * Address
+             * @example ada@example.com
+             */
             address: string;
         };
         ContactMethodPage: {
-            items: components["schemas"]["ContactMethod"][];
+            items: (components["schemas"]["ContactMethod"] | components["schemas"]["ContactMethodPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
         };
-        /**
-         * ContactMethod
-         * @description A JSON Merge Patch: null resets a field to its default.
-         */
-        ContactMethodPatch: {
-            tenant_id?: string | null;
-            user_id?: string | null;
-            method_id?: string | null;
-            channel?: components["schemas"]["Channel"] | null;
-            address?: string | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            readonly created_at?: string;
-            /**
-             * Updated At
-             * Format: date-time
-             */
-            readonly updated_at?: string;
-            /** @description The value of the ETag. */
-            readonly revision?: string;
-        };
-        /**
-         * ContactMethod
-         * @description An address of a user.
-         */
-        ContactMethodReplace: {
+        /** @description An item of a listing that names `fields`. */
+        ContactMethodPart: {
             /** Tenant Id */
             tenant_id?: string;
             /** User Id */
             user_id?: string;
             /** Method Id */
             method_id?: string;
-            channel: components["schemas"]["Channel"];
-            /** Address */
-            address: string;
+            channel?: components["schemas"]["Channel"];
+            /**
+             * Address
+             * @example ada@example.com
+             */
+            address?: string;
             /**
              * Created At
              * Format: date-time
@@ -1125,8 +1463,30 @@ export interface components {
              * Format: date-time
              */
             readonly updated_at?: string;
-            /** @description The value of the ETag. */
-            readonly revision?: string;
+        };
+        /**
+         * ContactMethod
+         * @description A JSON Merge Patch: null resets a field to its default.
+         */
+        ContactMethodPatch: {
+            channel?: components["schemas"]["Channel"];
+            /**
+             * Address
+             * @example ada@example.com
+             */
+            address?: string;
+        };
+        /**
+         * ContactMethod
+         * @description An address of a user.
+         */
+        ContactMethodReplace: {
+            channel: components["schemas"]["Channel"];
+            /**
+             * Address
+             * @example ada@example.com
+             */
+            address: string;
         };
         /**
          * ContactMethod
@@ -1145,7 +1505,10 @@ export interface components {
             /** Method Id */
             method_id: string;
             channel: components["schemas"]["Channel"];
-            /** Address */
+            /**
+             * Address
+             * @example ada@example.com
+             */
             address: string;
             /**
              * Created At
@@ -1258,6 +1621,10 @@ export interface components {
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
         };
+        /** @description A refusal of the gateway, before the function is invoked. */
+        GatewayRefusal: {
+            message: string;
+        };
         /**
          * Incident
          * @description Something that went wrong, and who takes part in mending it.
@@ -1302,7 +1669,7 @@ export interface components {
              * @default null
              */
             closed_at: string | null;
-            /** @description Read with include; a write that leaves it out leaves it as it is, and null removes it. */
+            /** @description Read with `include`. A write that omits this field leaves it unchanged; null removes it. */
             details?: components["schemas"]["JsonValue"] | null;
             /** @description The value of the ETag. */
             readonly revision: string;
@@ -1314,8 +1681,6 @@ export interface components {
          *     Listings bring summaries; `details`, a caller's JSON of any kind, only comes to who asks for it.
          */
         IncidentCreate: {
-            /** Tenant Id */
-            tenant_id?: string;
             /** Id */
             id?: string;
             /** Number */
@@ -1341,28 +1706,38 @@ export interface components {
              * @default null
              */
             closed_at?: string | null;
-            /** @default null */
+            /** @description Read with `include`. A write that omits this field leaves it unchanged; null removes it. */
             details?: components["schemas"]["JsonValue"] | null;
         };
         IncidentPage: {
-            items: components["schemas"]["Incident"][];
+            items: (components["schemas"]["Incident"] | components["schemas"]["IncidentPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
         };
-        /**
-         * Incident
-         * @description A JSON Merge Patch: null resets a field to its default.
-         */
-        IncidentPatch: {
-            tenant_id?: string | null;
-            id?: string | null;
-            number?: number | null;
-            title?: string | null;
-            status?: string | null;
-            state?: components["schemas"]["IncidentState"] | null;
-            /** Team */
+        /** @description An item of a listing that names `fields`. */
+        IncidentPart: {
+            /** Tenant Id */
+            tenant_id?: string;
+            /** Id */
+            id?: string;
+            /** Number */
+            number?: number;
+            /** Title */
+            title?: string;
+            /**
+             * Status
+             * @default TRIGGERED
+             */
+            status?: string;
+            /** @default OPEN */
+            state?: components["schemas"]["IncidentState"];
+            /**
+             * Team
+             * @default null
+             */
             team?: string | null;
-            participants?: string[] | null;
+            /** Participants */
+            participants?: string[];
             /**
              * Created At
              * Format: date-time
@@ -1373,12 +1748,32 @@ export interface components {
              * Format: date-time
              */
             readonly updated_at?: string;
+            /**
+             * Closed At
+             * @default null
+             */
+            closed_at?: string | null;
+            /** @description Read with `include`. A write that omits this field leaves it unchanged; null removes it. */
+            details?: components["schemas"]["JsonValue"] | null;
+        };
+        /**
+         * Incident
+         * @description A JSON Merge Patch: null resets a field to its default.
+         */
+        IncidentPatch: {
+            /** Number */
+            number?: number;
+            /** Title */
+            title?: string;
+            status?: string | null;
+            state?: components["schemas"]["IncidentState"] | null;
+            /** Team */
+            team?: string | null;
+            participants?: string[] | null;
             /** Closed At */
             closed_at?: string | null;
-            /** @description Read with include; a write that leaves it out leaves it as it is, and null removes it. */
+            /** @description Read with `include`. A write that omits this field leaves it unchanged; null removes it. */
             details?: components["schemas"]["JsonValue"] | null;
-            /** @description The value of the ETag. */
-            readonly revision?: string;
         };
         /**
          * Incident
@@ -1387,10 +1782,6 @@ export interface components {
          *     Listings bring summaries; `details`, a caller's JSON of any kind, only comes to who asks for it.
          */
         IncidentReplace: {
-            /** Tenant Id */
-            tenant_id?: string;
-            /** Id */
-            id?: string;
             /** Number */
             number: number;
             /** Title */
@@ -1410,24 +1801,12 @@ export interface components {
             /** Participants */
             participants?: string[];
             /**
-             * Created At
-             * Format: date-time
-             */
-            readonly created_at?: string;
-            /**
-             * Updated At
-             * Format: date-time
-             */
-            readonly updated_at?: string;
-            /**
              * Closed At
              * @default null
              */
             closed_at?: string | null;
-            /** @description Read with include; a write that leaves it out leaves it as it is, and null removes it. */
+            /** @description Read with `include`. A write that omits this field leaves it unchanged; null removes it. */
             details?: components["schemas"]["JsonValue"] | null;
-            /** @description The value of the ETag. */
-            readonly revision?: string;
         };
         /**
          * IncidentState
@@ -1460,8 +1839,6 @@ export interface components {
          * @description That a licensor owns a series, or some parts of it: of two licensors with one part each, each gets half.
          */
         LicenceCreate: {
-            /** Tenant Id */
-            tenant_id?: string;
             /** Series */
             series: string;
             /** Licensor Id */
@@ -1473,27 +1850,12 @@ export interface components {
             parts?: number;
         };
         LicencePage: {
-            items: components["schemas"]["Licence"][];
+            items: (components["schemas"]["Licence"] | components["schemas"]["LicencePart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
         };
-        /**
-         * Licence
-         * @description A JSON Merge Patch: null resets a field to its default.
-         */
-        LicencePatch: {
-            tenant_id?: string | null;
-            series?: string | null;
-            licensor_id?: string | null;
-            parts?: number | null;
-            /** @description The value of the ETag. */
-            readonly revision?: string;
-        };
-        /**
-         * Licence
-         * @description That a licensor owns a series, or some parts of it: of two licensors with one part each, each gets half.
-         */
-        LicenceReplace: {
+        /** @description An item of a listing that names `fields`. */
+        LicencePart: {
             /** Tenant Id */
             tenant_id?: string;
             /** Series */
@@ -1505,8 +1867,24 @@ export interface components {
              * @default 1
              */
             parts?: number;
-            /** @description The value of the ETag. */
-            readonly revision?: string;
+        };
+        /**
+         * Licence
+         * @description A JSON Merge Patch: null resets a field to its default.
+         */
+        LicencePatch: {
+            parts?: number | null;
+        };
+        /**
+         * Licence
+         * @description That a licensor owns a series, or some parts of it: of two licensors with one part each, each gets half.
+         */
+        LicenceReplace: {
+            /**
+             * Parts
+             * @default 1
+             */
+            parts?: number;
         };
         /**
          * Licensor
@@ -1527,42 +1905,40 @@ export interface components {
          * @description Somebody who gets a part of the revenue of their series.
          */
         LicensorCreate: {
-            /** Tenant Id */
-            tenant_id?: string;
             /** Id */
             id?: string;
             /** Name */
             name: string;
         };
         LicensorPage: {
-            items: components["schemas"]["Licensor"][];
+            items: (components["schemas"]["Licensor"] | components["schemas"]["LicensorPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
+        };
+        /** @description An item of a listing that names `fields`. */
+        LicensorPart: {
+            /** Tenant Id */
+            tenant_id?: string;
+            /** Id */
+            id?: string;
+            /** Name */
+            name?: string;
         };
         /**
          * Licensor
          * @description A JSON Merge Patch: null resets a field to its default.
          */
         LicensorPatch: {
-            tenant_id?: string | null;
-            id?: string | null;
-            name?: string | null;
-            /** @description The value of the ETag. */
-            readonly revision?: string;
+            /** Name */
+            name?: string;
         };
         /**
          * Licensor
          * @description Somebody who gets a part of the revenue of their series.
          */
         LicensorReplace: {
-            /** Tenant Id */
-            tenant_id?: string;
-            /** Id */
-            id?: string;
             /** Name */
             name: string;
-            /** @description The value of the ETag. */
-            readonly revision?: string;
         };
         /**
          * NotificationRule
@@ -1602,8 +1978,6 @@ export interface components {
          * @description Use a contact method this long after an incident began, if it is bad enough.
          */
         NotificationRuleCreate: {
-            /** Tenant Id */
-            tenant_id?: string;
             /** User Id */
             user_id: string;
             /** Rule Id */
@@ -1619,39 +1993,12 @@ export interface components {
             after_minutes?: number;
         };
         NotificationRulePage: {
-            items: components["schemas"]["NotificationRule"][];
+            items: (components["schemas"]["NotificationRule"] | components["schemas"]["NotificationRulePart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
         };
-        /**
-         * NotificationRule
-         * @description A JSON Merge Patch: null resets a field to its default.
-         */
-        NotificationRulePatch: {
-            tenant_id?: string | null;
-            user_id?: string | null;
-            rule_id?: string | null;
-            method_id?: string | null;
-            severity?: components["schemas"]["Severity"] | null;
-            after_minutes?: number | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            readonly created_at?: string;
-            /**
-             * Updated At
-             * Format: date-time
-             */
-            readonly updated_at?: string;
-            /** @description The value of the ETag. */
-            readonly revision?: string;
-        };
-        /**
-         * NotificationRule
-         * @description Use a contact method this long after an incident began, if it is bad enough.
-         */
-        NotificationRuleReplace: {
+        /** @description An item of a listing that names `fields`. */
+        NotificationRulePart: {
             /** Tenant Id */
             tenant_id?: string;
             /** User Id */
@@ -1659,7 +2006,7 @@ export interface components {
             /** Rule Id */
             rule_id?: string;
             /** Method Id */
-            method_id: string;
+            method_id?: string;
             /** @default any */
             severity?: components["schemas"]["Severity"];
             /**
@@ -1677,8 +2024,31 @@ export interface components {
              * Format: date-time
              */
             readonly updated_at?: string;
-            /** @description The value of the ETag. */
-            readonly revision?: string;
+        };
+        /**
+         * NotificationRule
+         * @description A JSON Merge Patch: null resets a field to its default.
+         */
+        NotificationRulePatch: {
+            /** Method Id */
+            method_id?: string;
+            severity?: components["schemas"]["Severity"] | null;
+            after_minutes?: number | null;
+        };
+        /**
+         * NotificationRule
+         * @description Use a contact method this long after an incident began, if it is bad enough.
+         */
+        NotificationRuleReplace: {
+            /** Method Id */
+            method_id: string;
+            /** @default any */
+            severity?: components["schemas"]["Severity"];
+            /**
+             * After Minutes
+             * @default 0
+             */
+            after_minutes?: number;
         };
         /**
          * Override
@@ -1701,11 +2071,13 @@ export interface components {
             /**
              * Starts At
              * Format: date-time
+             * @example 2026-11-21T08:00:00Z
              */
             starts_at: string;
             /**
              * Ends At
              * Format: date-time
+             * @example 2026-11-21T16:00:00Z
              */
             ends_at: string;
             /** Override Id */
@@ -1770,11 +2142,13 @@ export interface components {
             /**
              * Starts At
              * Format: date-time
+             * @example 2026-11-21T08:00:00Z
              */
             starts_at: string;
             /**
              * Ends At
              * Format: date-time
+             * @example 2026-11-21T16:00:00Z
              */
             ends_at: string;
             /** Shift Id */
@@ -1864,9 +2238,54 @@ export interface components {
             readonly revision: string;
         };
         OperationPage: {
-            items: components["schemas"]["Operation"][];
+            items: (components["schemas"]["Operation"] | components["schemas"]["OperationPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
+        };
+        /** @description An item of a listing that names `fields`. */
+        OperationPart: {
+            /** Tenant Id */
+            tenant_id?: string;
+            /** Id */
+            id?: string;
+            /** @default pending */
+            state?: components["schemas"]["OperationState"];
+            /** Method */
+            method?: string;
+            /** Target */
+            target?: string;
+            /**
+             * Request
+             * @default null
+             */
+            request?: string | null;
+            /**
+             * Status
+             * @default null
+             */
+            status?: number | null;
+            /**
+             * Problem
+             * @default null
+             */
+            problem?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            } | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            readonly created_at?: string;
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            readonly updated_at?: string;
+            /**
+             * Expires At
+             * @default null
+             */
+            expires_at?: string | null;
         };
         /**
          * OperationState
@@ -1890,11 +2309,13 @@ export interface components {
             /**
              * Starts At
              * Format: date-time
+             * @example 2026-11-21T08:00:00Z
              */
             starts_at: string;
             /**
              * Ends At
              * Format: date-time
+             * @example 2026-11-21T16:00:00Z
              */
             ends_at: string;
             /** Override Id */
@@ -1907,8 +2328,6 @@ export interface components {
          * @description A turn that goes before the planned ones: somebody stands in.
          */
         OverrideCreate: {
-            /** Tenant Id */
-            tenant_id?: string;
             /** Team Id */
             team_id: string;
             /** Schedule Id */
@@ -1918,41 +2337,25 @@ export interface components {
             /**
              * Starts At
              * Format: date-time
+             * @example 2026-11-21T08:00:00Z
              */
             starts_at: string;
             /**
              * Ends At
              * Format: date-time
+             * @example 2026-11-21T16:00:00Z
              */
             ends_at: string;
             /** Override Id */
             override_id?: string;
         };
         OverridePage: {
-            items: components["schemas"]["Override"][];
+            items: (components["schemas"]["Override"] | components["schemas"]["OverridePart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
         };
-        /**
-         * Override
-         * @description A JSON Merge Patch: null resets a field to its default.
-         */
-        OverridePatch: {
-            tenant_id?: string | null;
-            team_id?: string | null;
-            schedule_id?: string | null;
-            user_id?: string | null;
-            starts_at?: string | null;
-            ends_at?: string | null;
-            override_id?: string | null;
-            /** @description The value of the ETag. */
-            readonly revision?: string;
-        };
-        /**
-         * Override
-         * @description A turn that goes before the planned ones: somebody stands in.
-         */
-        OverrideReplace: {
+        /** @description An item of a listing that names `fields`. */
+        OverridePart: {
             /** Tenant Id */
             tenant_id?: string;
             /** Team Id */
@@ -1960,21 +2363,61 @@ export interface components {
             /** Schedule Id */
             schedule_id?: string;
             /** User Id */
+            user_id?: string;
+            /**
+             * Starts At
+             * Format: date-time
+             * @example 2026-11-21T08:00:00Z
+             */
+            starts_at?: string;
+            /**
+             * Ends At
+             * Format: date-time
+             * @example 2026-11-21T16:00:00Z
+             */
+            ends_at?: string;
+            /** Override Id */
+            override_id?: string;
+        };
+        /**
+         * Override
+         * @description A JSON Merge Patch: null resets a field to its default.
+         */
+        OverridePatch: {
+            /** User Id */
+            user_id?: string;
+            /**
+             * Starts At
+             * Format: date-time
+             * @example 2026-11-21T08:00:00Z
+             */
+            starts_at?: string;
+            /**
+             * Ends At
+             * Format: date-time
+             * @example 2026-11-21T16:00:00Z
+             */
+            ends_at?: string;
+        };
+        /**
+         * Override
+         * @description A turn that goes before the planned ones: somebody stands in.
+         */
+        OverrideReplace: {
+            /** User Id */
             user_id: string;
             /**
              * Starts At
              * Format: date-time
+             * @example 2026-11-21T08:00:00Z
              */
             starts_at: string;
             /**
              * Ends At
              * Format: date-time
+             * @example 2026-11-21T16:00:00Z
              */
             ends_at: string;
-            /** Override Id */
-            override_id?: string;
-            /** @description The value of the ETag. */
-            readonly revision?: string;
         };
         /**
          * Participation
@@ -2018,9 +2461,45 @@ export interface components {
             readonly revision: string;
         };
         ParticipationPage: {
-            items: components["schemas"]["Participation"][];
+            items: (components["schemas"]["Participation"] | components["schemas"]["ParticipationPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
+        };
+        /** @description An item of a listing that names `fields`. */
+        ParticipationPart: {
+            /** Tenant Id */
+            tenant_id?: string;
+            /** Incident Id */
+            incident_id?: string;
+            /** Participant */
+            participant?: string;
+            state?: components["schemas"]["IncidentState"];
+            /**
+             * Since
+             * Format: date-time
+             */
+            since?: string;
+            /** Number */
+            number?: number;
+            /** Title */
+            title?: string;
+            /** Status */
+            status?: string;
+            /**
+             * Team
+             * @default null
+             */
+            team?: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at?: string;
+            /**
+             * Closed At
+             * @default null
+             */
+            closed_at?: string | null;
         };
         /**
          * Ping
@@ -2069,8 +2548,6 @@ export interface components {
          *     The player names each ping (its session and a number, say), so that a ping that is sent again is the same ping.
          */
         PingCreate: {
-            /** Tenant Id */
-            tenant_id?: string;
             /** Series */
             series: string;
             /** Episode */
@@ -2101,36 +2578,12 @@ export interface components {
             expires_at?: string | null;
         };
         PingPage: {
-            items: components["schemas"]["Ping"][];
+            items: (components["schemas"]["Ping"] | components["schemas"]["PingPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
         };
-        /**
-         * Ping
-         * @description A JSON Merge Patch: null resets a field to its default.
-         */
-        PingPatch: {
-            tenant_id?: string | null;
-            series?: string | null;
-            episode?: string | null;
-            at?: string | null;
-            id?: string | null;
-            session_id?: string | null;
-            /** Viewer Id */
-            viewer_id?: string | null;
-            seconds?: number | null;
-            /** Expires At */
-            expires_at?: string | null;
-            /** @description The value of the ETag. */
-            readonly revision?: string;
-        };
-        /**
-         * Ping
-         * @description A minute of playback, as a player tells of it.
-         *
-         *     The player names each ping (its session and a number, say), so that a ping that is sent again is the same ping.
-         */
-        PingReplace: {
+        /** @description An item of a listing that names `fields`. */
+        PingPart: {
             /** Tenant Id */
             tenant_id?: string;
             /** Series */
@@ -2144,6 +2597,44 @@ export interface components {
             at?: string;
             /** Id */
             id?: string;
+            /** Session Id */
+            session_id?: string;
+            /**
+             * Viewer Id
+             * @default null
+             */
+            viewer_id?: string | null;
+            /**
+             * Seconds
+             * @default 60
+             */
+            seconds?: number;
+            /**
+             * Expires At
+             * @default null
+             */
+            expires_at?: string | null;
+        };
+        /**
+         * Ping
+         * @description A JSON Merge Patch: null resets a field to its default.
+         */
+        PingPatch: {
+            /** Session Id */
+            session_id?: string;
+            /** Viewer Id */
+            viewer_id?: string | null;
+            seconds?: number | null;
+            /** Expires At */
+            expires_at?: string | null;
+        };
+        /**
+         * Ping
+         * @description A minute of playback, as a player tells of it.
+         *
+         *     The player names each ping (its session and a number, say), so that a ping that is sent again is the same ping.
+         */
+        PingReplace: {
             /** Session Id */
             session_id: string;
             /**
@@ -2161,8 +2652,6 @@ export interface components {
              * @default null
              */
             expires_at?: string | null;
-            /** @description The value of the ETag. */
-            readonly revision?: string;
         };
         /**
          * Plays
@@ -2279,8 +2768,6 @@ export interface components {
          * @description A plan of a team: its shifts and overrides say who stands by.
          */
         ScheduleCreate: {
-            /** Tenant Id */
-            tenant_id?: string;
             /** Team Id */
             team_id: string;
             /** Schedule Id */
@@ -2289,37 +2776,12 @@ export interface components {
             name: string;
         };
         SchedulePage: {
-            items: components["schemas"]["Schedule"][];
+            items: (components["schemas"]["Schedule"] | components["schemas"]["SchedulePart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
         };
-        /**
-         * Schedule
-         * @description A JSON Merge Patch: null resets a field to its default.
-         */
-        SchedulePatch: {
-            tenant_id?: string | null;
-            team_id?: string | null;
-            schedule_id?: string | null;
-            name?: string | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            readonly created_at?: string;
-            /**
-             * Updated At
-             * Format: date-time
-             */
-            readonly updated_at?: string;
-            /** @description The value of the ETag. */
-            readonly revision?: string;
-        };
-        /**
-         * Schedule
-         * @description A plan of a team: its shifts and overrides say who stands by.
-         */
-        ScheduleReplace: {
+        /** @description An item of a listing that names `fields`. */
+        SchedulePart: {
             /** Tenant Id */
             tenant_id?: string;
             /** Team Id */
@@ -2327,7 +2789,7 @@ export interface components {
             /** Schedule Id */
             schedule_id?: string;
             /** Name */
-            name: string;
+            name?: string;
             /**
              * Created At
              * Format: date-time
@@ -2338,8 +2800,22 @@ export interface components {
              * Format: date-time
              */
             readonly updated_at?: string;
-            /** @description The value of the ETag. */
-            readonly revision?: string;
+        };
+        /**
+         * Schedule
+         * @description A JSON Merge Patch: null resets a field to its default.
+         */
+        SchedulePatch: {
+            /** Name */
+            name?: string;
+        };
+        /**
+         * Schedule
+         * @description A plan of a team: its shifts and overrides say who stands by.
+         */
+        ScheduleReplace: {
+            /** Name */
+            name: string;
         };
         /**
          * Severity
@@ -2363,11 +2839,13 @@ export interface components {
             /**
              * Starts At
              * Format: date-time
+             * @example 2026-11-21T08:00:00Z
              */
             starts_at: string;
             /**
              * Ends At
              * Format: date-time
+             * @example 2026-11-21T16:00:00Z
              */
             ends_at: string;
             /** Shift Id */
@@ -2380,8 +2858,6 @@ export interface components {
          * @description A planned turn.
          */
         ShiftCreate: {
-            /** Tenant Id */
-            tenant_id?: string;
             /** Team Id */
             team_id: string;
             /** Schedule Id */
@@ -2391,41 +2867,25 @@ export interface components {
             /**
              * Starts At
              * Format: date-time
+             * @example 2026-11-21T08:00:00Z
              */
             starts_at: string;
             /**
              * Ends At
              * Format: date-time
+             * @example 2026-11-21T16:00:00Z
              */
             ends_at: string;
             /** Shift Id */
             shift_id?: string;
         };
         ShiftPage: {
-            items: components["schemas"]["Shift"][];
+            items: (components["schemas"]["Shift"] | components["schemas"]["ShiftPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
         };
-        /**
-         * Shift
-         * @description A JSON Merge Patch: null resets a field to its default.
-         */
-        ShiftPatch: {
-            tenant_id?: string | null;
-            team_id?: string | null;
-            schedule_id?: string | null;
-            user_id?: string | null;
-            starts_at?: string | null;
-            ends_at?: string | null;
-            shift_id?: string | null;
-            /** @description The value of the ETag. */
-            readonly revision?: string;
-        };
-        /**
-         * Shift
-         * @description A planned turn.
-         */
-        ShiftReplace: {
+        /** @description An item of a listing that names `fields`. */
+        ShiftPart: {
             /** Tenant Id */
             tenant_id?: string;
             /** Team Id */
@@ -2433,21 +2893,61 @@ export interface components {
             /** Schedule Id */
             schedule_id?: string;
             /** User Id */
+            user_id?: string;
+            /**
+             * Starts At
+             * Format: date-time
+             * @example 2026-11-21T08:00:00Z
+             */
+            starts_at?: string;
+            /**
+             * Ends At
+             * Format: date-time
+             * @example 2026-11-21T16:00:00Z
+             */
+            ends_at?: string;
+            /** Shift Id */
+            shift_id?: string;
+        };
+        /**
+         * Shift
+         * @description A JSON Merge Patch: null resets a field to its default.
+         */
+        ShiftPatch: {
+            /** User Id */
+            user_id?: string;
+            /**
+             * Starts At
+             * Format: date-time
+             * @example 2026-11-21T08:00:00Z
+             */
+            starts_at?: string;
+            /**
+             * Ends At
+             * Format: date-time
+             * @example 2026-11-21T16:00:00Z
+             */
+            ends_at?: string;
+        };
+        /**
+         * Shift
+         * @description A planned turn.
+         */
+        ShiftReplace: {
+            /** User Id */
             user_id: string;
             /**
              * Starts At
              * Format: date-time
+             * @example 2026-11-21T08:00:00Z
              */
             starts_at: string;
             /**
              * Ends At
              * Format: date-time
+             * @example 2026-11-21T16:00:00Z
              */
             ends_at: string;
-            /** Shift Id */
-            shift_id?: string;
-            /** @description The value of the ETag. */
-            readonly revision?: string;
         };
         /**
          * Team
@@ -2478,62 +2978,50 @@ export interface components {
          * @description People who stand by for each other.
          */
         TeamCreate: {
-            /** Tenant Id */
-            tenant_id?: string;
             /** Team Id */
             team_id?: string;
             /** Name */
             name: string;
         };
         TeamPage: {
-            items: components["schemas"]["Team"][];
+            items: (components["schemas"]["Team"] | components["schemas"]["TeamPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
+        };
+        /** @description An item of a listing that names `fields`. */
+        TeamPart: {
+            /** Tenant Id */
+            tenant_id?: string;
+            /** Team Id */
+            team_id?: string;
+            /** Name */
+            name?: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            readonly created_at?: string;
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            readonly updated_at?: string;
         };
         /**
          * Team
          * @description A JSON Merge Patch: null resets a field to its default.
          */
         TeamPatch: {
-            tenant_id?: string | null;
-            team_id?: string | null;
-            name?: string | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            readonly created_at?: string;
-            /**
-             * Updated At
-             * Format: date-time
-             */
-            readonly updated_at?: string;
-            /** @description The value of the ETag. */
-            readonly revision?: string;
+            /** Name */
+            name?: string;
         };
         /**
          * Team
          * @description People who stand by for each other.
          */
         TeamReplace: {
-            /** Tenant Id */
-            tenant_id?: string;
-            /** Team Id */
-            team_id?: string;
             /** Name */
             name: string;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            readonly created_at?: string;
-            /**
-             * Updated At
-             * Format: date-time
-             */
-            readonly updated_at?: string;
-            /** @description The value of the ETag. */
-            readonly revision?: string;
         };
         /**
          * TimedAccess
@@ -2542,7 +3030,10 @@ export interface components {
         TimedAccess: {
             /** Tenant Id */
             tenant_id: string;
-            /** Path */
+            /**
+             * Path
+             * @example /shared/firetvGen2.txt
+             */
             path: string;
             /**
              * Accessed At
@@ -2560,9 +3051,10 @@ export interface components {
          * @description An access in the published layout of ten calculated shards: its path and time tell where it lies.
          */
         TimedAccessCreate: {
-            /** Tenant Id */
-            tenant_id?: string;
-            /** Path */
+            /**
+             * Path
+             * @example /shared/firetvGen2.txt
+             */
             path: string;
             /**
              * Accessed At
@@ -2574,9 +3066,27 @@ export interface components {
             user_id: string;
         };
         TimedAccessPage: {
-            items: components["schemas"]["TimedAccess"][];
+            items: (components["schemas"]["TimedAccess"] | components["schemas"]["TimedAccessPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
+        };
+        /** @description An item of a listing that names `fields`. */
+        TimedAccessPart: {
+            /** Tenant Id */
+            tenant_id?: string;
+            /**
+             * Path
+             * @example /shared/firetvGen2.txt
+             */
+            path?: string;
+            /**
+             * Accessed At
+             * Format: date-time
+             */
+            accessed_at?: string;
+            action?: components["schemas"]["AccessAction"];
+            /** User Id */
+            user_id?: string;
         };
         /**
          * User
@@ -2587,11 +3097,20 @@ export interface components {
         User: {
             /** Tenant Id */
             tenant_id: string;
-            /** Id */
+            /**
+             * Id
+             * @example ada
+             */
             id: string;
-            /** Email */
+            /**
+             * Email
+             * @example ada@example.com
+             */
             email: string;
-            /** Display Name */
+            /**
+             * Display Name
+             * @example Ada Lovelace
+             */
             display_name: string;
             /**
              * Manager Id
@@ -2630,13 +3149,20 @@ export interface components {
          *     An expired user is gone for readers at once, and deleted by the table's TTL later.
          */
         UserCreate: {
-            /** Tenant Id */
-            tenant_id?: string;
-            /** Id */
+            /**
+             * Id
+             * @example ada
+             */
             id?: string;
-            /** Email */
+            /**
+             * Email
+             * @example ada@example.com
+             */
             email: string;
-            /** Display Name */
+            /**
+             * Display Name
+             * @example Ada Lovelace
+             */
             display_name: string;
             /**
              * Manager Id
@@ -2657,54 +3183,29 @@ export interface components {
             expires_at?: string | null;
         };
         UserPage: {
-            items: components["schemas"]["User"][];
+            items: (components["schemas"]["User"] | components["schemas"]["UserPart"])[];
             /** @description Continues the listing; null ends it. */
             cursor: string | null;
         };
-        /**
-         * User
-         * @description A JSON Merge Patch: null resets a field to its default.
-         */
-        UserPatch: {
-            tenant_id?: string | null;
-            id?: string | null;
-            email?: string | null;
-            display_name?: string | null;
-            /** Manager Id */
-            manager_id?: string | null;
-            /** Department */
-            department?: string | null;
-            status?: components["schemas"]["UserStatus"] | null;
-            /**
-             * Created At
-             * Format: date-time
-             */
-            readonly created_at?: string;
-            /**
-             * Updated At
-             * Format: date-time
-             */
-            readonly updated_at?: string;
-            /** Expires At */
-            expires_at?: string | null;
-            /** @description The value of the ETag. */
-            readonly revision?: string;
-        };
-        /**
-         * User
-         * @description A person known to a tenant.
-         *
-         *     An expired user is gone for readers at once, and deleted by the table's TTL later.
-         */
-        UserReplace: {
+        /** @description An item of a listing that names `fields`. */
+        UserPart: {
             /** Tenant Id */
             tenant_id?: string;
-            /** Id */
+            /**
+             * Id
+             * @example ada
+             */
             id?: string;
-            /** Email */
-            email: string;
-            /** Display Name */
-            display_name: string;
+            /**
+             * Email
+             * @example ada@example.com
+             */
+            email?: string;
+            /**
+             * Display Name
+             * @example Ada Lovelace
+             */
+            display_name?: string;
             /**
              * Manager Id
              * @default null
@@ -2732,8 +3233,64 @@ export interface components {
              * @default null
              */
             expires_at?: string | null;
-            /** @description The value of the ETag. */
-            readonly revision?: string;
+        };
+        /**
+         * User
+         * @description A JSON Merge Patch: null resets a field to its default.
+         */
+        UserPatch: {
+            /**
+             * Email
+             * @example ada@example.com
+             */
+            email?: string;
+            /**
+             * Display Name
+             * @example Ada Lovelace
+             */
+            display_name?: string;
+            /** Manager Id */
+            manager_id?: string | null;
+            /** Department */
+            department?: string | null;
+            status?: components["schemas"]["UserStatus"] | null;
+            /** Expires At */
+            expires_at?: string | null;
+        };
+        /**
+         * User
+         * @description A person known to a tenant.
+         *
+         *     An expired user is gone for readers at once, and deleted by the table's TTL later.
+         */
+        UserReplace: {
+            /**
+             * Email
+             * @example ada@example.com
+             */
+            email: string;
+            /**
+             * Display Name
+             * @example Ada Lovelace
+             */
+            display_name: string;
+            /**
+             * Manager Id
+             * @default null
+             */
+            manager_id?: string | null;
+            /**
+             * Department
+             * @default null
+             */
+            department?: string | null;
+            /** @default active */
+            status?: components["schemas"]["UserStatus"];
+            /**
+             * Expires At
+             * @default null
+             */
+            expires_at?: string | null;
         };
         /**
          * UserStatus
@@ -2743,7 +3300,7 @@ export interface components {
         UserStatus: "active" | "disabled" | "deleted";
     };
     responses: {
-        /** @description Bad JSON, header, path, query string or cursor. */
+        /** @description The JSON, a header, the path, the query string or the cursor is malformed. */
         400: {
             headers: {
                 [name: string]: unknown;
@@ -2752,13 +3309,16 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description No verified token. */
+        /** @description The request has no valid token. */
         401: {
             headers: {
+                /** @description How to authenticate. */
+                "WWW-Authenticate"?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/problem+json": components["schemas"]["Problem"];
+                "application/json": components["schemas"]["GatewayRefusal"];
             };
         };
         /** @description The token names no tenant. */
@@ -2770,7 +3330,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description No such item. */
+        /** @description There is no such item. */
         404: {
             headers: {
                 [name: string]: unknown;
@@ -2779,7 +3339,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The answer is too large, unless it comes compressed. */
+        /** @description The answer is too large, unless the client accepts it compressed. */
         406: {
             headers: {
                 [name: string]: unknown;
@@ -2815,7 +3375,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The body's media type is not understood. */
+        /** @description The media type of the body is not supported. */
         415: {
             headers: {
                 [name: string]: unknown;
@@ -2833,7 +3393,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description Throttled: come back after Retry-After. */
+        /** @description Throttled: try again after Retry-After. */
         429: {
             headers: {
                 /** @description Seconds. */
@@ -2842,9 +3402,19 @@ export interface components {
             };
             content: {
                 "application/problem+json": components["schemas"]["Problem"];
+                "application/json": components["schemas"]["GatewayRefusal"];
             };
         };
-        /** @description The database cannot be reached: come back after Retry-After. */
+        /** @description The request line and the headers are too large. */
+        431: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["GatewayRefusal"];
+            };
+        };
+        /** @description The database cannot be reached, or the outcome is unknown: see `code`. */
         503: {
             headers: {
                 /** @description Seconds. */
@@ -2885,40 +3455,41 @@ export interface operations {
                     };
                 };
             };
+            429: components["responses"]["429"];
         };
     };
     listUser: {
         parameters: {
             query?: {
-                /** @description Items a page. */
+                /** @description The most items on a page. */
                 limit?: number;
-                /** @description round_robin is the cheapest; ordered is by sort key over all shards. */
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
                 order?: "round_robin" | "ordered" | "shard";
-                /** @description By sort key. */
+                /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Sort keys that start with this. */
+                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
                 prefix?: string;
-                /** @description Sort keys from this on, inclusive. */
+                /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
-                /** @description Sort keys before this, exclusive. */
+                /** @description Only sort keys before this one, exclusive. */
                 to?: string;
-                /** @description The cursor of the page before, with the same query. */
+                /** @description The cursor of the previous page, with the same query. */
                 cursor?: string;
                 /** @description Only these fields, separated by commas: tenant_id, id, email, display_name, manager_id, department, status, created_at, updated_at, expires_at. */
                 fields?: string;
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
-                /** @description List by an index: by_email by email; by_department by department, id; by_manager by manager_id, id. */
+                /** @description The index to list: `by_email` by email; `by_department` by department, id; `by_manager` by manager_id, id. */
                 index?: "by_email" | "by_department" | "by_manager";
-                /** @description Equal to this: filters, key of by_department. */
+                /** @description Equal to this: a filter, a partition field of by_department. */
                 department?: string | string[];
-                /** @description Equal to this: filters, key of by_manager. */
+                /** @description Equal to this: a filter, a partition field of by_manager. */
                 manager_id?: string | string[];
-                /** @description Equal to this: filters. */
-                status?: string;
-                /** @description Equal to this: key of by_email. */
+                /** @description Equal to this: a filter. */
+                status?: components["schemas"]["UserStatus"];
+                /** @description Equal to this: a sort field of by_email. */
                 email?: string;
-                /** @description Equal to this: key of by_department, key of by_manager. */
+                /** @description Equal to this: a sort field of by_department, a sort field of by_manager. */
                 id?: string;
             };
             header?: never;
@@ -2927,7 +3498,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page; it may be short. */
+            /** @description A page. It may be short; only a null cursor ends the listing. */
             200: {
                 headers: {
                     /** @description The next page, rel="next". */
@@ -2943,6 +3514,7 @@ export interface operations {
             403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -2950,9 +3522,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Repeats with this key get the first answer, for 24 hours. */
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -2960,6 +3532,13 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "id": "ada",
+                 *       "email": "ada@example.com",
+                 *       "display_name": "Ada Lovelace"
+                 *     }
+                 */
                 "application/json": components["schemas"]["UserCreate"];
             };
         };
@@ -2969,7 +3548,7 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
-                    /** @description The item's path. */
+                    /** @description The path of the item. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -2977,12 +3556,12 @@ export interface operations {
                     "application/json": components["schemas"]["User"];
                 };
             };
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2997,23 +3576,27 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     getUser: {
         parameters: {
             query?: {
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description The item's id. */
+                /**
+                 * @description The id of a user.
+                 * @example ada
+                 */
                 id: string;
             };
             cookie?: never;
@@ -3031,7 +3614,7 @@ export interface operations {
                     "application/json": components["schemas"]["User"];
                 };
             };
-            /** @description Not modified. */
+            /** @description Not modified: the item is at the revision of If-None-Match. */
             304: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -3047,6 +3630,7 @@ export interface operations {
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -3054,21 +3638,30 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path: {
-                /** @description The item's id. */
+                /**
+                 * @description The id of a user.
+                 * @example ada
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "email": "ada@example.com",
+                 *       "display_name": "Ada Lovelace"
+                 *     }
+                 */
                 "application/json": components["schemas"]["UserReplace"];
             };
         };
@@ -3089,7 +3682,7 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
-                    /** @description The item's path. */
+                    /** @description The path of the item. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -3097,12 +3690,12 @@ export interface operations {
                     "application/json": components["schemas"]["User"];
                 };
             };
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3119,6 +3712,7 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -3126,27 +3720,30 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path: {
-                /** @description The item's id. */
+                /**
+                 * @description The id of a user.
+                 * @example ada
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3168,6 +3765,7 @@ export interface operations {
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -3175,22 +3773,37 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path: {
-                /** @description The item's id. */
+                /**
+                 * @description The id of a user.
+                 * @example ada
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "email": "ada@example.com",
+                 *       "display_name": "Ada Lovelace"
+                 *     }
+                 */
                 "application/merge-patch+json": components["schemas"]["UserPatch"];
+                /**
+                 * @example {
+                 *       "email": "ada@example.com",
+                 *       "display_name": "Ada Lovelace"
+                 *     }
+                 */
                 "application/json": components["schemas"]["UserPatch"];
             };
         };
@@ -3206,12 +3819,12 @@ export interface operations {
                     "application/json": components["schemas"]["User"];
                 };
             };
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3228,29 +3841,30 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     listTeam: {
         parameters: {
             query?: {
-                /** @description Items a page. */
+                /** @description The most items on a page. */
                 limit?: number;
-                /** @description round_robin is the cheapest; ordered is by sort key over all shards. */
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
                 order?: "round_robin" | "ordered" | "shard";
-                /** @description By sort key. */
+                /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Sort keys that start with this. */
+                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
                 prefix?: string;
-                /** @description Sort keys from this on, inclusive. */
+                /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
-                /** @description Sort keys before this, exclusive. */
+                /** @description Only sort keys before this one, exclusive. */
                 to?: string;
-                /** @description The cursor of the page before, with the same query. */
+                /** @description The cursor of the previous page, with the same query. */
                 cursor?: string;
                 /** @description Only these fields, separated by commas: tenant_id, team_id, name, created_at, updated_at. */
                 fields?: string;
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
             header?: never;
@@ -3259,7 +3873,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page; it may be short. */
+            /** @description A page. It may be short; only a null cursor ends the listing. */
             200: {
                 headers: {
                     /** @description The next page, rel="next". */
@@ -3275,6 +3889,7 @@ export interface operations {
             403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -3282,9 +3897,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Repeats with this key get the first answer, for 24 hours. */
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -3292,6 +3907,11 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "name": "example"
+                 *     }
+                 */
                 "application/json": components["schemas"]["TeamCreate"];
             };
         };
@@ -3301,7 +3921,7 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
-                    /** @description The item's path. */
+                    /** @description The path of the item. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -3309,12 +3929,12 @@ export interface operations {
                     "application/json": components["schemas"]["Team"];
                 };
             };
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3329,23 +3949,24 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     getTeam: {
         parameters: {
             query?: {
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description The item's team_id. */
+                /** @description The team_id of a team. */
                 team_id: string;
             };
             cookie?: never;
@@ -3363,7 +3984,7 @@ export interface operations {
                     "application/json": components["schemas"]["Team"];
                 };
             };
-            /** @description Not modified. */
+            /** @description Not modified: the item is at the revision of If-None-Match. */
             304: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -3379,6 +4000,7 @@ export interface operations {
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -3386,21 +4008,26 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path: {
-                /** @description The item's team_id. */
+                /** @description The team_id of a team. */
                 team_id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "name": "example"
+                 *     }
+                 */
                 "application/json": components["schemas"]["TeamReplace"];
             };
         };
@@ -3421,7 +4048,7 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
-                    /** @description The item's path. */
+                    /** @description The path of the item. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -3429,12 +4056,12 @@ export interface operations {
                     "application/json": components["schemas"]["Team"];
                 };
             };
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3451,6 +4078,7 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -3458,27 +4086,27 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path: {
-                /** @description The item's team_id. */
+                /** @description The team_id of a team. */
                 team_id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3500,6 +4128,7 @@ export interface operations {
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -3507,22 +4136,24 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path: {
-                /** @description The item's team_id. */
+                /** @description The team_id of a team. */
                 team_id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /** @example {} */
                 "application/merge-patch+json": components["schemas"]["TeamPatch"];
+                /** @example {} */
                 "application/json": components["schemas"]["TeamPatch"];
             };
         };
@@ -3538,12 +4169,12 @@ export interface operations {
                     "application/json": components["schemas"]["Team"];
                 };
             };
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3560,31 +4191,32 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     listSchedule: {
         parameters: {
             query?: {
-                /** @description Items a page. */
+                /** @description The most items on a page. */
                 limit?: number;
-                /** @description round_robin is the cheapest; ordered is by sort key over all shards. */
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
                 order?: "round_robin" | "ordered" | "shard";
-                /** @description By sort key. */
+                /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Sort keys that start with this. */
+                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
                 prefix?: string;
-                /** @description Sort keys from this on, inclusive. */
+                /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
-                /** @description Sort keys before this, exclusive. */
+                /** @description Only sort keys before this one, exclusive. */
                 to?: string;
-                /** @description The cursor of the page before, with the same query. */
+                /** @description The cursor of the previous page, with the same query. */
                 cursor?: string;
                 /** @description Only these fields, separated by commas: tenant_id, team_id, schedule_id, name, created_at, updated_at. */
                 fields?: string;
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
-                /** @description Equal to this: how sort keys begin. */
+                /** @description Equal to this: a sort field of the table. */
                 team_id?: string;
             };
             header?: never;
@@ -3593,7 +4225,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page; it may be short. */
+            /** @description A page. It may be short; only a null cursor ends the listing. */
             200: {
                 headers: {
                     /** @description The next page, rel="next". */
@@ -3609,6 +4241,7 @@ export interface operations {
             403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -3616,9 +4249,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Repeats with this key get the first answer, for 24 hours. */
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -3626,6 +4259,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "team_id": "example",
+                 *       "name": "example"
+                 *     }
+                 */
                 "application/json": components["schemas"]["ScheduleCreate"];
             };
         };
@@ -3635,7 +4274,7 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
-                    /** @description The item's path. */
+                    /** @description The path of the item. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -3643,12 +4282,12 @@ export interface operations {
                     "application/json": components["schemas"]["Schedule"];
                 };
             };
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3663,25 +4302,29 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     getSchedule: {
         parameters: {
             query?: {
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description The item's team_id. */
+                /**
+                 * @description The team_id of a schedule.
+                 * @example example
+                 */
                 team_id: string;
-                /** @description The item's schedule_id. */
+                /** @description The schedule_id of a schedule. */
                 schedule_id: string;
             };
             cookie?: never;
@@ -3699,7 +4342,7 @@ export interface operations {
                     "application/json": components["schemas"]["Schedule"];
                 };
             };
-            /** @description Not modified. */
+            /** @description Not modified: the item is at the revision of If-None-Match. */
             304: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -3715,6 +4358,7 @@ export interface operations {
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -3722,23 +4366,31 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path: {
-                /** @description The item's team_id. */
+                /**
+                 * @description The team_id of a schedule.
+                 * @example example
+                 */
                 team_id: string;
-                /** @description The item's schedule_id. */
+                /** @description The schedule_id of a schedule. */
                 schedule_id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "name": "example"
+                 *     }
+                 */
                 "application/json": components["schemas"]["ScheduleReplace"];
             };
         };
@@ -3759,7 +4411,7 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
-                    /** @description The item's path. */
+                    /** @description The path of the item. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -3767,12 +4419,12 @@ export interface operations {
                     "application/json": components["schemas"]["Schedule"];
                 };
             };
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3789,6 +4441,7 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -3796,29 +4449,32 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path: {
-                /** @description The item's team_id. */
+                /**
+                 * @description The team_id of a schedule.
+                 * @example example
+                 */
                 team_id: string;
-                /** @description The item's schedule_id. */
+                /** @description The schedule_id of a schedule. */
                 schedule_id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3840,6 +4496,7 @@ export interface operations {
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -3847,24 +4504,29 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path: {
-                /** @description The item's team_id. */
+                /**
+                 * @description The team_id of a schedule.
+                 * @example example
+                 */
                 team_id: string;
-                /** @description The item's schedule_id. */
+                /** @description The schedule_id of a schedule. */
                 schedule_id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /** @example {} */
                 "application/merge-patch+json": components["schemas"]["SchedulePatch"];
+                /** @example {} */
                 "application/json": components["schemas"]["SchedulePatch"];
             };
         };
@@ -3880,12 +4542,12 @@ export interface operations {
                     "application/json": components["schemas"]["Schedule"];
                 };
             };
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3902,39 +4564,40 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     listShift: {
         parameters: {
             query?: {
-                /** @description Items a page. */
+                /** @description The most items on a page. */
                 limit?: number;
-                /** @description round_robin is the cheapest; ordered is by sort key over all shards. */
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
                 order?: "round_robin" | "ordered" | "shard";
-                /** @description By sort key. */
+                /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Sort keys that start with this. */
+                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
                 prefix?: string;
-                /** @description Sort keys from this on, inclusive. */
+                /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
-                /** @description Sort keys before this, exclusive. */
+                /** @description Only sort keys before this one, exclusive. */
                 to?: string;
-                /** @description The cursor of the page before, with the same query. */
+                /** @description The cursor of the previous page, with the same query. */
                 cursor?: string;
                 /** @description Only these fields, separated by commas: tenant_id, team_id, schedule_id, user_id, starts_at, ends_at, shift_id. */
                 fields?: string;
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
-                /** @description List by an index: by_user by user_id, starts_at. */
+                /** @description The index to list: `by_user` by user_id, starts_at. */
                 index?: "by_user";
-                /** @description Equal to this: how sort keys begin. */
+                /** @description Equal to this: a sort field of the table. */
                 team_id?: string;
-                /** @description Equal to this: how sort keys begin. */
+                /** @description Equal to this: a sort field of the table. */
                 schedule_id?: string;
-                /** @description Equal to this: filters, key of by_user. */
+                /** @description Equal to this: a filter, a partition field of by_user. */
                 user_id?: string | string[];
-                /** @description Equal to this: key of by_user. */
+                /** @description Equal to this: a sort field of by_user. */
                 starts_at?: string;
             };
             header?: never;
@@ -3943,7 +4606,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page; it may be short. */
+            /** @description A page. It may be short; only a null cursor ends the listing. */
             200: {
                 headers: {
                     /** @description The next page, rel="next". */
@@ -3959,6 +4622,7 @@ export interface operations {
             403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -3966,9 +4630,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Repeats with this key get the first answer, for 24 hours. */
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -3976,6 +4640,15 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "team_id": "example",
+                 *       "schedule_id": "example",
+                 *       "user_id": "example",
+                 *       "starts_at": "2026-11-21T08:00:00Z",
+                 *       "ends_at": "2026-11-21T16:00:00Z"
+                 *     }
+                 */
                 "application/json": components["schemas"]["ShiftCreate"];
             };
         };
@@ -3985,7 +4658,7 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
-                    /** @description The item's path. */
+                    /** @description The path of the item. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -3993,12 +4666,12 @@ export interface operations {
                     "application/json": components["schemas"]["Shift"];
                 };
             };
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4013,27 +4686,34 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     getShift: {
         parameters: {
             query?: {
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description The item's team_id. */
+                /**
+                 * @description The team_id of a shift.
+                 * @example example
+                 */
                 team_id: string;
-                /** @description The item's schedule_id. */
+                /**
+                 * @description The schedule_id of a shift.
+                 * @example example
+                 */
                 schedule_id: string;
-                /** @description The item's shift_id. */
+                /** @description The shift_id of a shift. */
                 shift_id: string;
             };
             cookie?: never;
@@ -4051,7 +4731,7 @@ export interface operations {
                     "application/json": components["schemas"]["Shift"];
                 };
             };
-            /** @description Not modified. */
+            /** @description Not modified: the item is at the revision of If-None-Match. */
             304: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -4067,6 +4747,7 @@ export interface operations {
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -4074,25 +4755,38 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path: {
-                /** @description The item's team_id. */
+                /**
+                 * @description The team_id of a shift.
+                 * @example example
+                 */
                 team_id: string;
-                /** @description The item's schedule_id. */
+                /**
+                 * @description The schedule_id of a shift.
+                 * @example example
+                 */
                 schedule_id: string;
-                /** @description The item's shift_id. */
+                /** @description The shift_id of a shift. */
                 shift_id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "user_id": "example",
+                 *       "starts_at": "2026-11-21T08:00:00Z",
+                 *       "ends_at": "2026-11-21T16:00:00Z"
+                 *     }
+                 */
                 "application/json": components["schemas"]["ShiftReplace"];
             };
         };
@@ -4113,7 +4807,7 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
-                    /** @description The item's path. */
+                    /** @description The path of the item. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -4121,12 +4815,12 @@ export interface operations {
                     "application/json": components["schemas"]["Shift"];
                 };
             };
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4143,6 +4837,7 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -4150,31 +4845,37 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path: {
-                /** @description The item's team_id. */
+                /**
+                 * @description The team_id of a shift.
+                 * @example example
+                 */
                 team_id: string;
-                /** @description The item's schedule_id. */
+                /**
+                 * @description The schedule_id of a shift.
+                 * @example example
+                 */
                 schedule_id: string;
-                /** @description The item's shift_id. */
+                /** @description The shift_id of a shift. */
                 shift_id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4196,6 +4897,7 @@ export interface operations {
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -4203,26 +4905,44 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path: {
-                /** @description The item's team_id. */
+                /**
+                 * @description The team_id of a shift.
+                 * @example example
+                 */
                 team_id: string;
-                /** @description The item's schedule_id. */
+                /**
+                 * @description The schedule_id of a shift.
+                 * @example example
+                 */
                 schedule_id: string;
-                /** @description The item's shift_id. */
+                /** @description The shift_id of a shift. */
                 shift_id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "starts_at": "2026-11-21T08:00:00Z",
+                 *       "ends_at": "2026-11-21T16:00:00Z"
+                 *     }
+                 */
                 "application/merge-patch+json": components["schemas"]["ShiftPatch"];
+                /**
+                 * @example {
+                 *       "starts_at": "2026-11-21T08:00:00Z",
+                 *       "ends_at": "2026-11-21T16:00:00Z"
+                 *     }
+                 */
                 "application/json": components["schemas"]["ShiftPatch"];
             };
         };
@@ -4238,12 +4958,12 @@ export interface operations {
                     "application/json": components["schemas"]["Shift"];
                 };
             };
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4260,39 +4980,40 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     listOverride: {
         parameters: {
             query?: {
-                /** @description Items a page. */
+                /** @description The most items on a page. */
                 limit?: number;
-                /** @description round_robin is the cheapest; ordered is by sort key over all shards. */
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
                 order?: "round_robin" | "ordered" | "shard";
-                /** @description By sort key. */
+                /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Sort keys that start with this. */
+                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
                 prefix?: string;
-                /** @description Sort keys from this on, inclusive. */
+                /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
-                /** @description Sort keys before this, exclusive. */
+                /** @description Only sort keys before this one, exclusive. */
                 to?: string;
-                /** @description The cursor of the page before, with the same query. */
+                /** @description The cursor of the previous page, with the same query. */
                 cursor?: string;
                 /** @description Only these fields, separated by commas: tenant_id, team_id, schedule_id, user_id, starts_at, ends_at, override_id. */
                 fields?: string;
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
-                /** @description List by an index: by_user by user_id, starts_at. */
+                /** @description The index to list: `by_user` by user_id, starts_at. */
                 index?: "by_user";
-                /** @description Equal to this: how sort keys begin. */
+                /** @description Equal to this: a sort field of the table. */
                 team_id?: string;
-                /** @description Equal to this: how sort keys begin. */
+                /** @description Equal to this: a sort field of the table. */
                 schedule_id?: string;
-                /** @description Equal to this: filters, key of by_user. */
+                /** @description Equal to this: a filter, a partition field of by_user. */
                 user_id?: string | string[];
-                /** @description Equal to this: key of by_user. */
+                /** @description Equal to this: a sort field of by_user. */
                 starts_at?: string;
             };
             header?: never;
@@ -4301,7 +5022,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page; it may be short. */
+            /** @description A page. It may be short; only a null cursor ends the listing. */
             200: {
                 headers: {
                     /** @description The next page, rel="next". */
@@ -4317,6 +5038,7 @@ export interface operations {
             403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -4324,9 +5046,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Repeats with this key get the first answer, for 24 hours. */
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -4334,6 +5056,15 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "team_id": "example",
+                 *       "schedule_id": "example",
+                 *       "user_id": "example",
+                 *       "starts_at": "2026-11-21T08:00:00Z",
+                 *       "ends_at": "2026-11-21T16:00:00Z"
+                 *     }
+                 */
                 "application/json": components["schemas"]["OverrideCreate"];
             };
         };
@@ -4343,7 +5074,7 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
-                    /** @description The item's path. */
+                    /** @description The path of the item. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -4351,12 +5082,12 @@ export interface operations {
                     "application/json": components["schemas"]["Override"];
                 };
             };
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4371,27 +5102,34 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     getOverride: {
         parameters: {
             query?: {
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description The item's team_id. */
+                /**
+                 * @description The team_id of an override.
+                 * @example example
+                 */
                 team_id: string;
-                /** @description The item's schedule_id. */
+                /**
+                 * @description The schedule_id of an override.
+                 * @example example
+                 */
                 schedule_id: string;
-                /** @description The item's override_id. */
+                /** @description The override_id of an override. */
                 override_id: string;
             };
             cookie?: never;
@@ -4409,7 +5147,7 @@ export interface operations {
                     "application/json": components["schemas"]["Override"];
                 };
             };
-            /** @description Not modified. */
+            /** @description Not modified: the item is at the revision of If-None-Match. */
             304: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -4425,6 +5163,7 @@ export interface operations {
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -4432,25 +5171,38 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path: {
-                /** @description The item's team_id. */
+                /**
+                 * @description The team_id of an override.
+                 * @example example
+                 */
                 team_id: string;
-                /** @description The item's schedule_id. */
+                /**
+                 * @description The schedule_id of an override.
+                 * @example example
+                 */
                 schedule_id: string;
-                /** @description The item's override_id. */
+                /** @description The override_id of an override. */
                 override_id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "user_id": "example",
+                 *       "starts_at": "2026-11-21T08:00:00Z",
+                 *       "ends_at": "2026-11-21T16:00:00Z"
+                 *     }
+                 */
                 "application/json": components["schemas"]["OverrideReplace"];
             };
         };
@@ -4471,7 +5223,7 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
-                    /** @description The item's path. */
+                    /** @description The path of the item. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -4479,12 +5231,12 @@ export interface operations {
                     "application/json": components["schemas"]["Override"];
                 };
             };
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4501,6 +5253,7 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -4508,31 +5261,37 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path: {
-                /** @description The item's team_id. */
+                /**
+                 * @description The team_id of an override.
+                 * @example example
+                 */
                 team_id: string;
-                /** @description The item's schedule_id. */
+                /**
+                 * @description The schedule_id of an override.
+                 * @example example
+                 */
                 schedule_id: string;
-                /** @description The item's override_id. */
+                /** @description The override_id of an override. */
                 override_id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4554,6 +5313,7 @@ export interface operations {
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -4561,26 +5321,44 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path: {
-                /** @description The item's team_id. */
+                /**
+                 * @description The team_id of an override.
+                 * @example example
+                 */
                 team_id: string;
-                /** @description The item's schedule_id. */
+                /**
+                 * @description The schedule_id of an override.
+                 * @example example
+                 */
                 schedule_id: string;
-                /** @description The item's override_id. */
+                /** @description The override_id of an override. */
                 override_id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "starts_at": "2026-11-21T08:00:00Z",
+                 *       "ends_at": "2026-11-21T16:00:00Z"
+                 *     }
+                 */
                 "application/merge-patch+json": components["schemas"]["OverridePatch"];
+                /**
+                 * @example {
+                 *       "starts_at": "2026-11-21T08:00:00Z",
+                 *       "ends_at": "2026-11-21T16:00:00Z"
+                 *     }
+                 */
                 "application/json": components["schemas"]["OverridePatch"];
             };
         };
@@ -4596,12 +5374,12 @@ export interface operations {
                     "application/json": components["schemas"]["Override"];
                 };
             };
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4618,34 +5396,35 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     listContactMethod: {
         parameters: {
             query: {
-                /** @description Items a page. */
+                /** @description The most items on a page. */
                 limit?: number;
-                /** @description round_robin is the cheapest; ordered is by sort key over all shards. */
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
                 order?: "round_robin" | "ordered" | "shard";
-                /** @description By sort key. */
+                /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Sort keys that start with this. */
+                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
                 prefix?: string;
-                /** @description Sort keys from this on, inclusive. */
+                /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
-                /** @description Sort keys before this, exclusive. */
+                /** @description Only sort keys before this one, exclusive. */
                 to?: string;
-                /** @description The cursor of the page before, with the same query. */
+                /** @description The cursor of the previous page, with the same query. */
                 cursor?: string;
                 /** @description Only these fields, separated by commas: tenant_id, user_id, method_id, channel, address, created_at, updated_at. */
                 fields?: string;
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
-                /** @description Equal to this: part of the key. */
+                /** @description Equal to this: a partition field of the table. */
                 user_id: string | string[];
-                /** @description Equal to this: filters. */
-                channel?: string;
+                /** @description Equal to this: a filter. */
+                channel?: components["schemas"]["Channel"];
             };
             header?: never;
             path?: never;
@@ -4653,7 +5432,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page; it may be short. */
+            /** @description A page. It may be short; only a null cursor ends the listing. */
             200: {
                 headers: {
                     /** @description The next page, rel="next". */
@@ -4669,6 +5448,7 @@ export interface operations {
             403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -4676,9 +5456,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Repeats with this key get the first answer, for 24 hours. */
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -4686,6 +5466,13 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "user_id": "example",
+                 *       "channel": "email",
+                 *       "address": "ada@example.com"
+                 *     }
+                 */
                 "application/json": components["schemas"]["ContactMethodCreate"];
             };
         };
@@ -4695,7 +5482,7 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
-                    /** @description The item's path. */
+                    /** @description The path of the item. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -4703,12 +5490,12 @@ export interface operations {
                     "application/json": components["schemas"]["ContactMethod"];
                 };
             };
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4723,25 +5510,29 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     getContactMethod: {
         parameters: {
             query?: {
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description The item's user_id. */
+                /**
+                 * @description The user_id of a contact method.
+                 * @example example
+                 */
                 user_id: string;
-                /** @description The item's method_id. */
+                /** @description The method_id of a contact method. */
                 method_id: string;
             };
             cookie?: never;
@@ -4759,7 +5550,7 @@ export interface operations {
                     "application/json": components["schemas"]["ContactMethod"];
                 };
             };
-            /** @description Not modified. */
+            /** @description Not modified: the item is at the revision of If-None-Match. */
             304: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -4775,6 +5566,7 @@ export interface operations {
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -4782,23 +5574,32 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path: {
-                /** @description The item's user_id. */
+                /**
+                 * @description The user_id of a contact method.
+                 * @example example
+                 */
                 user_id: string;
-                /** @description The item's method_id. */
+                /** @description The method_id of a contact method. */
                 method_id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "channel": "email",
+                 *       "address": "ada@example.com"
+                 *     }
+                 */
                 "application/json": components["schemas"]["ContactMethodReplace"];
             };
         };
@@ -4819,7 +5620,7 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
-                    /** @description The item's path. */
+                    /** @description The path of the item. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -4827,12 +5628,12 @@ export interface operations {
                     "application/json": components["schemas"]["ContactMethod"];
                 };
             };
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4849,6 +5650,7 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -4856,29 +5658,32 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path: {
-                /** @description The item's user_id. */
+                /**
+                 * @description The user_id of a contact method.
+                 * @example example
+                 */
                 user_id: string;
-                /** @description The item's method_id. */
+                /** @description The method_id of a contact method. */
                 method_id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4900,6 +5705,7 @@ export interface operations {
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -4907,24 +5713,37 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path: {
-                /** @description The item's user_id. */
+                /**
+                 * @description The user_id of a contact method.
+                 * @example example
+                 */
                 user_id: string;
-                /** @description The item's method_id. */
+                /** @description The method_id of a contact method. */
                 method_id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "address": "ada@example.com"
+                 *     }
+                 */
                 "application/merge-patch+json": components["schemas"]["ContactMethodPatch"];
+                /**
+                 * @example {
+                 *       "address": "ada@example.com"
+                 *     }
+                 */
                 "application/json": components["schemas"]["ContactMethodPatch"];
             };
         };
@@ -4940,12 +5759,12 @@ export interface operations {
                     "application/json": components["schemas"]["ContactMethod"];
                 };
             };
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4962,34 +5781,35 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     listNotificationRule: {
         parameters: {
             query: {
-                /** @description Items a page. */
+                /** @description The most items on a page. */
                 limit?: number;
-                /** @description round_robin is the cheapest; ordered is by sort key over all shards. */
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
                 order?: "round_robin" | "ordered" | "shard";
-                /** @description By sort key. */
+                /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Sort keys that start with this. */
+                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
                 prefix?: string;
-                /** @description Sort keys from this on, inclusive. */
+                /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
-                /** @description Sort keys before this, exclusive. */
+                /** @description Only sort keys before this one, exclusive. */
                 to?: string;
-                /** @description The cursor of the page before, with the same query. */
+                /** @description The cursor of the previous page, with the same query. */
                 cursor?: string;
                 /** @description Only these fields, separated by commas: tenant_id, user_id, rule_id, method_id, severity, after_minutes, created_at, updated_at. */
                 fields?: string;
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
-                /** @description Equal to this: part of the key. */
+                /** @description Equal to this: a partition field of the table. */
                 user_id: string | string[];
-                /** @description Equal to this: filters. */
-                severity?: string;
+                /** @description Equal to this: a filter. */
+                severity?: components["schemas"]["Severity"];
             };
             header?: never;
             path?: never;
@@ -4997,7 +5817,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page; it may be short. */
+            /** @description A page. It may be short; only a null cursor ends the listing. */
             200: {
                 headers: {
                     /** @description The next page, rel="next". */
@@ -5013,6 +5833,7 @@ export interface operations {
             403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -5020,9 +5841,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Repeats with this key get the first answer, for 24 hours. */
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -5030,6 +5851,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "user_id": "example",
+                 *       "method_id": "example"
+                 *     }
+                 */
                 "application/json": components["schemas"]["NotificationRuleCreate"];
             };
         };
@@ -5039,7 +5866,7 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
-                    /** @description The item's path. */
+                    /** @description The path of the item. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -5047,12 +5874,12 @@ export interface operations {
                     "application/json": components["schemas"]["NotificationRule"];
                 };
             };
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5067,25 +5894,29 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     getNotificationRule: {
         parameters: {
             query?: {
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description The item's user_id. */
+                /**
+                 * @description The user_id of a notification rule.
+                 * @example example
+                 */
                 user_id: string;
-                /** @description The item's rule_id. */
+                /** @description The rule_id of a notification rule. */
                 rule_id: string;
             };
             cookie?: never;
@@ -5103,7 +5934,7 @@ export interface operations {
                     "application/json": components["schemas"]["NotificationRule"];
                 };
             };
-            /** @description Not modified. */
+            /** @description Not modified: the item is at the revision of If-None-Match. */
             304: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -5119,6 +5950,7 @@ export interface operations {
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -5126,23 +5958,31 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path: {
-                /** @description The item's user_id. */
+                /**
+                 * @description The user_id of a notification rule.
+                 * @example example
+                 */
                 user_id: string;
-                /** @description The item's rule_id. */
+                /** @description The rule_id of a notification rule. */
                 rule_id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "method_id": "example"
+                 *     }
+                 */
                 "application/json": components["schemas"]["NotificationRuleReplace"];
             };
         };
@@ -5163,7 +6003,7 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
-                    /** @description The item's path. */
+                    /** @description The path of the item. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -5171,12 +6011,12 @@ export interface operations {
                     "application/json": components["schemas"]["NotificationRule"];
                 };
             };
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5193,6 +6033,7 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -5200,29 +6041,32 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path: {
-                /** @description The item's user_id. */
+                /**
+                 * @description The user_id of a notification rule.
+                 * @example example
+                 */
                 user_id: string;
-                /** @description The item's rule_id. */
+                /** @description The rule_id of a notification rule. */
                 rule_id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5244,6 +6088,7 @@ export interface operations {
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -5251,24 +6096,29 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path: {
-                /** @description The item's user_id. */
+                /**
+                 * @description The user_id of a notification rule.
+                 * @example example
+                 */
                 user_id: string;
-                /** @description The item's rule_id. */
+                /** @description The rule_id of a notification rule. */
                 rule_id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /** @example {} */
                 "application/merge-patch+json": components["schemas"]["NotificationRulePatch"];
+                /** @example {} */
                 "application/json": components["schemas"]["NotificationRulePatch"];
             };
         };
@@ -5284,12 +6134,12 @@ export interface operations {
                     "application/json": components["schemas"]["NotificationRule"];
                 };
             };
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5306,39 +6156,40 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     listArticle: {
         parameters: {
             query?: {
-                /** @description Items a page. */
+                /** @description The most items on a page. */
                 limit?: number;
-                /** @description round_robin is the cheapest; ordered is by sort key over all shards. */
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
                 order?: "round_robin" | "ordered" | "shard";
-                /** @description By sort key. */
+                /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Sort keys that start with this. */
+                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
                 prefix?: string;
-                /** @description Sort keys from this on, inclusive. */
+                /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
-                /** @description Sort keys before this, exclusive. */
+                /** @description Only sort keys before this one, exclusive. */
                 to?: string;
-                /** @description The cursor of the page before, with the same query. */
+                /** @description The cursor of the previous page, with the same query. */
                 cursor?: string;
                 /** @description Only these fields, separated by commas: tenant_id, author, title, published_at, year, slug, text, created_at, updated_at. */
                 fields?: string;
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
-                /** @description List by an index: by_date by author, year, published_at, slug. */
+                /** @description The index to list: `by_date` by author, year, published_at, slug. */
                 index?: "by_date";
-                /** @description Equal to this: part of the key, key of by_date. */
+                /** @description Equal to this: a partition field of the table, a partition field of by_date. */
                 author?: string | string[];
-                /** @description Equal to this: part of the key, key of by_date. */
-                year?: string | string[];
-                /** @description Equal to this: key of by_date. */
+                /** @description Equal to this: a partition field of the table, a partition field of by_date. */
+                year?: number | number[];
+                /** @description Equal to this: a sort field of by_date. */
                 published_at?: string;
-                /** @description Equal to this: key of by_date. */
+                /** @description Equal to this: a sort field of by_date. */
                 slug?: string;
             };
             header?: never;
@@ -5347,7 +6198,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page; it may be short. */
+            /** @description A page. It may be short; only a null cursor ends the listing. */
             200: {
                 headers: {
                     /** @description The next page, rel="next". */
@@ -5363,6 +6214,7 @@ export interface operations {
             403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -5370,9 +6222,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Repeats with this key get the first answer, for 24 hours. */
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -5380,6 +6232,13 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "author": "example",
+                 *       "title": "example",
+                 *       "published_at": "2026-11-21T12:00:00Z"
+                 *     }
+                 */
                 "application/json": components["schemas"]["ArticleCreate"];
             };
         };
@@ -5389,7 +6248,7 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
-                    /** @description The item's path. */
+                    /** @description The path of the item. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -5397,12 +6256,12 @@ export interface operations {
                     "application/json": components["schemas"]["Article"];
                 };
             };
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5417,27 +6276,31 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     getArticle: {
         parameters: {
             query?: {
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description The item's author. */
+                /**
+                 * @description The author of an article.
+                 * @example example
+                 */
                 author: string;
-                /** @description The item's year. */
-                year: string;
-                /** @description The item's slug. */
+                /** @description The year of an article. */
+                year: number;
+                /** @description The slug of an article. */
                 slug: string;
             };
             cookie?: never;
@@ -5455,7 +6318,7 @@ export interface operations {
                     "application/json": components["schemas"]["Article"];
                 };
             };
-            /** @description Not modified. */
+            /** @description Not modified: the item is at the revision of If-None-Match. */
             304: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -5471,6 +6334,7 @@ export interface operations {
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -5478,25 +6342,34 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path: {
-                /** @description The item's author. */
+                /**
+                 * @description The author of an article.
+                 * @example example
+                 */
                 author: string;
-                /** @description The item's year. */
-                year: string;
-                /** @description The item's slug. */
+                /** @description The year of an article. */
+                year: number;
+                /** @description The slug of an article. */
                 slug: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "title": "example",
+                 *       "published_at": "2026-11-21T12:00:00Z"
+                 *     }
+                 */
                 "application/json": components["schemas"]["ArticleReplace"];
             };
         };
@@ -5517,7 +6390,7 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
-                    /** @description The item's path. */
+                    /** @description The path of the item. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -5525,12 +6398,12 @@ export interface operations {
                     "application/json": components["schemas"]["Article"];
                 };
             };
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5547,6 +6420,7 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -5554,31 +6428,34 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path: {
-                /** @description The item's author. */
+                /**
+                 * @description The author of an article.
+                 * @example example
+                 */
                 author: string;
-                /** @description The item's year. */
-                year: string;
-                /** @description The item's slug. */
+                /** @description The year of an article. */
+                year: number;
+                /** @description The slug of an article. */
                 slug: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5600,6 +6477,7 @@ export interface operations {
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -5607,26 +6485,31 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path: {
-                /** @description The item's author. */
+                /**
+                 * @description The author of an article.
+                 * @example example
+                 */
                 author: string;
-                /** @description The item's year. */
-                year: string;
-                /** @description The item's slug. */
+                /** @description The year of an article. */
+                year: number;
+                /** @description The slug of an article. */
                 slug: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /** @example {} */
                 "application/merge-patch+json": components["schemas"]["ArticlePatch"];
+                /** @example {} */
                 "application/json": components["schemas"]["ArticlePatch"];
             };
         };
@@ -5642,12 +6525,12 @@ export interface operations {
                     "application/json": components["schemas"]["Article"];
                 };
             };
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5664,37 +6547,38 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     listAccess: {
         parameters: {
             query: {
-                /** @description Items a page. */
+                /** @description The most items on a page. */
                 limit?: number;
-                /** @description round_robin is the cheapest; ordered is by sort key over all shards. */
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
                 order?: "round_robin" | "ordered" | "shard";
-                /** @description By sort key. */
+                /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Sort keys that start with this. */
+                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
                 prefix?: string;
-                /** @description Sort keys from this on, inclusive. */
+                /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
-                /** @description Sort keys before this, exclusive. */
+                /** @description Only sort keys before this one, exclusive. */
                 to?: string;
-                /** @description The cursor of the page before, with the same query. */
+                /** @description The cursor of the previous page, with the same query. */
                 cursor?: string;
                 /** @description Only these fields, separated by commas: tenant_id, path, accessed_at, id, action, user_id. */
                 fields?: string;
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
-                /** @description Equal to this: part of the key. */
+                /** @description Equal to this: a partition field of the table. */
                 path: string | string[];
-                /** @description Equal to this: how sort keys begin. */
+                /** @description Equal to this: a sort field of the table. */
                 accessed_at?: string;
-                /** @description Equal to this: filters. */
-                action?: string;
-                /** @description Equal to this: filters. */
+                /** @description Equal to this: a filter. */
+                action?: components["schemas"]["AccessAction"];
+                /** @description Equal to this: a filter. */
                 user_id?: string;
             };
             header?: never;
@@ -5703,7 +6587,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page; it may be short. */
+            /** @description A page. It may be short; only a null cursor ends the listing. */
             200: {
                 headers: {
                     /** @description The next page, rel="next". */
@@ -5719,6 +6603,7 @@ export interface operations {
             403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -5726,7 +6611,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Repeats with this key get the first answer, for 24 hours. */
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -5734,6 +6619,13 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "path": "/shared/firetvGen2.txt",
+                 *       "action": "read",
+                 *       "user_id": "example"
+                 *     }
+                 */
                 "application/json": components["schemas"]["AccessCreate"];
             };
         };
@@ -5743,7 +6635,7 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
-                    /** @description The item's path. */
+                    /** @description The path of the item. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -5759,27 +6651,31 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     getAccess: {
         parameters: {
             query?: {
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description The item's accessed_at. */
+                /** @description The accessed_at of an access. */
                 accessed_at: string;
-                /** @description The item's id. */
+                /** @description The id of an access. */
                 id: string;
-                /** @description The item's path. */
+                /**
+                 * @description The path of an access.
+                 * @example /shared/firetvGen2.txt
+                 */
                 path: string;
             };
             cookie?: never;
@@ -5797,7 +6693,7 @@ export interface operations {
                     "application/json": components["schemas"]["Access"];
                 };
             };
-            /** @description Not modified. */
+            /** @description Not modified: the item is at the revision of If-None-Match. */
             304: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -5813,35 +6709,36 @@ export interface operations {
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     listTimedAccess: {
         parameters: {
             query: {
-                /** @description Items a page. */
+                /** @description The most items on a page. */
                 limit?: number;
-                /** @description round_robin is the cheapest; ordered is by sort key over all shards. */
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
                 order?: "round_robin" | "ordered" | "shard";
-                /** @description By sort key. */
+                /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Sort keys that start with this. */
+                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
                 prefix?: string;
-                /** @description Sort keys from this on, inclusive. */
+                /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
-                /** @description Sort keys before this, exclusive. */
+                /** @description Only sort keys before this one, exclusive. */
                 to?: string;
-                /** @description The cursor of the page before, with the same query. */
+                /** @description The cursor of the previous page, with the same query. */
                 cursor?: string;
                 /** @description Only these fields, separated by commas: tenant_id, path, accessed_at, action, user_id. */
                 fields?: string;
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
-                /** @description Equal to this: part of the key. */
+                /** @description Equal to this: a partition field of the table. */
                 path: string | string[];
-                /** @description Equal to this: filters. */
-                action?: string;
-                /** @description Equal to this: filters. */
+                /** @description Equal to this: a filter. */
+                action?: components["schemas"]["AccessAction"];
+                /** @description Equal to this: a filter. */
                 user_id?: string;
             };
             header?: never;
@@ -5850,7 +6747,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page; it may be short. */
+            /** @description A page. It may be short; only a null cursor ends the listing. */
             200: {
                 headers: {
                     /** @description The next page, rel="next". */
@@ -5866,6 +6763,7 @@ export interface operations {
             403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -5873,9 +6771,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Repeats with this key get the first answer, for 24 hours. */
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -5883,6 +6781,13 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "path": "/shared/firetvGen2.txt",
+                 *       "action": "read",
+                 *       "user_id": "example"
+                 *     }
+                 */
                 "application/json": components["schemas"]["TimedAccessCreate"];
             };
         };
@@ -5892,7 +6797,7 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
-                    /** @description The item's path. */
+                    /** @description The path of the item. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -5900,12 +6805,12 @@ export interface operations {
                     "application/json": components["schemas"]["TimedAccess"];
                 };
             };
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5920,25 +6825,29 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     getTimedAccess: {
         parameters: {
             query?: {
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description The item's accessed_at. */
+                /** @description The accessed_at of a timed access. */
                 accessed_at: string;
-                /** @description The item's path. */
+                /**
+                 * @description The path of a timed access.
+                 * @example /shared/firetvGen2.txt
+                 */
                 path: string;
             };
             cookie?: never;
@@ -5956,7 +6865,7 @@ export interface operations {
                     "application/json": components["schemas"]["TimedAccess"];
                 };
             };
-            /** @description Not modified. */
+            /** @description Not modified: the item is at the revision of If-None-Match. */
             304: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -5972,41 +6881,42 @@ export interface operations {
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     listPing: {
         parameters: {
             query?: {
-                /** @description Items a page. */
+                /** @description The most items on a page. */
                 limit?: number;
-                /** @description round_robin is the cheapest; ordered is by sort key over all shards. */
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
                 order?: "round_robin" | "ordered" | "shard";
-                /** @description By sort key. */
+                /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Sort keys that start with this. */
+                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
                 prefix?: string;
-                /** @description Sort keys from this on, inclusive. */
+                /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
-                /** @description Sort keys before this, exclusive. */
+                /** @description Only sort keys before this one, exclusive. */
                 to?: string;
-                /** @description The cursor of the page before, with the same query. */
+                /** @description The cursor of the previous page, with the same query. */
                 cursor?: string;
                 /** @description Only these fields, separated by commas: tenant_id, series, episode, at, id, session_id, viewer_id, seconds, expires_at. */
                 fields?: string;
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
-                /** @description List by an index: by_time by at. */
+                /** @description The index to list: `by_time` by at. */
                 index?: "by_time";
-                /** @description Equal to this: part of the key. */
+                /** @description Equal to this: a partition field of the table. */
                 series?: string | string[];
-                /** @description Equal to this: part of the key. */
+                /** @description Equal to this: a partition field of the table. */
                 episode?: string | string[];
-                /** @description Equal to this: part of the key, key of by_time. */
+                /** @description Equal to this: a partition field of the table, a partition field of by_time. */
                 at?: string | string[];
-                /** @description Equal to this: filters. */
+                /** @description Equal to this: a filter. */
                 session_id?: string;
-                /** @description Equal to this: filters. */
+                /** @description Equal to this: a filter. */
                 viewer_id?: string;
             };
             header?: never;
@@ -6015,7 +6925,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page; it may be short. */
+            /** @description A page. It may be short; only a null cursor ends the listing. */
             200: {
                 headers: {
                     /** @description The next page, rel="next". */
@@ -6031,6 +6941,7 @@ export interface operations {
             403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -6043,11 +6954,20 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "series": "example",
+                 *       "episode": "example",
+                 *       "at": "2026-11-21T12:00:00Z",
+                 *       "id": "example",
+                 *       "session_id": "example"
+                 *     }
+                 */
                 "application/json": components["schemas"]["PingCreate"] | components["schemas"]["PingCreate"][];
             };
         };
         responses: {
-            /** @description All of them lie on the queue. */
+            /** @description All items are on the queue. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -6064,29 +6984,42 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     getPing: {
         parameters: {
             query?: {
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description The item's series. */
+                /**
+                 * @description The series of a ping.
+                 * @example example
+                 */
                 series: string;
-                /** @description The item's episode. */
+                /**
+                 * @description The episode of a ping.
+                 * @example example
+                 */
                 episode: string;
-                /** @description The item's at. */
+                /**
+                 * @description The at of a ping.
+                 * @example 2026-11-21T12:00:00Z
+                 */
                 at: string;
-                /** @description The item's id. */
+                /**
+                 * @description The id of a ping.
+                 * @example example
+                 */
                 id: string;
             };
             cookie?: never;
@@ -6104,7 +7037,7 @@ export interface operations {
                     "application/json": components["schemas"]["Ping"];
                 };
             };
-            /** @description Not modified. */
+            /** @description Not modified: the item is at the revision of If-None-Match. */
             304: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -6120,6 +7053,7 @@ export interface operations {
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -6127,27 +7061,44 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path: {
-                /** @description The item's series. */
+                /**
+                 * @description The series of a ping.
+                 * @example example
+                 */
                 series: string;
-                /** @description The item's episode. */
+                /**
+                 * @description The episode of a ping.
+                 * @example example
+                 */
                 episode: string;
-                /** @description The item's at. */
+                /**
+                 * @description The at of a ping.
+                 * @example 2026-11-21T12:00:00Z
+                 */
                 at: string;
-                /** @description The item's id. */
+                /**
+                 * @description The id of a ping.
+                 * @example example
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "session_id": "example"
+                 *     }
+                 */
                 "application/json": components["schemas"]["PingReplace"];
             };
         };
@@ -6168,7 +7119,7 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
-                    /** @description The item's path. */
+                    /** @description The path of the item. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -6176,12 +7127,12 @@ export interface operations {
                     "application/json": components["schemas"]["Ping"];
                 };
             };
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6198,6 +7149,7 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -6205,33 +7157,45 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path: {
-                /** @description The item's series. */
+                /**
+                 * @description The series of a ping.
+                 * @example example
+                 */
                 series: string;
-                /** @description The item's episode. */
+                /**
+                 * @description The episode of a ping.
+                 * @example example
+                 */
                 episode: string;
-                /** @description The item's at. */
+                /**
+                 * @description The at of a ping.
+                 * @example 2026-11-21T12:00:00Z
+                 */
                 at: string;
-                /** @description The item's id. */
+                /**
+                 * @description The id of a ping.
+                 * @example example
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6253,6 +7217,7 @@ export interface operations {
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -6260,28 +7225,42 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path: {
-                /** @description The item's series. */
+                /**
+                 * @description The series of a ping.
+                 * @example example
+                 */
                 series: string;
-                /** @description The item's episode. */
+                /**
+                 * @description The episode of a ping.
+                 * @example example
+                 */
                 episode: string;
-                /** @description The item's at. */
+                /**
+                 * @description The at of a ping.
+                 * @example 2026-11-21T12:00:00Z
+                 */
                 at: string;
-                /** @description The item's id. */
+                /**
+                 * @description The id of a ping.
+                 * @example example
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /** @example {} */
                 "application/merge-patch+json": components["schemas"]["PingPatch"];
+                /** @example {} */
                 "application/json": components["schemas"]["PingPatch"];
             };
         };
@@ -6297,12 +7276,12 @@ export interface operations {
                     "application/json": components["schemas"]["Ping"];
                 };
             };
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6319,39 +7298,40 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     listIncident: {
         parameters: {
             query?: {
-                /** @description Items a page. */
+                /** @description The most items on a page. */
                 limit?: number;
-                /** @description round_robin is the cheapest; ordered is by sort key over all shards. */
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
                 order?: "round_robin" | "ordered" | "shard";
-                /** @description By sort key. */
+                /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Sort keys that start with this. */
+                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
                 prefix?: string;
-                /** @description Sort keys from this on, inclusive. */
+                /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
-                /** @description Sort keys before this, exclusive. */
+                /** @description Only sort keys before this one, exclusive. */
                 to?: string;
-                /** @description The cursor of the page before, with the same query. */
+                /** @description The cursor of the previous page, with the same query. */
                 cursor?: string;
                 /** @description Only these fields, separated by commas: tenant_id, id, number, title, status, state, team, participants, created_at, updated_at, closed_at. */
                 fields?: string;
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
-                /** @description List by an index: by_state by state, id. */
+                /** @description The index to list: `by_state` by state, id. */
                 index?: "by_state";
-                /** @description Equal to this: filters. */
+                /** @description Equal to this: a filter. */
                 status?: string;
-                /** @description Equal to this: filters. */
+                /** @description Equal to this: a filter. */
                 team?: string;
-                /** @description Equal to this: key of by_state. */
-                state?: string | string[];
-                /** @description Equal to this: key of by_state. */
+                /** @description Equal to this: a partition field of by_state. */
+                state?: components["schemas"]["IncidentState"] | components["schemas"]["IncidentState"][];
+                /** @description Equal to this: a sort field of by_state. */
                 id?: string;
             };
             header?: never;
@@ -6360,7 +7340,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page; it may be short. */
+            /** @description A page. It may be short; only a null cursor ends the listing. */
             200: {
                 headers: {
                     /** @description The next page, rel="next". */
@@ -6376,6 +7356,7 @@ export interface operations {
             403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -6383,7 +7364,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Repeats with this key get the first answer, for 24 hours. */
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -6391,6 +7372,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "number": 1,
+                 *       "title": "example"
+                 *     }
+                 */
                 "application/json": components["schemas"]["IncidentCreate"];
             };
         };
@@ -6400,7 +7387,7 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
-                    /** @description The item's path. */
+                    /** @description The path of the item. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -6416,25 +7403,26 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     getIncident: {
         parameters: {
             query?: {
-                /** @description Fields that only come to who asks, separated by commas: details. */
+                /** @description Fields that are only sent on request, separated by commas: details. */
                 include?: string;
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description The item's id. */
+                /** @description The id of an incident. */
                 id: string;
             };
             cookie?: never;
@@ -6452,7 +7440,7 @@ export interface operations {
                     "application/json": components["schemas"]["Incident"];
                 };
             };
-            /** @description Not modified. */
+            /** @description Not modified: the item is at the revision of If-None-Match. */
             304: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -6469,6 +7457,7 @@ export interface operations {
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -6476,19 +7465,25 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description The item's id. */
+                /** @description The id of an incident. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "number": 1,
+                 *       "title": "example"
+                 *     }
+                 */
                 "application/json": components["schemas"]["IncidentReplace"];
             };
         };
@@ -6509,7 +7504,7 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
-                    /** @description The item's path. */
+                    /** @description The path of the item. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -6527,6 +7522,7 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -6534,13 +7530,13 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description The item's id. */
+                /** @description The id of an incident. */
                 id: string;
             };
             cookie?: never;
@@ -6562,6 +7558,7 @@ export interface operations {
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -6569,20 +7566,22 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description The item's id. */
+                /** @description The id of an incident. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /** @example {} */
                 "application/merge-patch+json": components["schemas"]["IncidentPatch"];
+                /** @example {} */
                 "application/json": components["schemas"]["IncidentPatch"];
             };
         };
@@ -6608,41 +7607,42 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     listParticipation: {
         parameters: {
             query?: {
-                /** @description Items a page. */
+                /** @description The most items on a page. */
                 limit?: number;
-                /** @description round_robin is the cheapest; ordered is by sort key over all shards. */
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
                 order?: "round_robin" | "ordered" | "shard";
-                /** @description By sort key. */
+                /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Sort keys that start with this. */
+                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
                 prefix?: string;
-                /** @description Sort keys from this on, inclusive. */
+                /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
-                /** @description Sort keys before this, exclusive. */
+                /** @description Only sort keys before this one, exclusive. */
                 to?: string;
-                /** @description The cursor of the page before, with the same query. */
+                /** @description The cursor of the previous page, with the same query. */
                 cursor?: string;
                 /** @description Only these fields, separated by commas: tenant_id, incident_id, participant, state, since, number, title, status, team, created_at, closed_at. */
                 fields?: string;
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
-                /** @description List by an index: by_participant by participant, state, since, incident_id. */
+                /** @description The index to list: `by_participant` by participant, state, since, incident_id. */
                 index?: "by_participant";
                 /** @description Over several partitions: show each value of this field once. */
                 distinct?: "incident_id";
-                /** @description Equal to this: part of the key, key of by_participant. */
+                /** @description Equal to this: a partition field of the table, a sort field of by_participant. */
                 incident_id?: string | string[];
-                /** @description Equal to this: key of by_participant. */
+                /** @description Equal to this: a partition field of by_participant. */
                 participant?: string | string[];
-                /** @description Equal to this: key of by_participant. */
-                state?: string;
-                /** @description Equal to this: key of by_participant. */
+                /** @description Equal to this: a sort field of by_participant. */
+                state?: components["schemas"]["IncidentState"];
+                /** @description Equal to this: a sort field of by_participant. */
                 since?: string;
             };
             header?: never;
@@ -6651,7 +7651,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page; it may be short. */
+            /** @description A page. It may be short; only a null cursor ends the listing. */
             200: {
                 headers: {
                     /** @description The next page, rel="next". */
@@ -6667,25 +7667,26 @@ export interface operations {
             403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     getParticipation: {
         parameters: {
             query?: {
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description The item's incident_id. */
+                /** @description The incident_id of a participation. */
                 incident_id: string;
-                /** @description The item's participant. */
+                /** @description The participant of a participation. */
                 participant: string;
             };
             cookie?: never;
@@ -6703,7 +7704,7 @@ export interface operations {
                     "application/json": components["schemas"]["Participation"];
                 };
             };
-            /** @description Not modified. */
+            /** @description Not modified: the item is at the revision of If-None-Match. */
             304: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -6719,29 +7720,30 @@ export interface operations {
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     listLicensor: {
         parameters: {
             query?: {
-                /** @description Items a page. */
+                /** @description The most items on a page. */
                 limit?: number;
-                /** @description round_robin is the cheapest; ordered is by sort key over all shards. */
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
                 order?: "round_robin" | "ordered" | "shard";
-                /** @description By sort key. */
+                /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Sort keys that start with this. */
+                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
                 prefix?: string;
-                /** @description Sort keys from this on, inclusive. */
+                /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
-                /** @description Sort keys before this, exclusive. */
+                /** @description Only sort keys before this one, exclusive. */
                 to?: string;
-                /** @description The cursor of the page before, with the same query. */
+                /** @description The cursor of the previous page, with the same query. */
                 cursor?: string;
                 /** @description Only these fields, separated by commas: tenant_id, id, name. */
                 fields?: string;
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
             header?: never;
@@ -6750,7 +7752,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page; it may be short. */
+            /** @description A page. It may be short; only a null cursor ends the listing. */
             200: {
                 headers: {
                     /** @description The next page, rel="next". */
@@ -6766,6 +7768,7 @@ export interface operations {
             403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -6773,9 +7776,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Repeats with this key get the first answer, for 24 hours. */
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -6783,6 +7786,11 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "name": "example"
+                 *     }
+                 */
                 "application/json": components["schemas"]["LicensorCreate"];
             };
         };
@@ -6792,7 +7800,7 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
-                    /** @description The item's path. */
+                    /** @description The path of the item. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -6800,12 +7808,12 @@ export interface operations {
                     "application/json": components["schemas"]["Licensor"];
                 };
             };
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6820,23 +7828,24 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     getLicensor: {
         parameters: {
             query?: {
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description The item's id. */
+                /** @description The id of a licensor. */
                 id: string;
             };
             cookie?: never;
@@ -6854,7 +7863,7 @@ export interface operations {
                     "application/json": components["schemas"]["Licensor"];
                 };
             };
-            /** @description Not modified. */
+            /** @description Not modified: the item is at the revision of If-None-Match. */
             304: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -6870,6 +7879,7 @@ export interface operations {
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -6877,21 +7887,26 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path: {
-                /** @description The item's id. */
+                /** @description The id of a licensor. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "name": "example"
+                 *     }
+                 */
                 "application/json": components["schemas"]["LicensorReplace"];
             };
         };
@@ -6912,7 +7927,7 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
-                    /** @description The item's path. */
+                    /** @description The path of the item. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -6920,12 +7935,12 @@ export interface operations {
                     "application/json": components["schemas"]["Licensor"];
                 };
             };
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6942,6 +7957,7 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -6949,27 +7965,27 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path: {
-                /** @description The item's id. */
+                /** @description The id of a licensor. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6991,6 +8007,7 @@ export interface operations {
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -6998,22 +8015,24 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path: {
-                /** @description The item's id. */
+                /** @description The id of a licensor. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /** @example {} */
                 "application/merge-patch+json": components["schemas"]["LicensorPatch"];
+                /** @example {} */
                 "application/json": components["schemas"]["LicensorPatch"];
             };
         };
@@ -7029,12 +8048,12 @@ export interface operations {
                     "application/json": components["schemas"]["Licensor"];
                 };
             };
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7051,33 +8070,34 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     listLicence: {
         parameters: {
             query?: {
-                /** @description Items a page. */
+                /** @description The most items on a page. */
                 limit?: number;
-                /** @description round_robin is the cheapest; ordered is by sort key over all shards. */
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
                 order?: "round_robin" | "ordered" | "shard";
-                /** @description By sort key. */
+                /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Sort keys that start with this. */
+                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
                 prefix?: string;
-                /** @description Sort keys from this on, inclusive. */
+                /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
-                /** @description Sort keys before this, exclusive. */
+                /** @description Only sort keys before this one, exclusive. */
                 to?: string;
-                /** @description The cursor of the page before, with the same query. */
+                /** @description The cursor of the previous page, with the same query. */
                 cursor?: string;
                 /** @description Only these fields, separated by commas: tenant_id, series, licensor_id, parts. */
                 fields?: string;
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
-                /** @description Equal to this: how sort keys begin. */
+                /** @description Equal to this: a sort field of the table. */
                 series?: string;
-                /** @description Equal to this: filters. */
+                /** @description Equal to this: a filter. */
                 licensor_id?: string;
             };
             header?: never;
@@ -7086,7 +8106,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page; it may be short. */
+            /** @description A page. It may be short; only a null cursor ends the listing. */
             200: {
                 headers: {
                     /** @description The next page, rel="next". */
@@ -7102,6 +8122,7 @@ export interface operations {
             403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -7109,9 +8130,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Repeats with this key get the first answer, for 24 hours. */
+                /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -7119,6 +8140,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "series": "example",
+                 *       "licensor_id": "example"
+                 *     }
+                 */
                 "application/json": components["schemas"]["LicenceCreate"];
             };
         };
@@ -7128,7 +8155,7 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
-                    /** @description The item's path. */
+                    /** @description The path of the item. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -7136,12 +8163,12 @@ export interface operations {
                     "application/json": components["schemas"]["Licence"];
                 };
             };
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7156,25 +8183,32 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     getLicence: {
         parameters: {
             query?: {
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description The item's series. */
+                /**
+                 * @description The series of a licence.
+                 * @example example
+                 */
                 series: string;
-                /** @description The item's licensor_id. */
+                /**
+                 * @description The licensor_id of a licence.
+                 * @example example
+                 */
                 licensor_id: string;
             };
             cookie?: never;
@@ -7192,7 +8226,7 @@ export interface operations {
                     "application/json": components["schemas"]["Licence"];
                 };
             };
-            /** @description Not modified. */
+            /** @description Not modified: the item is at the revision of If-None-Match. */
             304: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -7208,6 +8242,7 @@ export interface operations {
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -7215,23 +8250,30 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path: {
-                /** @description The item's series. */
+                /**
+                 * @description The series of a licence.
+                 * @example example
+                 */
                 series: string;
-                /** @description The item's licensor_id. */
+                /**
+                 * @description The licensor_id of a licence.
+                 * @example example
+                 */
                 licensor_id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /** @example {} */
                 "application/json": components["schemas"]["LicenceReplace"];
             };
         };
@@ -7252,7 +8294,7 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
-                    /** @description The item's path. */
+                    /** @description The path of the item. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -7260,12 +8302,12 @@ export interface operations {
                     "application/json": components["schemas"]["Licence"];
                 };
             };
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7282,6 +8324,7 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -7289,29 +8332,35 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path: {
-                /** @description The item's series. */
+                /**
+                 * @description The series of a licence.
+                 * @example example
+                 */
                 series: string;
-                /** @description The item's licensor_id. */
+                /**
+                 * @description The licensor_id of a licence.
+                 * @example example
+                 */
                 licensor_id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7333,6 +8382,7 @@ export interface operations {
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -7340,24 +8390,32 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description respond-async: answer 202 at once, and do it later. */
+                /** @description `respond-async`: answer 202 at once, and do it soon. */
                 Prefer?: string;
             };
             path: {
-                /** @description The item's series. */
+                /**
+                 * @description The series of a licence.
+                 * @example example
+                 */
                 series: string;
-                /** @description The item's licensor_id. */
+                /**
+                 * @description The licensor_id of a licence.
+                 * @example example
+                 */
                 licensor_id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /** @example {} */
                 "application/merge-patch+json": components["schemas"]["LicencePatch"];
+                /** @example {} */
                 "application/json": components["schemas"]["LicencePatch"];
             };
         };
@@ -7373,12 +8431,12 @@ export interface operations {
                     "application/json": components["schemas"]["Licence"];
                 };
             };
-            /** @description Accepted: it is done soon. */
+            /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description Where to ask what came of it. */
+                    /** @description The path of the record that tells the outcome. */
                     Location?: string;
-                    "Preference-Applied"?: "respond-async";
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7395,32 +8453,33 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     listOperation: {
         parameters: {
             query?: {
-                /** @description Items a page. */
+                /** @description The most items on a page. */
                 limit?: number;
-                /** @description round_robin is the cheapest; ordered is by sort key over all shards. */
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
                 order?: "round_robin" | "ordered" | "shard";
-                /** @description By sort key. */
+                /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Sort keys that start with this. */
+                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
                 prefix?: string;
-                /** @description Sort keys from this on, inclusive. */
+                /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
-                /** @description Sort keys before this, exclusive. */
+                /** @description Only sort keys before this one, exclusive. */
                 to?: string;
-                /** @description The cursor of the page before, with the same query. */
+                /** @description The cursor of the previous page, with the same query. */
                 cursor?: string;
                 /** @description Only these fields, separated by commas: tenant_id, id, state, method, target, request, status, problem, created_at, updated_at, expires_at. */
                 fields?: string;
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
-                /** @description Equal to this: filters. */
-                state?: string;
+                /** @description Equal to this: a filter. */
+                state?: components["schemas"]["OperationState"];
             };
             header?: never;
             path?: never;
@@ -7428,7 +8487,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page; it may be short. */
+            /** @description A page. It may be short; only a null cursor ends the listing. */
             200: {
                 headers: {
                     /** @description The next page, rel="next". */
@@ -7444,23 +8503,24 @@ export interface operations {
             403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     getOperation: {
         parameters: {
             query?: {
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
             };
             header?: {
-                /** @description Only if the item is at one of these revisions: quoted tags, or *. */
+                /** @description Only if the item is at one of these revisions: quoted tags, or `*`. */
                 "If-Match"?: string;
-                /** @description Only if the item is at none of these revisions; * for no item. */
+                /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
             };
             path: {
-                /** @description The item's id. */
+                /** @description The id of an operation. */
                 id: string;
             };
             cookie?: never;
@@ -7478,7 +8538,7 @@ export interface operations {
                     "application/json": components["schemas"]["Operation"];
                 };
             };
-            /** @description Not modified. */
+            /** @description Not modified: the item is at the revision of If-None-Match. */
             304: {
                 headers: {
                     /** @description The revision, quoted. */
@@ -7494,27 +8554,28 @@ export interface operations {
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     listOnCall: {
         parameters: {
             query?: {
-                /** @description Items a page. */
+                /** @description The most items on a page. */
                 limit?: number;
-                /** @description round_robin is the cheapest; ordered is by sort key over all shards. */
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
                 order?: "round_robin" | "ordered" | "shard";
-                /** @description By sort key. */
+                /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Sort keys that start with this. */
+                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
                 prefix?: string;
-                /** @description Sort keys from this on, inclusive. */
+                /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
-                /** @description Sort keys before this, exclusive. */
+                /** @description Only sort keys before this one, exclusive. */
                 to?: string;
-                /** @description The cursor of the page before, with the same query. */
+                /** @description The cursor of the previous page, with the same query. */
                 cursor?: string;
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
                 /** @description Only this one, and what is below it. */
                 team_id?: string;
@@ -7527,7 +8588,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page; it may be short. */
+            /** @description A page. It may be short; only a null cursor ends the listing. */
             200: {
                 headers: {
                     /** @description The next page, rel="next". */
@@ -7543,27 +8604,28 @@ export interface operations {
             403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     listContacts: {
         parameters: {
             query: {
-                /** @description Items a page. */
+                /** @description The most items on a page. */
                 limit?: number;
-                /** @description round_robin is the cheapest; ordered is by sort key over all shards. */
+                /** @description `round_robin` is the cheapest; `ordered` is by sort key over all shards. */
                 order?: "round_robin" | "ordered" | "shard";
-                /** @description By sort key. */
+                /** @description The direction of the sort keys. */
                 direction?: "asc" | "desc";
-                /** @description Sort keys that start with this. */
+                /** @description Only sort keys that begin with this. Not together with `from` and `to`. */
                 prefix?: string;
-                /** @description Sort keys from this on, inclusive. */
+                /** @description Only sort keys from this one on, inclusive. */
                 from?: string;
-                /** @description Sort keys before this, exclusive. */
+                /** @description Only sort keys before this one, exclusive. */
                 to?: string;
-                /** @description The cursor of the page before, with the same query. */
+                /** @description The cursor of the previous page, with the same query. */
                 cursor?: string;
-                /** @description Read what was written last, at twice the read units. */
+                /** @description See every write that was acknowledged before, at twice the read units. */
                 consistent?: boolean;
                 /** @description Part of the key. */
                 user_id: string | string[];
@@ -7574,7 +8636,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page; it may be short. */
+            /** @description A page. It may be short; only a null cursor ends the listing. */
             200: {
                 headers: {
                     /** @description The next page, rel="next". */
@@ -7590,13 +8652,14 @@ export interface operations {
             403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     listFollow: {
         parameters: {
             query: {
-                /** @description The node, such as User.9. */
+                /** @description Its type and its id. */
                 of: string;
                 /** @description Those it points at, or those that point at it. */
                 way?: "forward" | "backward";
@@ -7615,7 +8678,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page; it may be short. */
+            /** @description A page. It may be short; only a null cursor ends the listing. */
             200: {
                 headers: {
                     /** @description The next page, rel="next". */
@@ -7631,6 +8694,7 @@ export interface operations {
             403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -7643,6 +8707,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "node": "User.9",
+                 *       "other": "User.12"
+                 *     }
+                 */
                 "application/json": components["schemas"]["FollowCreate"];
             };
         };
@@ -7673,13 +8743,14 @@ export interface operations {
             415: components["responses"]["415"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
     countFollow: {
         parameters: {
             query: {
-                /** @description The node, such as User.9. */
+                /** @description Its type and its id. */
                 of: string;
             };
             header?: never;
@@ -7702,6 +8773,7 @@ export interface operations {
             403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -7710,9 +8782,15 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Who follows. */
+                /**
+                 * @description Who follows.
+                 * @example User.9
+                 */
                 node: string;
-                /** @description Who is followed. */
+                /**
+                 * @description Who is followed.
+                 * @example User.12
+                 */
                 other: string;
             };
             cookie?: never;
@@ -7734,6 +8812,7 @@ export interface operations {
             404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -7742,16 +8821,22 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Who follows. */
+                /**
+                 * @description Who follows.
+                 * @example User.9
+                 */
                 node: string;
-                /** @description Who is followed. */
+                /**
+                 * @description Who is followed.
+                 * @example User.12
+                 */
                 other: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description It follows no more. */
+            /** @description It no longer follows. */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -7765,6 +8850,7 @@ export interface operations {
             409: components["responses"]["409"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -7802,6 +8888,7 @@ export interface operations {
             403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };
@@ -7833,6 +8920,7 @@ export interface operations {
             403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
+            431: components["responses"]["431"];
             503: components["responses"]["503"];
         };
     };

@@ -2,12 +2,15 @@
 
 import re
 from datetime import UTC, datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Final, Self
 
 from pydantic import Field, model_validator
 
 from domain.fields import Moment, ShortText
 from dynashard import Entity, Index, Key, created_at, updated_at
+
+SLUG: Final = r"^[^\x00-,./:-@\[-^`{-\x9f]+$"
+"""Of ASCII, letters, digits, `-` and `_`; beyond ASCII, anything. `\\w` means something else in each regex dialect."""
 
 
 def _slug(given: dict[str, Any]) -> str:
@@ -36,7 +39,7 @@ class Article(
     title: Annotated[str, Field(min_length=1, max_length=300)]
     published_at: Moment
     year: int = Field(default_factory=_year, ge=1, le=9999)
-    slug: str = Field(default_factory=_slug, pattern=r"^[\w-]+$", max_length=300)
+    slug: str = Field(default_factory=_slug, pattern=SLUG, max_length=300)
     text: str = ""
     created_at: datetime = created_at()
     updated_at: datetime = updated_at()

@@ -9,7 +9,9 @@ from pydantic import Field
 from domain.fields import Moment, ShortText
 from dynashard import Entity, Key, Shards, new_id
 
-FilePath = Annotated[str, Field(pattern=r"^/[^:]+$", max_length=500)]
+FilePath = Annotated[
+    str, Field(pattern=r"^/[^:?\x00-\x1f\x7f-\x9f]+$", max_length=500, examples=["/shared/firetvGen2.txt"])
+]
 """A path such as `/shared/firetvGen2.txt`; a colon, which divides keys, is written `%3A`."""
 AccessTime = Annotated[Moment, Field(default_factory=lambda: datetime.now(UTC))]
 

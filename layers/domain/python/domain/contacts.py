@@ -37,7 +37,7 @@ class ContactMethod(
     user_id: str
     method_id: str = new_id()
     channel: Channel
-    address: Annotated[str, Field(min_length=1, max_length=500)]
+    address: Annotated[str, Field(min_length=1, max_length=500, examples=["ada@example.com"])]
     created_at: datetime = created_at()
     updated_at: datetime = updated_at()
 

@@ -1,9 +1,9 @@
 """Teams of an account, their schedules, and who stands by when."""
 
 from datetime import datetime
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from domain.fields import Moment, ShortText
 from dynashard import Entity, Index, Key, created_at, new_id, updated_at
@@ -43,8 +43,8 @@ class Turn(Entity):
     team_id: str
     schedule_id: str
     user_id: ShortText
-    starts_at: Moment
-    ends_at: Moment
+    starts_at: Annotated[Moment, Field(examples=["2026-11-21T08:00:00Z"])]
+    ends_at: Annotated[Moment, Field(examples=["2026-11-21T16:00:00Z"])]
 
     @model_validator(mode="after")
     def _ends_after_start(self) -> Self:

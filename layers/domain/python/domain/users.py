@@ -9,6 +9,12 @@ from pydantic import Field
 from domain.fields import ShortText
 from dynashard import Entity, Index, Key, Shards, created_at, new_id, updated_at
 
+EmailAddress = Annotated[
+    str,
+    Field(pattern=r"^[^@\x00-\x20\x7f]+@[^@\x00-\x20\x7f]+$", max_length=254, examples=["ada@example.com"]),
+]
+"""Two parts without blanks or control characters. Only the mail system can tell whether it exists."""
+
 
 class UserStatus(StrEnum):
     """Whether a user may act."""
@@ -36,9 +42,9 @@ class User(
     """
 
     tenant_id: str
-    id: str = new_id()
-    email: Annotated[str, Field(pattern=r"^[^@\s]+@[^@\s]+$", max_length=254)]
-    display_name: ShortText
+    id: Annotated[str, Field(examples=["ada"])] = new_id()
+    email: EmailAddress
+    display_name: Annotated[ShortText, Field(examples=["Ada Lovelace"])]
     manager_id: ShortText | None = None
     department: ShortText | None = None
     status: UserStatus = UserStatus.ACTIVE

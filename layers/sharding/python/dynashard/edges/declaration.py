@@ -13,7 +13,9 @@ from dynashard.errors import DeclarationError
 Way = Literal["forward", "backward"]
 """From the node that follows to those it follows, or from the node that is followed to its followers."""
 
-Node = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]*\.[^:]+$", max_length=200)]
+NODE: Final = r"^[A-Za-z][A-Za-z0-9_-]*\.[^:]+$"
+"""How a node is written, as a regular expression: its type, a dot and its id."""
+Node = Annotated[str, Field(pattern=NODE, max_length=200)]
 """A node of the graph: its type and its id, such as `Actor.5`."""
 
 EDGE_KEY: Final = Key(partition="{tenant_id}:{node}", sort="{way}.{other}")

@@ -47,15 +47,20 @@ def patched_fields(model: type[Entity], patch: Mapping[str, Any]) -> tuple[str, 
     return tuple(name for name in definition(model).detached if isinstance(patch.get(name), dict))
 
 
-def validated(model: type[Model], document: Mapping[str, Any]) -> Model:
+def validated(model: type[Model], document: Mapping[str, Any], *, strict: bool = True) -> Model:
     """The model a document describes.
+
+    Args:
+        model: the model.
+        document: its JSON.
+        strict: take each field's JSON type only, as the OpenAPI document has it: no `true` for 1, no number for a time.
 
     Raises:
         ValidationFailedError: with every field at fault.
     """
     _refuse_unknown(model, document)
     try:
-        return model.model_validate_json(json.dumps(document))
+        return model.model_validate_json(json.dumps(document), strict=strict)
     except ValidationError as error:
         raise ValidationFailedError(*field_errors(error)) from error
 

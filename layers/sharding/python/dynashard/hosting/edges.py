@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dynashard.edges import Edge, Edges, EdgeStore
+from dynashard.edges import NODE, Edge, Edges, EdgeStore
 from dynashard.errors import InvalidValueError, NotFoundError
 from dynashard.hosting.backend import Backend
 from dynashard.reads import Page
@@ -14,7 +14,16 @@ from dynashard.reads.query import DEFAULT_LIMIT, MAX_LIMIT
 
 Way = Literal["forward", "backward"]
 WAYS: Final[tuple[Way, Way]] = ("forward", "backward")
-Node = Annotated[str, Field(max_length=200, examples=["User.9"], description="Its type and its id.")]
+Node = Annotated[
+    str,
+    Field(
+        max_length=200,
+        examples=["User.9"],
+        description="Its type and its id.",
+        # Only described here: the edge's own declaration refuses what is no node, by the name that callers use.
+        json_schema_extra={"pattern": NODE},
+    ),
+]
 
 
 class NewEdge(BaseModel):
@@ -29,9 +38,11 @@ class NewEdge(BaseModel):
 class EdgesWanted(BaseModel):
     """What a listing asks for."""
 
-    of: str = Field(description="The node, such as User.9.")
+    of: Node
     way: Way = Field("forward", description="Those it points at, or those that point at it.")
-    type: str | None = Field(None, description="Only nodes of this type, such as Actor.")
+    type: str | None = Field(
+        None, description="Only nodes of this type, such as Actor.", json_schema_extra={"pattern": r"^[^.]+$"}
+    )
     order: Literal["key", "newest", "any"] = Field(
         "key", description="newest is by time, of one type; any is the cheapest for nodes of many shards."
     )

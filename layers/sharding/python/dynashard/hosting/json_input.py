@@ -16,6 +16,8 @@ _TOKEN: Final = re.compile(rb'"[^"]*+"?|[\[{](?:\s*+[\]}])?|,')
 """A text without escapes, an empty list or object, or what comes just before one more value."""
 _BEFORE_VALUE: Final = frozenset({b"[", b"{", b","})
 _SHOWN: Final = 40
+_EXACT: Final = 2**53
+"""Up to here a float holds every whole number exactly."""
 
 
 class MalformedJsonError(ValueError):
@@ -125,12 +127,13 @@ def _no_constant(name: str) -> NoReturn:
     raise MalformedJsonError(f"is no JSON we take: {name} is no JSON number.")
 
 
-def _finite(digits: str) -> float:
+def _finite(digits: str) -> float | int:
+    """The number; a whole one as an int, because JSON does not tell 5 from 5.0 (JSON Schema, "integer")."""
     _refuse_long(digits)
     number = float(digits)
     if not math.isfinite(number):
         raise MalformedJsonError(f"is no JSON we take: the number {digits[:_SHOWN]} is too large.")
-    return number
+    return int(number) if number.is_integer() and abs(number) <= _EXACT else number
 
 
 def _integer(digits: str) -> int:

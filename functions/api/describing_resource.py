@@ -1,0 +1,268 @@
+"""The operations of one resource, and of a listing of several, in the OpenAPI document."""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from typing import Any, Final
+
+from domain import Operation as Record
+from functions.api.asynchronous import PREFERENCE
+from functions.api.bodies import JSON, MERGE_PATCH
+from functions.api.describing import (
+    CONSISTENT,
+    ETAG,
+    IDEMPOTENCY_KEY,
+    IF_MATCH,
+    IF_NONE_MATCH,
+    LOCATION,
+    Operation,
+    Schema,
+    answer,
+    body,
+    names_of,
+    operation,
+    page,
+    page_parameters,
+    prefer,
+    query,
+    ref,
+    several,
+)
+from functions.api.examples import Examples
+from functions.api.including import INCLUDE
+from functions.api.later import WRITES, transacted
+from functions.api.nouns import one, plural, sentence, singular
+from functions.api.queued import MOST_ITEMS
+from functions.api.resource import Resource
+from functions.api.together import TogetherResource
+
+_CHANGES: Final = ("404", "409", "412", "413", "415")
+
+
+def paths_of(resource: Resource, examples: Examples, *, recorded: bool) -> dict[str, Any]:
+    """The paths of a resource.
+
+    Args:
+        resource: the resource.
+        examples: makes the examples; it has the document's schemas.
+        recorded: whether writes may be accepted for later: the API serves the records of such operations.
+    """
+    of_all = {"list": ("get", _list), "create": ("post", _create)}
+    of_one = {"get": ("get", _read), "put": ("put", _put), "update": ("patch", _patch), "delete": ("delete", _delete)}
+    found: dict[str, Any] = {}
+    for path, operations in ((resource.root, of_all), (resource.template, of_one)):
+        served = {
+            method: _accepting(resource, name, describe(resource, examples), recorded=recorded)
+            for name, (method, describe) in operations.items()
+            if name in resource.operations
+        }
+        if served:
+            found[path] = served
+    if resource.template in found:
+        parameters = [_path_parameter(resource, name, examples) for name in resource.path_fields]
+        found[resource.template] = {"parameters": parameters, **found[resource.template]}
+    return found
+
+
+def listed_together(together: TogetherResource) -> Operation:
+    """The listing of entities that share their logical partitions."""
+    first = together.members[0]
+    names = [plural(f"{singular(each.entity)}s") for each in together.members]
+    summary = f"List {', '.join(names[:-1])} and {names[-1]} together"
+    text = "Lists items of several kinds that are stored together, in one listing; `type` names the kind of each."
+    described = operation(
+        f"list{together.schema.removesuffix('Page')}", summary, together.tag, text, {"200": page(together.schema)}
+    )
+    keys = [
+        query(name, several(_key_text()), "Part of the key.", required=True) for name in first.partition_fields(None)
+    ]
+    nested = [query(name, _key_text(), "Only this one, and what is below it.") for name in together.nested]
+    described["parameters"] = [*page_parameters(), CONSISTENT, *keys, *nested]
+    return described
+
+
+def _accepting(resource: Resource, name: str, described: Operation, *, recorded: bool) -> Operation:
+    """The operation as it is where there are queues: a write may be accepted, to be done later."""
+    if resource.queued and name == "create":
+        return _queued(described)
+    if recorded and name in WRITES and transacted(resource):
+        headers = {
+            "Location": {"schema": {"type": "string"}, "description": "The path of the record that tells the outcome."},
+            "Preference-Applied": {"schema": {"type": "string"}},
+        }
+        accepted = {**answer("Accepted with `Prefer: respond-async`.", Record.__name__), "headers": headers}
+        described["responses"] = dict(sorted({"202": accepted, **described["responses"]}.items()))
+        described["parameters"] = [*described["parameters"], prefer(PREFERENCE)]
+    return described
+
+
+def _queued(described: Operation) -> Operation:
+    content = described["requestBody"]["content"][JSON]
+    listed = {"type": "array", "minItems": 1, "maxItems": MOST_ITEMS, "items": content["schema"]}
+    content["schema"] = {"anyOf": [content["schema"], listed]}
+    described["responses"] = {"202": answer("All items are on the queue.", "Accepted"), **described["responses"]}
+    described["responses"].pop("201")
+    described["parameters"] = []
+    described["description"] += f" Takes one item, or a list of at most {MOST_ITEMS}. They are stored soon after."
+    return described
+
+
+def _operation(
+    resource: Resource, verb: str, headline: tuple[str, str], answers: Schema, more: Sequence[str] = ()
+) -> Operation:
+    summary, text = headline
+    return operation(f"{verb}{resource.entity.__name__}", summary, resource.tag, text, answers, more=more)
+
+
+def _answer(resource: Resource, text: str, *, location: bool = False) -> Schema:
+    headers = {"ETag": ETAG, "Location": LOCATION} if location else {"ETag": ETAG}
+    return {**answer(text, resource.entity.__name__), "headers": headers}
+
+
+def _create(resource: Resource, examples: Examples) -> Operation:
+    text = f"Creates {one(resource.entity)}. {sentence(resource.entity)}"
+    answers = {"201": _answer(resource, "Created.", location=True)}
+    described = _operation(resource, "create", (f"Create {one(resource.entity)}", text), answers, ("409", "413", "415"))
+    described["parameters"] = [IDEMPOTENCY_KEY]
+    described["requestBody"] = _body(examples, f"{resource.entity.__name__}Create", JSON)
+    return described
+
+
+def _read(resource: Resource, examples: Examples) -> Operation:
+    del examples
+    unchanged = {
+        "description": "Not modified: the item is at the revision of If-None-Match.",
+        "headers": {"ETag": ETAG},
+    }
+    answers = {"200": _answer(resource, "The item."), "304": unchanged}
+    refused = ("404", "406", "412") if resource.definition.detached else ("404", "412")
+    text = f"Reads {one(resource.entity)} by its key."
+    described = _operation(resource, "get", (f"Read {one(resource.entity)}", text), answers, refused)
+    described["parameters"] = [*_include(resource), CONSISTENT, IF_MATCH, IF_NONE_MATCH]
+    return described
+
+
+def _include(resource: Resource) -> list[Schema]:
+    names = list(resource.definition.detached)
+    text = f"Fields that are only sent on request, separated by commas: {', '.join(names)}."
+    return [query(INCLUDE, names_of(names), text)] if names else []
+
+
+def _put(resource: Resource, examples: Examples) -> Operation:
+    answers = {"200": _answer(resource, "Replaced."), "201": _answer(resource, "Created.", location=True)}
+    text = (
+        f"Replaces {one(resource.entity)}, or creates it if there is none. Use `If-Match` to replace a known revision, "
+        "and `If-None-Match: *` to create only."
+    )
+    described = _operation(resource, "put", (f"Replace or create {one(resource.entity)}", text), answers, _CHANGES)
+    described["parameters"] = [IF_MATCH, IF_NONE_MATCH]
+    described["requestBody"] = _body(examples, f"{resource.entity.__name__}Replace", JSON)
+    return described
+
+
+def _patch(resource: Resource, examples: Examples) -> Operation:
+    answers = {"200": _answer(resource, "Changed.")}
+    text = "Changes the fields that the body names (JSON Merge Patch, RFC 7396). Null resets a field to its default."
+    described = _operation(resource, "patch", (f"Change {one(resource.entity)}", text), answers, _CHANGES)
+    described["parameters"] = [IF_MATCH, IF_NONE_MATCH]
+    described["requestBody"] = _body(examples, f"{resource.entity.__name__}Patch", MERGE_PATCH, JSON)
+    return described
+
+
+def _delete(resource: Resource, examples: Examples) -> Operation:
+    del examples
+    answers = {"204": {"description": "Deleted."}}
+    text = f"Deletes {one(resource.entity)}."
+    described = _operation(resource, "delete", (f"Delete {one(resource.entity)}", text), answers, ("404", "409", "412"))
+    described["parameters"] = [IF_MATCH, IF_NONE_MATCH]
+    return described
+
+
+def _body(examples: Examples, name: str, *media_types: str) -> Schema:
+    return body(name, *media_types, example=examples.document(name))
+
+
+def _list(resource: Resource, examples: Examples) -> Operation:
+    name, nouns = resource.entity.__name__, plural(resource.path)
+    text = f"Lists the tenant's {nouns}."
+    if partition := resource.partition_fields(None):
+        text = f"Lists the {nouns} of one {' and '.join(partition)}, or of several."
+    if resource.indexes:
+        text += f" An index lists them by other fields: {_by_index(resource)}."
+    described = _operation(resource, "list", (f"List {nouns}", text), {"200": page(f"{name}Page")})
+    described["parameters"] = [*_listing_parameters(resource), *_field_parameters(resource, examples)]
+    return described
+
+
+def _by_index(resource: Resource) -> str:
+    return "; ".join(
+        f"`{name}` by {', '.join([*resource.partition_fields(name), *resource.sort_fields(name)])}"
+        for name in resource.indexes
+    )
+
+
+def _listing_parameters(resource: Resource) -> list[Schema]:
+    listed = [name for name in resource.entity.model_fields if name not in resource.definition.detached]
+    fields = f"Only these fields, separated by commas: {', '.join(listed)}."
+    parameters = [*page_parameters(), query("fields", names_of(listed), fields), CONSISTENT]
+    if resource.indexes:
+        names = {"type": "string", "enum": list(resource.indexes)}
+        parameters.append(query("index", names, f"The index to list: {_by_index(resource)}."))
+    if resource.distinct:
+        names = {"type": "string", "enum": list(resource.distinct)}
+        parameters.append(query("distinct", names, "Over several partitions: show each value of this field once."))
+    return parameters
+
+
+def _field_parameters(resource: Resource, examples: Examples) -> list[Schema]:
+    partition = resource.partition_fields(None)
+    uses: dict[str, list[str]] = {name: ["a partition field of the table"] for name in partition}
+    for name in resource.sort_fields(None):
+        uses.setdefault(name, []).append("a sort field of the table")
+    for name in resource.filters:
+        uses.setdefault(name, []).append("a filter")
+    repeatable = set(partition)
+    for index in resource.indexes:
+        repeatable.update(resource.partition_fields(index))
+        for name in resource.partition_fields(index):
+            uses.setdefault(name, []).append(f"a partition field of {index}")
+        for name in resource.sort_fields(index):
+            uses.setdefault(name, []).append(f"a sort field of {index}")
+    required = set() if resource.indexes else set(partition)
+    return [
+        query(
+            name,
+            several(_field_schema(resource, name, examples))
+            if name in repeatable
+            else _field_schema(resource, name, examples),
+            f"Equal to this: {', '.join(how)}.",
+            required=name in required,
+        )
+        for name, how in uses.items()
+    ]
+
+
+def _path_parameter(resource: Resource, name: str, examples: Examples) -> Schema:
+    description = resource.entity.model_fields[name].description or f"The {name} of {one(resource.entity)}."
+    schema = _field_schema(resource, name, examples)
+    parameter = {"name": name, "in": "path", "required": True, "schema": schema, "description": description}
+    example = examples.document(f"{resource.entity.__name__}Create").get(name)
+    return parameter if example is None else {**parameter, "example": example}
+
+
+def _field_schema(resource: Resource, name: str, examples: Examples) -> Schema:
+    """The schema of a field's value where it stands in a path or a query: never null, and without annotations."""
+    name_of_create = f"{resource.entity.__name__}Create"
+    described = examples.schemas.get(name_of_create, examples.schemas[resource.entity.__name__])["properties"]
+    schema = deepcopy(described.get(name) or examples.schemas[resource.entity.__name__]["properties"][name])
+    choices = [part for part in schema.get("anyOf", []) if part != {"type": "null"}]
+    if len(choices) == 1:
+        schema = choices[0]
+    if "$ref" in schema:
+        return ref(schema["$ref"].rpartition("/")[2])
+    shown = {"type", "format", "enum", "const", "pattern", "minLength", "maxLength", "minimum", "maximum", "anyOf"}
+    found = {word: value for word, value in schema.items() if word in shown}
+    return {**_key_text(), **found} if found.get("type", "string") == "string" and "enum" not in found else found
+
+
+def _key_text() -> Schema:
+    return {"type": "string", "minLength": 1}

@@ -1,0 +1,64 @@
+"""The API with its queues, over HTTP in this process, for a client that knows it by its OpenAPI document alone."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from dynashard.transport import Transport
+from functions.api.app import build_app as build_api
+from functions.api.outbox import Outbox
+from local.gateway import Gateway
+from local.routes import Authorizer, Route, RouteTable
+from local.server import build_app as build_server
+from local.tokens import Issuer
+from tests.engine.api_on_engine import settings_of
+from tests.engine.clients_on_engine import InProcess
+from tests.engine.queue_world import INTAKE, OPERATIONS, QueueWorld
+
+AUDIENCE = "dynashard"
+ROUTES = RouteTable(
+    (Route("GET /v1/health", "api"), Route("ANY /v1/{proxy+}", "api", Authorizer((AUDIENCE,)))),
+)
+
+
+@dataclass(frozen=True)
+class ServedApi:
+    """An API that is served over HTTP.
+
+    Attributes:
+        url: where.
+        token: a token of one tenant.
+        faults: one line about each answer that was a bare 500.
+    """
+
+    url: str
+    token: str
+    faults: list[str]
+
+
+@contextmanager
+def served_api(transport: Transport, table: str, idempotency: str, folder: Path) -> Iterator[ServedApi]:
+    """The API on this table, on a free port, until the end of the block."""
+    queues = QueueWorld(transport, table, folder)
+    settings = settings_of(table, idempotency, queue_url=INTAKE, operations_queue_url=OPERATIONS)
+    api = build_api(settings, transport, outbox=Outbox(lambda: queues.sqs))
+    issuer = Issuer(rsa.generate_private_key(public_exponent=65537, key_size=2048), "http://127.0.0.1/local", AUDIENCE)
+    faults: list[str] = []
+    ready = threading.Event()
+    gateway = Gateway(ROUTES, issuer, {"api": InProcess(api.handle)}, report=faults.append)
+    app = build_server(gateway, issuer, tenant_claim="tenant_id", ready=ready.set)
+    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    assert ready.wait(60)
+    while not server.started:
+        ready.wait(0.01)
+    [port] = [listener.getsockname()[1] for each in server.servers for listener in each.sockets]
+    yield ServedApi(f"http://127.0.0.1:{port}", issuer.issue({"tenant_id": "abc"}), faults)
+    server.should_exit = True
+    thread.join(60)
