@@ -21,8 +21,9 @@ from typing import Any
 from domain import PARTICIPATIONS, Incident, Participation
 from dynashard import Dynashard
 from dynashard.changes import Dispatcher, Letter
-from dynashard.errors import EngineUnavailableError, ThrottledError
-from dynashard.transport import Call, Transport, Wire, connect
+from dynashard.errors import DynashardError, ThrottledError
+from dynashard.transport import Call, Resend, Transport, Wire, connect
+from dynashard.transport.classification import unanswered
 from local.engine import running_engine
 from local.settings import Settings
 from local.stream import Stream, stream_of, streams_client
@@ -46,7 +47,7 @@ class Faulty:
         self._struck = struck
         self._lock = Lock()
 
-    def call(self, operation: str, request: Mapping[str, Any]) -> Wire:
+    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
         """Send it, or have it go wrong."""
         with self._lock:
             kind = self._random.choice(["lost request", "lost answer", "throttled"])
@@ -55,16 +56,27 @@ class Faulty:
         if strikes and kind == "throttled":
             raise ThrottledError("injected", operation=operation, aws_code="ThrottlingException")
         if strikes and kind == "lost request":
-            raise EngineUnavailableError("injected", operation=operation)
-        answer = self._inner.call(operation, request)
+            raise unanswered(operation, "ReadTimeoutError", "injected")
+        answer = self._inner.call(operation, request, resend=resend)
         if strikes:
-            raise EngineUnavailableError("injected", operation=operation)
+            raise unanswered(operation, "ReadTimeoutError", "injected")
         return answer
 
     def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
         """One after the other."""
         del concurrency
-        return [self.call(each.operation, each.request) for each in calls]
+        return [self.call(each.operation, each.request, resend=each.resend) for each in calls]
+
+    def try_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire | DynashardError]:
+        """One after the other."""
+        del concurrency
+        return [self._tried(each) for each in calls]
+
+    def _tried(self, call: Call) -> Wire | DynashardError:
+        try:
+            return self.call(call.operation, call.request, resend=call.resend)
+        except DynashardError as error:
+            return error
 
     def close(self) -> None:
         """Nothing is its own."""

@@ -11,16 +11,31 @@ own classification, so they cannot differ from real ones.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
-from dynashard.errors import ConditionFailedError, EngineUnavailableError, TransactionCanceledError
-from dynashard.transport.classification import Refusal, classify, throttle_names
-from dynashard.transport.interface import Call, Transport, Wire, meters
+from dynashard.errors import EngineError, EngineUnavailableError
+from dynashard.transport.attempts import Attempts, resend_of
+from dynashard.transport.classification import Refusal, classify, throttle_names, unanswered
+from dynashard.transport.interface import Call, Resend, Transport, Wire, meters
+from tests.one_by_one import OneByOne
 
 Send = Callable[[Mapping[str, Any]], Wire]
-"""Sends a request of the operation to the real transport."""
+"""Sends a request of the operation to the real transport. Those of `FaultyTransport` are `Sending`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """Sends requests of an operation to the real transport."""
+
+    inner: Transport
+    operation: str
+    resend: Resend
+
+    def __call__(self, request: Mapping[str, Any]) -> Wire:
+        return self.inner.call(self.operation, request, resend=self.resend)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +50,7 @@ class Fault:
     nth: int | None = 1
 
 
-class FaultyTransport:
+class FaultyTransport(OneByOne):
     """Implements `Transport`. `call_all` sends one call after the other, so that a script always plays alike."""
 
     def __init__(self, inner: Transport, plan: Sequence[Fault] = ()) -> None:
@@ -55,24 +70,11 @@ class FaultyTransport:
         """How many requests of this operation were asked for."""
         return self._seen[operation]
 
-    def call(self, operation: str, request: Mapping[str, Any]) -> Wire:
+    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
         fault = self._next(operation, request)
         if fault is None:
-            return self.inner.call(operation, request)
-        return fault.strike(lambda changed: self.inner.call(operation, changed), request)
-
-    def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
-        del concurrency
-        answers: list[Wire] = []
-        errors: list[Exception] = []
-        for call in calls:
-            try:
-                answers.append(self.call(call.operation, call.request))
-            except Exception as error:  # noqa: BLE001 - all calls are awaited, then the first error is raised
-                errors.append(error)
-        if errors:
-            raise errors[0]
-        return answers
+            return self.inner.call(operation, request, resend=resend)
+        return fault.strike(Sending(self.inner, operation, resend or resend_of(operation, request)), request)
 
     def close(self) -> None:
         self.inner.close()
@@ -89,10 +91,10 @@ class FaultyTransport:
 
 
 def lost_request(operation: str, *, nth: int | None = 1) -> Fault:
-    """The request never arrives, and retries do not outlast it."""
+    """The request is sent and never arrives, and retries do not outlast it."""
 
     def strike(_send: Send, _request: Mapping[str, Any]) -> Wire:
-        raise EngineUnavailableError("The request was lost.", operation=operation)
+        raise unanswered(operation, "ReadTimeoutError", "The request was lost")
 
     return Fault(operation, strike, nth)
 
@@ -102,13 +104,34 @@ def lost_answer(operation: str, *, nth: int | None = 1) -> Fault:
 
     def strike(send: Send, request: Mapping[str, Any]) -> Wire:
         send(request)
-        raise EngineUnavailableError("The answer was lost.", operation=operation)
+        raise unanswered(operation, "ReadTimeoutError", "The answer was lost")
+
+    return Fault(operation, strike, nth)
+
+
+def lost_after(operation: str, action: Callable[[], object], *, nth: int | None = 1) -> Fault:
+    """`action` happens, another writer; then the request is executed or refused, and its answer is lost for good."""
+
+    def strike(send: Send, request: Mapping[str, Any]) -> Wire:
+        action()
+        with suppress(EngineError):
+            send(request)
+        raise unanswered(operation, "ReadTimeoutError", "The answer was lost")
+
+    return Fault(operation, strike, nth)
+
+
+def unreachable(operation: str, *, nth: int | None = 1) -> Fault:
+    """No connection is made, so that the request is certainly not executed, and retries do not outlast it."""
+
+    def strike(_send: Send, _request: Mapping[str, Any]) -> Wire:
+        raise EngineUnavailableError("No connection.", operation=operation, aws_code="EndpointConnectionError")
 
     return Fault(operation, strike, nth)
 
 
 def repeated(operation: str, *, nth: int | None = 1) -> Fault:
-    """The request is applied, its answer is lost, and the transport sends it again by itself."""
+    """The request is applied, its answer is lost, and the transport sends it again if it may."""
     return meanwhile_repeated(operation, lambda: None, nth=nth)
 
 
@@ -116,13 +139,16 @@ def meanwhile_repeated(operation: str, action: Callable[[], object], *, nth: int
     """As `repeated`; `action` happens between the two attempts: another writer."""
 
     def strike(send: Send, request: Mapping[str, Any]) -> Wire:
-        send(request)
-        action()
-        try:
-            return send(request)
-        except (ConditionFailedError, TransactionCanceledError) as error:
-            error.attempts = 2
-            raise
+        assert isinstance(send, Sending)
+
+        def attempt(number: int) -> Wire:
+            answer = send(request)
+            if number > 1:
+                return answer
+            action()
+            raise unanswered(operation, "ReadTimeoutError", "The answer was lost")
+
+        return Attempts(sleep=lambda _: None).run(attempt, operation, send.resend)
 
     return Fault(operation, strike, nth)
 
@@ -179,6 +205,28 @@ def unprocessed(operation: str, *, keep: int, nth: int | None = 1) -> Fault:
         return {**answer, "UnprocessedKeys": {table: {**asked, "Keys": left}}}
 
     return Fault(operation, strike, nth)
+
+
+class AttemptsOn(FaultyTransport):
+    """Faults below the retries: each strikes one attempt, and the layer's own rules decide whether another follows.
+
+    Attributes:
+        attempts: how many were made, of all requests that a fault is planned for.
+    """
+
+    def __init__(self, inner: Transport, *plan: Fault) -> None:
+        super().__init__(inner, plan)
+        self.attempts = 0
+        self._concerned = {fault.operation for fault in plan}
+
+    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
+        resend = resend or resend_of(operation, request)
+
+        def once(_number: int) -> Wire:
+            self.attempts += operation in self._concerned
+            return FaultyTransport.call(self, operation, request, resend=Resend.IF_NOT_EXECUTED)
+
+        return Attempts(sleep=lambda _: None).run(once, operation, resend)
 
 
 def _refused(operation: str, code: str, body: Mapping[str, Any], nth: int | None) -> Fault:

@@ -17,7 +17,8 @@ from dynashard.reads.filters import FilterExpression
 from dynashard.reads.layout import Layout
 from dynashard.reads.sources import Reading, Source
 from dynashard.schema import PK, SK, index_pk, index_sk
-from dynashard.transport.interface import Call, Wire
+from dynashard.transport.interface import Call, Resend, Wire
+from tests.one_by_one import OneByOne
 
 SLOT = "GSI1"
 KEPT = FilterExpression("kept = :kept", {}, {":kept": {"BOOL": True}})
@@ -58,7 +59,7 @@ def layout(how: Reading, sources: Sequence[Source]) -> Layout:
 
 
 @dataclass
-class MemoryTransport:
+class MemoryTransport(OneByOne):
     """Answers Queries from rows in memory.
 
     Attributes:
@@ -86,7 +87,8 @@ class MemoryTransport:
         for shard in self._rows.values():
             shard.sort(key=self._place)
 
-    def call(self, operation: str, request: Mapping[str, Any]) -> Wire:
+    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
+        del resend
         self.waves.append(1)
         return self._answer(operation, request)
 
@@ -94,8 +96,6 @@ class MemoryTransport:
         del concurrency
         self.waves.append(len(calls))
         return [self._answer(call.operation, call.request) for call in calls]
-
-    def close(self) -> None: ...
 
     @property
     def _names(self) -> tuple[str, str]:

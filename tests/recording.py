@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Any
 
-from dynashard.transport.interface import Call, Transport, Wire
+from dynashard.transport.interface import Call, Resend, Transport, Wire
+from tests.one_by_one import OneByOne
 
 
-class RecordingTransport:
+class RecordingTransport(OneByOne):
     """Implements `Transport`.
 
     Attributes:
@@ -36,8 +37,8 @@ class RecordingTransport:
     def read_units(self) -> float:
         return float(sum(answer["ConsumedCapacity"]["CapacityUnits"] for answer in self.answers))
 
-    def call(self, operation: str, request: Mapping[str, Any]) -> Wire:
-        answer = self.inner.call(operation, request)
+    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
+        answer = self.inner.call(operation, request, resend=resend)
         self._keep([request], [answer])
         return answer
 

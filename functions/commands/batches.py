@@ -1,6 +1,6 @@
 """Many items at a time, each with an outcome of its own."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from dynashard import Collection, Entity
@@ -11,6 +11,7 @@ from dynashard.errors import (
     InputError,
     InvalidKeyError,
     NotFoundError,
+    OutcomeUnknownError,
     UnprocessedError,
 )
 from dynashard.hosting.acceptance import refuse_past_expiry
@@ -105,19 +106,22 @@ class Batches:
     def _written(
         self, asked: Asked, items: Mapping[ItemKey, tuple[Place, Any]], refusals: "_Refusals"
     ) -> dict[Place, Outcome]:
-        left: set[ItemKey] = set()
-        refusal: Outcome = {}
+        refused: dict[ItemKey, Outcome] = {}
         try:
             self._send(asked, list(items.values()))
         except UnprocessedError as error:
-            left, refusal = _left(asked, error), refusals.of(error)
+            refused = dict.fromkeys(_left(asked, error.keys), refusals.of(error))
+        except OutcomeUnknownError as error:
+            left = UnprocessedError("Not written in time; send it again later.", operation="", keys=error.unprocessed)
+            refused = dict.fromkeys(_left(asked, error.unprocessed), refusals.of(left))
+            refused |= dict.fromkeys(_left(asked, error.keys), refusals.of(error))
         except InputError as error:
             # Nothing was sent. One by one, it shows which of them it was.
             if len(items) == 1:
                 return {place: refusals.of(error) for place, _ in items.values()}
             parts = [self._written(asked, {key: write}, refusals) for key, write in items.items()]
             return {place: outcome for part in parts for place, outcome in part.items()}
-        return {place: refusal if key in left else done(None) for key, (place, _) in items.items()}
+        return {place: refused.get(key) or done(None) for key, (place, _) in items.items()}
 
     def _send(self, asked: Asked, writes: Sequence[tuple[Place, Any]]) -> None:
         puts = [item for (kind, _), item in writes if kind == "put"]
@@ -159,10 +163,10 @@ def _write_of(asked: Asked, place: Place, document: Document, now: float) -> Any
     return item
 
 
-def _left(asked: Asked, error: UnprocessedError) -> set[ItemKey]:
+def _left(asked: Asked, keys: Iterable[Mapping[str, Any]]) -> set[ItemKey]:
     """The keys that were left over, as those of items; keys are told as texts and numbers."""
     known = asked.served.definition
-    return {known.key_of({name: known.check_value(name, value) for name, value in key.items()}) for key in error.keys}
+    return {known.key_of({name: known.check_value(name, value) for name, value in key.items()}) for key in keys}
 
 
 def _found(item: Entity | None) -> Outcome:

@@ -2,7 +2,7 @@
 
 import base64
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any
@@ -12,8 +12,9 @@ from pydantic import JsonValue
 from dynashard import Detached, Entity, Index, Key, Registry, Shards, created_at, updated_at
 from dynashard.detached import DetachedRepository
 from dynashard.transport import Transport
-from dynashard.transport.interface import Call, Wire
+from dynashard.transport.interface import Resend, Wire
 from tests.engine.stored_things import World
+from tests.one_by_one import OneByOne
 
 REGISTRY = Registry()
 
@@ -93,22 +94,18 @@ class Killed(BaseException):
     """The process is gone: nothing catches it."""
 
 
-class Dying:
+class Dying(OneByOne):
     """A transport of a process that is killed before one of its requests is sent."""
 
     def __init__(self, inner: Transport, *, before: int) -> None:
         self.inner = inner
         self.left = before
 
-    def call(self, operation: str, request: Mapping[str, Any]) -> Wire:
+    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
         if self.left == 0:
             raise Killed
         self.left -= 1
-        return self.inner.call(operation, request)
-
-    def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
-        del concurrency
-        return [self.call(call.operation, call.request) for call in calls]
+        return self.inner.call(operation, request, resend=resend)
 
     def close(self) -> None:
         self.inner.close()

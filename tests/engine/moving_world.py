@@ -21,8 +21,9 @@ from dynashard.routing import home, index_home
 from dynashard.schema import EXPIRES_AT, MOVED_FROM, MOVED_TO, PK, REV, SK, TYPE, index_pk, index_sk
 from dynashard.topology import Phase, View
 from dynashard.transport import Transport
-from dynashard.transport.interface import Call, Wire
+from dynashard.transport.interface import Resend, Wire
 from tests.engine.listing_world import Counts, Note, World
+from tests.one_by_one import OneByOne
 
 NOTE = definition(Note)
 TABLE_COUNTS = [UNSHARDED, 1, 2, 4, 8, 16]
@@ -338,7 +339,7 @@ class Change:
 
 
 @dataclass
-class Amid:
+class Amid(OneByOne):
     """A transport on which a change takes a step before every request, and another after it.
 
     Queries bring at most `page` items, as if these were large.
@@ -348,29 +349,13 @@ class Amid:
     change: Change
     page: int | None = None
 
-    def call(self, operation: str, request: Mapping[str, Any]) -> Wire:
+    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
         self.change.step()
         if operation == "TransactGetItems" and self.change.half:
             self.change.settle_half()
             raise TransactionConflictError("Another transaction holds the item.", operation=operation)
         if operation == "Query" and self.page is not None:
             request = {**request, "Limit": min(self.page, request.get("Limit", self.page))}
-        answer = self.inner.call(operation, request)
+        answer = self.inner.call(operation, request, resend=resend)
         self.change.step()
         return answer
-
-    def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
-        del concurrency
-        answers: list[Wire] = []
-        errors: list[Exception] = []
-        for call in calls:
-            try:
-                answers.append(self.call(call.operation, call.request))
-            except TransactionConflictError as error:
-                errors.append(error)
-        if errors:
-            raise errors[0]
-        return answers
-
-    def close(self) -> None:
-        """The inner transport is closed by who opened it."""

@@ -148,7 +148,7 @@ class World:
     def __post_init__(self) -> None:
         numbers = count(1)
         self.new_revision: Callable[[], str] = lambda: f"rev-{next(numbers)}"
-        self.transport = FaultyTransport(self.inner)
+        self.transport: FaultyTransport = FaultyTransport(self.inner)
 
     def faults(self, *plan: Fault) -> FaultyTransport:
         """From now on requests meet these faults."""

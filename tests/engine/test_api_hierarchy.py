@@ -6,24 +6,26 @@ from typing import Any
 import pytest
 
 from dynashard.transport import Call, Transport, Wire
+from dynashard.transport.interface import Resend
 from tests.api_caller import Caller
 from tests.engine.api_on_engine import caller_on, engine_transport
+from tests.one_by_one import OneByOne
 
 pytestmark = pytest.mark.engine
 
 TURN = {"user_id": "ada", "starts_at": "2026-11-21T08:00:00Z", "ends_at": "2026-11-21T16:00:00Z"}
 
 
-class Counted:
+class Counted(OneByOne):
     """A transport that keeps the requests it passes on."""
 
     def __init__(self, inner: Transport) -> None:
         self._inner = inner
         self.requests: list[tuple[str, Mapping[str, Any]]] = []
 
-    def call(self, operation: str, request: Mapping[str, Any]) -> Wire:
+    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
         self.requests.append((operation, request))
-        return self._inner.call(operation, request)
+        return self._inner.call(operation, request, resend=resend)
 
     def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
         self.requests += [(call.operation, call.request) for call in calls]

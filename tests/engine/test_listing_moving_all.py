@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from dynashard import Filter, Patience
 from dynashard.errors import ThrottledError
 from dynashard.topology import Phase
-from dynashard.transport.interface import Call, Transport, Wire
+from dynashard.transport.interface import Call, Resend, Transport, Wire
 from tests.depth import examples
 from tests.engine.listing_world import INDEXES, Counts, Note, World, some_notes, tenant, world_on
 from tests.engine.moving_world import Amid, Change, Leased
 from tests.faults import FaultyTransport, throttled
+from tests.one_by_one import OneByOne
 from tests.recording import RecordingTransport
 
 pytestmark = pytest.mark.engine
@@ -181,24 +182,21 @@ def test_a_cursor_that_slept_through_a_whole_change_goes_on_among_equal_index_ke
     assert sorted(item.id for page in pages for item in page.items) == sorted(note.id for note in change.present)
 
 
-class Asked:
+class Asked(OneByOne):
     """A transport that wants a view to have been asked for before each round trip: a lease may have ended."""
 
     def __init__(self, inner: Transport, counts: Leased) -> None:
         self.inner, self.counts = inner, counts
 
-    def call(self, operation: str, request: Mapping[str, Any]) -> Wire:
+    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
         assert self.counts.asked, f"{operation} was sent under an old view"
         self.counts.asked.clear()
-        return self.inner.call(operation, request)
+        return self.inner.call(operation, request, resend=resend)
 
     def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
         assert self.counts.asked, f"{calls[0].operation} was sent under an old view"
         self.counts.asked.clear()
         return self.inner.call_all(calls, concurrency=concurrency)
-
-    def close(self) -> None:
-        """The inner transport is closed by who opened it."""
 
 
 @pytest.mark.parametrize("order", ["round_robin", "shard", "ordered"])

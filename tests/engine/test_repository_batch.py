@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dynashard import Entity, Key, Registry
-from dynashard.errors import EngineUnavailableError, InvalidKeyError, UnprocessedError
+from dynashard.errors import EngineUnavailableError, InvalidKeyError, OutcomeUnknownError, UnprocessedError
 from dynashard.transport import metered
 from tests.engine.stored_things import NOON, Note, World, key, person
-from tests.faults import lost_request, throttled, unprocessed
+from tests.faults import afterwards, lost_answer, lost_request, throttled, unprocessed
 
 pytestmark = pytest.mark.engine
 
@@ -39,7 +39,9 @@ def test_batch_stores_items_as_single_writes_do(world: World) -> None:
     in_batch = world.only()
     world.people.replace(person(team="eng", rank=3, until=NOON + timedelta(days=1)))
 
-    assert {**world.only(), "Rev": in_batch["Rev"]} == in_batch
+    replaced = world.only()
+    assert replaced.pop("Prev") == replaced.pop("Born") == in_batch["Rev"]
+    assert {**replaced, "Rev": in_batch["Rev"]} == in_batch
     assert world.entries("GSI2") == [("test.v1.Person:abc:eng:1", "003")]
 
 
@@ -159,14 +161,51 @@ def test_keys_that_are_no_text_are_named_as_json_can_write_them(world: World) ->
 
 
 def test_other_failures_of_a_batch_are_told_at_once(world: World) -> None:
-    world.faults(lost_request("BatchWriteItem"), lost_request("BatchGetItem"))
+    world.faults(lost_request("BatchWriteItem"), lost_request("BatchGetItem", nth=2))
 
-    with pytest.raises(EngineUnavailableError):
-        world.people.batch_write(put=[person()])
+    with pytest.raises(OutcomeUnknownError) as told:
+        world.people.batch_write(put=[person()], delete=[key("2")])
     with pytest.raises(EngineUnavailableError):
         world.people.batch_get([key()])
 
+    assert told.value.details == {"resend": False, "keys": [key(), key("2")]}
+
     assert world.pauses == []
+
+
+def test_puts_of_a_batch_whose_answer_was_lost_are_done_if_they_are_stored(world: World) -> None:
+    transport = world.faults(lost_answer("BatchWriteItem"))
+
+    world.people.batch_write(put=[person(), person(id="2")])
+
+    assert transport.sent("BatchWriteItem") == 1
+    assert len(world.raw()) == 2
+
+
+def test_what_a_batch_has_written_is_not_written_again_because_another_part_was_throttled(world: World) -> None:
+    plain = world.people
+
+    def other() -> None:
+        plain.update(key("01"), set={"mail": "other@x.org"})
+
+    transport = world.faults(afterwards("BatchWriteItem", other, nth=1), throttled("BatchWriteItem", nth=2))
+
+    world.people.batch_write(put=[person(id=f"{number:02d}") for number in range(30)])
+
+    assert transport.sent("BatchWriteItem") == 3
+    assert len(transport.calls[-1].request["RequestItems"][world.table]) == 5
+    assert plain.get(key("01")).mail == "other@x.org"
+
+
+def test_a_batch_tells_what_was_lost_from_what_was_never_written(world: World) -> None:
+    world.patience = 0
+    world.faults(lost_request("BatchWriteItem", nth=1), throttled("BatchWriteItem", nth=2))
+
+    with pytest.raises(OutcomeUnknownError) as told:
+        world.people.batch_write(put=[person(id=f"{number:02d}") for number in range(30)])
+
+    assert [each["id"] for each in told.value.keys] == [f"{number:02d}" for number in range(25)]
+    assert [each["id"] for each in told.value.unprocessed] == [f"{number:02d}" for number in range(25, 30)]
 
 
 def test_batches_cost_what_single_requests_would(world: World) -> None:

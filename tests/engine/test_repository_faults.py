@@ -10,10 +10,21 @@ from dynashard.errors import (
     EngineUnavailableError,
     KeyRangeThrottledError,
     NotFoundError,
+    OutcomeUnknownError,
     RevisionMismatchError,
 )
 from tests.engine.stored_things import Account, Note, World, key, person
-from tests.faults import lost_answer, lost_request, meanwhile, meanwhile_repeated, repeated, throttled
+from tests.faults import (
+    AttemptsOn,
+    lost_after,
+    lost_answer,
+    lost_request,
+    meanwhile,
+    meanwhile_repeated,
+    repeated,
+    throttled,
+    unreachable,
+)
 
 pytestmark = pytest.mark.engine
 
@@ -28,13 +39,29 @@ def test_create_whose_answer_was_lost_recognises_itself(world: World) -> None:
     assert created.revision == world.only()["Rev"]["S"]
 
 
-def test_create_that_finds_the_work_of_another_is_refused_at_its_second_attempt(world: World) -> None:
-    world.faults(meanwhile_repeated("PutItem", lambda: world.of(type(person())).replace(person(mail="other@x.org"))))
+def test_create_that_was_replaced_before_its_answer_was_lost_is_told_done_if_the_item_says_so(world: World) -> None:
+    plain = world.people
+    world.faults(meanwhile_repeated("PutItem", lambda: plain.update(key(), set={"mail": "other@x.org"})))
 
-    with pytest.raises(AlreadyExistsError):
+    created = world.people.create(person())
+
+    assert created.mail == "ada@example.com"
+    assert world.people.get(key()).mail == "other@x.org"
+
+
+def test_create_whose_item_another_put_over_is_unknown_and_never_exists(world: World) -> None:
+    """Its own item may have been there, or its request may still come: "exists" would promise that it does not."""
+    plain = world.people
+    other = person(mail="other@x.org")
+    transport = world.faults(meanwhile_repeated("PutItem", lambda: plain.batch_write(put=[other])))
+
+    with pytest.raises(OutcomeUnknownError) as told:
         world.people.create(person())
 
-    assert world.people.get(key()).mail == "other@x.org"
+    assert transport.sent("PutItem") == 1
+    assert told.value.key == key()
+    assert told.value.revision == "rev-1"
+    assert not told.value.retryable
 
 
 def test_create_that_loses_a_race_is_refused(world: World) -> None:
@@ -98,35 +125,115 @@ def test_update_whose_answer_was_lost_is_applied_once(world: World, changes: dic
     assert updated.revision == world.only()["Rev"]["S"]
 
 
-def test_update_with_if_match_is_applied_once_though_another_writer_came_between(world: World) -> None:
-    world.people.create(person())
-    world.faults(meanwhile_repeated("UpdateItem", lambda: world.people.update(key(), set={"mail": "b@x.org"})))
+@pytest.mark.parametrize("if_match", [None, "rev-1"])
+def test_update_is_done_once_though_another_writer_came_after_it(world: World, if_match: str | None) -> None:
+    plain = world.people
+    plain.create(person())
+    world.faults(meanwhile_repeated("UpdateItem", lambda: plain.update(key(), set={"mail": "b@x.org"})))
+
+    updated = world.people.update(key(), add={"visits": 1}, if_match=if_match)
+
+    assert updated.visits == world.people.get(key()).visits == 1
+
+
+def test_update_that_was_lost_after_another_is_refused_if_it_named_a_revision(world: World) -> None:
+    plain = world.people
+    plain.create(person())
+    world.faults(lost_after("UpdateItem", lambda: plain.update(key(), set={"mail": "b@x.org"})))
 
     with pytest.raises(RevisionMismatchError):
         world.people.update(key(), add={"visits": 1}, if_match="rev-1")
 
-    assert world.people.get(key()).visits == 1
+    assert world.people.get(key()).visits == 0
 
 
-def test_delete_whose_answer_was_lost_recognises_itself(world: World) -> None:
-    for if_match in (None, True):
-        revision = world.people.create(person()).revision
-        transport = world.faults(repeated("DeleteItem"))
+def test_update_without_a_revision_that_was_lost_is_unknown_and_not_sent_again(world: World) -> None:
+    world.people.create(person())
+    transport = world.faults(lost_request("UpdateItem"))
 
-        world.people.delete(key(), if_match=revision if if_match else None)
+    with pytest.raises(OutcomeUnknownError):
+        world.people.update(key(), add={"visits": 1})
 
-        assert transport.waiting == []
-        assert world.raw() == []
+    assert transport.sent("UpdateItem") == 1
 
 
-def test_delete_that_finds_a_new_item_at_its_second_attempt_leaves_it_under_if_match(world: World) -> None:
-    revision = world.people.create(person()).revision
-    world.faults(meanwhile_repeated("DeleteItem", lambda: world.people.create(person(mail="new@x.org"))))
+def test_put_never_writes_over_what_another_wrote_after_it(world: World) -> None:
+    """Without a condition a second attempt would undo the acknowledged write of another."""
+    plain = world.accounts
+    plain.create(Account(id="1", balance=1))
 
-    with pytest.raises(RevisionMismatchError):
-        world.people.delete(key(), if_match=revision)
+    def other() -> None:
+        plain.update({"id": "1"}, set={"balance": 3}, if_match=plain.get({"id": "1"}).revision)
+
+    world.faults(meanwhile_repeated("PutItem", other))
+
+    world.accounts.put(Account(id="1", balance=2))
+
+    assert world.accounts.get({"id": "1"}).balance == 3
+
+
+def test_delete_whose_answer_was_lost_is_unknown_though_nothing_is_there(world: World) -> None:
+    """Absence proves nothing: another may have deleted it, and the request may still come and delete a new item."""
+    world.people.create(person())
+    transport = world.faults(repeated("DeleteItem"))
+
+    with pytest.raises(OutcomeUnknownError):
+        world.people.delete(key())
+
+    assert transport.sent("DeleteItem") == 1
+    assert world.raw() == []
+
+
+def test_delete_never_deletes_a_new_item_of_another(world: World) -> None:
+    plain = world.people
+    plain.create(person())
+    world.faults(meanwhile_repeated("DeleteItem", lambda: plain.create(person(mail="new@x.org"))))
+
+    with pytest.raises(OutcomeUnknownError):
+        world.people.delete(key())
 
     assert world.people.get(key()).mail == "new@x.org"
+
+
+def test_delete_of_what_never_existed_is_not_found_after_a_throttle(world: World) -> None:
+    transport = AttemptsOn(world.inner, throttled("DeleteItem"))
+    world.transport = transport
+
+    with pytest.raises(NotFoundError):
+        world.people.delete(key())
+
+    assert transport.attempts == 2
+
+
+def test_delete_on_a_revision_is_refused_if_the_same_item_was_changed_instead(world: World) -> None:
+    plain = world.people
+    plain.create(person())
+    read = plain.update(key(), set={"mail": "b@x.org"})
+    world.faults(lost_after("DeleteItem", lambda: plain.update(key(), set={"mail": "c@x.org"})))
+
+    with pytest.raises(RevisionMismatchError):
+        world.people.delete(key(), if_match=read.revision)
+
+
+def test_delete_on_a_revision_is_unknown_if_nothing_is_there(world: World) -> None:
+    revision = world.people.create(person()).revision
+    world.faults(repeated("DeleteItem"))
+
+    with pytest.raises(OutcomeUnknownError):
+        world.people.delete(key(), if_match=revision)
+
+
+def test_throttle_after_a_lost_answer_is_not_told_as_a_throttle(world: World) -> None:
+    revision = world.people.create(person()).revision
+    transport = AttemptsOn(
+        world.inner, lost_answer("PutItem"), throttled("PutItem", nth=2), throttled("PutItem", nth=3)
+    )
+    world.transport = transport
+
+    replaced = world.people.replace(person(mail="new@x.org"), if_match=revision)
+
+    assert (transport.attempts, replaced.mail) == (4, "new@x.org")
+    assert world.people.get(key()).revision == replaced.revision
 
 
 def test_update_that_reads_first_survives_races(world: World) -> None:
@@ -266,11 +373,25 @@ def test_request_that_never_arrives_is_told_and_changes_nothing(
     assert world.raw() == stored
 
 
-def test_answer_lost_for_good_is_told_though_the_item_is_stored(world: World) -> None:
-    world.faults(lost_answer("PutItem"))
+@pytest.mark.parametrize(("operation", "attempt"), WRITES.values(), ids=WRITES)
+def test_where_no_connection_is_made_the_outcome_is_known(
+    world: World, operation: str, attempt: Callable[[World], Any]
+) -> None:
+    world.people.create(person())
+    world.faults(unreachable(operation))
 
     with pytest.raises(EngineUnavailableError) as refused:
-        world.people.create(person())
+        attempt(world)
 
     assert refused.value.retryable
+    assert not isinstance(refused.value, OutcomeUnknownError)
+
+
+def test_answer_lost_for_good_is_unknown_if_the_item_cannot_be_read(world: World) -> None:
+    world.faults(lost_answer("PutItem"), lost_request("GetItem"))
+
+    with pytest.raises(OutcomeUnknownError, match="if its revision is rev-1, it was applied") as refused:
+        world.people.create(person())
+
+    assert refused.value.details == {"resend": False, "key": key(), "revision": "rev-1"}
     assert world.people.exists(key())

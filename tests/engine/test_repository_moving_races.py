@@ -8,6 +8,7 @@ import pytest
 from dynashard.errors import (
     AlreadyExistsError,
     NotFoundError,
+    OutcomeUnknownError,
     RevisionMismatchError,
     TransactionConflictError,
     UnprocessedError,
@@ -94,15 +95,9 @@ def test_addition_is_applied_once_though_the_item_was_moved_before_the_retry(wor
     assert world.notes.get(KEY).reads == 2
 
 
-def test_addition_is_applied_once_though_its_retry_met_the_mover(world: World, spot: Spot) -> None:
+def test_addition_whose_answer_was_lost_is_found_at_the_new_home(world: World, spot: Spot) -> None:
     spot.put_live(spot.old, reads={"N": "1"})
-
-    def strike(send: Callable[[Any], Any], request: Any) -> Any:
-        send(request)
-        spot.move()
-        return conflict("UpdateItem").strike(send, request)
-
-    world.faults(Fault("UpdateItem", strike))
+    world.faults(meanwhile_repeated("UpdateItem", spot.move))
 
     assert world.notes.update(KEY, add={"reads": 1}).reads == 2
     assert world.notes.get(KEY).reads == 2
@@ -132,13 +127,14 @@ def test_delete_follows_an_item_that_is_moved_just_before(world: World, spot: Sp
 
 
 @pytest.mark.parametrize("at", ["old", "new"])
-def test_delete_whose_answer_was_lost_recognises_itself(world: World, spot: Spot, at: str) -> None:
+def test_delete_whose_answer_was_lost_is_unknown(world: World, spot: Spot, at: str) -> None:
     spot.put_live(spot.old)
     if at == "new":
         spot.move()
     transport = world.faults(repeated("DeleteItem", nth=1 if at == "old" else 2))
 
-    world.notes.delete(KEY)
+    with pytest.raises(OutcomeUnknownError):
+        world.notes.delete(KEY)
 
     assert transport.waiting == []
     assert world.notes.find(KEY) is None

@@ -1,6 +1,6 @@
 """The mover and the sweeper, against other writers, faults, and each other."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -13,9 +13,10 @@ from dynashard.resharding import Resharder
 from dynashard.routing import home
 from dynashard.schema import EXPIRES_AT, MOVED_FROM, MOVED_TO, PK, REV, SK, TYPE
 from dynashard.transport import Transport
-from dynashard.transport.interface import Call, Wire
+from dynashard.transport.interface import Resend, Wire
 from tests.engine.resharding_world import WAIT, Moving, Old, Thing, index, moving_world, partition
 from tests.faults import conflict, lost_answer, lost_request, meanwhile, repeated, throttled
+from tests.one_by_one import OneByOne
 
 pytestmark = pytest.mark.engine
 
@@ -62,27 +63,20 @@ class Killed(Exception):  # noqa: N818 - what happens, not what is wrong
     """The process is gone."""
 
 
-class Mortal:
+class Mortal(OneByOne):
     """A transport whose process dies at one of its requests, before it is sent or after it was answered."""
 
     def __init__(self, inner: Transport, at: int, *, answered: bool) -> None:
         self.inner, self.left, self.answered = inner, at, answered
 
-    def call(self, operation: str, request: Mapping[str, Any]) -> Wire:
+    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
         self.left -= 1
         if self.left < 0 or (self.left == 0 and not self.answered):
             raise Killed
-        answer = self.inner.call(operation, request)
+        answer = self.inner.call(operation, request, resend=resend)
         if self.left == 0:
             raise Killed
         return answer
-
-    def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
-        del concurrency
-        return [self.call(call.operation, call.request) for call in calls]
-
-    def close(self) -> None:
-        """It is shared."""
 
 
 def whole_life(world: Moving, resharder: Resharder, name: str) -> None:
@@ -378,28 +372,21 @@ def test_a_moved_item_of_1_kilobyte_costs_at_most_5_write_units_altogether(world
     assert abs(status.write_units - counted.units[world.table]) < 10
 
 
-class Counting:
+class Counting(OneByOne):
     """A transport that adds up write units by table."""
 
     def __init__(self, inner: Transport) -> None:
         self.inner = inner
         self.units: dict[str, float] = {}
 
-    def call(self, operation: str, request: Mapping[str, Any]) -> Wire:
-        answer = self.inner.call(operation, request)
+    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
+        answer = self.inner.call(operation, request, resend=resend)
         if operation in ("PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"):
             capacity = answer["ConsumedCapacity"]
             for entry in capacity if isinstance(capacity, list) else [capacity]:
                 name = entry["TableName"]
                 self.units[name] = self.units.get(name, 0.0) + entry["CapacityUnits"]
         return answer
-
-    def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
-        del concurrency
-        return [self.call(call.operation, call.request) for call in calls]
-
-    def close(self) -> None:
-        """It is shared."""
 
 
 def test_a_budget_is_kept_though_every_wave_is_sent_by_another_process(world: Moving) -> None:

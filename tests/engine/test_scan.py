@@ -11,9 +11,10 @@ import pytest
 from dynashard import Filter, Patience
 from dynashard.errors import EngineUnavailableError, InvalidQueryError, ThrottledError
 from dynashard.transport import metered
-from dynashard.transport.interface import Call, Transport, Wire
+from dynashard.transport.interface import Call, Resend, Transport, Wire
 from tests.engine.listing_world import INDEXES, Counts, Note, World, alive, fields_of, some_notes, tenant, world_on
 from tests.faults import FaultyTransport, lost_request, throttled
+from tests.one_by_one import OneByOne
 from tests.recording import RecordingTransport
 
 pytestmark = pytest.mark.engine
@@ -108,7 +109,7 @@ def test_closing_a_scan_stops_its_workers(world: World, large: str) -> None:
     assert len(recording.answers) < 32
 
 
-class Ahead:
+class Ahead(OneByOne):
     """Tells how many answers a scan has that nothing was seen of yet."""
 
     def __init__(self, inner: Transport) -> None:
@@ -119,8 +120,8 @@ class Ahead:
         self._answers = 0
         self._seen: set[int] = set()
 
-    def call(self, operation: str, request: Mapping[str, Any]) -> Wire:
-        answer = self.inner.call(operation, request)
+    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
+        answer = self.inner.call(operation, request, resend=resend)
         with self._came:
             self._answer_of |= {item["SK"]["S"]: self._answers for item in answer["Items"]}
             self._answers += 1

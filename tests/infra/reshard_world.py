@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -13,7 +13,7 @@ from botocore.session import get_session
 
 from domain import Exposed
 from dynashard import Dynashard, Entity, Key, LeasedTopology, Registry, Shards
-from dynashard.transport import Call, Transport, Wire, connect
+from dynashard.transport import Resend, Transport, Wire, connect
 from functions.reshard.backend import resharder_of
 from functions.reshard.dispatch import Dispatcher
 from functions.reshard.executions import Executions
@@ -26,6 +26,7 @@ from local.template import read
 from tests.infra.prewarm_world import definition_in
 from tests.infra.states_language import Clock, Execution, Machine, TaskFailedError
 from tests.infra.templates import Templates, of_type
+from tests.one_by_one import OneByOne
 
 START = 1_800_000_000.0
 SETTINGS = {"topology_lease_seconds": 30.0, "topology_operation_seconds": 29.0, "topology_skew_seconds": 1.0}
@@ -51,7 +52,7 @@ class KilledError(BaseException):
 
 
 @dataclass
-class NotingTransport:
+class NotingTransport(OneByOne):
     """A transport that notes who called what, and dies when it is told to."""
 
     inner: Transport
@@ -59,17 +60,13 @@ class NotingTransport:
     used: set[tuple[str, str, str]] = field(default_factory=set)
     requests_left: int | None = None
 
-    def call(self, operation: str, request: Mapping[str, Any]) -> Wire:
+    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
         self._note(operation, request)
         if self.requests_left is not None:
             self.requests_left -= 1
             if self.requests_left < 0:
                 raise KilledError
-        return self.inner.call(operation, request)
-
-    def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
-        del concurrency
-        return [self.call(call.operation, call.request) for call in calls]
+        return self.inner.call(operation, request, resend=resend)
 
     def close(self) -> None:
         self.inner.close()

@@ -21,7 +21,8 @@ from dynashard.errors import (
 from dynashard.schema import PK, SK, TOPOLOGY_KEY
 from dynashard.transport.capacity import consumed_of
 from dynashard.transport.classification import Refusal, classify
-from dynashard.transport.interface import Call, Wire, meters
+from dynashard.transport.interface import Call, Resend, Wire, meters
+from tests.one_by_one import OneByOne
 from tests.resharding.history import Check, History
 from tests.resharding.scheduler import Actor, Killed, Scheduler
 from tests.resharding.wire import TABLE, TOPOLOGY, LeanWire
@@ -109,7 +110,7 @@ class Database:
             try:
                 return self._send(actor, operation, request, check)
             except (ConditionFailedError, TransactionCanceledError) as error:
-                error.attempts = 2
+                error.ambiguous = True
                 raise
         raise EngineUnavailableError(f"The request was hit: {fault}.", operation=operation)
 
@@ -290,7 +291,7 @@ class Database:
 
 
 @dataclass
-class ActorTransport:
+class ActorTransport(OneByOne):
     """The `Transport` of one actor. Requests that are sent at once go one after the other, in an order by chance.
 
     Attributes:
@@ -303,8 +304,9 @@ class ActorTransport:
     calls: int = 0
     allowed: Callable[[str], None] = lambda _: None
 
-    def call(self, operation: str, request: Mapping[str, Any]) -> Wire:
+    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
         """See `Transport.call`."""
+        del resend
         self.calls += 1
         self.allowed(operation)
         answer = self.database.call(self.actor, operation, request, self.check)
@@ -312,20 +314,12 @@ class ActorTransport:
             meter.record(operation, consumed_of(operation, answer))
         return answer
 
-    def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
-        """See `Transport.call_all`."""
+    def try_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire | DynashardError]:
+        """See `Transport.try_all`."""
         del concurrency
         order = list(range(len(calls)))
         self.actor.random.shuffle(order)
-        answers: dict[int, Wire] = {}
-        errors: dict[int, Exception] = {}
-        for at in order:
-            try:
-                answers[at] = self.call(calls[at].operation, calls[at].request)
-            except DynashardError as error:
-                errors[at] = error
-        if errors:
-            raise errors[min(errors)]
+        answers = {at: self._tried(calls[at]) for at in order}
         return [answers[at] for at in range(len(calls))]
 
     def close(self) -> None:

@@ -2,7 +2,7 @@
 
 import socket
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
 from typing import Any, Final
@@ -12,9 +12,10 @@ import orjson
 from dynashard import schema
 from dynashard.transport.capacity import METERED
 from dynashard.transport.classification import Refusal, classify
-from dynashard.transport.interface import Call, Wire
+from dynashard.transport.interface import Resend, Wire
 from local.engine import engine_program, free_port
 from local.settings import Settings
+from tests.one_by_one import OneByOne
 
 TABLE: Final = "schedules-items"
 TOPOLOGY: Final = "schedules-topology"
@@ -24,7 +25,7 @@ _NAMESPACE: Final = "DynamoDB_20120810"
 _WATCHED: Final = 'exec 3<&0; (read -r _ <&3; kill -9 $$) & exec 3<&-; exec "$@" </dev/null'
 
 
-class LeanWire:
+class LeanWire(OneByOne):
     """Sends one request at a time to an engine on this machine.
 
     Errors are those of the layer's own classification, after a single attempt.
@@ -36,8 +37,9 @@ class LeanWire:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.calls = 0
 
-    def call(self, operation: str, request: Mapping[str, Any]) -> Wire:
-        """Send one request; see `Transport.call`."""
+    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
+        """Send one request; see `Transport.call`. Nothing is sent again, so that `resend` has no effect."""
+        del resend
         if operation in METERED and "ReturnConsumedCapacity" not in request:
             request = {**request, "ReturnConsumedCapacity": "TOTAL"}
         body = orjson.dumps(request)
@@ -61,11 +63,6 @@ class LeanWire:
                 body=answer,
             )
         )
-
-    def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
-        """Send several requests, one after the other; see `Transport.call_all`."""
-        del concurrency
-        return [self.call(call.operation, call.request) for call in calls]
 
     def close(self) -> None:
         """Close the socket."""

@@ -16,10 +16,11 @@ from dynashard.errors import (
 from dynashard.resharding.growth import Growth, GrowthSettings, News, Report, Standing
 from dynashard.resharding.scope import Scope
 from dynashard.topology import Record
-from dynashard.transport.interface import Wire
+from dynashard.transport.interface import Resend, Wire
 from dynashard.transport.load import Load
 from tests.declaring import declare
 from tests.faults import Fault, FaultyTransport, throttled
+from tests.one_by_one import OneByOne
 
 TABLE = "arn:aws:dynamodb:eu-west-1:123456789012:table/users"
 DAY = 24 * 3600.0
@@ -30,10 +31,10 @@ INDEXES = [
 ]
 
 
-class Nowhere:
+class Nowhere(OneByOne):
     """A transport behind a fault that always strikes."""
 
-    def call(self, operation: str, request: Any) -> Wire:
+    def call(self, operation: str, request: Any, *, resend: Resend | None = None) -> Wire:
         raise NotImplementedError
 
     def call_all(self, calls: Any, *, concurrency: int = 16) -> list[Wire]:

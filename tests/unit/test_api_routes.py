@@ -10,9 +10,11 @@ import pytest
 
 from dynashard.errors import ConfigurationError
 from dynashard.transport import Call, Wire
+from dynashard.transport.interface import Resend
 from functions.api.app import build_app
 from functions.api.settings import Settings
 from tests.api_caller import Caller
+from tests.one_by_one import OneByOne
 
 pytestmark = pytest.mark.unit
 
@@ -29,10 +31,11 @@ def settings_in(environment: str) -> Settings:
     )
 
 
-class Unreachable:
+class Unreachable(OneByOne):
     """A transport that breaks in a way nobody expects."""
 
-    def call(self, operation: str, request: Mapping[str, Any]) -> Wire:
+    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
+        del resend
         raise RuntimeError(f"secret detail of {operation} {request}")
 
     def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:

@@ -79,7 +79,7 @@ def test_growth_is_loaded_by_the_first_throttle_and_not_by_serving() -> None:
         "from tests.faults import throttled\n"
         "class Wire:\n"
         "    hot = False\n"
-        "    def call(self, operation, request):\n"
+        "    def call(self, operation, request, *, resend=None):\n"
         "        if operation == 'GetItem' and self.hot:\n"
         "            throttled(operation).strike(dict, request)\n"
         "        if operation == 'BatchGetItem':\n"

@@ -13,6 +13,7 @@ from dynashard.errors import (
     EngineUnavailableError,
     ItemTooLargeError,
     KeyRangeThrottledError,
+    OutcomeUnknownError,
     TableThrottledError,
     ThrottledError,
     ThrottleReason,
@@ -39,7 +40,7 @@ KINDS: dict[str, type[DynashardError]] = {
     "index_key_range_throttled_on_demand": KeyRangeThrottledError,
     "index_provisioned_throttled": TableThrottledError,
     "index_read_key_range_throttled": KeyRangeThrottledError,
-    "internal_error": EngineUnavailableError,
+    "internal_error": OutcomeUnknownError,
     "invalid_request": EngineError,
     "item_too_large": ItemTooLargeError,
     "key_range_throttled": KeyRangeThrottledError,
@@ -57,7 +58,7 @@ KINDS: dict[str, type[DynashardError]] = {
     "transaction_in_progress": TransactionConflictError,
     "transaction_invalid_and_throttled": TransactionCanceledError,
     "transaction_throttled": ThrottledError,
-    "unavailable": EngineUnavailableError,
+    "unavailable": OutcomeUnknownError,
     "unknown_client": EngineError,
     "update_too_large": ItemTooLargeError,
     "write_meets_transaction": TransactionConflictError,
@@ -75,8 +76,7 @@ def refusal(name: str, *, attempts: int = 1) -> Refusal:
         },
         None,
     )
-    answer["ResponseMetadata"]["RetryAttempts"] = attempts - 1
-    return refusal_of(stored["operation"], answer)
+    return refusal_of(stored["operation"], answer, attempts)
 
 
 def classified(name: str, *, attempts: int = 1) -> Any:
@@ -109,11 +109,11 @@ def test_an_error_names_the_operation_in_attribute_and_message(name: str) -> Non
 
 
 def test_a_failed_condition_carries_the_stored_item_in_wire_form() -> None:
-    error = classified("condition_failed", attempts=3)
+    error = classified("condition_failed")
 
     assert error.item["Rev"] == {"S": "r1"}
     assert error.item["photo"] == {"B": "AAEC"}
-    assert error.attempts == 3
+    assert not error.ambiguous
 
 
 def test_a_failed_condition_on_nothing_carries_no_item() -> None:
@@ -229,12 +229,12 @@ def test_the_answers_own_waiting_time_is_rounded_up_to_whole_seconds() -> None:
 
 
 def test_a_cancelled_transaction_gives_one_reason_an_action_with_the_stored_item() -> None:
-    error = classified("transaction_condition_failed", attempts=2)
+    error = classified("transaction_condition_failed")
 
     assert [reason.code for reason in error.reasons] == ["None", "ConditionalCheckFailed"]
     assert error.reasons[0].item is None
     assert error.reasons[1].item == {"PK": {"S": "a"}, "Rev": {"S": "r1"}}
-    assert error.attempts == 2
+    assert not error.ambiguous
     assert "action 1: ConditionalCheckFailed" in str(error)
 
 

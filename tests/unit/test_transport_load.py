@@ -19,8 +19,9 @@ from botocore.stub import Stubber
 from moto import mock_aws
 
 from dynashard.errors import EngineError
-from dynashard.transport.interface import Call, Wire
+from dynashard.transport.interface import Call, Resend, Wire
 from dynashard.transport.load import TableLoad, table_load
+from tests.one_by_one import OneByOne
 
 pytestmark = pytest.mark.unit
 
@@ -28,14 +29,15 @@ RESPONSES = Path(__file__).parent / "responses" / "load"
 NOW = datetime(2026, 11, 20, 12, 7, 30, tzinfo=UTC).timestamp()
 
 
-class Described:
+class Described(OneByOne):
     """A transport that knows how a table is set, and nothing else."""
 
     def __init__(self, name: str | None) -> None:
         self.asked: list[Mapping[str, Any]] = []
         self._name = name
 
-    def call(self, operation: str, request: Mapping[str, Any]) -> Wire:
+    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
+        del resend
         assert operation == "DescribeTable"
         self.asked.append(request)
         if self._name is None:

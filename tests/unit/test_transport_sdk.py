@@ -5,7 +5,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import orjson
@@ -19,9 +18,12 @@ from dynashard.errors import (
     EngineUnavailableError,
     InvalidValueError,
     KeyRangeThrottledError,
+    OutcomeUnknownError,
     ThrottledError,
 )
-from dynashard.transport import Call, Consumed, Transport, connect, metered
+from dynashard.transport import Call, Consumed, Resend, Transport, connect, metered, within
+from dynashard.transport.attempts import Attempts
+from dynashard.transport.client import Credentials, Settings
 from dynashard.transport.sdk import SdkTransport
 
 pytestmark = pytest.mark.unit
@@ -47,11 +49,9 @@ def stored(name: str) -> Reply:
 
 
 @pytest.fixture
-def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Botocore's waits between attempts, in seconds: written down instead of waited for."""
-    drawn: list[float] = []
-    monkeypatch.setattr("botocore.endpoint.time", SimpleNamespace(sleep=drawn.append))
-    return drawn
+def waits() -> list[float]:
+    """Waits between attempts, in seconds: written down instead of waited for."""
+    return []
 
 
 @pytest.fixture
@@ -63,16 +63,16 @@ def asked() -> list[Asked]:
 @pytest.fixture
 def scripted(asked: list[Asked], waits: list[float]) -> Iterator[Script]:
     """Gives a transport to a server that answers with `replies` in turn, the last one for ever."""
-    del waits
     with ExitStack() as stack:
 
-        def start(*replies: Reply, **options: Any) -> SdkTransport:
+        def start(*replies: Reply, attempts: int = 4, **options: Any) -> SdkTransport:
             def answer(request: Asked) -> Reply:
                 asked.append(request)
                 return replies[min(len(asked), len(replies)) - 1]
 
             url = stack.enter_context(canned_server(answer))
-            transport = connect(url, "eu-west-1", access_key="local", secret_key="local", **options)  # noqa: S106
+            settings = Settings(url, "eu-west-1", Credentials("local", "local"), **options)
+            transport = SdkTransport(settings, Attempts(attempts, sleep=waits.append))
             stack.callback(transport.close)
             return transport
 
@@ -158,7 +158,7 @@ def test_waits_between_attempts_are_drawn_between_nothing_and_a_doubling_bound(
             transport.call("GetItem", GET)
     first_to_third = [waits[at::3] for at in range(3)]
 
-    assert all(0 <= wait <= 2**at for at in range(3) for wait in first_to_third[at])
+    assert all(0 <= wait <= 0.5 * 2**at for at in range(3) for wait in first_to_third[at])
     assert len(set(waits)) == len(waits)
 
 
@@ -188,12 +188,12 @@ def test_a_failed_condition_is_not_retried(scripted: Script, asked: list[Asked])
         transport.call("PutItem", GET)
 
     assert len(asked) == 1
-    assert caught.value.attempts == 1
+    assert not caught.value.ambiguous
     assert caught.value.item is not None
     assert caught.value.item["photo"] == {"B": "AAEC"}
 
 
-@pytest.mark.parametrize(
+AMBIGUOUS = pytest.mark.parametrize(
     "first",
     [
         stored("internal_error"),
@@ -205,13 +205,122 @@ def test_a_failed_condition_is_not_retried(scripted: Script, asked: list[Asked])
     ],
     ids=["internal error", "unavailable", "proxy's page", "hung up", "wrong checksum", "cut off"],
 )
-def test_a_condition_that_fails_on_a_second_attempt_says_that_there_was_a_first(scripted: Script, first: Reply) -> None:
+
+
+@AMBIGUOUS
+def test_a_condition_that_fails_after_an_ambiguous_attempt_says_so(scripted: Script, first: Reply) -> None:
     transport = scripted(first, stored("condition_failed"))
 
     with pytest.raises(ConditionFailedError) as caught:
+        transport.call("PutItem", GET, resend=Resend.ALWAYS)
+
+    assert caught.value.ambiguous
+
+
+@AMBIGUOUS
+@pytest.mark.parametrize("operation", ["PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"])
+def test_a_write_is_not_sent_again_after_an_ambiguous_attempt(
+    scripted: Script, asked: list[Asked], operation: str, first: Reply
+) -> None:
+    transport = scripted(first, Reply())
+
+    with pytest.raises(OutcomeUnknownError) as caught:
+        transport.call(operation, GET)
+
+    assert len(asked) == 1
+    assert caught.value.operation == operation
+    assert not caught.value.retryable
+
+
+@AMBIGUOUS
+def test_a_transaction_with_a_token_is_sent_again_after_an_ambiguous_attempt(
+    scripted: Script, asked: list[Asked], first: Reply
+) -> None:
+    transport = scripted(first, Reply())
+
+    transport.call("TransactWriteItems", {"TransactItems": [], "ClientRequestToken": "mine"})
+
+    assert len({each.body for each in asked}) == 1
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize(
+    "later", ["key_range_throttled", "write_meets_transaction", "missing_table", "invalid_request"]
+)
+def test_no_refusal_is_raised_for_a_write_after_an_ambiguous_attempt(scripted: Script, later: str) -> None:
+    transport = scripted(stored("internal_error"), stored(later))
+
+    with pytest.raises(OutcomeUnknownError, match="InternalServerError"):
+        transport.call("PutItem", GET, resend=Resend.ALWAYS)
+
+
+def test_a_throttled_write_that_was_lost_before_is_not_called_throttled(scripted: Script, asked: list[Asked]) -> None:
+    transport = scripted(stored("key_range_throttled"), Reply(hang_up=True), stored("key_range_throttled"))
+
+    with pytest.raises(OutcomeUnknownError, match="ConnectionClosedError"):
         transport.call("PutItem", GET)
 
-    assert caught.value.attempts == 2
+    assert len(asked) == 2
+
+
+def test_a_read_is_sent_again_whatever_became_of_it(scripted: Script, asked: list[Asked]) -> None:
+    transport = scripted(Reply(hang_up=True), stored("internal_error"), stored("key_range_throttled"), FOUND)
+
+    transport.call("GetItem", GET)
+
+    assert len(asked) == 4
+
+
+def test_an_empty_quota_ends_retries_and_successes_fill_it_again(scripted: Script, asked: list[Asked]) -> None:
+    transport = scripted(stored("key_range_throttled"), attempts=1000)
+
+    with pytest.raises(ThrottledError):
+        transport.call("GetItem", GET)
+    exhausted = len(asked)
+    with pytest.raises(ThrottledError):
+        transport.call("GetItem", GET)
+
+    assert exhausted == 101
+    assert len(asked) == exhausted + 1
+
+
+def test_an_operation_whose_deadline_has_passed_sends_nothing(scripted: Script, asked: list[Asked]) -> None:
+    transport = scripted(FOUND)
+
+    with within(0), pytest.raises(EngineUnavailableError, match="deadline") as caught:
+        transport.call("PutItem", GET)
+
+    assert asked == []
+    assert not isinstance(caught.value, OutcomeUnknownError)
+
+
+def test_retries_end_before_the_deadline(scripted: Script, asked: list[Asked], waits: list[float]) -> None:
+    transport = scripted(stored("key_range_throttled"), attempts=50)
+
+    with within(1.0), pytest.raises(KeyRangeThrottledError):
+        transport.call("GetItem", GET)
+
+    assert len(asked) < 50
+    assert max(waits, default=0) <= 1.0
+
+
+def test_an_answer_is_not_waited_for_beyond_the_deadline(scripted: Script, asked: list[Asked]) -> None:
+    transport = scripted(Reply(silent=True), attempts=1, read_timeout=600.0)
+    transport.warm()
+
+    with within(0.05), pytest.raises(OutcomeUnknownError):
+        transport.call("PutItem", GET)
+
+    assert len(asked) == 1
+
+
+def test_one_failed_call_of_several_does_not_hide_the_answers_of_the_others(scripted: Script) -> None:
+    transport = scripted(FOUND, stored("missing_table"), FOUND)
+
+    first, second, third = transport.try_all([Call("GetItem", GET)] * 3, concurrency=1)
+
+    assert isinstance(second, EngineError)
+    assert first == third == orjson.loads(FOUND.body)
 
 
 @pytest.mark.parametrize(
@@ -263,15 +372,18 @@ def test_a_connection_lost_between_requests_is_replaced(scripted: Script, asked:
     assert len(asked) == 3
 
 
-def test_a_port_where_nobody_listens_is_unavailability(waits: list[float]) -> None:
+@pytest.mark.parametrize("operation", ["GetItem", "PutItem"])
+def test_where_nobody_listens_nothing_was_executed_and_it_is_tried_again(operation: str) -> None:
     with canned_server(lambda _: FOUND) as url:
         pass
-    transport = connect(url, "eu-west-1", access_key="local", secret_key="local", attempts=2)  # noqa: S106
+    waits: list[float] = []
+    transport = SdkTransport(Settings(url, "eu-west-1", Credentials("a", "b")), Attempts(2, sleep=waits.append))
 
     with pytest.raises(EngineUnavailableError) as caught:
-        transport.call("GetItem", GET)
+        transport.call(operation, GET)
 
     assert caught.value.aws_code == "EndpointConnectionError"
+    assert not isinstance(caught.value, OutcomeUnknownError)
     assert len(waits) == 1
 
 

@@ -87,7 +87,7 @@ def test_a_server_whose_certificate_nobody_vouches_for_is_refused(tmp_path: Path
             transport.call("ListTables", {})
         transport.close()
 
-    assert caught.value.aws_code == "SSLError"
+    assert caught.value.aws_code == "HandshakeError"
 
 
 def test_a_server_whose_certificate_is_for_another_host_is_refused(

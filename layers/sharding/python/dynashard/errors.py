@@ -34,6 +34,7 @@
         │   └── TableThrottledError      table_throttled         429     yes
         ├── UnprocessedError             unprocessed             429     yes
         └── EngineUnavailableError       engine_unavailable      503     yes
+            └── OutcomeUnknownError      outcome_unknown         503     no, unless it says so
 
 `code` is what REST and direct invocation answer; `status` is the HTTP status it maps to; `retryable` says
 whether the same request can succeed later. The keyword arguments of an error become its attributes and, where
@@ -52,7 +53,7 @@ class DynashardError(Exception):
 
     code: ClassVar[str] = "dynashard_error"
     status: ClassVar[int] = 500
-    retryable: ClassVar[bool] = False
+    retryable: bool = False
 
     @property
     def details(self) -> dict[str, Any]:
@@ -355,17 +356,19 @@ class EngineError(DynashardError):
 class ConditionFailedError(EngineError):
     """A condition of a single write does not hold.
 
-    `item` is the stored item in DynamoDB JSON, None where none is stored. `attempts` is how often the request
-    was sent: above 1, an earlier attempt may have been applied.
+    `item` is the stored item in DynamoDB JSON, None where none is stored. `ambiguous` tells whether an earlier attempt
+    of the same request may have been executed, or may still be: then the condition may have failed because of it.
     """
 
     code = "condition_failed"
     status = 409
 
-    def __init__(self, message: str, *, operation: str, item: Mapping[str, Any] | None, attempts: int) -> None:
+    def __init__(
+        self, message: str, *, operation: str, item: Mapping[str, Any] | None, ambiguous: bool = False
+    ) -> None:
         super().__init__(message, operation=operation, aws_code="ConditionalCheckFailedException")
         self.item = item
-        self.attempts = attempts
+        self.ambiguous = ambiguous
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,15 +381,20 @@ class CancellationReason:
 
 
 class TransactionCanceledError(EngineError):
-    """A transaction was cancelled as a whole; `reasons` has one entry an action, in order."""
+    """A transaction was cancelled as a whole; `reasons` has one entry an action, in order.
+
+    `ambiguous` tells whether an earlier attempt of the same request may have been executed, or may still be.
+    """
 
     code = "transaction_canceled"
     status = 409
 
-    def __init__(self, message: str, *, operation: str, reasons: Sequence[CancellationReason], attempts: int) -> None:
+    def __init__(
+        self, message: str, *, operation: str, reasons: Sequence[CancellationReason], ambiguous: bool = False
+    ) -> None:
         super().__init__(message, operation=operation, aws_code="TransactionCanceledException")
         self.reasons = tuple(reasons)
-        self.attempts = attempts
+        self.ambiguous = ambiguous
 
 
 class TransactionConflictError(EngineError):
@@ -515,15 +523,26 @@ class TableThrottledError(ThrottledError):
 
 
 class UnprocessedError(EngineError):
-    """Part of a batch was still unprocessed at the deadline; `keys` names what was not done."""
+    """Part of a batch was still unprocessed at the deadline; `keys` names what was not done, and never will be.
+
+    `unknown` names, inside the layer, what may have been done or may still be; callers then get `OutcomeUnknownError`.
+    """
 
     code = "unprocessed"
     status = 429
     retryable = True
 
-    def __init__(self, message: str, *, operation: str, keys: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        operation: str,
+        keys: Sequence[Mapping[str, Any]],
+        unknown: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
         super().__init__(message, operation=operation)
         self.keys = tuple(keys)
+        self.unknown = tuple(unknown)
 
     @property
     def details(self) -> dict[str, Any]:
@@ -537,3 +556,50 @@ class EngineUnavailableError(EngineError):
     code = "engine_unavailable"
     status = 503
     retryable = True
+
+
+class OutcomeUnknownError(EngineUnavailableError):
+    """A write may have been applied, or may still be: no usable answer came, and nothing stored proves either.
+
+    It is neither a success nor a refusal. `key` names the item as the caller did, and `revision` is the one that the
+    write gives it: a consistent read that shows this revision proves that the write was applied. No read proves that it
+    was not: it may still be. `retryable` is True where the same request can be sent again, because it carries an
+    idempotency key.
+
+    Of a batch, `keys` names the items of which this is so, and `unprocessed` those that were certainly not written; all
+    others were.
+    """
+
+    code = "outcome_unknown"
+    retryable = False
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        operation: str = "",
+        aws_code: str = "",
+        key: Mapping[str, Any] | None = None,
+        revision: str | None = None,
+        retryable: bool = False,
+        keys: Sequence[Mapping[str, Any]] = (),
+        unprocessed: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        super().__init__(message, operation=operation, aws_code=aws_code)
+        self.key = None if key is None else dict(key)
+        self.revision = revision
+        self.retryable = retryable
+        self.keys = tuple(keys)
+        self.unprocessed = tuple(unprocessed)
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """The key, the revision to look for, and whether the same request can be sent again."""
+        told: dict[str, Any] = {
+            "resend": self.retryable,
+            "key": self.key,
+            "revision": self.revision or None,
+            "keys": [dict(key) for key in self.keys],
+            "unprocessed": [dict(key) for key in self.unprocessed],
+        }
+        return {name: value for name, value in told.items() if name == "resend" or value}

@@ -11,6 +11,13 @@ TYPE: Final = "Type"
 """Name of the entity an item belongs to: decodes a logical partition that several entities share."""
 REV: Final = "Rev"
 """Random id of the write that made the item what it is: ETag, compare-and-swap token, retry recognition."""
+PREV: Final = "Prev"
+"""Revisions that compare-and-set writes and updates of the item have replaced, newest first, parted by a space, up to
+`PREV_LENGTH`. Evidence of what became of a write whose answer was lost. Not there after a create or a plain put."""
+PREV_LENGTH: Final = 3
+BORN: Final = "Born"
+"""Revision of the item's creation, kept by compare-and-set writes, updates and moves. Without it and without `Prev` it
+is `Rev`; without it and with `Prev` it is not known."""
 EXPIRES_AT: Final = "ExpiresAt"
 """TTL, in epoch seconds."""
 MOVED_TO: Final = "MovedTo"
@@ -32,7 +39,7 @@ def index_sk(slot: str) -> str:
 
 
 SYSTEM_ATTRIBUTES: Final = frozenset(
-    {PK, SK, TYPE, REV, EXPIRES_AT, MOVED_TO, MOVED_FROM}
+    {PK, SK, TYPE, REV, PREV, BORN, EXPIRES_AT, MOVED_TO, MOVED_FROM}
     | {index_pk(slot) for slot in INDEX_SLOTS}
     | {index_sk(slot) for slot in INDEX_SLOTS}
 )

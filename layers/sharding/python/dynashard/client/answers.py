@@ -165,12 +165,8 @@ _BUILDERS: Final[Mapping[str, Callable[[Refusal], DynashardError]]] = {
     "unprocessed": lambda refusal: errors.UnprocessedError(
         refusal.message, operation="", keys=list(_details(refusal).get("keys", ()))
     ),
-    "condition_failed": lambda refusal: errors.ConditionFailedError(
-        refusal.message, operation="", item=None, attempts=1
-    ),
-    "transaction_canceled": lambda refusal: errors.TransactionCanceledError(
-        refusal.message, operation="", reasons=(), attempts=1
-    ),
+    "condition_failed": lambda refusal: errors.ConditionFailedError(refusal.message, operation="", item=None),
+    "transaction_canceled": lambda refusal: errors.TransactionCanceledError(refusal.message, operation="", reasons=()),
     "transaction_refused": lambda refusal: errors.TransactionRefusedError(
         refusal.message, step=int(_details(refusal).get("step", 0)), reason=str(_details(refusal).get("reason", ""))
     ),

@@ -21,7 +21,7 @@ from dynashard.placement import CALCULATED
 from dynashard.repository.batch import wire_key
 from dynashard.repository.store import Store
 from dynashard.schema import MAX_SORT_KEY_BYTES, PK, SK, TYPE, index_pk, index_sk
-from dynashard.transport.interface import Call, Wire
+from dynashard.transport.interface import Call, Resend, Wire
 
 BUCKETS: Final = 16
 _SLOT: Final = "GSI3"
@@ -118,7 +118,11 @@ class Manifest:
 
 
 class Pieces:
-    """The stored versions of detached fields in a table."""
+    """The stored versions of detached fields in a table.
+
+    Its writes may always be sent again: a version has keys of its own, is written with one content, and is never used
+    again once it was removed. What is executed late is not seen by anybody, because readers follow an item's pointer.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -129,13 +133,15 @@ class Pieces:
         Cost: 2 write units for the manifest and its index entry, 1 for each KB of the pieces; 2 round trips for up
         to 8 pieces.
         """
-        self._store.transport.call("PutItem", {"TableName": self._store.table, "Item": manifest.stored()})
+        request = {"TableName": self._store.table, "Item": manifest.stored()}
+        self._store.transport.call("PutItem", request, resend=Resend.ALWAYS)
         kind = {TYPE: {"S": manifest.place.kind}}
         items = [
             {**wire_key(key), **kind, "Data": {"B": base64.b64encode(piece).decode()}}
             for key, piece in zip(_keys(manifest.place, manifest.version, manifest.pieces), pieces, strict=True)
         ]
-        self._send([Call("PutItem", {"TableName": self._store.table, "Item": item}) for item in items])
+        table = self._store.table
+        self._send([Call("PutItem", {"TableName": table, "Item": item}, Resend.ALWAYS) for item in items])
 
     def read(self, place: Place, version: str, count: int, *, consistent: bool) -> list[bytes] | None:
         """The pieces of a version; None if one of them is not there.
@@ -170,9 +176,9 @@ class Pieces:
     def remove(self, place: Place, version: str, count: int) -> None:
         """Remove a version and then its manifest. Cost: as writing it."""
         keys = _keys(place, version, count)
-        self._send([Call("DeleteItem", {"TableName": self._store.table, "Key": wire_key(key)}) for key in keys])
-        last = wire_key((place.partition, f"{_MANIFEST}{version}"))
-        self._store.transport.call("DeleteItem", {"TableName": self._store.table, "Key": last})
+        table, last = self._store.table, wire_key((place.partition, f"{_MANIFEST}{version}"))
+        self._send([Call("DeleteItem", {"TableName": table, "Key": wire_key(key)}, Resend.ALWAYS) for key in keys])
+        self._store.transport.call("DeleteItem", {"TableName": table, "Key": last}, resend=Resend.ALWAYS)
 
     def manifests(self, kind: str, bucket: int, *, prefix: str = "") -> Iterator[list[Manifest]]:
         """The manifests of a field of an entity that stand in a bucket of the index, page by page.

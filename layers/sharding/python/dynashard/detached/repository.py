@@ -68,8 +68,6 @@ class DetachedRepository(Repository[E]):
             try:
                 done = self._write(write, item)
             except ConditionFailedError as failed:
-                if failed.attempts > 1:
-                    fresh.spend()
                 raise self._refusal(failed, item, write) from None
         # What expired may still have stood there.
         self._fields.take_away(key, pointers_left(done.attributes if not done.again else None, self._entity.detached))
@@ -135,8 +133,6 @@ class DetachedRepository(Repository[E]):
         try:
             done = self._write(write, key)
         except ConditionFailedError as failed:
-            if failed.item is None and failed.attempts > 1:
-                return
             raise self._refusal(failed, key, write) from None
         self._fields.take_away(item_key, pointers_left(done.attributes, self._entity.detached))
 
@@ -233,9 +229,7 @@ class DetachedRepository(Repository[E]):
             fresh.store()
             try:
                 done = self._write(write, key)
-            except ConditionFailedError as failed:
-                if failed.attempts > 1:
-                    fresh.spend()
+            except ConditionFailedError:
                 continue
             gone = current
             if write.kind is Kind.CREATE:
@@ -266,7 +260,7 @@ class DetachedRepository(Repository[E]):
         if_match: str | None = None,
     ) -> Write:
         key = self._entity.key_of(item)
-        wire = self._prepare(_bare(item, self._entity.detached), key, created=created)
+        wire = self._prepare(_bare(item, self._entity.detached), key, created=created, replaces=if_match)
         wire.update({name: attribute for name, attribute in beside.items() if attribute is not None})
         require_fits({**self._store.router.stored_key(self._entity, key), **wire})
         options = {"ReturnValues": "ALL_OLD"} if kind is Kind.CREATE else {}

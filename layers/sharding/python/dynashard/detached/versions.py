@@ -8,7 +8,7 @@ from dynashard.detached.packing import Packed, Packer
 from dynashard.detached.pieces import Manifest, Pieces, Place
 from dynashard.detached.pointer import Pointer
 from dynashard.entity import EntityDefinition, ItemKey
-from dynashard.errors import EngineError, InvalidQueryError
+from dynashard.errors import EngineError, InvalidQueryError, OutcomeUnknownError
 from dynashard.repository.store import Store
 from dynashard.transport.interface import Wire
 
@@ -100,10 +100,6 @@ class Fresh:
             self.take_away()
             self._begin()
 
-    def spend(self) -> None:
-        """Take other versions: those at hand may have been current, and may be gone already."""
-        self._begin()
-
     def attributes(self, item: Mapping[str, Any] | None) -> dict[str, Wire | None]:
         """What an item points to once these are current, other fields as they are; None for what it points to no more.
 
@@ -125,6 +121,9 @@ class Fresh:
                     place = self._fields.place(name, self._key)
                     manifest = Manifest(place, pointer.version, pointer.pieces, self._since)
                     self._fields.stored.write(manifest, packed.pieces)
+        except OutcomeUnknownError:
+            # Pieces may still arrive: the sweep removes them when they have.
+            raise
         except EngineError:
             self.take_away()
             raise

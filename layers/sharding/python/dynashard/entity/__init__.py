@@ -7,7 +7,7 @@ from dynashard.entity.checks import plain_types
 from dynashard.entity.declaration import Detached, Index, Key, Shards, created_at, new_id, updated_at
 from dynashard.entity.definition import EntityDefinition, IndexDefinition, ItemKey
 from dynashard.entity.model import Entity, definition
-from dynashard.entity.record import UNREVISED
+from dynashard.entity.record import UNREVISED, Revision, revision_in
 from dynashard.entity.registry import REGISTRY, Registry
 
 # A model inside an item is stored as a map of its fields.
@@ -24,10 +24,12 @@ __all__ = [
     "ItemKey",
     "Key",
     "Registry",
+    "Revision",
     "Shards",
     "created_at",
     "definition",
     "new_id",
     "plain_types",
+    "revision_in",
     "updated_at",
 ]

@@ -35,10 +35,10 @@ from dynashard.entity.declaration import (
 )
 from dynashard.entity.expiry import decode_expiry, encode_expiry
 from dynashard.entity.mistakes import check_nested
-from dynashard.entity.record import UNREVISED, Record
+from dynashard.entity.record import Record, revision_in
 from dynashard.errors import InvalidKeyError, InvalidValueError, UndecodableItemError
 from dynashard.keys import KeyTemplate, utf8
-from dynashard.schema import EXPIRES_AT, INDEX_SLOTS, MAX_PARTITION_KEY_BYTES, MAX_SORT_KEY_BYTES, PK, REV, SK, TYPE
+from dynashard.schema import EXPIRES_AT, INDEX_SLOTS, MAX_PARTITION_KEY_BYTES, MAX_SORT_KEY_BYTES, PK, SK, TYPE
 
 T = TypeVar("T", bound=Record)
 
@@ -405,7 +405,7 @@ class EntityDefinition(Generic[T]):
                 f"{self.name} at {wire.get(PK)} {wire.get(SK)}: {where}: {first['msg']}. "
                 "Give new fields a default, or migrate the stored items"
             ) from error
-        return self.settled(item, wire[REV]["S"] if REV in wire else UNREVISED)
+        return self.settled(item, revision_in(wire))
 
     def _stored_value(self, name: str, value: Any) -> Any:
         return self.assignment.check_stored(name, self._restored(name, value) if name in self._changed else value)

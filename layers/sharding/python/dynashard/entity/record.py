@@ -1,11 +1,45 @@
 """What every stored item is, before anything is declared about it: a pydantic model with a revision."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr
 
+from dynashard.schema import BORN, PREV, REV
+
 UNREVISED: Final = ""
 """The revision of a stored item that has none yet, because it was written before it was adopted."""
+
+
+class Revision(str):  # noqa: SLOT000 - a text cannot have slots
+    """The revision of a stored item, with what the item's attributes tell of its past.
+
+    A text like any other to callers. A plain text, such as a caller's `If-Match`, tells nothing of the past.
+
+    Attributes:
+        replaced: earlier revisions of the item, newest first; there may have been more.
+        kept_born: the stored attribute `Born`.
+    """
+
+    replaced: tuple[str, ...] = ()
+    kept_born: str | None = None
+
+    @property
+    def born(self) -> str | None:
+        """The revision of the item's creation; None if it is not known."""
+        return self.kept_born or (None if self.replaced else str(self))
+
+
+def revision_in(wire: Mapping[str, Any]) -> str:
+    """The revision of a stored item: a `Revision`, or `UNREVISED`."""
+    if REV not in wire:
+        return UNREVISED
+    revision = Revision(wire[REV]["S"])
+    if PREV in wire:
+        revision.replaced = tuple(wire[PREV].get("S", "").split())
+    if BORN in wire:
+        revision.kept_born = wire[BORN].get("S")
+    return revision
 
 
 class Record(BaseModel):

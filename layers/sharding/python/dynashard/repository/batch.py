@@ -4,7 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from dynashard.errors import ThrottledError, TransactionConflictError
+from dynashard.errors import (
+    DynashardError,
+    EngineError,
+    OutcomeUnknownError,
+    ThrottledError,
+    TransactionConflictError,
+)
 from dynashard.repository.patience import Left
 from dynashard.repository.store import Store
 from dynashard.repository.writes import Write
@@ -82,16 +88,30 @@ def get_once(
 def write_once(store: Store, writes: Mapping[StoredKey, Write]) -> Left[StoredKey]:
     """Put and delete items, each at its stored key and without its conditions.
 
+    Each batch has an outcome of its own: what was written is not written again because another was throttled, which
+    would undo what others have written since.
+
     Cost: one BatchWriteItem for 25 writes, 16 at a time, and what one write for each would cost.
     """
-    actions = [_action(key, write) for key, write in writes.items()]
-    calls = [Call("BatchWriteItem", {"RequestItems": {store.table: chunk}}) for chunk in chunks(actions, WRITE_LIMIT)]
-    try:
-        answers = store.transport.call_all(calls)
-    except (ThrottledError, TransactionConflictError) as error:
-        # Some of the batches may have been written; writing them again changes nothing.
-        return Left(list(writes), error)
-    return Left([_key_of(a) for answer in answers for a in answer.get("UnprocessedItems", {}).get(store.table, [])])
+    parts = list(chunks(list(writes), WRITE_LIMIT))
+    requests = [{"RequestItems": {store.table: [_action(key, writes[key]) for key in part]}} for part in parts]
+    left: list[StoredKey] = []
+    unknown: list[StoredKey] = []
+    causes: list[EngineError] = []
+    failed: DynashardError | None = None
+    for part, answer in zip(parts, store.transport.try_all([Call("BatchWriteItem", r) for r in requests]), strict=True):
+        if isinstance(answer, OutcomeUnknownError):
+            unknown += part
+        elif isinstance(answer, ThrottledError | TransactionConflictError):
+            left += part
+            causes.append(answer)
+        elif isinstance(answer, DynashardError):
+            failed = failed or answer
+        else:
+            left += [_key_of(action) for action in answer.get("UnprocessedItems", {}).get(store.table, [])]
+    if failed is not None:
+        raise failed
+    return Left(left, next(iter(causes), None), unknown)
 
 
 def chunks(members: Sequence[T], size: int) -> Iterator[Sequence[T]]:

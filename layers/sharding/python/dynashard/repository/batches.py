@@ -1,14 +1,16 @@
 """Many items at a time, without conditions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
 
 from dynashard.entity import ItemKey
-from dynashard.errors import InvalidKeyError, UnprocessedError
+from dynashard.errors import DynashardError, InvalidKeyError, OutcomeUnknownError, UnprocessedError
 from dynashard.repository.batch import Reading
 from dynashard.repository.items import E, Items, KeyLike
 from dynashard.repository.writes import Kind, Write
 from dynashard.routing import rule_of
-from dynashard.schema import REV
+from dynashard.schema import PK, REV, SK
 
 
 class Batches(Items[E]):
@@ -43,6 +45,8 @@ class Batches(Items[E]):
             InvalidKeyError: two of them have one key.
             InvalidValueError, ItemTooLargeError: before anything is sent.
             UnprocessedError: with the keys that could not be written in time; the others are written.
+            OutcomeUnknownError: with the keys of which no answer came and nothing stored proves anything, and with
+                those that were certainly not written; the others are written.
 
         Cost: 1 write unit each, 1 round trip for 25, up to 16 at a time. While a shard count changes, its items are
         written one by one, up to 16 at a time: 4 write units for those that are new at their new home. With random
@@ -57,10 +61,38 @@ class Batches(Items[E]):
             kind = Kind.UPSERT if homes or item.revision is not None else Kind.CREATE
             writes.append(Write(kind, key, "PutItem", now, wire, revision=wire[REV]["S"]))
         writes += [Write(Kind.CHANGE, self._take(names, key), "DeleteItem", now) for key in delete]
+        left: UnprocessedError | None = None
         try:
-            self._writer.write_all(writes)
+            doubtful = self._writer.write_all(writes)
         except UnprocessedError as error:
-            raise self._told(error, names) from error.__cause__
+            left = self._told(error, names)
+            unknown = {ItemKey(str(key[PK]), str(key[SK])) for key in error.unknown}
+            doubtful = [write for write in writes if write.key in unknown]
+            cause = error.__cause__
+        if doubtful := self._unproved(doubtful):
+            raise self._unknown_of_many([names[write.key] for write in doubtful], () if left is None else left.keys)
+        if left is not None:
+            raise left from cause
+
+    def _unproved(self, writes: Sequence[Write]) -> list[Write]:
+        """Those of some writes that nothing stored proves to have been done. Cost: a consistent read of each put."""
+        puts = [write.key for write in writes if write.revision]
+        found: Mapping[ItemKey, dict[str, Any]] = {}
+        if puts:
+            with suppress(DynashardError):
+                found = self._reader.read_all(puts, Reading(consistent=True))
+        return [write for write in writes if not write.did(found.get(write.key))]
+
+    def _unknown_of_many(
+        self, keys: Sequence[KeyLike], unprocessed: Sequence[Mapping[str, Any]]
+    ) -> OutcomeUnknownError:
+        return OutcomeUnknownError(
+            f"No answer came for {len(keys)} keys of a batch: these may have been written, or may still be. Read them "
+            "before you write them again, which may undo what others wrote since.",
+            operation="BatchWriteItem",
+            keys=[self._key_named(key) for key in keys],
+            unprocessed=unprocessed,
+        )
 
     def _take(self, names: dict[ItemKey, KeyLike], key: KeyLike) -> ItemKey:
         item_key = self._entity.key_of(key)

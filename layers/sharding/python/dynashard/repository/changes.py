@@ -11,7 +11,7 @@ from dynashard.codec import encode_value
 from dynashard.codec.numeric import MAX_DIGITS, MAX_EXPONENT, MIN_EXPONENT
 from dynashard.entity import Entity, EntityDefinition, IndexDefinition, plain_types
 from dynashard.errors import InvalidKeyError, InvalidValueError
-from dynashard.schema import MOVED_FROM, REV
+from dynashard.schema import MOVED_FROM, PREV, REV
 
 _EXACT: Final = Context(prec=MAX_EXPONENT - MIN_EXPONENT + MAX_DIGITS + 1)
 """Holds the sum of any two numbers of DynamoDB without rounding."""
@@ -141,9 +141,12 @@ def update_expression(
     added = {name: encode_value(value, path=name) for name, value in changes.add.items()}
     names = {f"#{i}": name for i, name in enumerate([*attributes, *removed, *added])}
     place = {name: alias for alias, name in names.items()}
-    # The revision shares its value with the condition that keeps a retry from applying twice.
     slots = {name: ":rev" if name == REV else f":{place[name][1:]}" for name in [*attributes, *added]}
-    clauses = ["SET " + ", ".join(f"{place[name]} = {slots[name]}" for name in attributes)]
+    terms = [f"{place[name]} = {slots[name]}" for name in attributes]
+    if PREV not in attributes:
+        # The revision that is replaced, whatever it is; an adopted item may have none.
+        terms.append(f"{PREV} = if_not_exists({REV}, :rev)")
+    clauses = ["SET " + ", ".join(terms)]
     clauses.append("REMOVE " + ", ".join(place[name] for name in removed))
     if added:
         clauses.append("ADD " + ", ".join(f"{place[name]} {slots[name]}" for name in added))

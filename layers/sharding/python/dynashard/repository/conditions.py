@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from dynashard.entity import UNREVISED
+from dynashard.entity import UNREVISED, revision_in
 from dynashard.errors import AlreadyExistsError, ConditionFailedError, NotFoundError, RevisionMismatchError
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV
 
@@ -52,7 +52,7 @@ def markable(now: int) -> Condition:
 
 
 def live_or_none(now: int, *, not_by: str) -> Condition:
-    """A live item, or none at all, stands at the key. `now` is in epoch seconds, `not_by` as for `live`."""
+    """A live item, or none at all, stands at the key, and it was not written by `not_by`. `now` is in epoch seconds."""
     return Condition(f"{_UNMARKED} AND {_LIVE} AND NOT {REV} = :rev", {":now": {"N": str(now)}, ":rev": {"S": not_by}})
 
 
@@ -65,13 +65,12 @@ def expendable(now: int, *, if_match: str | None) -> Condition:
     return Condition(f"{_UNMARKED} AND (attribute_not_exists({PK}) OR {EXPIRES_AT} <= :now OR {matches})", values)
 
 
-def live(now: int, *, if_match: str | None = None, not_by: str | None = None) -> Condition:
+def live(now: int, *, if_match: str | None = None) -> Condition:
     """A live item stands at the key.
 
     Args:
         now: in epoch seconds.
         if_match: the revision it must be at; `UNREVISED` for an adopted item that has none yet.
-        not_by: a write id that must not have written it: keeps a retried update from being applied twice.
     """
     terms = [f"attribute_exists({PK})", _UNMARKED, _LIVE]
     values = {":now": {"N": str(now)}}
@@ -80,9 +79,6 @@ def live(now: int, *, if_match: str | None = None, not_by: str | None = None) ->
     elif if_match is not None:
         terms.append(f"{REV} = :match")
         values[":match"] = {"S": if_match}
-    if not_by is not None:
-        terms.append(f"NOT {REV} = :rev")
-        values[":rev"] = {"S": not_by}
     return Condition(" AND ".join(terms), values)
 
 
@@ -105,12 +101,7 @@ def moved_to(mark: Mapping[str, Any]) -> int:
 
 def revision_of(item: Mapping[str, Any]) -> str:
     """The revision of a stored item."""
-    return str(item[REV]["S"]) if REV in item else UNREVISED
-
-
-def written_by(item: Mapping[str, Any] | None, revision: str) -> bool:
-    """Whether the stored item is the work of this very write: an earlier attempt of it had succeeded."""
-    return bool(item) and item is not None and item.get(REV) == {"S": revision}
+    return revision_in(item)
 
 
 def refusal(

@@ -1,19 +1,28 @@
 """What single items and batches have in common: from an entity to what is stored, and from errors to what is told."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
-from dynashard.codec import require_fits
+from dynashard.codec import item_size, require_fits
 from dynashard.entity import Entity, EntityDefinition, ItemKey, definition
-from dynashard.errors import EngineError, ThrottledError, UnprocessedError
+from dynashard.errors import (
+    ConditionFailedError,
+    DynashardError,
+    EngineError,
+    OutcomeUnknownError,
+    ThrottledError,
+    UnprocessedError,
+)
 from dynashard.keys import key_text
 from dynashard.repository.batch import Reading
+from dynashard.repository.evidence import Verdict, judge, lineage
 from dynashard.repository.placing import placed
 from dynashard.repository.store import Store
 from dynashard.repository.writes import Done, Write
 from dynashard.routing import Router
-from dynashard.schema import PK, REV, SK, TYPE
+from dynashard.schema import MAX_ITEM_BYTES, PK, PREV, REV, SK, TYPE
 from dynashard.topology import DeclaredTopology
 from dynashard.transport.interface import Wire
 
@@ -45,8 +54,19 @@ class Items(Generic[E]):
         # Declared counts will do, and need no topology table to be there.
         self._prepare(item, self._entity.key_of(item), created=None, router=Router(DeclaredTopology()))
 
-    def _prepare(self, item: E, key: ItemKey, *, created: datetime | None, router: Router | None = None) -> Wire:
-        """The item as it will be stored, stamped and with a new revision, but for its stored key."""
+    def _prepare(
+        self,
+        item: E,
+        key: ItemKey,
+        *,
+        created: datetime | None,
+        replaces: str | None = None,
+        router: Router | None = None,
+    ) -> Wire:
+        """The item as it will be stored, stamped and with a new revision, but for its stored key.
+
+        `replaces` is the exact revision in whose place it is put, if there is one.
+        """
         entity, store = self._entity, self._store
         router = router or store.router
         now = datetime.fromtimestamp(store.clock(), UTC)
@@ -58,7 +78,13 @@ class Items(Generic[E]):
             wire.update(router.index_attributes(entity, index, key, values))
         wire.update(entity.encode(values))
         # Another home's key may be a little longer: the room that is left for marks holds that too.
-        require_fits({**router.stored_key(entity, key), **wire})
+        stored = router.stored_key(entity, key)
+        size = require_fits({**stored, **wire})
+        past = lineage(replaces)
+        if past and size + item_size(past) > MAX_ITEM_BYTES:
+            # One predecessor fits into the room that is left for marks.
+            past = {PREV: {"S": replaces or "-"}}
+        wire.update(past)
         return wire
 
     def _read(self, key: KeyLike, reading: Reading) -> Wire | None:
@@ -77,6 +103,40 @@ class Items(Generic[E]):
         except (ThrottledError, UnprocessedError) as error:
             told = self._told_of_one(error, write.key, key)
             raise told from told.__cause__
+        except OutcomeUnknownError as unknown:
+            return self._settled(write, key, unknown, None)
+        except ConditionFailedError as failed:
+            if not failed.ambiguous:
+                raise
+            return self._settled(write, key, failed, failed.item)
+
+    def _settled(self, write: Write, key: KeyLike, error: EngineError, found: Mapping[str, Any] | None) -> Done:
+        """What a write came to of which an attempt was ambiguous, by what is stored.
+
+        Raises:
+            ConditionFailedError: it was not done, and never will be.
+            OutcomeUnknownError: nothing proves either.
+
+        Cost: 1 consistent read, unless `found` was stored in its way or nothing can prove anything.
+        """
+        if found is None and (write.revision or write.exact):
+            with suppress(DynashardError):
+                found = self._reader.read(write.key, Reading(consistent=True))
+        verdict = judge(write, found, ambiguous=True)
+        if verdict is Verdict.DONE:
+            return Done(found, again=True)
+        if verdict is Verdict.REFUSED:
+            raise ConditionFailedError(str(error), operation=write.operation, item=found) from error
+        raise self._unknown(write, key) from error
+
+    def _unknown(self, write: Write, key: KeyLike) -> OutcomeUnknownError:
+        """What the caller is told of a write of which nothing is proved."""
+        return OutcomeUnknownError(
+            f"{self._name(key)}: no answer came; the write may have been applied, or may still be. {_advice(write)}",
+            operation=write.operation,
+            key=self._key_named(key),
+            revision=write.revision or None,
+        )
 
     def _told_of_one(self, error: ThrottledError | UnprocessedError, item_key: ItemKey, key: KeyLike) -> EngineError:
         """What the caller is told of an item that could not be read or written in time."""
@@ -95,9 +155,13 @@ class Items(Generic[E]):
             cause = ThrottledError(str(error), operation=error.operation, aws_code=error.aws_code)
         if isinstance(cause, ThrottledError):
             self._throttled(cause, left)
-        fields = [self._key_fields(names[key]) for key in left]
-        keys = [{name: _plain(name, each[name]) for name in self._entity.key_fields} for each in fields]
+        keys = [self._key_named(names[key]) for key in left]
         return UnprocessedError(str(error), operation=error.operation, keys=keys)
+
+    def _key_named(self, key: KeyLike) -> dict[str, str | int]:
+        """The fields of a key, as errors name them."""
+        fields = self._key_fields(key)
+        return {name: _plain(name, fields[name]) for name in self._entity.key_fields}
 
     def _throttled(self, error: ThrottledError, keys: Iterable[ItemKey]) -> None:
         for partition in dict.fromkeys(key.partition for key in keys):
@@ -120,6 +184,16 @@ class Items(Generic[E]):
     def _name(self, key: KeyLike) -> str:
         fields = self._key_fields(key)
         return f"{self._entity.name} " + ", ".join(f"{n}={fields[n]!r}" for n in self._entity.key_fields if n in fields)
+
+
+def _advice(write: Write) -> str:
+    """What the caller of a write can do of which nothing is proved."""
+    if not write.revision:
+        return "Read the item: if it is still there, delete it again; if it is gone, you or somebody else deleted it."
+    applied = f"Read the item consistently: if its revision is {write.revision}, it was applied."
+    if write.exact:
+        return f"{applied} If its revision is still the one that you named, send the same again."
+    return f"{applied} If not, decide by what you read: sending the same again may undo what others wrote since."
 
 
 def _plain(name: str, value: Any) -> str | int:

@@ -49,10 +49,14 @@ class Patience:
 
 @dataclass(frozen=True, slots=True)
 class Left(Generic[T]):
-    """What one round of requests did not get done, and the error that kept it from that, if there was one."""
+    """What one round of requests did not get done, and the error that kept it from that, if there was one.
+
+    `unknown` are members that may have been done, or may still be: they must not be sent again.
+    """
 
     members: Sequence[T]
     cause: EngineError | None = None
+    unknown: Sequence[T] = ()
 
 
 def go_on(
@@ -63,7 +67,7 @@ def go_on(
     wave: int,
     operation: str,
     key_of: Callable[[T], ItemKey],
-) -> None:
+) -> list[T]:
     """Do all of the work, sending what is left of it again after a pause.
 
     Args:
@@ -74,12 +78,17 @@ def go_on(
         operation: DynamoDB's name of the operation, for the error.
         key_of: a member's key, for the error.
 
+    Returns:
+        Those of which nobody knows whether they were done, or still will be.
+
     Raises:
-        UnprocessedError: the time is up; with the logical partitions and sort keys that are left.
+        UnprocessedError: the time is up; with the logical partitions and sort keys that are left, and those of which
+            nobody knows.
     """
-    left = list(members)
+    left, unknown = list(members), list[T]()
     while left:
         rounds = [once(left[at : at + wave]) for at in range(0, len(left), wave)]
+        unknown += [member for each in rounds for member in each.unknown]
         left = [member for each in rounds for member in each.members]
         if left and next(pauses, None) is None:
             keys = dict.fromkeys(key_of(member) for member in left)
@@ -87,7 +96,9 @@ def go_on(
                 f"DynamoDB left {len(keys)} keys of a batch unprocessed; send these again later",
                 operation=operation,
                 keys=[{PK: key.partition, SK: key.sort} for key in keys],
+                unknown=[{PK: key.partition, SK: key.sort} for key in dict.fromkeys(map(key_of, unknown))],
             ) from next((each.cause for each in rounds if each.cause is not None), None)
+    return unknown
 
 
 def at_once(work: Callable[[T], R], members: Sequence[T], lanes: int) -> list[R]:

@@ -47,8 +47,11 @@ class Writer(Protocol):
         """
         ...
 
-    def write_all(self, writes: Sequence[Write]) -> None:
+    def write_all(self, writes: Sequence[Write]) -> list[Write]:
         """Do many writes, no two of them with one key; deletes take an item that is not there for done.
+
+        Returns:
+            Those of which no answer came: they may have been done, or may still be.
 
         Raises:
             UnprocessedError: with the keys that could not be written in time.

@@ -17,6 +17,7 @@ from dynashard.repository.batch import STANDING, Reading
 from dynashard.repository.batches import Batches
 from dynashard.repository.changes import Changes, check_changes, fields_after, touched_indexes, update_expression
 from dynashard.repository.conditions import is_live, refusal, revision_of
+from dynashard.repository.evidence import lineage
 from dynashard.repository.items import E, KeyLike
 from dynashard.repository.writes import Kind, Write
 from dynashard.schema import REV, index_pk, index_sk
@@ -131,7 +132,7 @@ class Repository(Batches[E]):
     def put(self, item: E, *, if_match: str | None = None) -> Written[E]:
         """As `replace`, and say whether the key was free.
 
-        If DynamoDB's answer was lost and the request sent again, `created` is False.
+        If no answer came, and what is stored proves that it was done, `created` is False.
         """
         if self._entity.created_fields and item.revision is None:
             return self._put_keeping_stamp(item, if_match)
@@ -218,8 +219,6 @@ class Repository(Batches[E]):
         try:
             self._write(write, key)
         except ConditionFailedError as failed:
-            if failed.item is None and failed.attempts > 1:
-                return
             raise self._refusal(failed, key, write) from None
 
     def _find_including(self, key: KeyLike, include: Sequence[str], *, consistent: bool) -> E | None:
@@ -228,7 +227,7 @@ class Repository(Batches[E]):
 
     def _put_write(self, kind: Kind, item: E, *, created: datetime | None, if_match: str | None = None) -> Write:
         key = self._entity.key_of(item)
-        wire = self._prepare(item, key, created=created)
+        wire = self._prepare(item, key, created=created, replaces=if_match)
         options = {"ReturnValues": "ALL_OLD"} if kind is Kind.UPSERT else {}
         return Write(kind, key, "PutItem", self._store.now(), wire, options, if_match, wire[REV]["S"])
 
@@ -280,7 +279,8 @@ class Repository(Batches[E]):
         """The write of an update; `beside` has stored attributes that are set too, None for those that go."""
         entity, store = self._entity, self._store
         revision = store.new_revision()
-        system = {name: value for name, value in beside.items() if value is not None} | {REV: {"S": revision}}
+        system = {name: value for name, value in beside.items() if value is not None}
+        system |= {REV: {"S": revision}, **lineage(if_match)}
         gone = [name for name, value in beside.items() if value is None]
         stamp = datetime.fromtimestamp(store.clock(), UTC)
         after = {**after, **dict.fromkeys(entity.updated_fields, stamp)}

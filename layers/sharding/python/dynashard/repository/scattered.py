@@ -70,7 +70,7 @@ class Scattered:
             if next(pauses, None) is None:
                 raise refused or unsettled(self._entity, write.operation)
 
-    def write_all(self, writes: Sequence[Write]) -> None:
+    def write_all(self, writes: Sequence[Write]) -> list[Write]:
         """Do many writes; see `Writer.write_all`.
 
         Creates are put into the shards that are drawn for them, and what stands there is written over.
@@ -84,7 +84,7 @@ class Scattered:
             if write.item is not None:
                 places = places[:1] or [self._draw(write.key)]
             spots.update(((place, write.key.sort), write) for place in places)
-        go_on(
+        unknown = go_on(
             spots,
             lambda left: write_once(self._store, {spot: spots[spot] for spot in left}),
             self._store.patience.pauses(),
@@ -92,6 +92,7 @@ class Scattered:
             operation="BatchWriteItem",
             key_of=lambda spot: spots[spot].key,
         )
+        return [spots[spot] for spot in unknown]
 
     def _attempt(self, write: Write, drawn: str) -> Done:
         if write.kind is Kind.CREATE:
@@ -105,7 +106,7 @@ class Scattered:
             return send(self._store, write, places[0], write.changing())
         if write.kind is Kind.UPSERT:
             return send(self._store, write, drawn, write.creating())
-        raise ConditionFailedError("No live item has the key.", operation=write.operation, item=None, attempts=1)
+        raise ConditionFailedError("No live item has the key.", operation=write.operation, item=None)
 
     def _search(self, keys: Sequence[ItemKey], reading: Reading) -> dict[ItemKey, list[Wire]]:
         """The live items with these keys, wherever they are; those of each key in the order of shards."""

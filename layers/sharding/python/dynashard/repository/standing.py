@@ -3,7 +3,7 @@
 from typing import Any
 
 from dynashard.entity import EntityDefinition
-from dynashard.errors import TransactionConflictError
+from dynashard.errors import OutcomeUnknownError, TransactionCanceledError, TransactionConflictError
 from dynashard.routing import Places
 from dynashard.topology import Phase
 
@@ -22,4 +22,16 @@ def unsettled(entity: EntityDefinition[Any], operation: str) -> TransactionConfl
     return TransactionConflictError(
         f"{operation}: an item of {entity.name} was being moved or written by others all the time. Try again.",
         operation=operation,
+    )
+
+
+def unproved(cancelled: TransactionCanceledError) -> OutcomeUnknownError:
+    """A transaction was refused after an attempt that may have been executed, or may still be.
+
+    A failed attempt does not use its token up, so the refusal of a later one says nothing of an earlier one.
+    """
+    return OutcomeUnknownError(
+        f"{cancelled.operation}: an earlier attempt may have been applied, or may still be; then it was refused.",
+        operation=cancelled.operation,
+        aws_code=cancelled.aws_code,
     )

@@ -19,7 +19,8 @@ from dynashard.errors import (
     TransactionRefusedError,
 )
 from dynashard.repository.births import birth, leads_on, put
-from dynashard.repository.conditions import Condition, is_live, is_mark, refusal, written_by
+from dynashard.repository.conditions import Condition, is_live, is_mark, refusal
+from dynashard.repository.evidence import wrote
 from dynashard.repository.standing import stand
 from dynashard.repository.store import Store
 from dynashard.repository.transaction import Step
@@ -125,7 +126,7 @@ class Course:
     def did(self, reasons: Sequence[CancellationReason]) -> bool:
         """Whether the step's own work was met: an earlier attempt of the whole transaction has succeeded."""
         met = [reason.item for reason in reasons if reason.code == FAILED]
-        return any(written_by(item, revision) for item in met for revision in self._revisions if revision)
+        return any(wrote(revision, item) for item in met for revision in self._revisions if revision)
 
     def learn(self, reasons: Sequence[CancellationReason]) -> Lesson:
         """Take note of why the transaction was cancelled.
@@ -183,7 +184,7 @@ class Course:
             self._empty = True
             return Lesson.NEXT
         write = prepared.write
-        failed = ConditionFailedError("", operation=write.operation, item=met, attempts=1)
+        failed = ConditionFailedError("", operation=write.operation, item=met)
         raise self._refused(refusal(failed, name=self.name, now=write.now, if_match=write.if_match))
 
     def _refused(self, error: NotFoundError | AlreadyExistsError | RevisionMismatchError) -> TransactionRefusedError:

@@ -17,7 +17,7 @@ from dynashard.errors import (
     TransactionCanceledError,
     TransactionConflictError,
 )
-from dynashard.repository.standing import unsettled
+from dynashard.repository.standing import unproved, unsettled
 from dynashard.repository.store import Store
 from dynashard.repository.transaction import Step
 from dynashard.repository.transaction_course import FAILED, Course, Lesson
@@ -63,6 +63,8 @@ class Transaction:
                 self._store.transport.call("TransactWriteItems", request)
                 break
             except TransactionCanceledError as cancelled:
+                if cancelled.ambiguous and not self._done(cancelled):
+                    raise unproved(cancelled) from cancelled
                 request, lesson, error = None, self._learn(cancelled), cancelled
             except (TransactionConflictError, ThrottledError) as hindered:
                 error = hindered
@@ -100,10 +102,18 @@ class Transaction:
         _require_fits(actions)
         return {"TransactItems": actions, "ClientRequestToken": secrets.token_urlsafe(24)}
 
-    def _learn(self, cancelled: TransactionCanceledError) -> Lesson:
+    def _told(self, cancelled: TransactionCanceledError) -> list[tuple[Course, list[CancellationReason]]]:
+        """The steps, and why each of them was refused."""
         reasons = iter(cancelled.reasons)
         told = [[next(reasons, _UNTOLD) for _ in part] for part in self._parts]
-        courses = list(zip(self._courses, told, strict=True))
+        return list(zip(self._courses, told, strict=True))
+
+    def _done(self, cancelled: TransactionCanceledError) -> bool:
+        """Whether an earlier attempt has done it: then the work of all of its steps was done, so one is proof."""
+        return any(course.did(why) for course, why in self._told(cancelled))
+
+    def _learn(self, cancelled: TransactionCanceledError) -> Lesson:
+        courses = self._told(cancelled)
         if any(course.did(why) for course, why in courses):
             return Lesson.DONE
         lesson = max(course.learn(why) for course, why in courses)

@@ -7,10 +7,11 @@ from typing import Any
 
 from dynashard.entity import ItemKey
 from dynashard.errors import ConditionFailedError
-from dynashard.repository.conditions import Condition, absent, live, unmarked, written_by
+from dynashard.repository.conditions import Condition, absent, live, unmarked
+from dynashard.repository.evidence import Verdict, judge
 from dynashard.repository.store import Store
 from dynashard.schema import PK, SK
-from dynashard.transport.interface import Wire
+from dynashard.transport.interface import Resend, Wire
 
 
 class Kind(Enum):
@@ -48,6 +49,14 @@ class Write:
     if_match: str | None = None
     revision: str = ""
 
+    @property
+    def exact(self) -> bool:
+        """Whether it is conditional on the exact revision that it replaces or deletes, and may always be sent again.
+
+        Once it is done, or anything else was done to the item, that revision is gone for ever.
+        """
+        return self.if_match is not None
+
     def request(self, table: str, place: str) -> Wire:
         """The request, but for its condition, that writes at a stored partition key."""
         stored = {PK: {"S": place}, SK: {"S": self.key.sort}}
@@ -63,17 +72,15 @@ class Write:
 
     def changing(self) -> Condition:
         """The condition for writing over a live item."""
-        # A put that is repeated changes nothing; an update would add twice.
-        not_by = self.revision if self.operation == "UpdateItem" else None
-        return live(self.now, if_match=self.if_match, not_by=not_by)
+        return live(self.now, if_match=self.if_match)
 
     def creating(self) -> Condition:
         """The condition for writing where nothing lives."""
         return absent(self.now)
 
     def did(self, stored: Mapping[str, Any] | None) -> bool:
-        """Whether a stored item, marked or not, is the work of an earlier attempt of this very write."""
-        return bool(self.revision) and written_by(stored, self.revision)
+        """Whether a stored item, marked or not, proves that this very write was done."""
+        return judge(self, stored, ambiguous=True) is Verdict.DONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +89,7 @@ class Done:
 
     Attributes:
         attributes: the attributes that the answer brought, if they were asked for.
-        again: an earlier attempt had done it; `attributes` is what was found stored.
+        again: no answer said so, but what is stored proves it; `attributes` is what was found.
     """
 
     attributes: Mapping[str, Any] | None = None
@@ -93,15 +100,18 @@ def send(store: Store, write: Write, place: str, condition: Condition) -> Done:
     """Send a write to a stored partition key.
 
     Raises:
-        ConditionFailedError: and it was not an earlier attempt of this write that made it fail.
+        ConditionFailedError: and it was not an earlier attempt of this write that made it fail. If it is `ambiguous`,
+            an earlier attempt may still be executed.
+        OutcomeUnknownError: no usable answer came.
 
     Cost: one request.
     """
     request = condition.on(write.request(store.table, place))
+    resend = Resend.ALWAYS if write.exact else Resend.IF_NOT_EXECUTED
     try:
-        answer = store.transport.call(write.operation, request)
+        answer = store.transport.call(write.operation, request, resend=resend)
     except ConditionFailedError as failed:
-        if write.did(failed.item):
+        if failed.ambiguous and write.did(failed.item):
             return Done(failed.item, again=True)
         raise
     return Done(answer.get("Attributes"))

@@ -22,6 +22,7 @@ from dynashard.entity import EntityDefinition
 from dynashard.errors import (
     ConditionFailedError,
     EngineError,
+    OutcomeUnknownError,
     ThrottledError,
     TransactionCanceledError,
     TransactionConflictError,
@@ -30,7 +31,7 @@ from dynashard.repository.batch import WRITE_WAVE, StoredKey, write_once
 from dynashard.repository.births import birth, leads_on
 from dynashard.repository.conditions import Condition, is_live, is_mark
 from dynashard.repository.patience import Left, at_once, go_on
-from dynashard.repository.standing import Stand, stand, unsettled
+from dynashard.repository.standing import Stand, stand, unproved, unsettled
 from dynashard.repository.store import Store
 from dynashard.repository.writes import Done, Kind, Write, send
 from dynashard.routing import Places
@@ -82,13 +83,13 @@ class HomeWriter:
                 if next(pauses, None) is None:
                     raise conflict or unsettled(self._entity, write.operation)
 
-    def write_all(self, writes: Sequence[Write]) -> None:
+    def write_all(self, writes: Sequence[Write]) -> list[Write]:
         """Do many writes; see `Writer.write_all`.
 
         Cost: one BatchWriteItem for 25 of those whose logical partitions are stable, 16 at a time; what `write` costs
         for each of the others, as many at a time as the store has lanes.
         """
-        go_on(
+        return go_on(
             writes,
             self._round,
             self._store.patience.pauses(),
@@ -109,14 +110,17 @@ class HomeWriter:
         unprocessed = write_once(self._store, together)
         refusals = at_once(self._refusal, single, self._store.lanes)
         left = [together[key] for key in unprocessed.members]
-        left += [write for write, refusal in zip(single, refusals, strict=True) if refusal]
-        return Left(left, next((error for error in (unprocessed.cause, *refusals) if error), None))
+        unknown = [together[key] for key in unprocessed.unknown]
+        for write, refusal in zip(single, refusals, strict=True):
+            if refusal is not None:
+                (unknown if isinstance(refusal, OutcomeUnknownError) else left).append(write)
+        return Left(left, next((error for error in (unprocessed.cause, *refusals) if error), None), unknown)
 
     def _refusal(self, write: Write) -> EngineError | None:
         """Do a write of a batch; what must be waited for, if anything."""
         try:
             self.write(write, iter(()))
-        except (ThrottledError, TransactionConflictError) as error:
+        except (ThrottledError, TransactionConflictError, OutcomeUnknownError) as error:
             return error
         except ConditionFailedError:
             # Only deletes ask for a live item here, and theirs is gone.
@@ -138,6 +142,9 @@ class HomeWriter:
         try:
             return send(self._store, write, place, condition)
         except ConditionFailedError as failed:
+            if failed.ambiguous:
+                # What it met may be its own work: whoever asked for the write looks for evidence.
+                raise
             if failed.item is not None and is_mark(failed.item):
                 return self._marked(failed.item, place, write, places)
             if write.kind is Kind.UPSERT:
@@ -169,11 +176,13 @@ class HomeWriter:
     def _not_created(self, write: Write, places: Places, cancelled: TransactionCanceledError) -> Done | _Obstacle:
         reasons = cancelled.reasons
         if not any(reason.code == _FAILED for reason in reasons):
-            raise cancelled
+            raise unproved(cancelled) if cancelled.ambiguous else cancelled
         old, new = (reason.item if reason.code == _FAILED else None for reason in reasons)
         for stored in (old, new):
             if write.did(stored):
                 return Done(stored, again=True)
+        if cancelled.ambiguous:
+            raise unproved(cancelled)
         moving = places.view.phase is Phase.MOVE
         if old is not None and is_mark(old):
             return self._marked(old, places.old, write, places)
@@ -182,6 +191,4 @@ class HomeWriter:
             return self._outdated(write)
         if write.kind is Kind.UPSERT:
             return _Obstacle.CHANGE
-        raise ConditionFailedError(
-            str(cancelled), operation=cancelled.operation, item=rival, attempts=cancelled.attempts
-        ) from cancelled
+        raise ConditionFailedError(str(cancelled), operation=cancelled.operation, item=rival) from cancelled

@@ -12,7 +12,7 @@ from typing import Any, Final
 from dynashard.codec import decode_item
 from dynashard.errors import ConditionFailedError, DynashardError, EngineUnavailableError
 from dynashard.schema import TOPOLOGY_KEY
-from dynashard.transport.interface import Call, Transport, Wire
+from dynashard.transport.interface import Call, Resend, Transport, Wire
 
 _ROUNDS: Final = 5
 
@@ -143,7 +143,9 @@ class ProgressTable:
             **_since(was, now),
         }
         try:
-            self._transport.call("UpdateItem", request)
+            # Sent twice, it counts twice, and executed late, it takes the position back: counts are shown and not
+            # relied upon, and what is passed over once more is left as it is.
+            self._transport.call("UpdateItem", request, resend=Resend.ALWAYS)
         except ConditionFailedError as failed:
             return now if failed.item is None else _decode(now.key, failed.item)
         return now
@@ -182,7 +184,8 @@ class ProgressTable:
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         }
         try:
-            self._transport.call("PutItem", request)
+            # Executed late, it makes a pass begin anew, which then finds nothing to do.
+            self._transport.call("PutItem", request, resend=Resend.ALWAYS)
         except ConditionFailedError as failed:
             return progress if failed.item is None else _decode(progress.key, failed.item)
         return progress

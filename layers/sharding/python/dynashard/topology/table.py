@@ -5,13 +5,14 @@ from typing import Final
 
 from dynashard.errors import (
     ConditionFailedError,
+    OutcomeUnknownError,
     TopologyChangedError,
     TransactionCanceledError,
     TransactionConflictError,
 )
 from dynashard.schema import TOPOLOGY_COUNT, TOPOLOGY_KEY, TOPOLOGY_UPDATED
 from dynashard.topology.records import Record, decode, encode
-from dynashard.transport.interface import Transport, Wire
+from dynashard.transport.interface import Resend, Transport, Wire
 
 _BATCH: Final = 100
 _TRIES: Final = 5
@@ -74,7 +75,8 @@ class TopologyTable:
         }
         for left in reversed(range(_TRIES)):
             try:
-                self._transport.call("PutItem", request)
+                # Records are never deleted: once there is one, this request fails however late it comes.
+                self._transport.call("PutItem", request, resend=Resend.ALWAYS)
             except ConditionFailedError as failed:
                 if failed.item is None:
                     raise
@@ -92,26 +94,42 @@ class TopologyTable:
         Raises:
             TopologyChangedError: one of them was changed by somebody else meanwhile, or is just being changed.
                 Nothing was written.
+            OutcomeUnknownError: no answer came, and what stands there now proves nothing.
 
         Cost: 1 round trip; 1 write unit for one record, 2 each for several.
         """
         puts = [self._put(was, new) for was, new in changes]
+        # Each put is on condition of `last_updated` as it was read, which no record ever has twice. So what was lost
+        # may be sent again: it fails once it is done, or once anybody has changed the record.
         try:
             if len(puts) == 1:
-                self._transport.call("PutItem", puts[0])
+                self._transport.call("PutItem", puts[0], resend=Resend.ALWAYS)
             else:
-                self._transport.call("TransactWriteItems", {"TransactItems": [{"Put": put} for put in puts]})
+                actions: Wire = {"TransactItems": [{"Put": put} for put in puts]}
+                self._transport.call("TransactWriteItems", actions, resend=Resend.ALWAYS)
+        except OutcomeUnknownError:
+            if not self._stands(changes):
+                raise
         except (ConditionFailedError, TransactionCanceledError) as error:
             if isinstance(error, TransactionCanceledError) and any(each.code not in _LOST for each in error.reasons):
                 raise
-            # A write whose answer was lost is sent again, and then stands in its own way.
-            now = self.read([new.key for _, new in changes])
-            if all(now.get(new.key) == decode(encode(new)) for _, new in changes):
+            # A write whose answer was lost was sent again, and then stood in its own way.
+            if error.ambiguous and self._stands(changes):
                 return
             keys = ", ".join(new.key for _, new in changes)
+            if error.ambiguous:
+                raise OutcomeUnknownError(
+                    f"the topology of {keys} was changed meanwhile, by this request or by somebody else; look again",
+                    operation=error.operation,
+                ) from error
             raise TopologyChangedError(f"the topology of {keys} was changed meanwhile; look again") from error
         except TransactionConflictError as error:
             raise TopologyChangedError("the topology is just being changed by somebody else; look again") from error
+
+    def _stands(self, changes: Sequence[tuple[Record | None, Record]]) -> bool:
+        """Whether what was to be written is what stands there."""
+        now = self.read([new.key for _, new in changes])
+        return all(now.get(new.key) == decode(encode(new)) for _, new in changes)
 
     def own(self, family: str) -> Iterator[Record]:
         """The records of single logical partitions and of indexes of a family.

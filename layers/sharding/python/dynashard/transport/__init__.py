@@ -6,12 +6,26 @@ Nothing of the AWS SDK is imported until `connect` is called.
 from typing import TYPE_CHECKING
 
 from dynashard.transport.capacity import consumed_of
-from dynashard.transport.interface import Call, Consumed, Meter, Transport, Wire, metered, meters
+from dynashard.transport.deadline import remaining, within
+from dynashard.transport.interface import Call, Consumed, Meter, Resend, Transport, Wire, metered, meters
 
 if TYPE_CHECKING:
     from dynashard.transport.sdk import SdkTransport
 
-__all__ = ["Call", "Consumed", "Meter", "Transport", "Wire", "connect", "consumed_of", "metered", "meters"]
+__all__ = [
+    "Call",
+    "Consumed",
+    "Meter",
+    "Resend",
+    "Transport",
+    "Wire",
+    "connect",
+    "consumed_of",
+    "metered",
+    "meters",
+    "remaining",
+    "within",
+]
 
 
 def connect(

@@ -17,6 +17,7 @@ from dynashard.errors import (
     EngineUnavailableError,
     ItemTooLargeError,
     KeyRangeThrottledError,
+    OutcomeUnknownError,
     TableThrottledError,
     ThrottledError,
     ThrottleKind,
@@ -24,6 +25,7 @@ from dynashard.errors import (
     TransactionCanceledError,
     TransactionConflictError,
 )
+from dynashard.transport.capacity import WRITING
 
 MAX_STORED_ITEM_BYTES: Final = 400 * 1024
 
@@ -116,15 +118,28 @@ def classify(refusal: Refusal) -> DynashardError:
     if code in _CONFLICTS:
         return _conflict(refusal)
     if code in _UNAVAILABLE or refusal.status >= 500:  # noqa: PLR2004 - HTTP's own number
-        return EngineUnavailableError(
-            f"DynamoDB gave no usable answer ({code}, {refusal.sent}); {refusal.operation} may have been "
-            f"applied. Try again.",
-            operation=refusal.operation,
-            aws_code=code,
-        )
+        return unanswered(refusal.operation, code, f"DynamoDB gave no usable answer ({code}, {refusal.sent})")
     if code in _UNAUTHENTICATED:
         return _refused(refusal, "Check the credentials, the region and this machine's clock.")
     return _refused(refusal)
+
+
+def unanswered(operation: str, code: str, what: str) -> EngineUnavailableError:
+    """The error of an attempt that was sent and got no usable answer.
+
+    Args:
+        operation: DynamoDB's name of the operation.
+        code: a name of what came instead.
+        what: what came instead, as a sentence without its full stop.
+
+    Returns:
+        `OutcomeUnknownError` for a write, which may have been executed or may still be.
+    """
+    if operation in WRITING:
+        return OutcomeUnknownError(
+            f"{operation}: {what}. It may have been applied, or may still be.", operation=operation, aws_code=code
+        )
+    return EngineUnavailableError(f"{operation}: {what}. Try again.", operation=operation, aws_code=code)
 
 
 def throttle_names(refusal: Refusal) -> tuple[str, ...]:
@@ -190,7 +205,6 @@ def _condition_failed(refusal: Refusal) -> ConditionFailedError:
         f"The condition of {refusal.operation} does not hold. Read the item and decide again.",
         operation=refusal.operation,
         item=refusal.body.get("Item"),
-        attempts=refusal.attempts,
     )
 
 
@@ -217,7 +231,6 @@ def _cancelled(refusal: Refusal) -> EngineError:
         f"{refusal.operation} was cancelled as a whole: {told or refusal.message}.",
         operation=refusal.operation,
         reasons=reasons,
-        attempts=refusal.attempts,
     )
 
 

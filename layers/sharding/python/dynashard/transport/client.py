@@ -19,7 +19,7 @@ from dynashard.transport.parser import WireParserFactory
 from dynashard.transport.seams import replace_parts
 from dynashard.transport.sender import PooledSender
 
-_RETRIES_OVER: Final = ("MaxAttemptsReached", "RetryQuotaReached")
+_RETRIES: Final = "retry-config-dynamodb"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +105,8 @@ def open_client(settings: Settings) -> Opened:
     )
     replace_parts(client)
     events = client.meta.events
+    # What is left of botocore's retries is one look at each answer, which is not needed.
+    events.unregister("needs-retry.dynamodb", unique_id=_RETRIES)
     events.register("response-received.dynamodb", _count_throttle)
     events.register("after-call.dynamodb", _refuse_damaged)
     sender = _sender(settings, client.meta.endpoint_url, session.get_config_variable("ca_bundle"))
@@ -126,7 +128,8 @@ def _config(settings: Settings) -> Config:
         max_pool_connections=settings.max_connections,
         connect_timeout=settings.connect_timeout,
         read_timeout=settings.read_timeout,
-        retries={"mode": "standard", "total_max_attempts": settings.attempts},
+        # Botocore would send every write again after every failure: `attempts` decides instead.
+        retries={"mode": "standard", "total_max_attempts": 1},
     )
 
 
@@ -142,8 +145,8 @@ def _sender(settings: Settings, url: str, ca_bundle: str | None) -> PooledSender
     )
 
 
-def refusal_of(operation: str, answer: Mapping[str, Any]) -> Refusal:
-    """Take apart an error answer as the parser left it."""
+def refusal_of(operation: str, answer: Mapping[str, Any], attempt: int = 1) -> Refusal:
+    """Take apart an error answer as the parser left it; `attempt` is the number of the attempt that it answers."""
     metadata = answer["ResponseMetadata"]
     error = answer["Error"]
     wait = str(metadata["HTTPHeaders"].get("x-amz-retry-after", ""))
@@ -153,7 +156,7 @@ def refusal_of(operation: str, answer: Mapping[str, Any]) -> Refusal:
         code=error["Code"],
         message=error["Message"],
         body=answer,
-        attempts=metadata.get("RetryAttempts", 0) + 1,
+        attempts=attempt,
         # In milliseconds; HTTP's Retry-After, which it becomes, counts whole seconds.
         retry_after=max(1, -(-int(wait) // 1000)) if wait.isdecimal() else 1,
     )
@@ -170,9 +173,7 @@ def _count_throttle(parsed_response: Mapping[str, Any] | None, **_: Any) -> None
 
 
 def _refuse_damaged(http_response: Any, parsed: dict[str, Any], **_: Any) -> None:
-    """Botocore retries an answer that fails its checksum, but hands out the last one. Refuse that one."""
-    if parsed["ResponseMetadata"].keys().isdisjoint(_RETRIES_OVER):
-        return
+    """Refuse an answer that fails its checksum."""
     expected = http_response.headers.get("x-amz-crc32")
     if expected is not None and crc32(http_response.content) != int(expected):
         parsed["Error"] = {"Code": DAMAGED, "Message": "The answer fails its checksum."}

@@ -9,37 +9,62 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from threading import Lock
 from typing import Any, Protocol
+
+from dynashard.errors import DynashardError
 
 Wire = dict[str, Any]
 """A request or an answer in DynamoDB JSON."""
 
 
+class Resend(Enum):
+    """When a request may be sent again."""
+
+    IF_NOT_EXECUTED = auto()
+    """After attempts that were certainly not executed. The default for writes."""
+    ALWAYS = auto()
+    """Also after an attempt that was written and never answered. Safe for reads, for a write on condition of the exact
+    revision that it replaces or deletes, for a transaction with a client request token, and for what has the same
+    effect however often and however late it runs; the caller says in a comment why it is one of these."""
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request: an operation such as `GetItem`, and its parameters."""
+    """One request: an operation such as `GetItem`, its parameters, and when it may be sent again.
+
+    With `resend` None: always for reads and for transactions with a token, otherwise only if it was not executed.
+    """
 
     operation: str
     request: Mapping[str, Any]
+    resend: Resend | None = None
 
 
 class Transport(Protocol):
     """Sends requests to DynamoDB. Implementations are safe to share between threads."""
 
-    def call(self, operation: str, request: Mapping[str, Any]) -> Wire:
+    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
         """Send one request and return DynamoDB's answer.
+
+        It is sent again after failures as `resend` allows, until the deadline in force (see `deadline`) or the last
+        attempt.
 
         Args:
             operation: DynamoDB's name of the operation, such as `GetItem`.
             request: its parameters in DynamoDB JSON. The transport adds `ReturnConsumedCapacity` and does not
                 change the mapping.
+            resend: when it may be sent again; see `Call`.
 
         Returns:
             The answer in DynamoDB JSON, `ConsumedCapacity` included.
 
         Raises:
-            EngineError: or the subclass that says why; retryable failures only after retries.
+            OutcomeUnknownError: a write may have been executed, or may still be: no usable answer came.
+            ConditionFailedError, TransactionCanceledError: with `ambiguous` set if an earlier attempt of this call may
+                have been executed, or may still be.
+            EngineError: or the subclass that says why. The request was certainly not executed, if it is a write.
 
         Cost: one round trip, plus one for each retry.
         """
@@ -56,6 +81,10 @@ class Transport(Protocol):
 
         Cost: one round trip for each `concurrency` calls.
         """
+        ...
+
+    def try_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire | DynashardError]:
+        """As `call_all`, with the error of each call that failed in the place of its answer."""
         ...
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ from contextvars import copy_context
 from threading import Lock
 from typing import TypeVar
 
-from dynashard.transport.interface import Call, Wire
+from dynashard.transport.interface import Call
 
 Outcome = TypeVar("Outcome")
 
@@ -24,7 +24,7 @@ class Lanes:
         self._pool: ThreadPoolExecutor | None = None
         self._lock = Lock()
 
-    def run(self, send: Callable[[Call], Wire], calls: Sequence[Call], concurrency: int) -> list[Wire]:
+    def run(self, send: Callable[[Call], Outcome], calls: Sequence[Call], concurrency: int) -> list[Outcome]:
         """Send every call and wait for all of them.
 
         Args:
@@ -39,7 +39,7 @@ class Lanes:
             Exception: the first one in the order of the calls, after all have ended.
         """
         waiting = deque(enumerate(calls))
-        answers: dict[int, Wire] = {}
+        answers: dict[int, Outcome] = {}
         errors: dict[int, Exception] = {}
 
         def lane() -> None:

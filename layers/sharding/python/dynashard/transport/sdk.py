@@ -1,4 +1,4 @@
-"""The transport on botocore's low-level client: its credentials, signatures and retries, not its models."""
+"""The transport on botocore's low-level client: its credentials and signatures, not its models nor its retries."""
 
 from collections.abc import Mapping, Sequence
 from threading import Lock
@@ -8,31 +8,46 @@ from botocore import xform_name
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
+    ConnectTimeoutError,
     CredentialRetrievalError,
+    EndpointConnectionError,
     HTTPClientError,
     MetadataRetrievalError,
+    ProxyConnectionError,
 )
 from botocore.exceptions import ConnectionError as BotocoreConnectionError
 
 from dynashard.errors import ConfigurationError, DynashardError, EngineError, EngineUnavailableError
+from dynashard.transport.attempts import Attempts, resend_of
 from dynashard.transport.capacity import METERED, consumed_of
-from dynashard.transport.classification import classify
+from dynashard.transport.classification import classify, unanswered
 from dynashard.transport.client import Opened, Settings, open_client, refusal_of
-from dynashard.transport.interface import Call, Wire, meters
+from dynashard.transport.deadline import remaining
+from dynashard.transport.interface import Call, Resend, Wire, meters
 from dynashard.transport.lanes import Lanes
+from dynashard.transport.sender import HandshakeError
 
-_UNREACHABLE = (BotocoreConnectionError, HTTPClientError, CredentialRetrievalError, MetadataRetrievalError)
+_NOT_SENT = (
+    EndpointConnectionError,
+    ConnectTimeoutError,
+    ProxyConnectionError,
+    HandshakeError,
+    CredentialRetrievalError,
+    MetadataRetrievalError,
+)
+_UNANSWERED = (BotocoreConnectionError, HTTPClientError)
 
 
 class SdkTransport:
     """Sends requests through botocore. Safe to share between threads; built on first use.
 
-    Retries are botocore's standard ones: exponential, full jitter, on throttles, conflicts of replicas,
+    `attempts` decides what is sent again: exponential pauses with full jitter, after throttles, conflicts of replicas,
     failures on DynamoDB's side, lost connections, timeouts and answers that fail their checksum.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, attempts: Attempts | None = None) -> None:
         self._settings = settings
+        self._attempts = attempts or Attempts(settings.attempts)
         self._lock = Lock()
         self._opened: Opened | None = None
         self._methods: dict[str, Any] = {}
@@ -50,21 +65,14 @@ class SdkTransport:
         """
         self._open()
 
-    def call(self, operation: str, request: Mapping[str, Any]) -> Wire:
+    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
         """Send one request; see `Transport.call`."""
         method = self._methods.get(operation) or self._method(operation)
         measured = operation in METERED
+        resend = resend or resend_of(operation, request)
         if measured and "ReturnConsumedCapacity" not in request:
             request = {**request, "ReturnConsumedCapacity": "TOTAL"}
-        try:
-            answer: Wire = method(**request)
-        except ClientError as error:
-            raise classify(refusal_of(operation, error.response)) from error
-        except BotoCoreError as error:
-            raise _unsent(operation, error) from error
-        metadata = answer.pop("ResponseMetadata")
-        if "Error" in answer:
-            raise classify(refusal_of(operation, {**answer, "ResponseMetadata": metadata}))
+        answer = self._attempts.run(lambda attempt: _once(method, operation, request, attempt), operation, resend)
         if measured:
             for meter in meters():
                 meter.record(operation, consumed_of(operation, answer))
@@ -73,7 +81,21 @@ class SdkTransport:
     def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
         """Send several requests at once; see `Transport.call_all`."""
         self._open()
-        return self._lanes.run(lambda call: self.call(call.operation, call.request), calls, concurrency)
+        return self._lanes.run(self._call, calls, concurrency)
+
+    def try_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire | DynashardError]:
+        """Send several requests at once; see `Transport.try_all`."""
+        self._open()
+        return self._lanes.run(self._tried, calls, concurrency)
+
+    def _call(self, call: Call) -> Wire:
+        return self.call(call.operation, call.request, resend=call.resend)
+
+    def _tried(self, call: Call) -> Wire | DynashardError:
+        try:
+            return self._call(call)
+        except DynashardError as error:
+            return error
 
     def close(self) -> None:
         """Give back sockets and threads; see `Transport.close`."""
@@ -102,16 +124,36 @@ class SdkTransport:
                 try:
                     self._opened = open_client(self._settings)
                 except (BotoCoreError, ValueError) as error:
-                    raise _unsent("connect", error) from error
+                    raise _failed("connect", error) from error
             return self._opened
 
 
-def _unsent(operation: str, error: Exception) -> DynashardError:
-    """Botocore's own errors: no answer came, or nothing could be sent."""
-    if isinstance(error, _UNREACHABLE):
+def _once(method: Any, operation: str, request: Mapping[str, Any], attempt: int) -> Wire:
+    """One attempt."""
+    if remaining() <= 0:
+        raise EngineUnavailableError(
+            f"The operation's deadline has passed: {operation} was not sent. Try again.", operation=operation
+        )
+    try:
+        answer: Wire = method(**request)
+    except ClientError as error:
+        raise classify(refusal_of(operation, error.response, attempt)) from error
+    except BotoCoreError as error:
+        raise _failed(operation, error) from error
+    metadata = answer.pop("ResponseMetadata")
+    if "Error" in answer:
+        raise classify(refusal_of(operation, {**answer, "ResponseMetadata": metadata}, attempt))
+    return answer
+
+
+def _failed(operation: str, error: Exception) -> DynashardError:
+    """Botocore's own errors: nothing was sent, or no answer came."""
+    if isinstance(error, _NOT_SENT):
         return EngineUnavailableError(
-            f"DynamoDB did not answer ({error}); {operation} may have been applied. Try again.",
+            f"DynamoDB cannot be reached ({error}); {operation} was not sent. Try again.",
             operation=operation,
             aws_code=type(error).__name__,
         )
+    if isinstance(error, _UNANSWERED):
+        return unanswered(operation, type(error).__name__, f"DynamoDB did not answer ({error})")
     return ConfigurationError(f"{operation} cannot be sent: {error}. Check region, credentials and endpoint.")

@@ -1,0 +1,180 @@
+"""One request, sent as often as it may be: which attempts may be repeated, when, and what their caller may be told.
+
+An attempt is one of three:
+
+    not executed   refused, throttled, or never written to a connection: it has no effect, now or later
+    answered       DynamoDB did it, or says that a condition does not hold
+    ambiguous      written without a usable answer: a timeout, a reset, a damaged answer, 500, 503. It may have been
+                   executed, or may still be at any later time
+
+What was not executed may be sent again. After an ambiguous attempt a write is sent again only if its caller says that
+this is safe (`Resend.ALWAYS`); otherwise `OutcomeUnknownError` is raised at once. A throttle or any other refusal that
+follows an ambiguous attempt proves nothing about that attempt, so it is never raised as such for a write.
+
+Botocore's own retries are off: they repeat every write after every failure.
+"""
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, Final
+
+from dynashard.errors import (
+    ConditionFailedError,
+    DynashardError,
+    EngineError,
+    EngineUnavailableError,
+    OutcomeUnknownError,
+    ThrottledError,
+    TransactionCanceledError,
+    TransactionConflictError,
+)
+from dynashard.transport.capacity import WRITING
+from dynashard.transport.deadline import remaining
+from dynashard.transport.interface import Resend, Wire
+
+Once = Callable[[int], Wire]
+"""Sends a request once and returns the answer; takes the number of the attempt, from 1."""
+
+RETRIED_CONFLICTS: Final = frozenset({"ReplicatedWriteConflictException", "TransactionInProgressException"})
+"""Conflicts that pass by themselves; others are for the caller, who waits or reads again."""
+_TOKEN: Final = "ClientRequestToken"  # noqa: S105 - the name of a parameter
+_CANCELLED: Final = "TransactionCanceledException"
+_QUOTA: Final = 500
+_RETRY_COST: Final = 5
+
+
+def resend_of(operation: str, request: Any) -> Resend:
+    """How a request may be sent again where its caller does not say.
+
+    Reads, and transactions that bear a client request token, always; other writes only if they were not executed.
+    """
+    if operation not in WRITING or _TOKEN in request:
+        return Resend.ALWAYS
+    return Resend.IF_NOT_EXECUTED
+
+
+class RetryQuota:
+    """Bounds the retries of a whole process, so that an engine in trouble is not kept there by retries.
+
+    Each retry takes some of the quota, and each success gives a little back. With an empty quota the first failure of
+    a request is its last. The figures are those of the AWS SDKs.
+    """
+
+    def __init__(self, quota: int = _QUOTA) -> None:
+        self._most = quota
+        self._left = quota
+        self._lock = Lock()
+
+    def take(self) -> bool:
+        """Take what one retry costs; False if it is not there."""
+        with self._lock:
+            if self._left < _RETRY_COST:
+                return False
+            self._left -= _RETRY_COST
+            return True
+
+    def give_back(self, retries: int) -> None:
+        """A request has succeeded after so many retries."""
+        if self._left < self._most or retries:
+            with self._lock:
+                self._left = min(self._most, self._left + (_RETRY_COST if retries else 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """How often one request is sent, and how long is waited in between.
+
+    Pauses are drawn evenly from zero to a bound that doubles (full jitter). All of it ends before the deadline of the
+    operation, see `deadline`.
+
+    Attributes:
+        most: attempts of one request, the first included.
+        first_pause: the first bound after a failure, in seconds.
+        throttled_pause: the first bound after a throttle, in seconds.
+        longest_pause: the highest bound, in seconds.
+        sleep, random: injected in tests.
+        quota: shared by all requests of a transport.
+    """
+
+    most: int = 4
+    first_pause: float = 0.05
+    throttled_pause: float = 0.5
+    longest_pause: float = 5.0
+    sleep: Callable[[float], None] = time.sleep
+    random: Callable[[], float] = random.random
+    quota: RetryQuota = field(default_factory=RetryQuota)
+
+    def run(self, once: Once, operation: str, resend: Resend) -> Wire:
+        """Send a request until it is answered, or may not be sent any more.
+
+        Args:
+            once: sends it once.
+            operation: DynamoDB's name of the operation.
+            resend: when it may be sent again.
+
+        Returns:
+            The answer.
+
+        Raises:
+            OutcomeUnknownError: a write may have been executed, or may still be.
+            ConditionFailedError, TransactionCanceledError: `ambiguous` if an earlier attempt was ambiguous.
+            EngineError: everything else; the request was certainly not executed, if it is a write.
+        """
+        doubt: OutcomeUnknownError | None = None
+        number = 0
+        while True:
+            number += 1
+            try:
+                answer = once(number)
+            except DynashardError as error:
+                if isinstance(error, OutcomeUnknownError):
+                    doubt = error
+                if self._again(error, doubt, number, resend):
+                    continue
+                if doubt is not None and operation in WRITING:
+                    raise self._told(error, doubt, operation, number) from error
+                raise
+            self.quota.give_back(number - 1)
+            return answer
+
+    def _again(self, error: DynashardError, doubt: OutcomeUnknownError | None, number: int, resend: Resend) -> bool:
+        """Whether to send again after a failure; if so, the pause is over."""
+        if doubt is not None and resend is not Resend.ALWAYS:
+            return False
+        if number >= self.most or not _passing(error, after_doubt=doubt is not None) or not self.quota.take():
+            return False
+        first = self.throttled_pause if isinstance(error, ThrottledError) else self.first_pause
+        pause = self.random() * min(first * 2.0 ** (number - 1), self.longest_pause)
+        if pause >= remaining():
+            return False
+        self.sleep(pause)
+        return True
+
+    def _told(self, error: DynashardError, doubt: OutcomeUnknownError, operation: str, number: int) -> EngineError:
+        """What is raised for a write after an ambiguous attempt."""
+        if isinstance(error, ConditionFailedError | TransactionCanceledError):
+            error.ambiguous = True
+            return error
+        sent = "1 attempt" if number == 1 else f"{number} attempts"
+        return OutcomeUnknownError(
+            f"{operation}: no usable answer came ({doubt.aws_code or doubt}, {sent}). It may have been applied, or "
+            "may still be. Read what it concerns before you decide.",
+            operation=operation,
+            aws_code=doubt.aws_code,
+        )
+
+
+def _passing(error: DynashardError, *, after_doubt: bool) -> bool:
+    """Whether a failure may pass by itself."""
+    if isinstance(error, EngineUnavailableError):
+        return True
+    if isinstance(error, ThrottledError):
+        # A cancelled transaction is for whoever made it: it may be made anew. One that may have been done may not.
+        return after_doubt or error.aws_code != _CANCELLED
+    if isinstance(error, TransactionConflictError):
+        # After an ambiguous attempt the other transaction may be that very attempt.
+        return after_doubt or error.aws_code in RETRIED_CONFLICTS
+    return False

@@ -1,0 +1,38 @@
+"""The part of a transport that sends several requests, for transports of tests that send one after the other."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dynashard.errors import DynashardError
+from dynashard.transport.interface import Call, Resend, Wire
+
+
+class OneByOne:
+    """Implements what `Transport` has besides `call`. All calls are sent, then the first error is raised."""
+
+    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
+        """See `Transport.call`."""
+        raise NotImplementedError
+
+    def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
+        """See `Transport.call_all`."""
+        answers: list[Wire] = []
+        for answer in self.try_all(calls, concurrency=concurrency):
+            if isinstance(answer, DynashardError):
+                raise answer
+            answers.append(answer)
+        return answers
+
+    def try_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire | DynashardError]:
+        """See `Transport.try_all`."""
+        del concurrency
+        return [self._tried(call) for call in calls]
+
+    def close(self) -> None:
+        """See `Transport.close`. Mostly the inner transport belongs to somebody else."""
+
+    def _tried(self, call: Call) -> Wire | DynashardError:
+        try:
+            return self.call(call.operation, call.request, resend=call.resend)
+        except DynashardError as error:
+            return error
