@@ -14,7 +14,9 @@ from dynashard import Create, Delete, Dynashard, Entity, Put, definition
 from dynashard.errors import (
     AlreadyExistsError,
     DynashardError,
+    EngineUnavailableError,
     NotFoundError,
+    OutcomeUnknownError,
     RevisionMismatchError,
     TransactionRefusedError,
     WriteContendedError,
@@ -65,7 +67,7 @@ class Operations:
                 return self._failed(record, _out_of_turn())
             return self._done(message, record)
         except DynashardError as error:
-            if error.retryable and receives < MOST_RECEIVES:
+            if error.passing and receives < MOST_RECEIVES:
                 return Outcome(End.LEFT, error.code, str(error))
             return self._failed(record, error)
 
@@ -84,6 +86,9 @@ class Operations:
         raise WriteContendedError("Other writers kept changing this item: try again.")
 
     def _failed(self, record: Operation, error: Exception) -> Outcome:
+        if isinstance(error, OutcomeUnknownError):
+            # Once the record says "failed", no transaction that awaits its revision can be done any more.
+            error = EngineUnavailableError("DynamoDB gave no answer; the operation was given up and not done.")
         problem = self.describe(error)
         update = {"state": OperationState.FAILED, "status": problem["status"], "problem": problem}
         try:

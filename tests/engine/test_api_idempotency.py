@@ -133,7 +133,8 @@ def test_unreachable_records_are_answered_as_unavailable(transport: Transport, t
 
     answer = caller_on(faulty, table, records).post("/v1/users", a_user(), headers=KEY)
 
-    assert (answer.status, answer.code) == (503, "engine_unavailable")
+    assert (answer.status, answer.code) == (503, "outcome_unknown")
+    assert answer.headers["retry-after"] == "1"
 
 
 def test_record_holds_nothing_of_the_request(caller: Caller, dynamodb: RawDynamoDB, records: str) -> None:

@@ -14,7 +14,7 @@ from tests.api_caller import a_user
 from tests.engine.api_on_engine import caller_on, engine_transport, idempotency_table
 from tests.engine.commands_on_engine import Service, commands_on
 from tests.engine.raw_dynamodb import RawDynamoDB
-from tests.faults import FaultyTransport, lost_answer, throttled, unprocessed
+from tests.faults import FaultyTransport, lost_answer, lost_request, throttled, unprocessed
 
 pytestmark = pytest.mark.engine
 
@@ -119,14 +119,14 @@ def test_create_whose_outcome_was_lost_goes_on_with_the_same_item(
     transport: Transport, table: str, records: str
 ) -> None:
     # The second PutItem is the item's: it is stored, but nobody learns of it.
-    faulty = FaultyTransport(transport, [lost_answer("PutItem", nth=2)])
+    faulty = FaultyTransport(transport, [lost_answer("PutItem", nth=2), lost_request("GetItem")])
     service = Service(commands_on(faulty, table, records))
 
     lost = service.error("create", item=a_user(), idempotency_key="k-1")
     again = service.result("create", item=a_user(), idempotency_key="k-1")
 
     assert not faulty.waiting
-    assert (lost["code"], lost["retry_after"]) == ("engine_unavailable", 1)
+    assert (lost["code"], lost["retry_after"]) == ("outcome_unknown", 1)
     assert service.result("count") == 1
     assert service.result("list")["items"] == [again]
 

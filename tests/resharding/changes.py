@@ -11,6 +11,7 @@ from dynashard import definition
 from dynashard.errors import DynashardError, ReshardRefusedError
 from dynashard.resharding import Resharder, Scope, Timing
 from dynashard.topology import Phase, Record, TopologyTable
+from dynashard.transport.interface import Resend
 from tests.resharding.clients import LEASE, OPERATION, SKEW
 from tests.resharding.database import ActorTransport, Database
 from tests.resharding.scheduler import Actor, AnomalyError, Killed, Scheduler
@@ -288,7 +289,7 @@ class ResharderTransport(ActorTransport):
     kills: Kills = field(default_factory=lambda: Kills(Random(0)))
     dead: bool = False
 
-    def call(self, operation: str, request: Any) -> Any:
+    def call(self, operation: str, request: Any, *, resend: Resend | None = None) -> Any:
         """See `Transport.call`."""
         if self.dead:
             raise Killed
@@ -296,7 +297,7 @@ class ResharderTransport(ActorTransport):
             self.actor.looked = self.database.scheduler.now
         try:
             self.kills.strike()
-            return super().call(operation, request)
+            return super().call(operation, request, resend=resend)
         except Killed:
             self.dead = True
             raise

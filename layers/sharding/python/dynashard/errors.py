@@ -60,6 +60,11 @@ class DynashardError(Exception):
         """What a caller may be told beyond code and message; JSON values only."""
         return {}
 
+    @property
+    def passing(self) -> bool:
+        """Whether work that is idempotent as a whole, such as a queue's message, can be done again later."""
+        return self.retryable
+
 
 class DeclarationError(DynashardError):
     """An entity is declared wrongly; raised while its class is created."""
@@ -591,6 +596,11 @@ class OutcomeUnknownError(EngineUnavailableError):
         self.retryable = retryable
         self.keys = tuple(keys)
         self.unprocessed = tuple(unprocessed)
+
+    @property
+    def passing(self) -> bool:
+        """True: work that is idempotent as a whole does not depend on what became of one of its writes."""
+        return True
 
     @property
     def details(self) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from dynashard.errors import (
     DynashardError,
     IdempotencyKeyReusedError,
     InputError,
+    OutcomeUnknownError,
     RequestInProgressError,
 )
 from dynashard.hosting.documents import Document, representation, validated, without, written
@@ -116,6 +117,13 @@ class IdempotentCreates:
 
         Cost: 2 writes, or 1 for a repeated request, in the idempotency table, besides the create.
         """
+        try:
+            return self._run(attempt, items)
+        except OutcomeUnknownError as error:
+            error.retryable = True
+            raise
+
+    def _run(self, attempt: Attempt, items: Repository[Any]) -> tuple[Document, bool]:
         claim = self._new_claim()
         kept, again = self._claimed(attempt, claim)
         if _ANSWER in kept:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from http import HTTPStatus
 from typing import Any, Final
 
-from dynashard.errors import DynashardError, FieldError, InputError, ValidationFailedError
+from dynashard.errors import DynashardError, FieldError, InputError, OutcomeUnknownError, ValidationFailedError
 
 INTERNAL_ERROR: Final = "internal_error"
 """The code of whatever nobody expected."""
@@ -44,7 +44,7 @@ class Refusal:
     @property
     def ours(self) -> bool:
         """Whether the fault is on our side, so that the log has to say more than the answer."""
-        return self.status >= SERVER_ERROR and self.retry_after is None
+        return self.status >= SERVER_ERROR and self.retry_after is None and self.code != OutcomeUnknownError.code
 
     def document(self) -> dict[str, Any]:
         """The error as direct invocation answers it."""
@@ -108,7 +108,7 @@ def _refusal(error: Exception) -> Refusal:
         case DynashardError() if error.retryable:
             seconds = int(getattr(error, "retry_after", 1))
             return Refusal(error.code, error.status, str(error), details=error.details, retry_after=seconds)
-        case DynashardError() if error.status < SERVER_ERROR:
+        case DynashardError() if error.status < SERVER_ERROR or isinstance(error, OutcomeUnknownError):
             return Refusal(error.code, error.status, str(error), details=error.details)
         case DynashardError():
             return Refusal(error.code, error.status, HIDDEN)
