@@ -114,7 +114,8 @@ class Batches:
         except OutcomeUnknownError as error:
             left = UnprocessedError("Not written in time; send it again later.", operation="", keys=error.unprocessed)
             refused = dict.fromkeys(_left(asked, error.unprocessed), refusals.of(left))
-            refused |= dict.fromkeys(_left(asked, error.keys), refusals.of(error))
+            unknown = OutcomeUnknownError(str(error), operation=error.operation, keys=error.keys)
+            refused |= dict.fromkeys(_left(asked, error.keys), refusals.of(unknown))
         except InputError as error:
             # Nothing was sent. One by one, it shows which of them it was.
             if len(items) == 1:
