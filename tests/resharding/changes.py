@@ -271,7 +271,7 @@ class Change:
             return do(self.resharder(actor))
         except DynashardError as error:
             self.scheduler.note(actor, f"=== {type(error).__name__}: {error}")
-            if isinstance(error, ReshardRefusedError) or not error.retryable:
+            if isinstance(error, ReshardRefusedError) or not error.passing:
                 raise
         except Killed:
             if actor.doomed:

@@ -15,12 +15,12 @@ from typing import Any, Final
 from dynashard.errors import (
     ConditionFailedError,
     DynashardError,
-    EngineUnavailableError,
     TransactionCanceledError,
 )
 from dynashard.schema import PK, SK, TOPOLOGY_KEY
+from dynashard.transport.attempts import resend_of
 from dynashard.transport.capacity import consumed_of
-from dynashard.transport.classification import Refusal, classify
+from dynashard.transport.classification import Refusal, classify, unanswered
 from dynashard.transport.interface import Call, Resend, Wire, meters
 from tests.one_by_one import OneByOne
 from tests.resharding.history import Check, History
@@ -105,14 +105,17 @@ class Database:
         if fault == "lost_answer":
             self._send(actor, operation, request, check)
         if fault == "repeated":
+            again = actor.resend is Resend.ALWAYS
             self._send(actor, operation, request, check)
+            if not again:
+                raise unanswered(operation, fault, "The request was hit")
             self.scheduler.pause(actor)
             try:
                 return self._send(actor, operation, request, check)
             except (ConditionFailedError, TransactionCanceledError) as error:
                 error.ambiguous = True
                 raise
-        raise EngineUnavailableError(f"The request was hit: {fault}.", operation=operation)
+        raise unanswered(operation, fault, "The request was hit")
 
     def _later(self, sender: Actor, operation: str, request: Mapping[str, Any], check: Check | None) -> None:
         """The request arrives after its sender has given up, but within the time that an operation has."""
@@ -306,7 +309,7 @@ class ActorTransport(OneByOne):
 
     def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
         """See `Transport.call`."""
-        del resend
+        self.actor.resend = resend or resend_of(operation, request)
         self.calls += 1
         self.allowed(operation)
         answer = self.database.call(self.actor, operation, request, self.check)

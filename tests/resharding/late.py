@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dynashard.errors import DynashardError, EngineUnavailableError
+from dynashard.errors import DynashardError
+from dynashard.transport.classification import unanswered
 from dynashard.transport.interface import Wire
 from tests.resharding.database import WRITES, Database, Faults, told
 from tests.resharding.history import Check
@@ -67,7 +68,7 @@ class LateDatabase(Database):
             self._execute_later(operation, request, check)
         for _ in range(self.faults.random.choice(_HELD)):
             self.scheduler.pause(actor)
-        raise EngineUnavailableError(f"The request was hit: {fault}.", operation=operation)
+        raise unanswered(operation, fault, "The request was hit")
 
     def _wait(self, actor: Actor) -> None:
         """The engine takes its time: also longer than the sender's view lasts."""
