@@ -9,12 +9,17 @@ import pytest
 
 from bench.hostile import MAX_ANSWER_BYTES, MAX_QUERIES, answered
 from bench.hostile_requests import API, REQUESTS, TENANT, Hostile, direct, rest
+from domain import User
+from dynashard import Dynashard
+from dynashard.errors import QueryTooWideError
+from dynashard.reads import allowing
+from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from dynashard.transport.interface import Meter, metered
 from functions.api.app import App
 from functions.commands.answers import Commands
 from tests.api_caller import Caller
-from tests.engine.api_on_engine import caller_on, engine_transport
+from tests.engine.api_on_engine import KEYS, caller_on, engine_transport
 from tests.engine.commands_on_engine import commands_on
 
 pytestmark = pytest.mark.engine
@@ -176,3 +181,46 @@ def test_a_count_that_runs_out_of_queries_is_refused(transport: Transport, table
 
     assert answer["ok"] is False
     assert "page through them" in answer["error"]["message"] + str(answer["error"].get("errors"))
+
+
+def test_a_page_ends_short_when_its_time_is_over(transport: Transport, table: str) -> None:
+    users = Dynashard(transport, table=table, cursor_keys=list(KEYS), topology=DeclaredTopology()).collection(User)
+    whole = users.list({"tenant_id": TENANT}, limit=1000)
+
+    with allowing(MAX_QUERIES, seconds=0):
+        short = users.list({"tenant_id": TENANT}, limit=1000)
+
+    assert (whole.rounds, whole.cursor) == (2, None)
+    assert short.rounds == 1
+    rest_of_it = users.list({"tenant_id": TENANT}, limit=1000, cursor=short.cursor)
+    assert rest_of_it.consumed.requests == whole.consumed.requests - short.consumed.requests
+
+
+def test_a_count_and_a_scan_are_refused_when_their_time_is_over(transport: Transport, table: str) -> None:
+    users = Dynashard(transport, table=table, cursor_keys=list(KEYS), topology=DeclaredTopology()).collection(User)
+
+    for read in (users.count, lambda partition: list(users.scan(partition))):
+        with (
+            metered() as meter,
+            allowing(MAX_QUERIES, seconds=0),
+            pytest.raises(QueryTooWideError, match="longer than one request may"),
+        ):
+            read({"tenant_id": TENANT})
+
+        assert meter.queries == 0
+
+
+@pytest.mark.parametrize("name", ["count", "scan"])
+def test_several_partitions_of_a_count_or_a_scan_share_one_allowance(
+    transport: Transport, table: str, name: str
+) -> None:
+    users = Dynashard(transport, table=table, cursor_keys=list(KEYS), topology=DeclaredTopology()).collection(User)
+    partitions = [{"tenant_id": f"hostile{number}"} for number in range(3)]
+
+    with metered() as meter, allowing(47), pytest.raises(QueryTooWideError, match="this takes 48 Queries"):
+        list(users.scan(partitions)) if name == "scan" else users.count(partitions)
+    assert meter.queries == 0
+
+    with metered() as meter, allowing(48):
+        assert list(users.scan(partitions)) == [] if name == "scan" else users.count(partitions) == 0
+    assert meter.queries == 48
