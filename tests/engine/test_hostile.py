@@ -13,6 +13,7 @@ from domain import User
 from dynashard import Dynashard
 from dynashard.errors import QueryTooWideError
 from dynashard.reads import allowing
+from dynashard.service import Collection
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from dynashard.transport.interface import Meter, metered
@@ -224,3 +225,44 @@ def test_several_partitions_of_a_count_or_a_scan_share_one_allowance(
     with metered() as meter, allowing(48):
         assert list(users.scan(partitions)) == [] if name == "scan" else users.count(partitions) == 0
     assert meter.queries == 48
+
+
+@pytest.mark.parametrize("most", [1, 3, 16])
+@pytest.mark.parametrize("order", ["round_robin", "shard"])
+def test_pages_of_one_partition_go_on_however_few_queries_a_request_may_send(
+    transport: Transport, table: str, order: str, most: int
+) -> None:
+    users = Dynashard(transport, table=table, cursor_keys=list(KEYS), topology=DeclaredTopology()).collection(User)
+    tenant = f"{order}{most}"
+    users.batch_write(put=[_user(tenant, number) for number in range(20)])
+
+    assert sorted(_listed(users, tenant, most, order=order)) == [f"{number:03d}" for number in range(20)]
+
+
+@pytest.mark.parametrize("most", [16, 17, 20, 31])
+def test_ordered_pages_are_short_where_a_second_round_would_be_too_many_queries(
+    transport: Transport, table: str, most: int
+) -> None:
+    users = Dynashard(transport, table=table, cursor_keys=list(KEYS), topology=DeclaredTopology()).collection(User)
+    tenant = f"ordered{most}"
+    users.batch_write(put=[_user(tenant, number) for number in range(600)])
+
+    assert _listed(users, tenant, most, order="ordered", limit=100) == [f"{number:03d}" for number in range(600)]
+
+
+def _user(tenant: str, number: int) -> User:
+    return User(tenant_id=tenant, id=f"{number:03d}", email="ada@example.com", display_name="Ada " + "x" * 190)
+
+
+def _listed(users: Collection[User], tenant: str, most: int, **asked: Any) -> list[str]:
+    """The ids that pages bring, each of which is a request of its own."""
+    ids: list[str] = []
+    cursor = None
+    while True:
+        with metered() as meter, allowing(most):
+            page = users.list({"tenant_id": tenant}, cursor=cursor, **asked)
+        assert meter.queries <= most
+        ids += [user.id for user in page.items]
+        cursor = page.cursor
+        if cursor is None:
+            return ids
