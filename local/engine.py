@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -20,7 +20,8 @@ from local.stream_index import index_stream
 
 DATABASE = "dynamodb.sqlite"
 LOG = "engine.log"
-START_SECONDS = 15.0
+PORT_ATTEMPTS = 5
+START_SECONDS = 60.0
 STOP_SECONDS = 5.0
 LOG_TAIL_LINES = 15
 
@@ -28,6 +29,10 @@ LOG_TAIL_LINES = 15
 # the pipe from us: a line means an orderly stop; the end of the pipe means that we are gone, however we went, by
 # kill -9 too. Unlike Linux's parent-death signal this also works on macOS, and no moment is without a watch.
 _WATCHED = 'exec 3<&0; (read -r _ <&3 && exit; kill -9 $$) & exec 3<&-; exec "$@" </dev/null'
+
+
+class PortTakenError(LocalStackError):
+    """Another process has the port that the engine was to have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,28 +111,44 @@ def running_engine(settings: Settings) -> Iterator[Engine]:
         yield Engine(settings.dynamodb_endpoint.rstrip("/"))
         return
     program = engine_program(settings)
-    with locked(settings.data_dir / "lock") as lock:
-        port = settings.dynamodb_port or free_port()
-        _refuse_taken(port)
-        log, database = settings.data_dir / LOG, settings.data_dir / DATABASE
-        shell = ["/bin/sh", "-c", _WATCHED, "engine"]
-        serve = [str(program), "serve", "--host", "127.0.0.1", "--port", str(port), "--db-path", str(database)]
-        with log.open("wb") as output:
-            process = subprocess.Popen(  # noqa: S603 - the program is the checkout's, or the user's own choice
-                [*shell, *serve],
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                pass_fds=(lock,),
-            )
-        try:
-            engine = Engine(f"http://127.0.0.1:{port}", log, process)
-            _await_ready(engine, port=port, database=database)
-            index_stream(database)
-            yield engine
-        finally:
-            _stop(process)
+    with locked(settings.data_dir / "lock") as lock, ExitStack() as stack:
+        if settings.dynamodb_port:
+            yield stack.enter_context(_serving(program, settings.data_dir, settings.dynamodb_port, lock))
+        else:
+            yield _on_a_free_port(lambda port: stack.enter_context(_serving(program, settings.data_dir, port, lock)))
+
+
+def _on_a_free_port(start: Callable[[int], Engine]) -> Engine:
+    # The engine does not say which port it got if it is given 0. Another process may take a free port before the
+    # engine does: then the next one is tried.
+    for _ in range(PORT_ATTEMPTS - 1):
+        with suppress(PortTakenError):
+            return start(free_port())
+    return start(free_port())
+
+
+@contextmanager
+def _serving(program: Path, data_dir: Path, port: int, lock: int) -> Iterator[Engine]:
+    _refuse_taken(port)
+    log, database = data_dir / LOG, data_dir / DATABASE
+    shell = ["/bin/sh", "-c", _WATCHED, "engine"]
+    serve = [str(program), "serve", "--host", "127.0.0.1", "--port", str(port), "--db-path", str(database)]
+    with log.open("wb") as output:
+        process = subprocess.Popen(  # noqa: S603 - the program is the checkout's, or the user's own choice
+            [*shell, *serve],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            pass_fds=(lock,),
+        )
+    try:
+        engine = Engine(f"http://127.0.0.1:{port}", log, process)
+        _await_ready(engine, port=port, database=database)
+        index_stream(database)
+        yield engine
+    finally:
+        _stop(process)
 
 
 def _refuse_taken(port: int) -> None:
@@ -136,7 +157,7 @@ def _refuse_taken(port: int) -> None:
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
-            raise LocalStackError(_taken(port, str(error.strerror))) from None
+            raise PortTakenError(_taken(port, str(error.strerror))) from None
 
 
 def _taken(port: int, reason: str) -> str:
@@ -158,7 +179,7 @@ def _await_ready(engine: Engine, *, port: int, database: Path) -> None:
         pause.wait(0.005)
     said = engine.log_tail()
     if "already in use" in said:
-        raise LocalStackError(_taken(port, "already in use"))
+        raise PortTakenError(_taken(port, "already in use"))
     if any(sign in said for sign in ("not a valid SQLite", "malformed", "unable to open database")):
         raise LocalStackError(
             f"{database} is damaged or no database of the engine: restore it from a copy, or move it away to "

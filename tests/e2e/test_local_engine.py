@@ -13,10 +13,11 @@ from typing import IO
 import pytest
 
 from local.data_lock import locked
-from local.engine import engine_program, free_port, running_engine
+from local.engine import engine_program, running_engine
 from local.errors import LocalStackError
 from local.settings import Settings
 from local.tables import TablePlan, engine_client, ensure_tables
+from tests.ports import reserved_ports
 
 pytestmark = pytest.mark.e2e
 
@@ -232,10 +233,26 @@ def test_an_engine_that_already_runs_is_used_and_left_running(tmp_path: Path) ->
 
 
 def test_an_engine_that_does_not_answer_is_reported(tmp_path: Path) -> None:
-    endpoint = f"http://127.0.0.1:{free_port()}"
+    # A port that is taken, and on which nobody listens.
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        endpoint = f"http://127.0.0.1:{held.getsockname()[1]}"
 
-    with (
-        running_engine(settings_of(tmp_path, dynamodb_endpoint=endpoint)) as engine,
-        pytest.raises(LocalStackError, match="does not answer"),
-    ):
-        ensure_tables(engine_client(engine.endpoint), [PLAN], data="here")
+        with (
+            running_engine(settings_of(tmp_path, dynamodb_endpoint=endpoint)) as engine,
+            pytest.raises(LocalStackError, match="does not answer"),
+        ):
+            ensure_tables(engine_client(engine.endpoint), [PLAN], data="here")
+
+
+def test_a_free_port_that_another_process_takes_first_is_given_up_for_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as taken, reserved_ports(1) as (free,):
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        ports = iter([int(taken.getsockname()[1]), free])
+        monkeypatch.setattr("local.engine.free_port", lambda: next(ports))
+
+        with running_engine(settings_of(tmp_path)) as engine:
+            assert engine.endpoint == f"http://127.0.0.1:{free}"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from local.engine import free_port
 from tests.e2e.local_process import LocalProcess
+from tests.ports import reserved_ports
 
 pytestmark = [
     pytest.mark.e2e,
@@ -79,18 +79,19 @@ def assert_second_refused(first: LocalProcess, second: LocalProcess) -> None:
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda stop: stop.name)
 def test_stopping_it_stops_all_it_started_and_the_same_ports_serve_at_once_again(start_local: Start, stop: int) -> None:
-    ports = {"PORT": str(free_port()), "DYNAMODB_PORT": str(free_port())}
-    stack = start_local(**ports).ready()
-    stack.client().get("/v1/users").raise_for_status()
-    before = stack.processes()
+    with reserved_ports(2) as (port, engine_port):
+        ports = {"PORT": str(port), "DYNAMODB_PORT": str(engine_port)}
+        stack = start_local(**ports).ready()
+        stack.client().get("/v1/users").raise_for_status()
+        before = stack.processes()
 
-    os.kill(stack.process.pid, stop)
+        os.kill(stack.process.pid, stop)
 
-    assert stack.ended() == (-signal.SIGKILL if stop == signal.SIGKILL else 0)
-    assert len(before) >= 3
-    again = start_local(**ports).ready()
-    again.client().get("/v1/users").raise_for_status()
-    assert again.interrupt() == 0
+        assert stack.ended() == (-signal.SIGKILL if stop == signal.SIGKILL else 0)
+        assert len(before) >= 3
+        again = start_local(**ports).ready()
+        again.client().get("/v1/users").raise_for_status()
+        assert again.interrupt() == 0
     assert "Traceback" not in stack.text + again.text
     assert stack.all_gone()
 

@@ -8,6 +8,7 @@ import pytest
 
 from stacks.backend import synthesise
 from tests.infra.templates import PREWARMS, Templates, context
+from tests.shared import made_once
 
 os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
 
@@ -21,7 +22,8 @@ def synthesised(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
     @cache
     def templates(env: str, prewarm: str | None = None) -> Templates:
         changes = {"prewarm": PREWARMS[prewarm]} if prewarm else {}
-        folder = synthesise(context(env, **changes), tmp_path_factory.mktemp(f"{env}-{prewarm}"))
+        name = f"templates-{env}-{prewarm}"
+        folder = made_once(tmp_path_factory, name, lambda empty: synthesise(context(env, **changes), empty))
         return Templates(folder, env)
 
     return templates

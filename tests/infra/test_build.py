@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from stacks.build import ASSETS, LAMBDA_PYTHON, TARGETS, BuildError, Target, build, size_of
+from tests.shared import made_once
 
 pytestmark = pytest.mark.infra
 
@@ -15,11 +16,9 @@ UNCHECKED_HASH = 0b01
 AARCH64 = 183
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("build")
-    build(TARGETS["lambda"], folder)
-    return folder
+    return made_once(tmp_path_factory, "build", lambda folder: build(TARGETS["lambda"], folder))
 
 
 def contents(folder: Path) -> dict[str, str]:
@@ -93,12 +92,15 @@ def test_the_assets_stay_small(built: Path) -> None:
     assert sizes["functions/prewarm"] < 200_000
 
 
-def test_a_build_that_fails_leaves_the_last_one_in_place(built: Path, tmp_path: Path) -> None:
-    before = contents(built)
+def test_a_build_that_fails_leaves_the_last_one_in_place(tmp_path: Path) -> None:
+    for asset in ASSETS:
+        (tmp_path / asset.name).mkdir(parents=True)
+        (tmp_path / asset.name / "last").write_text(asset.name)
+    before = contents(tmp_path)
     impossible = Target(folder="", pip=("--platform=no_such_machine", "--python-version=3.13"))
 
     with pytest.raises(BuildError, match=r"^python\S* failed:"):
-        build(impossible, built)
+        build(impossible, tmp_path)
 
-    assert contents(built) == before
-    assert list(tmp_path.iterdir()) == []
+    assert contents(tmp_path) == before
+    assert not list(tmp_path.glob(".building-*"))

@@ -3,7 +3,7 @@
 import socket
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import count
 from typing import Any, Final
 
@@ -90,7 +90,22 @@ class LeanWire(OneByOne):
 @contextmanager
 def engine_in_memory() -> Iterator[LeanWire]:
     """An engine of one's own, with the item table and the topology table, and all its data in memory."""
-    port = free_port()
+    with ExitStack() as stack:
+        port = next(port for port in _free_ports() if stack.enter_context(_engine(port)))
+        wire = LeanWire(port)
+        stack.callback(wire.close)
+        create_tables(wire)
+        yield wire
+
+
+def _free_ports() -> Iterator[int]:
+    # Another process may take a port before the engine does: then the next one is tried.
+    return (free_port() for _ in range(5))
+
+
+@contextmanager
+def _engine(port: int) -> Iterator[bool]:
+    """An engine in memory, and whether it has got the port."""
     program = engine_program(Settings.from_env({}))
     command = ["/bin/sh", "-c", _WATCHED, "engine", str(program), "serve", "--host", "127.0.0.1", "--port", str(port)]
     with subprocess.Popen(  # noqa: S603 - the checkout's own engine
@@ -98,15 +113,9 @@ def engine_in_memory() -> Iterator[LeanWire]:
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        for line in process.stdout:
-            if b"listening on" in line:
-                break
-        wire = LeanWire(port)
         try:
-            create_tables(wire)
-            yield wire
+            yield any(b"listening on" in line for line in process.stdout)
         finally:
-            wire.close()
             process.stdin.close()
 
 
