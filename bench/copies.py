@@ -22,6 +22,7 @@ from domain import PARTICIPATIONS, Incident, Participation
 from dynashard import Dynashard
 from dynashard.changes import Dispatcher, Letter
 from dynashard.errors import DynashardError, ThrottledError
+from dynashard.topology import DeclaredTopology
 from dynashard.transport import Call, Resend, Transport, Wire, connect
 from dynashard.transport.classification import unanswered
 from local.engine import running_engine
@@ -152,11 +153,16 @@ def run(changes: int, share: float, seed: int) -> dict[str, Any]:
         ensure_tables(engine_client(engine.endpoint), plans := table_plans(synthesised()), data=folder)
         (table,) = [plan.name for plan in plans if plan.name.endswith("-Data-Table")]
         wire = connect(engine.endpoint, "us-east-1", access_key="local", secret_key="local")  # noqa: S106
-        db = Dynashard(wire, table=table, cursor_keys=KEYS)
+        db = Dynashard(wire, table=table, topology=DeclaredTopology(), cursor_keys=KEYS)
         struck, counted, done, live = Counter[str](), Counter[str](), [False], list[str]()
         threads = []
         for number in (1, 2):
-            faulty = Dynashard(Faulty(wire, Random(seed + number), share, struck), table=table, cursor_keys=KEYS)
+            faulty = Dynashard(
+                Faulty(wire, Random(seed + number), share, struck),
+                table=table,
+                topology=DeclaredTopology(),
+                cursor_keys=KEYS,
+            )
             stream = Stream(streams_client(engine.endpoint), stream_of(engine.endpoint, table), table)
             told = (stream, faulty, Random(seed - number), done, counted)
             threads.append(Thread(target=consume, args=told, daemon=True))

@@ -103,7 +103,12 @@ def behind(stack: Stack) -> Callable[[], bool]:
 
 def run(stack: Stack, changes: int, kills: int, seed: int) -> dict[str, Any]:
     """Change, kill, wait, compare."""
-    db = Dynashard(transport_of(stack.variables), table=stack.variables["TABLE_NAME"], cursor_keys=KEYS)
+    db = Dynashard(
+        transport_of(stack.variables),
+        table=stack.variables["TABLE_NAME"],
+        topology_table=stack.variables["TOPOLOGY_TABLE"],
+        cursor_keys=KEYS,
+    )
     random, live = Random(seed), list[str]()
     begun = time.monotonic()
     with ThreadPoolExecutor(1) as pool, stack.client(TENANT) as client:

@@ -18,6 +18,7 @@ import orjson
 from bench.world import KEYS, REGION, TABLE, world
 from domain import Incident
 from dynashard import Collection, Dynashard, Patience, schema
+from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport, connect
 from dynashard.transport.interface import metered
 
@@ -68,7 +69,9 @@ def measure(transport: Transport, name: str, *, megabytes: float, writers: int, 
     """Do it all on a table."""
     texts = Texts(int(megabytes * _MEGABYTE))
     patience = Patience(seconds=3600, first_pause=0.005, longest_pause=0.5)
-    incidents = Dynashard(transport, table=name, cursor_keys=["k" * 16], patience=patience).collection(Incident)
+    incidents = Dynashard(
+        transport, table=name, topology=DeclaredTopology(), cursor_keys=["k" * 16], patience=patience
+    ).collection(Incident)
     begun = time.perf_counter()
     with metered() as made:
         incidents.create(_incident(texts, 0))

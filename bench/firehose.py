@@ -128,7 +128,12 @@ def run(stack: Stack, count: int, kills: int, seed: int, say: Callable[[str], No
         report.left_on_queues, report.dead_letters = backlog.messages(), backlog.dead()
     report.writers_killed, report.followers_killed = (len(killer.killed[each]) for each in (WRITER, FOLLOWER))
     transport = transport_of(stack.variables)
-    db = Dynashard(transport, table=stack.variables["TABLE_NAME"], cursor_keys=["of no use to anybody"])
+    db = Dynashard(
+        transport,
+        table=stack.variables["TABLE_NAME"],
+        topology_table=stack.variables["TOPOLOGY_TABLE"],
+        cursor_keys=["of no use to anybody"],
+    )
     _look(report, transport, stack.variables["TABLE_NAME"], wanted)
     report.rows, report.told = len(truth(pings)), differences(db, TENANT, pings)
     report.rows_that_differ = len(report.told)

@@ -96,6 +96,8 @@ class ApiStack(Stack):
         self._stage()
         self._alarms()
         CfnOutput(self, "ApiUrl", value=f"{self.api.api_endpoint}/v1")
+        # The name, not the keys: whoever lists with them needs the right to read the secret.
+        CfnOutput(self, "CursorSecretArn", value=self.cursor_secret.secret_arn)
 
     def _cursor_secret(self) -> secrets.Secret:
         """Keys are `{"current": ..., "previous": [...]}`: rotating keeps the old one until its cursors are gone."""

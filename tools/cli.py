@@ -1,59 +1,31 @@
-"""The entry of the command line."""
+"""The entry of the command line: runs a command, and ends it with one line if it cannot be done."""
 
 import sys
+from importlib import import_module
 
-import typer
-
-from dynashard.errors import DynashardError
-from tools.account.command import account
-from tools.copies.command import copies
-from tools.details.command import details
-from tools.etl.command import etl
-from tools.export.command import export
+from dynashard.errors import DeclarationError, DynashardError
 from tools.failure import FAILED, CommandError
-from tools.load.command import HELP, load
-from tools.plot.command import plot
-from tools.queue.command import queue
-from tools.reshard.command import reshard
-from tools.rollups.command import rollups
-from tools.topology.command import topology
-from tools.verify.command import HELP as VERIFY_HELP
-from tools.verify.command import verify
-
-app = typer.Typer(
-    name="dynashard",
-    help="Load, look at and operate a Dynashard backend: the local stack, or with --env a deployed one.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-app.command(help=HELP)(load)
-app.command()(topology)
-app.command()(etl)
-app.command(help=VERIFY_HELP)(verify)
-app.command(help=VERIFY_HELP)(verify)
-app.add_typer(reshard, name="reshard")
-app.add_typer(plot, name="plot")
-app.add_typer(export, name="export")
-app.add_typer(queue, name="queue")
-app.add_typer(rollups, name="rollups")
-app.add_typer(details, name="details")
-app.add_typer(account, name="account")
-app.add_typer(copies, name="copies")
 
 
 def main() -> None:
     """Run a command; what goes wrong is one line, and the exit status is 0 only on success."""
     try:
+        # Commands know the domain's entities: a wrong declaration shows itself here.
+        app = import_module("tools.commands").app
         app(prog_name="dynashard")
     except CommandError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(error.status)
+        _end(str(error), error.status)
+    except DeclarationError as error:
+        _end(f"the domain cannot be used: {error} ({error.code})")
     except DynashardError as error:
-        print(f"error: {error} ({error.code})", file=sys.stderr)
-        sys.exit(FAILED)
+        _end(f"{error} ({error.code})")
     except OSError as error:
         # The commands tell of the files they are given; what is left is the machine: a full disk, say.
         where = "" if error.filename is None else f"{error.filename}: "
-        print(f"error: {where}{error.strerror or error}", file=sys.stderr)
-        sys.exit(FAILED)
+        _end(f"{where}{error.strerror or error}")
+
+
+def _end(message: str, status: int = FAILED) -> None:
+    line = " ".join(message.split("\n"))
+    print(f"error: {line}", file=sys.stderr)
+    sys.exit(status)

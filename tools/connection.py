@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dynashard import Dynashard
-from dynashard.errors import EngineError, EngineUnavailableError
+from dynashard.errors import ConfigurationError, EngineError, EngineUnavailableError
+from dynashard.locations import deployed
 from dynashard.resharding import Resharder, Timing
 from dynashard.resharding.growth import GrowthSettings, Report
 from dynashard.resharding.policy import growth_of
 from dynashard.topology import LeasedTopology
 from dynashard.transport import Transport, connect
 from dynashard.transport.load import TableLoad, table_load
+from dynashard.transport.stacks import stack_outputs
 from local.errors import LocalStackError
 from local.functions import api_environment
 from local.resharding import growth, timing
@@ -26,10 +28,6 @@ from tools.failure import CommandError
 
 _NO_LISTING_KEY: Final = "commands continue no listing of others"
 """Signs cursors that never leave the process."""
-_TABLE_OUTPUT: Final = "TableName"
-"""The data stack's output that names the table."""
-_TOPOLOGY_OUTPUT: Final = "TopologyName"
-"""The one that names the topology table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,12 +146,11 @@ def _require_table(transport: Transport, endpoint: str, table: str) -> None:
 
 
 def _deployed(environment: str) -> Backend:
-    stack = f"Dynashard-{environment}-Data"
-    outputs = stack_outputs(stack)
-    for name in (_TABLE_OUTPUT, _TOPOLOGY_OUTPUT):
-        if name not in outputs:
-            raise CommandError(f"the stack {stack} has no output {name}: deploy it again from this version")
-    transport, table, topology = connect(), outputs[_TABLE_OUTPUT], outputs[_TOPOLOGY_OUTPUT]
+    try:
+        place = deployed(environment)
+    except ConfigurationError as error:
+        raise CommandError(str(error)) from error
+    transport, table, topology = place.connect(), place.table, place.topology_table
     # A lease other than the deployed one does no harm: clients keep to the shorter, and changes wait for the longer.
     told = Timing()
     return Backend(
@@ -189,7 +186,7 @@ def _tell(report: Report) -> None:
     print(f"growth: {report.news}: {report.told}", file=sys.stderr)
 
 
-def stack_outputs(stack: str) -> Mapping[str, str]:
+def outputs_of(stack: str) -> Mapping[str, str]:
     """The outputs of a deployed stack.
 
     Raises:
@@ -197,14 +194,7 @@ def stack_outputs(stack: str) -> Mapping[str, str]:
 
     Cost: one DescribeStacks.
     """
-    # Loaded here: the local stack needs no client of CloudFormation.
-    import botocore.session  # noqa: PLC0415
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
-
     try:
-        client: Any = botocore.session.get_session().create_client("cloudformation")
-        [found] = client.describe_stacks(StackName=stack)["Stacks"]
-    except (BotoCoreError, ClientError, ValueError) as error:
-        # An endpoint or region that makes no URL is a plain ValueError.
-        raise CommandError(f"the stack {stack} cannot be read: {error}") from error
-    return {output["OutputKey"]: output["OutputValue"] for output in found.get("Outputs", [])}
+        return stack_outputs(stack)
+    except ConfigurationError as error:
+        raise CommandError(str(error)) from error

@@ -18,6 +18,7 @@ import pytest
 from domain import User
 from dynashard import Dynashard
 from dynashard.service import Collection
+from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from tests.processes import signals_as_by_default
 from tools.cli import main
@@ -149,7 +150,7 @@ def user(number: int, **fields: Any) -> dict[str, Any]:
 
 
 def users_of(wire: Transport, table: str) -> Collection[User]:
-    return Dynashard(wire, table=table, cursor_keys=CURSOR_KEYS).collection(User)
+    return Dynashard(wire, table=table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS).collection(User)
 
 
 def emails_of(users: Collection[User], tenant: str) -> list[str]:

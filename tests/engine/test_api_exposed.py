@@ -12,10 +12,11 @@ from pydantic import AwareDatetime
 
 from domain import READS, Exposed, Together
 from dynashard import Dynashard, Entity, Index, Key, Registry, Shards
+from dynashard.cursor_keys import CursorKeys
 from dynashard.errors import ConfigurationError
 from dynashard.hosting.backend import Backend
-from dynashard.hosting.cursor_keys import CursorKeys
 from dynashard.hosting.idempotency import IdempotentCreates
+from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from functions.api.app import App
 from functions.api.incoming import TenantClaim
@@ -69,7 +70,8 @@ def transport(engine_url: str) -> Iterator[Transport]:
 
 def caller_of(transport: Transport, table: str, exposed: Sequence[Exposed]) -> Caller:
     backend = Backend(
-        lambda keys: Dynashard(transport, table=table, cursor_keys=keys), CursorKeys(lambda: KEYS, lambda: 0.0)
+        lambda keys: Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=keys),
+        CursorKeys(lambda: KEYS, lambda: 0.0),
     )
     resources = [Resource(each) for each in exposed]
     routes = Routes(settings_of(table), resources, backend, IdempotentCreates("unused", transport))

@@ -10,10 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynashard import Dynashard
+from dynashard.cursor_keys import CursorKeys
 from dynashard.hosting import pages
 from dynashard.hosting.backend import Backend
-from dynashard.hosting.cursor_keys import CursorKeys
 from dynashard.hosting.idempotency import IdempotentCreates
+from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from functions.api.app import App
 from functions.api.incoming import TenantClaim
@@ -285,7 +286,7 @@ class Rotating:
     def app(self, transport: Transport, table: str) -> App:
         settings = settings_of(table)
         backend = Backend(
-            lambda keys: Dynashard(transport, table=table, cursor_keys=keys),
+            lambda keys: Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=keys),
             CursorKeys(lambda: self.keys, lambda: self.now),
         )
         routes = Routes(settings, exposed_resources(), backend, IdempotentCreates("unused", transport))

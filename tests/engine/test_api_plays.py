@@ -8,6 +8,7 @@ import pytest
 
 from domain import EpisodePlays, SeriesPlays
 from dynashard import Dynashard, Level
+from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from tests.api_caller import TENANT, Caller
 from tests.engine.api_on_engine import KEYS, caller_on, engine_transport
@@ -27,7 +28,7 @@ def transport(engine_url: str) -> Iterator[Transport]:
 @pytest.fixture
 def caller(transport: Transport, table: str) -> Caller:
     """What was counted: two hours of an episode, in two parts each, and November of two series."""
-    db = Dynashard(transport, table=table, cursor_keys=KEYS)
+    db = Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=KEYS)
     episodes, series = db.collection(EpisodePlays), db.collection(SeriesPlays)
     for hour in (9, 10):
         for slot in (0, 1):

@@ -14,10 +14,11 @@ from pydantic import BaseModel
 
 from domain import Exposed, User, Window
 from dynashard import Dynashard, Entity, Index, Key, Registry, Shards, created_at
+from dynashard.cursor_keys import CursorKeys
 from dynashard.errors import ConfigurationError, DeclarationError
 from dynashard.hosting.backend import Backend
-from dynashard.hosting.cursor_keys import CursorKeys
 from dynashard.hosting.idempotency import IdempotentCreates
+from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from functions.api.app import App
 from functions.api.incoming import TenantClaim
@@ -72,7 +73,8 @@ def transport(engine_url: str) -> Iterator[Transport]:
 @pytest.fixture
 def caller(transport: Transport, table: str) -> Caller:
     backend = Backend(
-        lambda keys: Dynashard(transport, table=table, cursor_keys=keys), CursorKeys(lambda: KEYS, lambda: 0.0)
+        lambda keys: Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=keys),
+        CursorKeys(lambda: KEYS, lambda: 0.0),
     )
     routes = Routes(settings_of(table), [Resource(ENTRIES)], backend, IdempotentCreates("unused", transport))
     return Caller(App(routes, Observer("local", metrics=False), TenantClaim("tenant_id"), lambda: 0.0))

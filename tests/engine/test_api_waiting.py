@@ -11,6 +11,7 @@ from domain import PARTICIPATIONS, Incident, User
 from domain.exposed import Exposed
 from dynashard import Dynashard
 from dynashard.errors import NotFoundError
+from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from functions.api.incoming import Incoming
 from functions.api.resource import Resource
@@ -74,7 +75,7 @@ def transport(engine_url: str) -> Iterator[Transport]:
 
 @pytest.fixture
 def world(transport: Transport, table: str) -> World:
-    return World(Dynashard(transport, table=table, cursor_keys=list(KEYS)))
+    return World(Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=list(KEYS)))
 
 
 def test_it_answers_as_soon_as_the_copies_are_made(world: World) -> None:

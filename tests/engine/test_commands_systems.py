@@ -8,6 +8,7 @@ import pytest
 
 from domain import EpisodePlays, SeriesPlays
 from dynashard import Dynashard, Level
+from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from tests.api_caller import Caller
 from tests.engine.api_on_engine import KEYS, caller_on, engine_transport
@@ -58,7 +59,7 @@ def account(service: Service) -> None:
 
 def watched(transport: Transport, table: str) -> None:
     """Two hours of an episode in two parts each, and November of two series."""
-    db = Dynashard(transport, table=table, cursor_keys=KEYS)
+    db = Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=KEYS)
     for hour, slot in ((9, 0), (9, 1), (10, 0), (10, 1)):
         start = datetime(2026, 11, 21, hour, tzinfo=UTC)
         row = {"series": "s1", "episode": "e1", "level": Level.HOUR, "start": start, "slot": slot}

@@ -19,6 +19,7 @@ from dynashard.errors import (
     InvalidKeyError,
     InvalidValueError,
 )
+from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport, Wire
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.stream_world import Streamed, records_of
@@ -64,7 +65,7 @@ class World:
 
     def db(self, plan: Sequence[Fault] = ()) -> Dynashard:
         self.faulty = FaultyTransport(self.wire, plan)
-        return Dynashard(self.faulty, table=self.table, cursor_keys=self.cursor_keys)
+        return Dynashard(self.faulty, table=self.table, topology=DeclaredTopology(), cursor_keys=self.cursor_keys)
 
     def case(self, title: str = "a", *people: str, key: str = "c") -> Case:
         return self.db().collection(Case).replace(Case(tenant="t", id=key, title=title, people=people))

@@ -15,6 +15,7 @@ from dynashard.errors import (
     RevisionMismatchError,
     UndecodableItemError,
 )
+from dynashard.topology import DeclaredTopology
 from dynashard.transport.interface import metered
 from tests.engine.detached_world import FIELDS, KEY, Report, everything, large, pointed, reports, stored, versions
 from tests.engine.stored_things import NOON, World
@@ -34,7 +35,7 @@ def test_only_who_asks_gets_a_detached_field(world: World) -> None:
 
 
 def test_the_item_stays_small_and_its_pieces_are_in_no_listing_and_no_index(world: World) -> None:
-    db = Dynashard(world.inner, table=world.table, cursor_keys=["k" * 32])
+    db = Dynashard(world.inner, table=world.table, topology=DeclaredTopology(), cursor_keys=["k" * 32])
     found = db.collection(Report)
 
     found.create(Report(details=large(1), trace=b"x"))
@@ -51,7 +52,9 @@ def test_the_item_stays_small_and_its_pieces_are_in_no_listing_and_no_index(worl
 
 
 def test_a_listing_refuses_detached_fields_and_only_knows_whether_they_exist(world: World) -> None:
-    found = Dynashard(world.inner, table=world.table, cursor_keys=["k" * 32]).collection(Report)
+    found = Dynashard(world.inner, table=world.table, topology=DeclaredTopology(), cursor_keys=["k" * 32]).collection(
+        Report
+    )
     found.create(Report(details=[1]))
     found.create(Report(id="2"))
 

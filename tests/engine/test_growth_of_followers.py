@@ -14,6 +14,7 @@ from dynashard.hosting.settings import TableSettings
 from dynashard.repository import Patience
 from dynashard.resharding import Resharder
 from dynashard.resharding.growth_terms import News, Report
+from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport, Wire
 from dynashard.transport.classification import Refusal, classify
 from dynashard.transport.load import Load
@@ -58,7 +59,9 @@ class Followed:
         self.letters: list[Letter] = []
         told = stream(table)
         ping = Ping(**EPISODE, at=AT, id="p1", session_id="s", seconds=40)
-        Dynashard(transport, table=table, cursor_keys=CURSOR_KEYS).collection(Ping).create(ping)
+        Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS).collection(Ping).create(
+            ping
+        )
         self.records = records_of(told)
 
     def follower(self, *, below: bool, mode: Any = "on") -> Dispatcher:
@@ -99,7 +102,7 @@ class Followed:
         return names
 
     def counted(self) -> list[tuple[int, int]]:
-        db = Dynashard(self.inner, table=self.table, cursor_keys=CURSOR_KEYS)
+        db = Dynashard(self.inner, table=self.table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS)
         rows = PLAYS.read(db, EPISODE, level="minute", start=AT, end=AT.replace(minute=16), consistent=True)
         return [(row.pings, row.seconds) for row in rows]
 

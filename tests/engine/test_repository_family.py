@@ -6,6 +6,7 @@ import pytest
 
 from dynashard import Dynashard, Entity, Key, Registry, Shards
 from dynashard.errors import InvalidKeyError, NotFoundError
+from dynashard.topology import DeclaredTopology
 from tests.engine.stored_things import World
 
 pytestmark = pytest.mark.engine
@@ -65,7 +66,13 @@ ITEMS: list[Entity] = [
 
 @pytest.fixture
 def db(world: World) -> Dynashard:
-    db = Dynashard(world.inner, table=world.table, cursor_keys=["a-secret-for-cursors"], clock=world.clock)
+    db = Dynashard(
+        world.inner,
+        table=world.table,
+        topology=DeclaredTopology(),
+        cursor_keys=["a-secret-for-cursors"],
+        clock=world.clock,
+    )
     for item in ITEMS:
         db.collection(type(item)).create(item)
     db.collection(Team).create(Team(team="blue", title="The Blues"))

@@ -34,7 +34,14 @@ def opened(transport: Transport, table: str, **more: Any) -> Dynashard:
         waited.at += seconds
 
     patience = Patience(seconds=5, clock=waited, sleep=sleep)
-    return Dynashard(transport, table=table, cursor_keys=["only-ever-in-these-tests"], patience=patience, **more)
+    return Dynashard(
+        transport,
+        table=table,
+        topology=DeclaredTopology(),
+        cursor_keys=["only-ever-in-these-tests"],
+        patience=patience,
+        **more,
+    )
 
 
 def counter(db: Dynashard, slot: int = 0) -> Counter[Beat]:
@@ -164,7 +171,10 @@ def test_two_counters_at_the_same_items_count_them_once(wire: Transport, shared:
     def work(slot: int) -> None:
         start.wait()
         try:
-            counter(Dynashard(wire, table=shared, cursor_keys=["only-ever-in-these-tests"]), slot).count(beats)
+            counter(
+                Dynashard(wire, table=shared, topology=DeclaredTopology(), cursor_keys=["only-ever-in-these-tests"]),
+                slot,
+            ).count(beats)
         except DynashardError as error:
             failures.append(error)
 

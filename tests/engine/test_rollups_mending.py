@@ -11,6 +11,7 @@ from dynashard import Dynashard
 from dynashard.errors import InvalidQueryError
 from dynashard.rollups import Counter, Mended, Mender
 from dynashard.rollups.declaration import Counted
+from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from tests.beats import BEATS, NOON, Beat, Months, Sums, beat, roll_ups, told, truth
 from tests.faults import Fault, FaultyTransport, afterwards
@@ -31,7 +32,7 @@ def shared(create_table: Callable[[], str]) -> str:
 
 @pytest.fixture
 def db(wire: Transport, shared: str) -> Dynashard:
-    return Dynashard(wire, table=shared, cursor_keys=KEYS)
+    return Dynashard(wire, table=shared, topology=DeclaredTopology(), cursor_keys=KEYS)
 
 
 @pytest.fixture
@@ -148,7 +149,7 @@ def test_an_item_that_is_counted_meanwhile_is_not_mended_as_well(
         other.count(next(tries, []))
 
     faulty = FaultyTransport(wire, [Fault("TransactWriteItems", _before(count_some), None)])
-    mending = mender(Dynashard(faulty, table=shared, cursor_keys=KEYS), beats)
+    mending = mender(Dynashard(faulty, table=shared, topology=DeclaredTopology(), cursor_keys=KEYS), beats)
 
     mended = mending.repair(MONTH, MONTH + timedelta(days=30))
 
@@ -165,7 +166,9 @@ def test_an_item_that_is_stored_meanwhile_is_counted_once(
         wire, [afterwards("BatchGetItem", lambda: db.collection(Beat).batch_write(put=[late]), nth=1)]
     )
 
-    mender(Dynashard(faulty, table=shared, cursor_keys=KEYS), beats).repair(MONTH, MONTH + timedelta(days=30))
+    mender(Dynashard(faulty, table=shared, topology=DeclaredTopology(), cursor_keys=KEYS), beats).repair(
+        MONTH, MONTH + timedelta(days=30)
+    )
     counter(db, 2).count([late])
     mender(db, beats).repair(MONTH, MONTH + timedelta(days=30))
 
@@ -183,7 +186,9 @@ def test_an_item_that_is_counted_behind_the_look_at_the_items_is_not_forgotten(
 
     faulty = FaultyTransport(wire, [afterwards("BatchWriteItem", come, nth=1)])
 
-    mender(Dynashard(faulty, table=shared, cursor_keys=KEYS), beats).repair(MONTH, MONTH + timedelta(days=30))
+    mender(Dynashard(faulty, table=shared, topology=DeclaredTopology(), cursor_keys=KEYS), beats).repair(
+        MONTH, MONTH + timedelta(days=30)
+    )
 
     assert not faulty.waiting
     assert told(db, tenant=beats[0].tenant) == truth([*beats, late])
@@ -198,7 +203,7 @@ def test_rows_that_never_rest_are_left(wire: Transport, shared: str, db: Dynasha
         counter(db, 1).count([stored])
 
     faulty = FaultyTransport(wire, [Fault("TransactWriteItems", _before(count_one_more), None)])
-    mending = mender(Dynashard(faulty, table=shared, cursor_keys=KEYS), beats[:1])
+    mending = mender(Dynashard(faulty, table=shared, topology=DeclaredTopology(), cursor_keys=KEYS), beats[:1])
 
     mended = mending.repair(DAY + timedelta(hours=12), DAY + timedelta(hours=13))
 
@@ -214,7 +219,9 @@ def test_a_repair_that_dies_between_marks_and_rows_is_done_again(
     faulty = FaultyTransport(wire, [Fault("TransactWriteItems", die, 1)])
 
     with pytest.raises(KeyboardInterrupt):
-        mender(Dynashard(faulty, table=shared, cursor_keys=KEYS), beats).repair(MONTH, MONTH + timedelta(days=30))
+        mender(Dynashard(faulty, table=shared, topology=DeclaredTopology(), cursor_keys=KEYS), beats).repair(
+            MONTH, MONTH + timedelta(days=30)
+        )
     counter(db).count(beats)
     mender(db, beats).repair(MONTH, MONTH + timedelta(days=30))
 

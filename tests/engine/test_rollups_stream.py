@@ -10,6 +10,7 @@ from domain import PLAYS, Ping
 from dynashard import Dynashard
 from dynashard.changes import Dispatcher, Letter
 from dynashard.errors import AlreadyExistsError
+from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from tests.engine.command_line import CURSOR_KEYS
 from tests.engine.raw_dynamodb import RawDynamoDB
@@ -47,7 +48,7 @@ def test_what_the_stream_tells_is_counted_once(
     wire: Transport, table: str, engine_url: str, dynamodb: RawDynamoDB
 ) -> None:
     stream = Streamed(engine_url, dynamodb).on(table)
-    db = Dynashard(wire, table=table, cursor_keys=CURSOR_KEYS)
+    db = Dynashard(wire, table=table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS)
     stored, letters = [ping(number) for number in range(60)], list[Letter]()
     pings = db.collection(Ping)
 

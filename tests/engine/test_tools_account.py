@@ -27,6 +27,7 @@ from domain.participations import participations
 from dynashard import Dynashard
 from dynashard.hosting.holdings import Holdings
 from dynashard.schema import MOVED_TO, PK, SK
+from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport, Wire
 from tests.engine.command_line import CURSOR_KEYS, CommandLine
 from tests.engine.detached_world import Dying, Killed, large
@@ -56,7 +57,7 @@ DETAILS = large(7, 530)
 
 @pytest.fixture
 def db(wire: Transport, local_table: str) -> Dynashard:
-    return Dynashard(wire, table=local_table, cursor_keys=CURSOR_KEYS)
+    return Dynashard(wire, table=local_table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS)
 
 
 @pytest.fixture

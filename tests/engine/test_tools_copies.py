@@ -4,6 +4,7 @@ import pytest
 
 from domain import Incident, Participation
 from dynashard import Dynashard, Entity, Key, Registry, Shards
+from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from tests.engine.command_line import CURSOR_KEYS, CommandLine
 
@@ -12,7 +13,7 @@ pytestmark = pytest.mark.engine
 
 @pytest.fixture
 def db(wire: Transport, local_table: str) -> Dynashard:
-    return Dynashard(wire, table=local_table, cursor_keys=CURSOR_KEYS)
+    return Dynashard(wire, table=local_table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS)
 
 
 def test_copies_are_checked_mended_and_then_right(command_line: CommandLine, db: Dynashard, tenant: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from domain import Incident
 from dynashard import Collection, Dynashard
+from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from tests.engine.command_line import CURSOR_KEYS, CommandLine
 from tests.engine.detached_world import Dying, Killed
@@ -23,7 +24,9 @@ def before(wire: Transport, local_table: str) -> Collection[Incident]:
 
 
 def incidents(wire: Transport, table: str) -> Collection[Incident]:
-    db = Dynashard(wire, table=table, cursor_keys=CURSOR_KEYS, clock=lambda: time.time() - 2 * DAYS)
+    db = Dynashard(
+        wire, table=table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS, clock=lambda: time.time() - 2 * DAYS
+    )
     return db.collection(Incident)
 
 

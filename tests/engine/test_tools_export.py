@@ -19,6 +19,7 @@ from domain import Ping
 from dynashard import Dynashard, Entity, Key, Registry, definition
 from dynashard.schema import EXPIRES_AT, MOVED_FROM, MOVED_TO, PK, REV, SK, TYPE
 from dynashard.service import Collection
+from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from tests.engine.command_line import CURSOR_KEYS, CommandLine
 from tools.export.choice import choose
@@ -39,7 +40,7 @@ def ping(tenant: str, number: int, at: datetime = DAY, **more: Any) -> Ping:
 
 @pytest.fixture
 def pings(wire: Transport, local_table: str) -> Collection[Ping]:
-    return Dynashard(wire, table=local_table, cursor_keys=CURSOR_KEYS).collection(Ping)
+    return Dynashard(wire, table=local_table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS).collection(Ping)
 
 
 @pytest.fixture

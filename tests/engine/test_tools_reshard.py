@@ -82,7 +82,7 @@ def test_on_a_terminal_waiting_shows_a_bar(world: ReshardWorld) -> None:
 
 
 def test_without_waiting_the_wish_is_written_down_and_nothing_else(world: ReshardWorld) -> None:
-    begun = world.run("reshard", "start", "users", "abc", "--to", "32")
+    begun = world.run("reshard", "start", "users", "abc", "--to", "32", "--create")
     shown = world.run("reshard", "status", "users", "abc", "--json")
 
     assert (begun.status, shown.status) == (0, 0)
@@ -97,7 +97,7 @@ def test_without_waiting_the_wish_is_written_down_and_nothing_else(world: Reshar
 IMPOSSIBLE = [
     (["users", "abc", "--to", "24"], "24 is no power of two"),
     (["users", "abc", "--to", "2048"], "1024 is the most"),
-    (["users", "abc", "--to", "16"], "has 16 shards already"),
+    (["users", "abc", "--to", "16", "--create"], "has 16 shards already"),
     (["users", "abc:d", "--to", "32"], "is given as tenant_id; 'abc:d' has 2 parts"),
     (["users", "", "--to", "32"], "tenant_id"),
     (["people", "--to", "32"], "no entity is called 'people'"),
@@ -107,6 +107,32 @@ IMPOSSIBLE = [
     (["users", "abc", "--all", "--to", "32"], "leave PARTITION and --index out"),
     (["users", "abc", "--to", "32", "--budget", "0"], "above 0"),
 ]
+
+
+def test_a_partition_that_holds_nothing_is_refused_unless_it_is_to_be_created(world: ReshardWorld) -> None:
+    fill(world.layer().collection(User), "abc", 1)
+
+    mistyped = world.run("reshard", "start", "users", "abd", "--to", "32")
+    held = world.run("reshard", "start", "users", "abc", "--to", "32")
+    created = world.run("reshard", "start", "users", "abd", "--to", "32", "--create")
+    known = world.run("reshard", "start", "users", "abd", "--to", "64")
+
+    assert "user.v1.User:abd holds no items: check the name" in refused(mistyped)
+    assert "add --create" in mistyped.err
+    assert (held.status, created.status) == (0, 0)
+    assert "under way already" in refused(known)
+
+
+def test_waiting_says_what_is_done_and_what_goes_on(world: ReshardWorld) -> None:
+    fill(world.layer().collection(User), "abc", 20)
+
+    with world.between_looks(world.go_on):
+        ended = world.run("reshard", "start", "users", "abc", "--to", "32", "--wait")
+
+    [told] = ended.out.splitlines()
+    assert told.startswith(f"{FAMILY} abc: 32 shards, in force for everybody; ")
+    assert "In the background the markers of what was moved are deleted" in told
+    assert f"`dynashard reshard status {FAMILY} abc --watch` watches it" in told
 
 
 def test_what_cannot_be_is_refused_in_one_line(world: ReshardWorld) -> None:
@@ -162,14 +188,14 @@ def test_aborted_later_a_change_says_that_it_ends_and_comes_back(world: ReshardW
 
 def test_waiting_for_a_change_that_is_called_off_fails(world: ReshardWorld) -> None:
     with world.between_looks(lambda: world.resharder().abort(partition("abc"))):
-        ended = world.run("reshard", "start", "users", "abc", "--to", "32", "--wait")
+        ended = world.run("reshard", "start", "users", "abc", "--to", "32", "--create", "--wait")
 
     assert (ended.status, ended.out) == (1, "")
     assert "the change to 32 shards was called off; it ends with 16 shards" in ended.err
 
 
 def test_ctrl_c_ends_the_waiting_and_not_the_change(world: ReshardWorld) -> None:
-    process = world.command_line.start("reshard", "start", "users", "abc", "--to", "32", "--wait")
+    process = world.command_line.start("reshard", "start", "users", "abc", "--to", "32", "--create", "--wait")
     assert process.stderr is not None
     assert "waits to begin" in process.stderr.readline()
 
@@ -199,7 +225,7 @@ def test_a_paused_change_stands_still_until_it_is_resumed(world: ReshardWorld) -
 
 def test_waiting_for_a_change_that_has_failed_ends_with_its_error(world: ReshardWorld) -> None:
     with world.between_looks(lambda: world.resharder().pause(partition("abc"), error="two items have one key")):
-        ended = world.run("reshard", "start", "users", "abc", "--to", "32", "--wait")
+        ended = world.run("reshard", "start", "users", "abc", "--to", "32", "--create", "--wait")
 
     assert (ended.status, ended.out) == (1, "")
     assert "two items have one key. When that is mended: `dynashard reshard resume user.v1.User abc`" in ended.err
@@ -293,7 +319,7 @@ def test_status_shows_everything_that_is_changing(world: ReshardWorld) -> None:
 
 
 def test_a_change_that_nobody_carries_out_is_told(world: ReshardWorld) -> None:
-    fresh = world.run("reshard", "start", "users", "def", "--to", "32")
+    fresh = world.run("reshard", "start", "users", "def", "--to", "32", "--create")
     world.behind = 1000.0
     world.resharder().start(partition("abc"), 32)
 

@@ -11,6 +11,7 @@ import pytest
 from domain import User
 from dynashard import Dynashard, Entity, Key, Patience, Registry, Shards, new_id
 from dynashard.service import Collection
+from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from tests.engine.command_line import CURSOR_KEYS, CommandLine, emails_of, expected, line_of, text, user
 from tests.faults import Fault, FaultyTransport, lost_answer, lost_request, throttled, unprocessed
@@ -194,9 +195,9 @@ class Loading:
     def collection(self, transport: Transport) -> Collection[Any]:
         waited = iter(range(1000))
         patience = Patience(seconds=5, clock=lambda: float(next(waited)), sleep=lambda _: None)
-        return Dynashard(transport, table=self._table, cursor_keys=CURSOR_KEYS, patience=patience).collection(
-            self._model
-        )
+        return Dynashard(
+            transport, table=self._table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS, patience=patience
+        ).collection(self._model)
 
     def load(self, lines: list[dict[str, Any]], *plan: Fault, resume: bool = False) -> Checkpoint:
         transport = FaultyTransport(self._wire, plan)

@@ -8,6 +8,7 @@ from domain import PLAYS, Licence, Ping
 from domain.revenue import revenue
 from dynashard import Dynashard
 from dynashard.rollups import Counter
+from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from tests.engine.command_line import CURSOR_KEYS, CommandLine
 
@@ -19,7 +20,7 @@ SERIES = {"dark": 600, "fargo": 300, "lost": 60}
 
 @pytest.fixture
 def db(wire: Transport, local_table: str) -> Dynashard:
-    return Dynashard(wire, table=local_table, cursor_keys=CURSOR_KEYS)
+    return Dynashard(wire, table=local_table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS)
 
 
 @pytest.fixture

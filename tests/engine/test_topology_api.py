@@ -9,7 +9,7 @@ import pytest
 
 from domain import User
 from dynashard import Dynashard, LeasedTopology, definition
-from dynashard.topology import TopologyTable
+from dynashard.topology import DeclaredTopology, TopologyTable
 from dynashard.topology.records import founded
 from dynashard.transport import Transport
 from functions.api.app import build_app
@@ -104,7 +104,9 @@ def test_a_request_sends_what_it_sends_where_counts_are_fixed(world: World, name
     REQUESTS[name](world.caller)
     sent = world.calls()
 
-    fixed = Dynashard(world.wire, table=world.table, cursor_keys=KEYS, clock=world.clock).collection(User)
+    fixed = Dynashard(
+        world.wire, table=world.table, topology=DeclaredTopology(), cursor_keys=KEYS, clock=world.clock
+    ).collection(User)
     key = {"tenant_id": "abc", "id": "1"}
     item = User(**a_user(id="2", department="eng"), tenant_id="abc")
     alike: dict[str, Callable[[], object]] = {

@@ -69,7 +69,7 @@ def test_every_function_and_command_starts_with_the_domain_that_adopts() -> None
     modules = [
         *(".".join(handler.relative_to(ROOT).with_suffix("").parts) for handler in handlers),
         "local.run",
-        "tools.cli",
+        "tools.commands",
         "domain",
         "dynashard",
     ]

@@ -12,7 +12,7 @@ from local.queue_store import DATABASE
 from local.queues import WRITER, open_queues, queue_specs
 from local.settings import Settings
 from local.template import Templates, synthesised
-from tools.connection import stack_outputs
+from tools.connection import outputs_of
 from tools.failure import CommandError
 
 NAMES: Final = ("intake", "operations")
@@ -106,7 +106,7 @@ def _deployed(environment: str) -> Reached:
     import botocore.session  # noqa: PLC0415 - the local stack needs no client
 
     stack = f"Dynashard-{environment}-Writer"
-    outputs = stack_outputs(stack)
+    outputs = outputs_of(stack)
     queues = {}
     for name in NAMES:
         keys = (f"{name.title()}Url", f"{name.title()}DeadLettersUrl")

@@ -10,12 +10,13 @@ import typer
 from domain import ENTITIES
 from dynashard.errors import ReshardRefusedError
 from dynashard.resharding import Resharder, Scope, Status
+from dynashard.resharding.checks import check_possible
 from tools.connection import Backend, open_backend
 from tools.failure import CommandError
-from tools.reshard.scopes import all_scopes, arguments, busy_of, named_scope, own_scopes
+from tools.reshard.scopes import all_scopes, arguments, busy_of, named_scope, own_scopes, require_items
 from tools.reshard.waiting import wait_for, watch_until
 from tools.reshard.watch import tell_no_worker
-from tools.reshard.words import line, overdue, shards
+from tools.reshard.words import line, overdue, reached, shards
 
 reshard = typer.Typer(
     help="Change shard counts while traffic flows, and watch it.", no_args_is_help=True, add_completion=False
@@ -52,16 +53,23 @@ def start(
     to: Annotated[int, typer.Option("--to", help="The new count: a power of two up to 1024.")],
     everything: All = False,
     survey: Annotated[bool, typer.Option(help="Count first how many items will move, for the progress bar.")] = True,
+    create: Annotated[bool, typer.Option("--create", help="Change the count of a PARTITION without items.")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Return when the new count is stable.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Ask for another shard count. A worker carries it out; with --wait this returns when the count is stable.
+
+    What is stable then, and what goes on in the background, is said. A PARTITION without items is refused, because its
+    name may be mistyped; --create changes the count of one that is still to be filled.
 
     Ctrl-C ends the waiting, not the change. Exit status: 0 when the change is asked for, with --wait when it is stable.
     """
     wanted = _wanted(entity, partition, index, everything=everything)
     backend = open_backend(environment)
     resharder = backend.resharder()
+    if partition is not None and not create:
+        check_possible(wanted, to, budget)
+        require_items(backend, entity, partition)
     chosen = all_scopes(backend, resharder, entity) if everything else [wanted]
 
     def begin(scope: Scope) -> Status:
@@ -76,7 +84,10 @@ def start(
         _mention_own(own_scopes(backend, resharder, wanted.entity))
     if wait:
         ended = wait_for(backend, resharder, begun, to)
-        _tell(ended, as_json=as_json, many=everything)
+        if as_json:
+            _tell(ended, as_json=True, many=everything)
+        for each in () if as_json else ended:
+            typer.echo(reached(each))
     _refuse(refused)
 
 

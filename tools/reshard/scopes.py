@@ -8,7 +8,7 @@ from dynashard.entity import EntityDefinition, IndexDefinition
 from dynashard.resharding import Resharder, Scope, Status
 from dynashard.topology import TopologyTable, family_of
 from tools.connection import Backend
-from tools.entities import exposed, logical_partition, models
+from tools.entities import exposed, logical_partition, models, partition_fields
 from tools.failure import CommandError
 
 
@@ -54,6 +54,33 @@ def own_scopes(backend: Backend, resharder: Resharder, entity: EntityDefinition[
         return []
     keys = (each.key for each in table.own(family))
     return [resharder.scope(key) for key in sorted(keys) if key.startswith(f"{family}:")]
+
+
+def require_items(backend: Backend, entity: str, partition: str) -> None:
+    """Refuse a logical partition that holds nothing and has no count of its own: its name may be mistyped.
+
+    Raises:
+        CommandError: it holds no item of any entity of the family.
+
+    Cost: 1 read unit; if it has no count of its own, 1 Query of 0.5 read units for each shard, until one has items.
+    """
+    scope = named_scope(entity, partition, None)
+    if TopologyTable(backend.transport, backend.topology_table).find(scope.key) is not None:
+        return
+    model = exposed(entity).entity
+    others = [each for each in models() if each is not model and family_of(definition(each)) == scope.family]
+    found = backend.entities.collection(model, *others)
+    fields, cursor = partition_fields(model, partition), None
+    while True:
+        page = found.list(fields, order="shard", limit=1, cursor=cursor, consistent=True)
+        if page.items:
+            return
+        if page.cursor is None:
+            raise CommandError(
+                f"{scope.partition} holds no items: check the name. To change the count of a partition that is still "
+                "to be filled, add --create"
+            )
+        cursor = page.cursor
 
 
 def busy_of(resharder: Resharder, entity: str) -> list[Status]:

@@ -1,5 +1,6 @@
 """How far a change has come, in words."""
 
+from dataclasses import replace
 from typing import Final
 
 from dynashard.placement import UNSHARDED
@@ -73,6 +74,18 @@ def line(status: Status) -> str:
     if status.error:
         parts.append(status.error)
     return f"{arguments(status)}: " + "; ".join(part for part in parts if part)
+
+
+def reached(status: Status) -> str:
+    """What is done when a change has brought its count, and what goes on in the background."""
+    name, spent = arguments(status), amounts(replace(status, stage="stable"))
+    done = f"{name}: {shards(status.count)}, in force for everybody" + (f"; {spent}" if spent else "")
+    if status.stage != "sweep":
+        return f"{done}. Nothing goes on in the background."
+    return (
+        f"{done}. In the background the markers of what was moved are deleted, which changes no answer; until that is "
+        f"over no other change of it can start. `dynashard reshard status {name} --watch` watches it."
+    )
 
 
 def overdue(status: Status, now: float) -> bool:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dynashard.repository import Check, Create, Delete, Patience, Put, Step, Update, Written
     from dynashard.rollups import Level, RollUps, divide
     from dynashard.service import Collection, Dynashard
-    from dynashard.topology import LeasedTopology
+    from dynashard.topology import LeasedTopology, declared_counts
 
 _ROOMS: Final = (
     "dynashard.errors",
@@ -84,6 +84,7 @@ __all__ = [
     "Update",
     "Written",
     "created_at",
+    "declared_counts",
     "definition",
     "divide",
     "new_id",

@@ -1,13 +1,17 @@
 """The layer's front door: a `Dynashard` gives out a `Collection` for each entity."""
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from dynashard.counters import Counters, CounterStore
+from dynashard.cursor_keys import CursorKeys
 from dynashard.detached import DetachedRepository
 from dynashard.edges import Edge, EdgeRepair, Edges, EdgeStore
 from dynashard.entity import Entity, definition
+from dynashard.errors import ConfigurationError
+from dynashard.locations import Location, deployed, local_stack
 from dynashard.reads import Budget, CursorCodec, Filter, Listing, Order, Page, ShardLoad, query
 from dynashard.reads.query import DEFAULT_LIMIT
 from dynashard.repository import Patience, Repository, Store
@@ -15,7 +19,7 @@ from dynashard.repository.store import Throttled, ignore_throttles
 from dynashard.repository.transaction import Step
 from dynashard.repository.transaction_run import Transaction
 from dynashard.routing import Router
-from dynashard.topology import DeclaredTopology, Topology
+from dynashard.topology import DEFAULT_LEASE, DeclaredCounts, LeasedTopology, Topology
 from dynashard.transport.interface import Transport
 
 __all__ = ["Collection", "Dynashard"]
@@ -28,19 +32,24 @@ Partitions = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 
 class Dynashard:
-    """Entities in one table.
+    """Entities in one table. `Dynashard.local()` and `Dynashard.deployed("dev")` find the tables by themselves.
 
     Args:
         transport: the wire, such as `dynashard.transport.connect(...)` gives.
         table: the table's name.
-        cursor_keys: secrets that sign cursors, newest first, each of at least 16 bytes.
-        topology: tells shard counts; those declared if None.
+        topology_table: the name of the table of shard counts. Counts change; only this table says where items are.
+        topology: what says shard counts instead of that table, such as `declared_counts(topology_table=None)`.
+        cursor_keys: secrets that sign cursors, newest first, each of at least 16 bytes; or where they are kept.
+        lease: how long a view of the shard counts may be used, in seconds; the topology table may demand less.
         clock: wall clock, in epoch seconds.
         patience: how long batches and scans go on against throttling.
         throttled: told of each throttle that outlasted retries, before the caller is; called in the caller's thread,
             and may not raise. `dynashard.resharding.policy.growth_of(...).throttled` has counts grow by it.
 
-    Safe to share between threads. Raises `ConfigurationError` for missing or short cursor keys.
+    Safe to share between threads; one for each process is enough.
+
+    Raises:
+        ConfigurationError: missing or short cursor keys; neither or both of `topology_table` and `topology`.
     """
 
     def __init__(
@@ -48,15 +57,88 @@ class Dynashard:
         transport: Transport,
         *,
         table: str,
-        cursor_keys: Sequence[str],
-        topology: Topology | None = None,
+        cursor_keys: Sequence[str] | CursorKeys,
+        topology_table: str | None = None,
+        topology: Topology | DeclaredCounts | None = None,
+        lease: float = DEFAULT_LEASE,
         clock: Callable[[], float] = time.time,
         patience: Patience | None = None,
         throttled: Throttled = ignore_throttles,
     ) -> None:
-        router = Router(topology or DeclaredTopology())
+        if topology_table is not None:
+            if topology is not None:
+                raise ConfigurationError("give topology_table= or topology=, not both")
+            topology = LeasedTopology(transport, topology_table, lease=lease, clock=clock)
+        elif isinstance(topology, DeclaredCounts):
+            topology = topology.over(transport, lease=lease, clock=clock)
+        elif topology is None:
+            raise ConfigurationError(
+                'name the table of shard counts, topology_table="...": declared counts do not hold after a change. '
+                "For a table without one, say topology=declared_counts(topology_table=None)"
+            )
+        self._owned: Transport | None = None
+        router = Router(topology)
         self._store = Store(transport, table, router, clock=clock, patience=patience or Patience(), throttled=throttled)
         self._cursors = CursorCodec(cursor_keys)
+
+    @classmethod
+    def local(cls, environ: Mapping[str, str] | None = None, **more: Any) -> Self:
+        """The local stack, by the environment variables of `make run`.
+
+        Args:
+            environ: `DYNAMODB_PORT` or `DYNAMODB_ENDPOINT`, `DATA_DIR` (by default `.data` in the working folder),
+                `TOPOLOGY_LEASE_SECONDS`; those of this process if None.
+            more: `clock`, `patience` and `throttled` of the constructor.
+
+        Raises:
+            ConfigurationError: a variable cannot be used.
+
+        Cost: no request.
+        """
+        return cls._at(local_stack(os.environ if environ is None else environ), more)
+
+    @classmethod
+    def deployed(cls, environment: str, *, region: str | None = None, profile: str | None = None, **more: Any) -> Self:
+        """A deployed environment: table names and cursor keys come from the outputs of its stacks.
+
+        Args:
+            environment: its name in cdk.json, such as `dev`.
+            region: where it is deployed; None takes the SDK's: environment or profile.
+            profile: of the SDK's configuration files; None takes the SDK's own credentials.
+            more: `lease`, `clock`, `patience` and `throttled` of the constructor.
+
+        Raises:
+            ConfigurationError: there is no such environment, or its stacks cannot be read.
+
+        Cost: 1 DescribeStacks; 1 more and 1 GetSecretValue with the first cursor.
+        """
+        return cls._at(deployed(environment, region=region, profile=profile), more)
+
+    @classmethod
+    def _at(cls, place: Location, more: Mapping[str, Any]) -> Self:
+        transport = place.connect()
+        told = {"lease": place.lease, **more}
+        opened = cls(
+            transport,
+            table=place.table,
+            topology_table=place.topology_table,
+            cursor_keys=place.cursor_keys,
+            **told,
+        )
+        opened._owned = transport
+        return opened
+
+    def close(self) -> None:
+        """Give back the sockets and threads of `local` and `deployed`; a transport that was passed in stays open."""
+        if self._owned is not None:
+            self._owned.close()
+
+    def __enter__(self) -> Self:
+        """Use it in a `with` statement, which closes it."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
     def store(self) -> Store:

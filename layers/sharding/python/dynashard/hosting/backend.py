@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Any, TypeVar
 
+from dynashard.cursor_keys import CursorKeys, Keys, cursor_key_reader
 from dynashard.entity import Entity
 from dynashard.errors import InvalidCursorError
-from dynashard.hosting.cursor_keys import CursorKeys, Keys, cursor_key_reader
 from dynashard.hosting.growth import OpenLoad, Throttled, Witness, growing
 from dynashard.hosting.settings import ServingSettings, TableSettings
 from dynashard.reads import Page

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from dynashard.cursor_keys import key_list
 from dynashard.errors import ConfigurationError
 from dynashard.tenants import DEFAULT_PATTERN, TenantRule
 
@@ -64,17 +65,6 @@ def signing_keys(environ: Mapping[str, str], name: str) -> tuple[str, ...]:
     except json.JSONDecodeError as error:
         raise ConfigurationError(f'{name} is no JSON: give a list such as ["newest", "older"]') from error
     return key_list(keys, name)
-
-
-def key_list(keys: object, source: str) -> tuple[str, ...]:
-    """Check a decoded list of signing keys that `source` gave.
-
-    Raises:
-        ConfigurationError: it is no list of non-empty strings.
-    """
-    if not isinstance(keys, list) or not keys or not all(isinstance(key, str) and key for key in keys):
-        raise ConfigurationError(f"{source} must hold a list of non-empty strings, newest key first")
-    return tuple(keys)
 
 
 def seconds_left(context: Any) -> float:

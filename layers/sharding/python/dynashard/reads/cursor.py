@@ -15,6 +15,7 @@ from typing import Any, Final
 import orjson
 from itsdangerous import BadSignature, Signer
 
+from dynashard.cursor_keys import CursorKeys
 from dynashard.errors import ConfigurationError, InvalidCursorError
 
 VERSION: Final = b"2"
@@ -36,17 +37,18 @@ class CursorCodec:
 
     Args:
         keys: secrets of at least 16 bytes, newest first: the first signs, all verify. To rotate, put a new one in
-            front and take the last one away when no cursor signed with it is in use any more.
+            front and take the last one away when no cursor signed with it is in use any more. Or where they are kept:
+            they are read with the first cursor, and again for a cursor that they do not verify.
 
     Raises:
         ConfigurationError: no key, or one that is too short.
     """
 
-    def __init__(self, keys: Sequence[str]) -> None:
-        if not keys or any(len(key.encode()) < MIN_KEY_BYTES for key in keys):
-            raise ConfigurationError(f"cursors need signing keys of at least {MIN_KEY_BYTES} bytes each")
-        self._signer = Signer(
-            list(reversed(keys)), salt=b"dynashard.cursor", key_derivation="hmac", digest_method=sha256
+    def __init__(self, keys: Sequence[str] | CursorKeys) -> None:
+        self._kept = keys if isinstance(keys, CursorKeys) else None
+        # Kept keys are read with the first cursor: until then there are none.
+        self._made: tuple[Sequence[str], Signer] = (
+            ((), Signer("")) if isinstance(keys, CursorKeys) else (keys, _signer_of(keys))
         )
 
     def issue(self, state: Any, fingerprint: bytes) -> str:
@@ -54,7 +56,8 @@ class CursorCodec:
         raw = orjson.dumps(state)
         packed = zlib.compress(raw, level=9, wbits=_NO_HEADER)
         body = _PACKED + packed if len(packed) < len(raw) else _RAW + raw
-        return self._signer.sign(VERSION + urlsafe_b64encode(fingerprint + body).rstrip(b"=")).decode()
+        encoded = urlsafe_b64encode(fingerprint + body).rstrip(b"=")
+        return self._signer.sign(VERSION + encoded).decode()
 
     def read(self, token: str, fingerprint: bytes) -> Any:
         """The state of a token.
@@ -65,7 +68,7 @@ class CursorCodec:
         if len(token) > MAX_LENGTH or not _TOKEN.fullmatch(token):
             raise InvalidCursorError(_DAMAGED, field="cursor")
         try:
-            signed = self._signer.unsign(token)
+            signed = self._verified(token)
         except BadSignature as error:
             raise InvalidCursorError(_DAMAGED, field="cursor") from error
         # From here on it is our own work, though perhaps that of another release or for another question.
@@ -79,6 +82,30 @@ class CursorCodec:
             )
         kind, body = plain[FINGERPRINT_BYTES : FINGERPRINT_BYTES + 1], plain[FINGERPRINT_BYTES + 1 :]
         return orjson.loads(zlib.decompress(body, wbits=_NO_HEADER) if kind == _PACKED else body)
+
+    def _verified(self, token: str) -> bytes:
+        try:
+            return self._signer.unsign(token)
+        except BadSignature:
+            if self._kept is None:
+                raise
+            return self._signer_with(self._kept.after_unknown_key()).unsign(token)
+
+    @property
+    def _signer(self) -> Signer:
+        return self._made[1] if self._kept is None else self._signer_with(self._kept.current())
+
+    def _signer_with(self, keys: Sequence[str]) -> Signer:
+        made = self._made
+        if made[0] != keys:
+            made = self._made = (keys, _signer_of(keys))
+        return made[1]
+
+
+def _signer_of(keys: Sequence[str]) -> Signer:
+    if not keys or any(len(key.encode()) < MIN_KEY_BYTES for key in keys):
+        raise ConfigurationError(f"cursors need signing keys of at least {MIN_KEY_BYTES} bytes each")
+    return Signer(list(reversed(keys)), salt=b"dynashard.cursor", key_derivation="hmac", digest_method=sha256)
 
 
 def pack_texts(texts: Sequence[str]) -> list[Any]:

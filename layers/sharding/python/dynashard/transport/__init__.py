@@ -39,6 +39,7 @@ def connect(
     connect_timeout: float = 2.0,
     read_timeout: float = 10.0,
     max_connections: int = 50,
+    profile: str | None = None,
 ) -> "SdkTransport":
     """A transport to DynamoDB, built on its first request.
 
@@ -52,6 +53,7 @@ def connect(
         connect_timeout: for a connection, in seconds.
         read_timeout: for an answer, in seconds.
         max_connections: sockets kept open, and threads for parallel requests.
+        profile: of the SDK's configuration files; None takes the SDK's default.
 
     Returns:
         The transport; `warm()` builds its client ahead of the first request, `close()` gives it back.
@@ -74,5 +76,6 @@ def connect(
             connect_timeout=connect_timeout,
             read_timeout=read_timeout,
             max_connections=max_connections,
+            profile=profile,
         )
     )

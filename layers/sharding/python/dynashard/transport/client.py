@@ -56,6 +56,7 @@ class Settings:
         connect_timeout: for a connection, in seconds.
         read_timeout: for an answer, in seconds.
         max_connections: sockets kept open, and threads of `call_all`.
+        profile: of botocore's configuration files; None takes botocore's default.
     """
 
     endpoint_url: str | None = None
@@ -65,6 +66,7 @@ class Settings:
     connect_timeout: float = 2.0
     read_timeout: float = 10.0
     max_connections: int = 50
+    profile: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ def open_client(settings: Settings) -> Opened:
         BotoCoreError: no region, an unknown profile, an endpoint that is no URL.
         ConfigurationError: not the botocore this was written for.
     """
-    session = Session()
+    session = Session(profile=settings.profile)
     session.register_component("response_parser_factory", WireParserFactory())
     # Who needs a token for a transaction brings one. A move recognises what it has written, and engines keep each token
     # for ten minutes: the local one searches all of them for every further transaction that has one.

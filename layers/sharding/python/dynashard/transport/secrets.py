@@ -11,11 +11,15 @@ class SecretReader:
     Args:
         arn: the secret's.
         what: its name in an error, such as `cursor keys`.
+        region: None takes the SDK's: environment or profile.
+        profile: None takes the SDK's own credentials.
     """
 
-    def __init__(self, arn: str, what: str) -> None:
+    def __init__(self, arn: str, what: str, *, region: str | None = None, profile: str | None = None) -> None:
         self._arn = arn
         self._what = what
+        self._region = region
+        self._profile = profile
         self._client: Any = None
 
     def __call__(self) -> str:
@@ -25,10 +29,10 @@ class SecretReader:
             EngineUnavailableError: it cannot be read.
         """
         from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 -- only who reads a secret pays
-        from botocore.session import get_session  # noqa: PLC0415
+        from botocore.session import Session  # noqa: PLC0415
 
         if self._client is None:
-            self._client = get_session().create_client("secretsmanager")
+            self._client = Session(profile=self._profile).create_client("secretsmanager", region_name=self._region)
         try:
             return str(self._client.get_secret_value(SecretId=self._arn)["SecretString"])
         except (BotoCoreError, ClientError) as error:

@@ -6,8 +6,8 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from dynashard.cursor_keys import CursorKeys, cursor_key_reader, keys_in
 from dynashard.errors import ConfigurationError, EngineUnavailableError
-from dynashard.hosting.cursor_keys import CursorKeys, cursor_key_reader, keys_in
 
 pytestmark = pytest.mark.unit
 

@@ -6,7 +6,6 @@ from threading import Lock
 from typing import Final
 
 from dynashard.errors import ConfigurationError, EngineUnavailableError
-from dynashard.hosting.environment import key_list
 from dynashard.transport.secrets import SecretReader
 
 LIFETIME_SECONDS: Final = 900.0
@@ -92,3 +91,14 @@ def keys_in(secret: str) -> Keys:
     elif isinstance(document, dict) and isinstance(document.get("previous", []), list):
         keys = [document.get("current"), *document.get("previous", [])]
     return key_list(keys, "The cursor secret")
+
+
+def key_list(keys: object, source: str) -> tuple[str, ...]:
+    """Check a decoded list of signing keys that `source` gave.
+
+    Raises:
+        ConfigurationError: it is no list of non-empty strings.
+    """
+    if not isinstance(keys, list) or not keys or not all(isinstance(key, str) and key for key in keys):
+        raise ConfigurationError(f"{source} must hold a list of non-empty strings, newest key first")
+    return tuple(keys)

@@ -1,0 +1,159 @@
+"""Where a backend is: the local stack, by the environment variables of `make run`, or a deployed environment."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from dynashard.cursor_keys import CursorKeys, Keys, keys_in
+from dynashard.errors import ConfigurationError
+from dynashard.topology import DEFAULT_LEASE
+from dynashard.transport import Transport, connect
+from dynashard.transport.secrets import SecretReader
+from dynashard.transport.stacks import stack_outputs
+
+TABLE_OUTPUT: Final = "TableName"
+"""The data stack's output that names the table."""
+TOPOLOGY_OUTPUT: Final = "TopologyName"
+"""The one that names the topology table."""
+CURSOR_SECRET_OUTPUT: Final = "CursorSecretArn"  # noqa: S105 - the name of an output
+"""The API stack's output that names the secret with the cursor keys."""
+CURSOR_KEY_FILE: Final = "cursor-key"
+"""File in the data folder of the local stack that holds the key of its cursors."""
+_LOCAL: Final = "Dynashard-local-Data-{}"
+_LOCAL_REGION: Final = "us-east-1"
+_LOCAL_CREDENTIALS: Final = "local"
+_LAST_PORT: Final = 65_535
+_LONGEST_LEASE: Final = 3_600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where a backend is.
+
+    Attributes:
+        table: the name of the table of items.
+        topology_table: the name of the table of shard counts.
+        cursor_keys: the keys that sign cursors, read when the first cursor is issued or met.
+        lease: how long a view of the shard counts may be used, in seconds; the topology table may demand less.
+        endpoint: URL of DynamoDB; None for the region's own.
+        region: None takes the SDK's.
+        profile: None takes the SDK's.
+        local: whether it is the local stack, which takes any credentials.
+    """
+
+    table: str
+    topology_table: str
+    cursor_keys: CursorKeys = field(repr=False)
+    lease: float = DEFAULT_LEASE
+    endpoint: str | None = None
+    region: str | None = None
+    profile: str | None = None
+    local: bool = False
+
+    def connect(self) -> Transport:
+        """A transport to its DynamoDB. Cost: no request."""
+        key = _LOCAL_CREDENTIALS if self.local else None
+        return connect(self.endpoint, self.region, access_key=key, secret_key=key, profile=self.profile)
+
+
+def local_stack(environ: Mapping[str, str]) -> Location:
+    """The local stack, by the variables of `make run`.
+
+    Args:
+        environ: `DYNAMODB_PORT` (8001) or `DYNAMODB_ENDPOINT`, `DATA_DIR` (`.data`), `TOPOLOGY_LEASE_SECONDS` (30);
+            `TABLE_NAME` and `TOPOLOGY_TABLE` for other tables than those of `make run`. Empty counts as unset.
+
+    Raises:
+        ConfigurationError: a variable cannot be used; the message names it.
+
+    Cost: no request. The cursor key is read from `DATA_DIR` when it is needed.
+    """
+    folder = Path(environ.get("DATA_DIR") or ".data").expanduser()
+    return Location(
+        table=environ.get("TABLE_NAME") or _LOCAL.format("Table"),
+        topology_table=environ.get("TOPOLOGY_TABLE") or _LOCAL.format("Topology"),
+        cursor_keys=CursorKeys(lambda: _key_in(folder / CURSOR_KEY_FILE), time.monotonic),
+        lease=_lease(environ.get("TOPOLOGY_LEASE_SECONDS") or str(DEFAULT_LEASE)),
+        endpoint=_endpoint(environ),
+        region=_LOCAL_REGION,
+        local=True,
+    )
+
+
+def deployed(environment: str, *, region: str | None = None, profile: str | None = None) -> Location:
+    """A deployed environment, by the outputs of its stacks.
+
+    Args:
+        environment: its name in cdk.json, such as `dev`.
+        region: where it is deployed; None takes the SDK's.
+        profile: of the SDK's configuration files; None takes the SDK's.
+
+    Raises:
+        ConfigurationError: there is no such environment, or it may not be read, or an older version deployed it.
+
+    Cost: 1 DescribeStacks. The cursor keys cost another one and a GetSecretValue when they are first needed.
+    """
+    outputs = _outputs(f"Dynashard-{environment}-Data", TABLE_OUTPUT, TOPOLOGY_OUTPUT, region=region, profile=profile)
+    keys = _secret_reader(f"Dynashard-{environment}-Api", region=region, profile=profile)
+    return Location(
+        table=outputs[TABLE_OUTPUT],
+        topology_table=outputs[TOPOLOGY_OUTPUT],
+        cursor_keys=CursorKeys(keys, time.monotonic),
+        region=region,
+        profile=profile,
+    )
+
+
+def _outputs(stack: str, *wanted: str, region: str | None, profile: str | None) -> Mapping[str, str]:
+    outputs = stack_outputs(stack, region=region, profile=profile)
+    for name in wanted:
+        if name not in outputs:
+            raise ConfigurationError(f"the stack {stack} has no output {name}: deploy it again from this version")
+    return outputs
+
+
+def _secret_reader(stack: str, *, region: str | None, profile: str | None) -> Callable[[], Keys]:
+    known: list[SecretReader] = []
+
+    def read() -> Keys:
+        if not known:
+            outputs = _outputs(stack, CURSOR_SECRET_OUTPUT, region=region, profile=profile)
+            known.append(SecretReader(outputs[CURSOR_SECRET_OUTPUT], "cursor keys", region=region, profile=profile))
+        return keys_in(known[0]())
+
+    return read
+
+
+def _key_in(path: Path) -> Keys:
+    try:
+        return (path.read_text("utf-8").strip(),)
+    except OSError as error:
+        raise ConfigurationError(
+            f"the cursor key of the local stack cannot be read ({error}): set DATA_DIR as for `make run`, which "
+            "makes the key"
+        ) from error
+
+
+def _endpoint(environ: Mapping[str, str]) -> str:
+    endpoint, port = environ.get("DYNAMODB_ENDPOINT"), environ.get("DYNAMODB_PORT") or "8001"
+    if endpoint:
+        return endpoint.rstrip("/")
+    if not (port.isascii() and port.isdecimal() and 0 < int(port) <= _LAST_PORT):
+        raise ConfigurationError(
+            f"DYNAMODB_PORT is {port!r}: give the port in the banner of `make run`, 1 to {_LAST_PORT}"
+        )
+    return f"http://127.0.0.1:{port}"
+
+
+def _lease(text: str) -> float:
+    try:
+        lease = float(text)
+    except ValueError:
+        lease = 0.0
+    if not 0 < lease <= _LONGEST_LEASE:
+        raise ConfigurationError(
+            f"TOPOLOGY_LEASE_SECONDS is {text!r}: give seconds above 0, at most {_LONGEST_LEASE:.0f}"
+        )
+    return lease

@@ -1,0 +1,134 @@
+"""README's commands and its Python snippet, run as printed: Python sees what REST sees, also after a reshard."""
+
+import os
+import re
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from domain import User
+from dynashard import Dynashard
+from tests.e2e.local_process import ROOT, LocalProcess
+
+pytestmark = pytest.mark.e2e
+
+README = (ROOT / "README.md").read_text("utf-8")
+PARTITION = {"tenant_id": "abc"}
+LOADED = 1_000
+
+
+def command(beginning: str) -> str:
+    """A command of README that begins so, as printed."""
+    [found] = {line.partition("   #")[0].strip() for line in README.splitlines() if line.startswith(beginning)}
+    return found
+
+
+def snippet() -> str:
+    """README's Python that works on a backend."""
+    shown: list[str] = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    [found] = (code for code in shown if "Dynashard" in code)
+    return found
+
+
+def run_as_printed(line: str) -> None:
+    """Run a command in the checkout; the programs of `.venv` are those of this interpreter."""
+    program, *arguments = line.split()
+    assert program == ".venv/bin/dynashard"
+    code = "from tools.cli import main; main()"
+    ended = subprocess.run(  # noqa: S603 - what README prints
+        [sys.executable, "-c", code, *arguments], cwd=ROOT, env=os.environ, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A stack in which README's load and README's reshard have been done."""
+    data = tmp_path_factory.mktemp("readme") / "data"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TOPOLOGY_LEASE_SECONDS", "1")
+        patch.setenv("DATA_DIR", str(data))
+        started = LocalProcess(data).ready()
+        patch.setenv("DYNAMODB_ENDPOINT", started.engine_url)
+        run_as_printed(command(".venv/bin/dynashard load users"))
+        run_as_printed(command(".venv/bin/dynashard reshard start users abc --to 32 --wait"))
+        yield started
+        assert started.interrupt() == 0
+        assert started.all_gone()
+
+
+def ids_over_rest(stack: LocalProcess) -> set[str]:
+    with closing(stack.client()) as client:
+        seen: set[str] = set()
+        asked: dict[str, Any] = {"limit": 1000}
+        while True:
+            page = client.get("/v1/users", params=asked).json()
+            seen |= {item["id"] for item in page["items"]}
+            if page["cursor"] is None:
+                return seen
+            asked["cursor"] = page["cursor"]
+
+
+def test_the_snippet_sees_everybody_after_the_reshard_and_rest_sees_what_it_creates(stack: LocalProcess) -> None:
+    before = ids_over_rest(stack)
+    space: dict[str, Any] = {}
+
+    exec(compile(snippet(), "README.md", "exec"), space)  # noqa: S102 - as printed is the point
+
+    ada = space["ada"]
+    with closing(stack.client()) as client:
+        shown = client.get(f"/v1/users/{ada.id}")
+    space["db"].close()
+    assert len(before) >= LOADED
+    assert len(space["newest_first"]) == len(set(space["newest_first"]))
+    assert set(space["newest_first"]) == before | {ada.id}
+    assert space["everybody"] == len(before) + 1
+    assert (shown.status_code, shown.json()["department"]) == (200, "engines")
+
+
+def test_the_pages_python_runs_as_printed(stack: LocalProcess) -> None:
+    shown = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/python.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    space: dict[str, Any] = {}
+
+    for code in shown:
+        exec(compile(code, "python.md", "exec"), space)  # noqa: S102 - as printed is the point
+
+    assert stack.url
+    assert len(shown) == 3
+    assert len(space["page"].items) == 10
+
+
+def test_a_listing_goes_on_in_python_where_it_began_over_rest_and_the_other_way_round(stack: LocalProcess) -> None:
+    asked: dict[str, Any] = {"order": "ordered", "limit": 300}
+    everybody = sorted(ids_over_rest(stack))
+
+    with Dynashard.local() as db, closing(stack.client()) as client:
+        users = db.collection(User)
+        first = client.get("/v1/users", params=asked).json()
+        second = users.list(PARTITION, order="ordered", limit=300, cursor=first["cursor"])
+        third = client.get("/v1/users", params={**asked, "cursor": second.cursor}).json()
+
+    seen = [*(item["id"] for item in first["items"]), *(user.id for user in second.items)]
+    assert [*seen, *(item["id"] for item in third["items"])] == everybody[:900]
+
+
+def test_a_closed_front_door_takes_no_more(stack: LocalProcess) -> None:
+    assert stack.url
+    with Dynashard.local() as db:
+        users = db.collection(User)
+        assert users.find({**PARTITION, "id": "nobody"}) is None
+
+    with pytest.raises(Exception, match="closed"):
+        users.find({**PARTITION, "id": "nobody"})
+
+
+def test_a_data_folder_without_a_stack_lists_no_further_than_one_page(stack: LocalProcess, tmp_path: Path) -> None:
+    with Dynashard.local({**os.environ, "DATA_DIR": str(tmp_path)}) as db:
+        users = db.collection(User)
+        assert stack.url
+        with pytest.raises(Exception, match="set DATA_DIR as for `make run`"):
+            users.list(PARTITION, limit=10)
