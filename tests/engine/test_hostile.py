@@ -25,7 +25,7 @@ from tests.engine.commands_on_engine import commands_on
 
 pytestmark = pytest.mark.engine
 
-DAYS = [(date(2026, 1, 1) + timedelta(days=number)).isoformat() for number in range(95)]
+DAYS = [f"{date(2026, 1, 1) + timedelta(days=number)}T00:00:00Z" for number in range(95)]
 UNITS_OF_AN_EMPTY_QUERY = 0.5
 
 
@@ -76,7 +76,7 @@ def test_a_hostile_request_is_answered_briefly_and_with_few_queries(
     "event",
     [
         rest("GET", "/v1/pings", "index=by_time&" + "&".join(f"at={day}" for day in DAYS)),
-        direct("list", "pings", index="by_time", partition={"at": [f"{day}T00:00:00Z" for day in DAYS]}),
+        direct("list", "pings", index="by_time", partition={"at": DAYS}),
     ],
     ids=["rest", "direct"],
 )
