@@ -127,7 +127,7 @@ def test_every_field_at_fault_is_named_with_its_path() -> None:
 
     assert {error.field: error.code for error in errors} == {
         "to": "missing",
-        "pages": "int_parsing",
+        "pages": "int_type",
         "lines.1.text": "string_type",
         "seal": "extra_forbidden",
     }
