@@ -164,8 +164,10 @@ class Resource:
         Raises:
             ValidationError: the text is none of its values.
         """
-        found = (self._checked if checked else self._adapters)[name].validate_strings(value)
-        return in_utc(found) if isinstance(found, datetime) else found
+        found = self._adapters[name].validate_strings(value)
+        # A day stands for its beginning in UTC, before the field's own constraints ask for a zone.
+        found = in_utc(found) if isinstance(found, datetime) else found
+        return self._checked[name].validate_python(found) if checked else found
 
     @cached_property
     def _checked(self) -> Mapping[str, TypeAdapter[Any]]:
