@@ -11,7 +11,7 @@ from dynashard import definition
 from dynashard.errors import DynashardError, ReshardRefusedError
 from dynashard.resharding import Resharder, Scope, Timing
 from dynashard.topology import Phase, Record, TopologyTable
-from dynashard.transport.interface import Resend
+from dynashard.transport.interface import Wire
 from tests.resharding.clients import LEASE, OPERATION, SKEW
 from tests.resharding.database import ActorTransport, Database
 from tests.resharding.scheduler import Actor, AnomalyError, Killed, Scheduler
@@ -289,15 +289,15 @@ class ResharderTransport(ActorTransport):
     kills: Kills = field(default_factory=lambda: Kills(Random(0)))
     dead: bool = False
 
-    def call(self, operation: str, request: Any, *, resend: Resend | None = None) -> Any:
-        """See `Transport.call`."""
+    def send_once(self, operation: str, request: Mapping[str, Any]) -> Wire:
+        """See `ActorTransport.send_once`."""
         if self.dead:
             raise Killed
         if operation in _LOOKS and TOPOLOGY in request.get("RequestItems", {TOPOLOGY: ()}):
             self.actor.looked = self.database.scheduler.now
         try:
             self.kills.strike()
-            return super().call(operation, request, resend=resend)
+            return super().send_once(operation, request)
         except Killed:
             self.dead = True
             raise

@@ -344,7 +344,7 @@ class Client:
     def _operation(self, kind: str, *keys: Key, **more: Any) -> Iterator[Operation]:
         scheduler, traffic = self._scheduler, self._traffic
         watch: Watch = self._history.watch(*keys)
-        operation = Operation(kind, keys, self._history, watch, twice=lambda: traffic.database.struck, **more)
+        operation = Operation(kind, keys, self._history, watch, **more)
         operation.begin()
         self._actor.looked = scheduler.now
         self.transport.check = operation.check

@@ -2,7 +2,8 @@
 
 - A transaction shows item by item: the first action is applied together with checks of all others, then, turn by turn,
   the others. Meanwhile other writes and transactions on its keys meet a conflict, and plain reads see the half of it.
-- Requests are throttled, lost before or after they were applied, sent twice, or arrive after their sender has given up.
+- Requests are throttled, never sent, lost before or after they were applied, or arrive after their sender has given
+  up. They are sent again by the layer's own rules (`dynashard.transport.attempts`).
 - A request of a killed actor is never sent; a transaction that has begun completes.
 """
 
@@ -13,12 +14,12 @@ from random import Random
 from typing import Any, Final
 
 from dynashard.errors import (
-    ConditionFailedError,
     DynashardError,
+    EngineUnavailableError,
     TransactionCanceledError,
 )
 from dynashard.schema import PK, SK, TOPOLOGY_KEY
-from dynashard.transport.attempts import resend_of
+from dynashard.transport.attempts import Attempts, resend_of
 from dynashard.transport.capacity import consumed_of
 from dynashard.transport.classification import Refusal, classify, unanswered
 from dynashard.transport.interface import Call, Resend, Wire, meters
@@ -30,6 +31,8 @@ from tests.resharding.wire import TABLE, TOPOLOGY, LeanWire
 PLAIN: Final = frozenset({"PutItem", "UpdateItem", "DeleteItem"})
 WRITES: Final = PLAIN | {"TransactWriteItems", "BatchWriteItem"}
 KEYS: Final = {TABLE: (PK, SK), TOPOLOGY: (TOPOLOGY_KEY,)}
+_ATTEMPTS: Final = (1, 2, 3)
+"""How often a request is sent at most: whether it may be sent again decides more often than how often."""
 _ACTIONS: Final = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem"}
 _WORDS: Final = re.compile(r"[:#][A-Za-z0-9_]+")
 _THROTTLES: Final = (
@@ -56,9 +59,9 @@ class Faults:
         if not self.rate or not self.left or self.random.random() >= self.rate:
             return ""
         self.left -= 1
-        kinds = ["throttled", "lost_request"]
+        kinds = ["throttled", "unreachable", "lost_request"]
         if operation in WRITES:
-            kinds += ["conflict", "lost_answer", "repeated", "late"]
+            kinds += ["conflict", "lost_answer", "lost_answer", "late"]
         if operation.startswith("Batch"):
             kinds += ["unprocessed"]
         return self.random.choice(kinds)
@@ -104,18 +107,9 @@ class Database:
             self._later(actor, operation, request, check)
         if fault == "lost_answer":
             self._send(actor, operation, request, check)
-        if fault == "repeated":
-            again = actor.resend is Resend.ALWAYS
-            self._send(actor, operation, request, check)
-            if not again:
-                raise unanswered(operation, fault, "The request was hit")
-            self.scheduler.pause(actor)
-            try:
-                return self._send(actor, operation, request, check)
-            except (ConditionFailedError, TransactionCanceledError) as error:
-                error.ambiguous = True
-                raise
-        raise unanswered(operation, fault, "The request was hit")
+        if fault == "unreachable":
+            raise EngineUnavailableError("No connection.", operation=operation, aws_code="EndpointConnectionError")
+        raise unanswered(operation, "ReadTimeoutError", f"The request was hit: {fault}")
 
     def _later(self, sender: Actor, operation: str, request: Mapping[str, Any], check: Check | None) -> None:
         """The request arrives after its sender has given up, but within the time that an operation has."""
@@ -309,13 +303,24 @@ class ActorTransport(OneByOne):
 
     def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
         """See `Transport.call`."""
-        self.actor.resend = resend or resend_of(operation, request)
-        self.calls += 1
-        self.allowed(operation)
-        answer = self.database.call(self.actor, operation, request, self.check)
+        attempts = Attempts(
+            most=self.actor.random.choice(_ATTEMPTS), sleep=self._sleep, random=self.actor.random.random
+        )
+        answer = attempts.run(
+            lambda _: self.send_once(operation, request), operation, resend or resend_of(operation, request)
+        )
         for meter in meters():
             meter.record(operation, consumed_of(operation, answer))
         return answer
+
+    def send_once(self, operation: str, request: Mapping[str, Any]) -> Wire:
+        """Send one attempt of a request."""
+        self.calls += 1
+        self.allowed(operation)
+        return self.database.call(self.actor, operation, request, self.check)
+
+    def _sleep(self, seconds: float) -> None:
+        self.database.scheduler.sleep(self.actor, seconds)
 
     def try_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire | DynashardError]:
         """See `Transport.try_all`."""

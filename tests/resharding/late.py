@@ -19,18 +19,29 @@ from tests.resharding.scheduler import Actor
 
 _HELD: Final = (0, 0, 1, 3, 10, 30)
 """For how many turns an answer is held that never comes."""
-_LATER: Final = (0.0, 1.0, 10.0, 40.0, 70.0, 130.0, 250.0, 400.0)
+_LATER: Final = (0.0, 1.0, 10.0, 40.0, 70.0, 130.0, 190.0, 250.0, 310.0, 400.0)
 """After how many seconds a request is executed: up to several phases later."""
 
 
+@dataclass
 class LateFaults(Faults):
-    """What happens to requests, and how often."""
+    """What happens to requests, and how often.
+
+    Attributes:
+        puts: only requests of one write meet a fault, and are executed late then, answered or not.
+    """
+
+    puts: bool = False
 
     def drawn(self, operation: str) -> str:
         """See `Faults.drawn`."""
         if not self.rate or not self.left or self.random.random() >= self.rate:
             return ""
+        if self.puts and operation not in ("PutItem", "UpdateItem"):
+            return ""
         self.left -= 1
+        if self.puts:
+            return self.random.choice(("late", "slow"))
         kinds = ["throttled", "lost"]
         if operation in WRITES:
             kinds += [
@@ -68,7 +79,7 @@ class LateDatabase(Database):
             self._execute_later(operation, request, check)
         for _ in range(self.faults.random.choice(_HELD)):
             self.scheduler.pause(actor)
-        raise unanswered(operation, fault, "The request was hit")
+        raise unanswered(operation, "ReadTimeoutError", f"The request was hit: {fault}")
 
     def _wait(self, actor: Actor) -> None:
         """The engine takes its time: also longer than the sender's view lasts."""

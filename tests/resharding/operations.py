@@ -4,15 +4,15 @@ Every answer is recorded for the linearizability checker. Where what is stored t
 against that as well, at once.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dynashard.errors import (
     AlreadyExistsError,
     DynashardError,
-    EngineUnavailableError,
     NotFoundError,
+    OutcomeUnknownError,
     RevisionMismatchError,
 )
 from dynashard.schema import EXPIRES_AT
@@ -47,7 +47,6 @@ class Operation:
         total: the `hits` of the item that it writes.
         applied: what it has written to each key.
         puts: the numbers that a batch writes.
-        twice: whether a request may have been applied twice, because faults were injected.
     """
 
     kind: str
@@ -60,7 +59,6 @@ class Operation:
     if_match: str | None = None
     expected: int | None = None
     total: int = 0
-    twice: Callable[[], bool] = lambda: False
     applied: dict[Key, list[Value]] = field(default_factory=dict)
     puts: dict[Key, int] = field(default_factory=dict)
     _recorded: dict[Key, Recorded] = field(default_factory=dict)
@@ -97,7 +95,7 @@ class Operation:
         written = self._written(key, before, after)
         mine = self.applied.setdefault(key, [])
         mine.append(written)
-        if len(mine) > 1 and not self.twice():
+        if len(mine) > 1:
             raise AnomalyError(f"{self.kind} of {key} was applied twice: {mine}")
         if self.if_match is not None and self.if_match not in before and not self._may_expire(self.if_match):
             raise AnomalyError(f"{self.kind} of {key} if at {self.if_match} was applied to {sorted(map(str, before))}")
@@ -136,7 +134,11 @@ class Operation:
     def wrote(self, item: Any) -> None:
         """The operation has answered with the item that it says it has written."""
         [key] = self.keys
-        self._answer(key, Answer.OK, seen=_seen(item) if self.kind == "update" else None)
+        own = item.value == self.value
+        if not own:
+            # Proved by the past of what stands: the answer shows that, which others have written since.
+            self.history.recorder.end(key, replace(self._recorded[key], kind=Kind.GET), Answer.OK, seen=_seen(item))
+        self._answer(key, Answer.OK, seen=_seen(item) if self.kind == "update" and own else None)
         if item.revision not in self.history.contents:
             raise AnomalyError(f"{self.kind} of {key} was acknowledged as {item.revision}, but never applied")
 
@@ -175,9 +177,7 @@ class Operation:
             raise AnomalyError(f"{self.kind} of {key} answers {value}, but it was {sorted(map(str, seen))}")
         if item is not None and value is not None:
             content = self.history.contents[value]
-            if int(content["value"]["N"]) != item.value or (
-                int(content["hits"]["N"]) != item.hits and not self.twice()
-            ):
+            if int(content["value"]["N"]) != item.value or (int(content["hits"]["N"]) != item.hits):
                 raise AnomalyError(f"{self.kind} of {key} answers {item!r}, but it was {content}")
 
     def saw_life(self, key: Key, *, live: bool) -> None:
@@ -194,7 +194,7 @@ class Operation:
     def refused(self, error: DynashardError) -> bool:
         """The operation has failed. Returns whether that is an answer, rather than an unknown outcome."""
         [key] = self.keys if len(self.keys) == 1 else [""]
-        if isinstance(error, EngineUnavailableError) or self.kind == "batch_write":
+        if isinstance(error, OutcomeUnknownError) or self.kind == "batch_write":
             self.lost()
         if isinstance(error, NotFoundError) and self.kind in ("get", "update", "delete"):
             self.saw_life(key, live=False)
@@ -208,7 +208,7 @@ class Operation:
             return False
         else:
             raise AnomalyError(f"{self.kind} of {key} failed: {type(error).__name__}: {error}") from error
-        if self.applied.get(key) and not self.twice():
+        if self.applied.get(key):
             raise AnomalyError(f"{self.kind} of {key} was applied, and then refused: {error}")
         return True
 

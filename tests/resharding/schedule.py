@@ -32,6 +32,8 @@ from tests.resharding.wire import TABLE, TOPOLOGY, LeanWire, wiped
 KINDS: Final = ("race", "race", "grow", "shrink", "adopt", "random", "index", "family")
 _LATE: Final = 0.0
 """The share of schedules in which requests may be executed at any later time."""
+_LATE_PUTS: Final = 0.6
+"""The share of those in which nothing else fails."""
 _BATCH: Final = 25
 _INDEX_COUNT: Final = 2
 _STAGES: Final = (1, 2, 3, 4, 5, 6, 7)
@@ -182,7 +184,8 @@ class Schedule:
         self._history = History(self._scheduler.clock, skew=SKEW, sees=not plan.late)
         chance = Random(plan.seed ^ 0xFA17)
         if plan.late:
-            late_faults = LateFaults(chance, plan.fault_rate, left=16)
+            puts = plan.kind != "calm" and chance.random() < _LATE_PUTS
+            late_faults = LateFaults(chance, 0.4 if puts else plan.fault_rate, left=16, puts=puts)
             self._database: Database = LateDatabase(wire, self._scheduler, self._history, late_faults)
         else:
             faults = Faults(chance, plan.fault_rate)

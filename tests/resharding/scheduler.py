@@ -10,10 +10,7 @@ from collections.abc import Callable
 from math import inf
 from random import Random
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from dynashard.transport.interface import Resend
+from typing import Final
 
 MOST_STEPS: Final = 6000
 _EPOCH: Final = 1_900_000_000.0
@@ -35,7 +32,6 @@ class Actor:
         looked: when it has last looked at the topology, in epoch seconds; None while it runs no operation.
         wake: it sleeps until then.
         doomed: it ends at its next request.
-        resend: when the request that is under way may be sent again.
     """
 
     def __init__(self, name: str, random: Random, weight: float) -> None:
@@ -45,7 +41,6 @@ class Actor:
         self.looked: float | None = None
         self.wake = -inf
         self.doomed = False
-        self.resend: Resend | None = None
         self.gate = Lock()
         self.gate.acquire()
 

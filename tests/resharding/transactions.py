@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dynashard import Check, Create, Delete, Put, Step, Update
-from dynashard.errors import DynashardError, EngineUnavailableError, TransactionRefusedError
+from dynashard.errors import DynashardError, OutcomeUnknownError, TransactionRefusedError
 from dynashard.repository.transaction_run import Transaction
 from tests.linearizability.model import Answer, Kind
 from tests.resharding.clients import Client
@@ -80,7 +80,7 @@ class Transacted(Operation):
             return
         mine = self.applied.setdefault(key, [])
         mine.append(self._written(key, before, after))
-        if len(mine) > 1 and not self.twice():
+        if len(mine) > 1:
             raise AnomalyError(f"{part} was applied twice: {mine}")
         if part.if_match is not None and part.if_match not in before and not self._may_expire(part.if_match):
             raise AnomalyError(f"{part} was applied to {sorted(map(str, before))}")
@@ -108,7 +108,7 @@ class Transacted(Operation):
     def refused(self, error: DynashardError) -> bool:
         """It has failed. Returns whether that is an answer, rather than an unknown outcome."""
         if not isinstance(error, TransactionRefusedError):
-            if isinstance(error, EngineUnavailableError):
+            if isinstance(error, OutcomeUnknownError):
                 self.lost()
             if error.passing:
                 return False
@@ -119,14 +119,14 @@ class Transacted(Operation):
             self._check_life(part.key, live=error.reason == "already_exists")
         elif self.watch.of(part.key) == {part.if_match}:
             raise AnomalyError(f"{part} is refused, though it is at {part.if_match}") from error
-        if self.held and not self.twice():
+        if self.held:
             raise AnomalyError(f"the transaction of {self.keys} was applied, and then refused: {error}")
         return True
 
     def end(self) -> None:
         """All of it was applied, or nothing."""
         times = {len(self.applied.get(part.key, ())) for part in self.parts.values() if part.kind in ("create", "put")}
-        if len(times) > 1 and not self.twice():
+        if len(times) > 1:
             raise AnomalyError(f"the transaction of {self.keys} was applied in part: {self.applied}")
 
 
@@ -180,7 +180,6 @@ class TransactingClient(Client):
             self._history,
             watch,
             deletes=deleted,
-            twice=lambda: traffic.database.struck,
             parts=parts,
         )
         operation.begin()

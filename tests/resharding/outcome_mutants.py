@@ -1,0 +1,82 @@
+"""The rules about outcomes, broken in the ways of `outcome_model.py`: each must be caught by the answers alone.
+
+They show where several clients write a few keys while answers are lost and requests run late; nothing has to move.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from typing import Any, Final
+from unittest.mock import patch
+
+from dynashard.errors import ThrottledError
+from dynashard.repository import evidence, items, writes
+from dynashard.repository.evidence import Verdict
+from dynashard.repository.writes import Kind, Write
+from dynashard.transport.attempts import Attempts
+
+Apply = Callable[[ExitStack], None]
+Judged = Callable[[Any, Mapping[str, Any] | None, Verdict], Verdict]
+
+
+def _sent_again(wanted: Callable[[Write], bool]) -> Apply:
+    """What is on condition of no exact revision is sent again after an ambiguous attempt."""
+
+    def apply(stack: ExitStack) -> None:
+        exact = property(lambda write: write.if_match is not None or wanted(write))
+        stack.enter_context(patch.object(Write, "exact", exact))
+
+    return apply
+
+
+def _judged(judged: Judged) -> Apply:
+    """What is stored is judged otherwise."""
+
+    def judge(claim: Any, found: Mapping[str, Any] | None, *, ambiguous: bool) -> Verdict:
+        return judged(claim, found, evidence.judge(claim, found, ambiguous=ambiguous))
+
+    def apply(stack: ExitStack) -> None:
+        for module in (items, writes):
+            stack.enter_context(patch.object(module, "judge", judge))
+
+    return apply
+
+
+def _not_mine_is_refused(claim: Any, _found: Any, verdict: Verdict) -> Verdict:
+    unknown = verdict is Verdict.UNKNOWN and claim.if_match is not None and bool(claim.revision)
+    return Verdict.REFUSED if unknown else verdict
+
+
+def _older_exists(claim: Any, found: Any, verdict: Verdict) -> Verdict:
+    unknown = verdict is Verdict.UNKNOWN and getattr(claim, "kind", None) is Kind.CREATE
+    return Verdict.REFUSED if unknown and found else verdict
+
+
+def _absent_is_done(*, conditional: bool) -> Judged:
+    def judged(claim: Any, found: Any, verdict: Verdict) -> Verdict:
+        delete = not claim.revision and (claim.if_match is not None) is conditional
+        return Verdict.DONE if verdict is Verdict.UNKNOWN and delete and not found else verdict
+
+    return judged
+
+
+def _throttled_after_ambiguity(stack: ExitStack) -> None:
+    """A throttle is passed on as such, though an earlier attempt may have been executed."""
+    told = Attempts._told
+
+    def pass_on(self: Attempts, error: Any, *more: Any) -> Any:
+        return error if isinstance(error, ThrottledError) else told(self, error, *more)
+
+    stack.enter_context(patch.object(Attempts, "_told", pass_on))
+
+
+OUTCOMES: Final[Mapping[str, Apply]] = {
+    "a put is sent again": _sent_again(lambda write: write.kind is Kind.UPSERT),
+    "a create is sent again": _sent_again(lambda write: write.kind is Kind.CREATE),
+    "a delete is sent again": _sent_again(lambda write: write.operation == "DeleteItem"),
+    "an update is sent again": _sent_again(lambda write: write.operation == "UpdateItem"),
+    "a compare-and-set that is not proved is refused": _judged(_not_mine_is_refused),
+    "a throttle after an ambiguous attempt is a refusal": _throttled_after_ambiguity,
+    "a create finds an item, so it exists": _judged(_older_exists),
+    "a delete finds nothing, so it is done": _judged(_absent_is_done(conditional=False)),
+    "a delete on a revision finds nothing, so it is done": _judged(_absent_is_done(conditional=True)),
+}
