@@ -21,7 +21,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.progress import Progress
 
-from tests.resharding.mutants import MUTANTS, broken
+from tests.resharding.mutants import MUTANTS, Mutant, broken
 from tests.resharding.schedule import planned, run_seed
 from tests.resharding.scheduler import AnomalyError
 from tests.resharding.wire import LeanWire, engine_in_memory
@@ -77,15 +77,20 @@ class Catch:
     what: str
 
 
+def run_mutant(wire: LeanWire, seed: int, mutant: Mutant) -> None:
+    """Run a schedule of the kind that a broken variant shows in."""
+    run_seed(wire, seed, kind=mutant.kind, stages=mutant.stages, late=mutant.late)
+
+
 def caught(wire: LeanWire, mutant: str, seeds: Sequence[int]) -> Catch | None:
     """What catches a broken variant; None if none of these seeds does.
 
-    The schedules are races at the stage of the change that the variant concerns.
+    The schedules are those that the variant concerns: races at a stage of a change, or writers of one key.
     """
     with broken(mutant):
         for number, seed in enumerate(seeds, 1):
             try:
-                run_seed(wire, seed, kind="race", stages=MUTANTS[mutant].stages)
+                run_mutant(wire, seed, MUTANTS[mutant])
             except AnomalyError as anomaly:
                 return Catch(number, seed, str(anomaly))
     return None

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bench.reshard import caught, explore
+from bench.reshard import caught, explore, run_mutant
 from tests.depth import examples
 from tests.resharding.mutants import MUTANTS
 from tests.resharding.schedule import run_seed
@@ -36,7 +36,7 @@ def test_code_that_breaks_the_protocol_is_caught(engine_of_its_own: LeanWire, mu
     catch = caught(engine_of_its_own, mutant, range(MOST))
 
     assert catch is not None
-    run_seed(engine_of_its_own, catch.seed, kind="race", stages=MUTANTS[mutant].stages)
+    run_mutant(engine_of_its_own, catch.seed, MUTANTS[mutant])
 
 
 def test_a_seed_always_gives_the_same_schedule(engine_of_its_own: LeanWire) -> None:

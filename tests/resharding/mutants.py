@@ -1,4 +1,4 @@
-"""The code under test, broken in the five ways of the model: each must be caught, or the schedules prove nothing."""
+"""The code under test, broken in the ways of the models: each must be caught, or the schedules prove nothing."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -13,7 +13,8 @@ from dynashard.repository.writing import HomeWriter
 from dynashard.resharding import Timing, controller
 from dynashard.resharding.means import Means
 from dynashard.routing import Places
-from dynashard.topology import Phase, Record
+from dynashard.topology import Phase
+from tests.resharding.outcome_mutants import OUTCOMES
 
 
 def _no_lease(stack: ExitStack) -> None:
@@ -35,12 +36,24 @@ def _no_prepare(stack: ExitStack) -> None:
 
 def _eager_mover(stack: ExitStack) -> None:
     """The mover starts with MOVE, while clients still are in PREPARE."""
-    wait = Means.wait
+    left, left_of_mover, read = controller._Look._left, Means.left, Means.read
+    phases: dict[int, Phase] = {}
 
-    def hurry(self: Means, record: Record) -> float:
-        return 0.0 if record.phase is Phase.MOVE else wait(self, record)
+    def reads(self: Means, *scope: Any) -> Any:
+        records = read(self, *scope)
+        if records[0] is not None:
+            phases[id(self)] = records[0].phase
+        return records
 
-    stack.enter_context(patch.object(Means, "wait", hurry))
+    def hurry(self: Any, change: Any) -> float:
+        return 0.0 if self._record.phase is Phase.MOVE else left(self, change)
+
+    def hurry_mover(self: Means, *times: Any) -> float:
+        return 0.0 if phases.get(id(self)) is Phase.MOVE else left_of_mover(self, *times)
+
+    stack.enter_context(patch.object(Means, "read", reads))
+    stack.enter_context(patch.object(Means, "left", hurry_mover))
+    stack.enter_context(patch.object(controller._Look, "_left", hurry))
 
 
 def _no_mark_in_settle(stack: ExitStack) -> None:
@@ -67,11 +80,15 @@ class Mutant:
 
     Attributes:
         apply: breaks it, for as long as the stack lasts.
-        stages: how far a change has come when it is most likely to show.
+        stages: how far a change has come when it is most likely to show; None where nothing has to move.
+        kind: of the schedules that meet it.
+        late: whether requests may be executed at any later time in them.
     """
 
     apply: Callable[[ExitStack], None]
-    stages: int
+    stages: int | None = None
+    kind: str = "race"
+    late: bool = False
 
 
 MUTANTS: Final[Mapping[str, Mutant]] = {
@@ -80,6 +97,7 @@ MUTANTS: Final[Mapping[str, Mutant]] = {
     "eager mover": Mutant(_eager_mover, stages=3),
     "no mark in SETTLE": Mutant(_no_mark_in_settle, stages=6),
     "no transactional confirmation": Mutant(_no_confirmation, stages=4),
+    **{name: Mutant(apply, kind="calm", late=True) for name, apply in OUTCOMES.items()},
 }
 
 
