@@ -19,6 +19,8 @@ from tests.resharding.scheduler import Actor
 
 _HELD: Final = (0, 0, 1, 3, 10, 30)
 """For how many turns an answer is held that never comes."""
+_TROUBLE_GOES_ON: Final = 0.3
+"""How often one of the requests after a lost one is throttled: a resend meets the same trouble."""
 _LATER: Final = (0.0, 1.0, 10.0, 40.0, 70.0, 130.0, 190.0, 250.0, 310.0, 400.0)
 """After how many seconds a request is executed: up to several phases later."""
 
@@ -32,9 +34,13 @@ class LateFaults(Faults):
     """
 
     puts: bool = False
+    _soon: int = 0
 
     def drawn(self, operation: str) -> str:
         """See `Faults.drawn`."""
+        self._soon -= 1
+        if self._soon >= 0 and self.rate and self.random.random() < _TROUBLE_GOES_ON:
+            return "throttled"
         if not self.rate or not self.left or self.random.random() >= self.rate:
             return ""
         if self.puts and operation not in ("PutItem", "UpdateItem"):
@@ -58,7 +64,10 @@ class LateFaults(Faults):
             ]
         if operation.startswith("Batch"):
             kinds += ["unprocessed"]
-        return self.random.choice(kinds)
+        drawn = self.random.choice(kinds)
+        if drawn in ("lost", "answer_lost", "late"):
+            self._soon = 3
+        return drawn
 
 
 @dataclass
