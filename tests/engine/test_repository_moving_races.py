@@ -313,20 +313,6 @@ def test_mark_that_points_elsewhere_than_the_view_makes_the_view_out_of_date(wor
     assert spot.at(spot.new) is None
 
 
-@pytest.mark.parametrize("write", [OUTDATED["create"], OUTDATED["put"]], ids=["create", "put"])
-def test_what_lives_at_old_while_settling_is_not_marked_away(
-    world: World, spot: Spot, write: Callable[[World], Any]
-) -> None:
-    spot.put_live(spot.old)
-    spot.enter(Phase.SETTLE)
-
-    with pytest.raises(TransactionConflictError):
-        write(world)
-
-    assert "MovedTo" not in (spot.at(spot.old) or {})
-    assert set(world.views.refreshed) == {PARTITION}
-
-
 CONFLICTS: dict[str, tuple[str, Phase, Callable[[World], Any]]] = {
     "create": ("TransactWriteItems", Phase.MOVE, lambda world: world.notes.create(note())),
     "put": ("PutItem", Phase.MOVE, lambda world: world.notes.put(note())),

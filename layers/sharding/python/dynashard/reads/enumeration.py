@@ -28,7 +28,7 @@ from dynashard.reads.query import Budget, Order, Query
 from dynashard.reads.sources import Reading, Source, slot_of
 from dynashard.repository import Store
 from dynashard.repository.conditions import is_live, is_mark
-from dynashard.routing import hash_of, logical_partition_of, rule_of
+from dynashard.routing import hash_of, home, logical_partition_of, rule_of
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK, TYPE, index_pk, index_sk
 from dynashard.topology import Phase, View
 from dynashard.transport.interface import Wire
@@ -140,16 +140,18 @@ class Enumeration:
         def make(part: int, view: View) -> Layout:
             partition = partitions[part]
             count = table_count(entity, view)
-            foreign = rule.fixed and not view.stable
-            follows = foreign and view.phase is not Phase.SETTLE
+            moving = rule.fixed and not view.stable
+            follows = moving and view.phase is not Phase.SETTLE
+            foreign = moving or (rule.fixed and view.changed)
             return Layout(
                 streams=table_streams(entity, partition, count),
                 reading=self._passing(self._listed) if follows else self._reading(self._live),
-                signature=(count, follows, foreign),
+                signature=(count, follows, moving),
                 hash_of=(lambda row: hash_of(rule, ItemKey(partition, row[SK]["S"]))) if rule.fixed else None,
                 follows=follows,
                 foreign=foreign,
-                moving=foreign,
+                strays=_stray_homes(entity, partition, view) if moving and not follows else None,
+                moving=moving,
                 ample=self._ample,
             )
 
@@ -226,6 +228,16 @@ class Enumeration:
         for stored in (was, now):
             stored |= {key.rpartition(index.separator)[0] for key in stored}
         return not was.isdisjoint(now & set(self._query.several))
+
+
+def _stray_homes(entity: EntityDefinition[Any], partition: str, view: View) -> Callable[[Wire], str | None]:
+    """What tells the new home of an item that stands at its old one; None for an item that stands elsewhere."""
+
+    def new_home(row: Wire) -> str | None:
+        key = ItemKey(partition, row[SK]["S"])
+        return home(entity, key, view.new_count) if home(entity, key, view.count) == row[PK]["S"] else None
+
+    return new_home
 
 
 def _entry_hash(entity: EntityDefinition[Any], index: IndexDefinition, partition: str) -> Callable[[Wire], int]:

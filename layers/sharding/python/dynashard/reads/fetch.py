@@ -131,7 +131,10 @@ class Fetch:
         for i, want in enumerate(wants):
             layout, chunk = layouts[want.part], chunks[i]
             if layout.foreign:
-                chunks[i] = Chunk([row for row in chunk.rows if layout.at_home(row, want.source.number)], chunk.last)
+                own = [row for row in chunk.rows if layout.at_home(row, want.source.number)]
+                if layout.strays is not None and self.moves is not None and len(own) < len(chunk.rows):
+                    own = self.moves.with_strays(self, layouts, chunk.rows, own, layout.strays)
+                chunks[i] = Chunk(own, chunk.last)
         marks = [
             mark
             for chunk, want in zip(chunks, wants, strict=True)

@@ -32,6 +32,8 @@ class Layout:
         hash_of: the hash that leads a stored item to its stream; None where items lie at random.
         follows: marks stand for the items they lead to.
         foreign: items away from their home may stand in a shard, and are none of its own.
+        strays: tells the new home of an item that is met at its old one, unmarked: such an item is returned if nothing
+            lives at its new home. None for items that stand elsewhere, and where none are returned.
         moving: items are on their way, or may be: marks may stand among them, and several entries of one item, with
             equal sort keys, in an index.
         identity: in an index, a short hash of an item's key, from its stored one; None in a table.
@@ -45,6 +47,7 @@ class Layout:
     hash_of: Callable[[Wire], int] | None = None
     follows: bool = False
     foreign: bool = False
+    strays: Callable[[Wire], str | None] | None = None
     moving: bool = False
     identity: Callable[[str, str], str] | None = None
     version: str = ""

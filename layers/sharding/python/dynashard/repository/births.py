@@ -24,6 +24,12 @@ def put(table: str, write: Write, place: str) -> Wire:
     return {"Put": write.creating().on({"TableName": table, "Item": item})}
 
 
+def none_alive(table: str, write: Write, places: Places) -> Wire:
+    """The action that demands that no item lives at the old home."""
+    key = wire_key((places.old, write.key.sort))
+    return {"ConditionCheck": markable(write.now).on({"TableName": table, "Key": key})}
+
+
 def leads_on(entity: EntityDefinition[Any], key: ItemKey, mark: Mapping[str, Any], place: str, places: Places) -> bool:
     """Whether a mark met at a stored partition key sends a write to the new home; if not, the view is out of date."""
     if places.view.phase is not Phase.MOVE or place != places.old:

@@ -2,6 +2,8 @@
 
 A mark says where to look instead. Plain reads may see the mark of an unfinished transaction and not yet the item at
 its new home: before an item that has a mark is called absent, one transactional read looks at both places.
+
+In SETTLE a key that has nothing at its new home is looked for at the old one too; see `late`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,6 +14,7 @@ from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import ThrottledError, TransactionConflictError
 from dynashard.repository.batch import GET_WAVE, Reading, StoredKey, chunks, get_once, wire_key
 from dynashard.repository.conditions import is_live, is_mark, moved_to
+from dynashard.repository.late import bring_home, settling, stored_at
 from dynashard.repository.patience import Left, go_on
 from dynashard.repository.standing import Stand, stand, unsettled
 from dynashard.repository.store import Store
@@ -30,7 +33,7 @@ class _Mark:
 
     Attributes:
         place: the stored partition key where it stands.
-        target: the one it points to.
+        target: the one it points to; the same place if the key is to be looked for again.
         under: under what it was looked for.
     """
 
@@ -49,17 +52,24 @@ class HomeReader:
     def read(self, key: ItemKey, reading: Reading) -> Wire | None:
         """The live item with this key; see `Reader.read`.
 
-        Cost: one request; one more for an item that has moved, and a transactional read of two if it is gone.
+        Cost: one request; one more for an item that has moved, and a transactional read of two if it is gone. In
+        SETTLE, one more if nothing is found at the new home.
         """
         store = self._store
         places = store.router.places(self._entity, key)
         place = _first(places)
         request = reading.on({"TableName": store.table, "Key": wire_key((place, key.sort))})
         item: Wire | None = store.transport.call("GetItem", request).get("Item")
-        if item is None or not is_mark(item):
-            return item if is_live(item, store.now()) else None
+        if is_live(item, store.now()):
+            return item
         found: dict[ItemKey, Wire] = {}
-        self._follow({key: self._mark(key, item, place, places)}, reading, found, store.patience.pauses())
+        if item is not None and is_mark(item):
+            marks = {key: self._mark(key, item, place, places)}
+        elif settling(places):
+            marks = self._helped({key: places}, found)
+        else:
+            return None
+        self._follow(marks, reading, found, store.patience.pauses())
         return found.get(key)
 
     def read_all(self, keys: Sequence[ItemKey], reading: Reading) -> Mapping[ItemKey, Wire]:
@@ -93,6 +103,22 @@ class HomeReader:
                 marks[key] = self._mark(key, item, _first(places), places)
             elif is_live(item, now):
                 found[key] = item
+        lacking = {key: p for key, p in asked.items() if settling(p) and key not in found and key not in marks}
+        return marks | self._helped(lacking, found)
+
+    def _helped(self, keys: Mapping[ItemKey, Places], found: dict[ItemKey, Wire]) -> dict[ItemKey, _Mark]:
+        """Look for keys at their old homes; bring home what lives there into `found`. The marks that stand there."""
+        marks: dict[ItemKey, _Mark] = {}
+        for key, places in keys.items():
+            item = stored_at(self._store, places.old, key.sort)
+            if item is not None and is_mark(item):
+                marks[key] = self._mark(key, item, places.old, places)
+            elif item is not None and is_live(item, self._store.now()):
+                home_again = bring_home(self._store, item, places)
+                if home_again is not None:
+                    found[key] = home_again
+                else:
+                    marks[key] = _Mark(places.old, places.old, stand(places))
         return marks
 
     def _get(

@@ -2,7 +2,8 @@
 
 Where a step goes is what `writing` says of single writes. A `Check` goes where a change goes: as long as old bears
 neither a mark nor a live item, nothing can have come to life at new, since whoever creates there marks old in the same
-transaction; so that one place always tells.
+transaction; so that one place always tells. In SETTLE an item may live at old unnoticed (`late`): a step that is
+content with no item demands the same of old.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,9 +19,10 @@ from dynashard.errors import (
     RevisionMismatchError,
     TransactionRefusedError,
 )
-from dynashard.repository.births import birth, leads_on, put
+from dynashard.repository.births import birth, leads_on, none_alive, put
 from dynashard.repository.conditions import Condition, is_live, is_mark, refusal
 from dynashard.repository.evidence import wrote
+from dynashard.repository.late import Late, confirm, ended, helped, settling
 from dynashard.repository.standing import stand
 from dynashard.repository.store import Store
 from dynashard.repository.transaction import Step
@@ -72,6 +74,7 @@ class Course:
         self._places = store.router.places(self.entity, self.key)
         self._moved = False
         self._empty = False
+        self._sent = ""
 
     @property
     def entity(self) -> EntityDefinition[Any]:
@@ -116,17 +119,32 @@ class Course:
         table, write = self._store.table, prepared.write
         if not places.moving or places.view.phase in _AT_OLD or self._moved:
             place = places.new if self._moved else places.old
+            self._sent = place
             if self._empty and prepared.born:
                 return [put(table, prepared.born(), place)]
             return [_action(table, write, place, prepared.alone)]
         if self._empty and prepared.born:
+            self._sent = places.new
             return birth(table, prepared.born(), places)
-        return [_action(table, write, places.old if places.view.phase is Phase.MOVE else places.new, prepared.over)]
+        self._sent = places.old if places.view.phase is Phase.MOVE else places.new
+        action = _action(table, write, self._sent, prepared.over)
+        if settling(places) and prepared.content_with_none:
+            return [none_alive(table, write, places), action]
+        return [action]
 
     def did(self, reasons: Sequence[CancellationReason]) -> bool:
         """Whether the step's own work was met: an earlier attempt of the whole transaction has succeeded."""
         met = [reason.item for reason in reasons if reason.code == FAILED]
         return any(wrote(revision, item) for item in met for revision in self._revisions if revision)
+
+    def stands(self) -> bool:
+        """Whether the step, which was done, certainly took effect where readers look; see `late.confirm`.
+
+        Cost: none as long as the view lasts under which it was sent.
+        """
+        if not ended(self._store, self._places):
+            return True
+        return confirm(self._store, self.entity, self.prepared.write, self._sent, undo=False) is Late.STANDS
 
     def learn(self, reasons: Sequence[CancellationReason]) -> Lesson:
         """Take note of why the transaction was cancelled.
@@ -146,15 +164,25 @@ class Course:
         place = places.new if self._moved or self._settling(places) else places.old
         if met[0] is not None and is_mark(met[0]):
             return self._marked(met[0], place, places)
+        if self._helped(met[0], places):
+            return Lesson.LATER
         return self._not_so(met[0])
+
+    def _helped(self, met: Mapping[str, Any] | None, places: Places) -> bool:
+        """Whether something lived at the old home while nothing was met at the new one; it is brought home."""
+        if not settling(places) or is_live(met, self.prepared.write.now):
+            return False
+        return helped(self._store, self.key.sort, places)
 
     def _settling(self, places: Places) -> bool:
         return places.moving and places.view.phase is Phase.SETTLE
 
     def _not_born(self, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None, places: Places) -> Lesson:
-        """A mark and a put were refused."""
+        """What brings an item to life, or demands that none lives, at both places was refused."""
         if old is not None and is_mark(old):
             return self._marked(old, places.old, places)
+        if is_live(old, self.prepared.write.now) and self._helped(new, places):
+            return Lesson.LATER
         rival = old if places.view.phase is Phase.MOVE else new
         if not is_live(rival, self.prepared.write.now):
             return self._outdated()

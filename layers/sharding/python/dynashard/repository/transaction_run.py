@@ -17,6 +17,7 @@ from dynashard.errors import (
     TransactionCanceledError,
     TransactionConflictError,
 )
+from dynashard.repository.late import answered_late
 from dynashard.repository.standing import unproved, unsettled
 from dynashard.repository.store import Store
 from dynashard.repository.transaction import Step
@@ -61,6 +62,7 @@ class Transaction:
             lesson = Lesson.LATER
             try:
                 self._store.transport.call("TransactWriteItems", request)
+                self._confirm()
                 break
             except TransactionCanceledError as cancelled:
                 if cancelled.ambiguous and not self._done(cancelled):
@@ -78,6 +80,13 @@ class Transaction:
                 if throttles == _THROTTLES or next(pauses, None) is None:
                     raise self._given_up(error)
         return [course.stored() for course in self._courses]
+
+    def _confirm(self) -> None:
+        """Pass no success on that was told after a view had ended, before all of it is where readers look."""
+        # All of them: each that stands elsewhere is brought home, whatever became of the others.
+        stand = [course.stands() for course in self._courses]
+        if not all(stand):
+            raise answered_late("TransactWriteItems")
 
     def _refuse_doubles(self) -> None:
         seen: dict[Any, int] = {}

@@ -14,7 +14,7 @@ from dynashard.repository.changes import Changes, added_to, check_changes, field
 from dynashard.repository.conditions import Condition, absent, expendable, live_or_none, revision_of, unmarked
 from dynashard.repository.items import KeyLike
 from dynashard.repository.repository import Repository
-from dynashard.repository.transaction import Create, Delete, Put, Step, Update
+from dynashard.repository.transaction import Check, Create, Delete, Put, Step, Update
 from dynashard.repository.writes import Kind, Write
 from dynashard.routing import rule_of
 from dynashard.schema import REV, TYPE
@@ -34,6 +34,7 @@ class Prepared:
         born: gives what it puts where nothing lives, at the same revision; None if it puts nothing there.
         creates: it is nothing but `born`.
         fresh: it was made of what was read, and is made again if that is not so any more.
+        content_with_none: it is done where no item lives: a check for that, or a delete that ignores it.
     """
 
     write: Write
@@ -42,6 +43,7 @@ class Prepared:
     born: Callable[[], Write] | None = None
     creates: bool = False
     fresh: bool = False
+    content_with_none: bool = False
 
 
 class Steps(Repository[Any]):
@@ -88,12 +90,19 @@ class Steps(Repository[Any]):
             return self._put_step(step)
         if isinstance(step, Update):
             return self._update_step(step)
+        return self._delete_step(step) if isinstance(step, Delete) else self._check_step(step)
+
+    def _delete_step(self, step: Delete) -> Prepared:
         key, now = self.entity.key_of(step.key), self._store.now()
-        if isinstance(step, Delete):
-            write = Write(Kind.CHANGE, key, "DeleteItem", now, if_match=step.if_match)
-            return _change(write, expendable(now, if_match=step.if_match) if step.missing == "ignore" else None)
+        write = Write(Kind.CHANGE, key, "DeleteItem", now, if_match=step.if_match)
+        if step.missing == "refuse":
+            return _change(write)
+        return _change(write, expendable(now, if_match=step.if_match), content_with_none=True)
+
+    def _check_step(self, step: Check) -> Prepared:
+        key, now = self.entity.key_of(step.key), self._store.now()
         if step.revision is None:
-            return _change(Write(Kind.CREATE, key, CHECK, now), absent(now))
+            return _change(Write(Kind.CREATE, key, CHECK, now), absent(now), content_with_none=True)
         return _change(Write(Kind.CHANGE, key, CHECK, now, if_match=step.revision))
 
     def _put_step(self, step: Put) -> Prepared:
@@ -201,9 +210,9 @@ def _creation(write: Write) -> Prepared:
     return Prepared(write, write.creating(), write.creating(), born=lambda: write, creates=True)
 
 
-def _change(write: Write, condition: Condition | None = None) -> Prepared:
+def _change(write: Write, condition: Condition | None = None, *, content_with_none: bool = False) -> Prepared:
     condition = condition or write.changing()
-    return Prepared(write, condition, condition)
+    return Prepared(write, condition, condition, content_with_none=content_with_none)
 
 
 def _default(field: FieldInfo) -> Any:

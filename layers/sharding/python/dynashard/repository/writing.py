@@ -9,12 +9,13 @@ In each phase a write goes where the protocol sends it:
     settle           mark at old, put at new     at new, if it lives there;   at new
                                                  else as create
 
-"At old" demands that no mark stands there. In the move phase a mark sends the write to new; in all others it says that
-the view is out of date. "Mark at old, put at new" is one transaction. Keys that do not move are written as if stable.
+In the settle phase, what still lives at old is brought to new first (`late`). "At old" demands that no mark stands
+there. In the move phase a mark sends the write to new; in all others it says that the view is out of date. "Mark at
+old, put at new" is one transaction. Keys that do not move are written as if stable.
 """
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from typing import Any, Final
 
@@ -30,6 +31,7 @@ from dynashard.errors import (
 from dynashard.repository.batch import WRITE_WAVE, StoredKey, write_once
 from dynashard.repository.births import birth, leads_on
 from dynashard.repository.conditions import Condition, is_live, is_mark
+from dynashard.repository.late import Late, answered_late, confirm, ended, helped, settling
 from dynashard.repository.patience import Left, at_once, go_on
 from dynashard.repository.standing import Stand, stand, unproved, unsettled
 from dynashard.repository.store import Store
@@ -100,21 +102,49 @@ class HomeWriter:
 
     def _round(self, writes: Sequence[Write]) -> Left[Write]:
         together: dict[StoredKey, Write] = {}
+        under: dict[StoredKey, Places] = {}
         single: list[Write] = []
         for write in writes:
             places = self._store.router.places(self._entity, write.key)
             if places.view.stable:
                 together[places.old, write.key.sort] = write
+                under[places.old, write.key.sort] = places
             else:
                 single.append(write)
         unprocessed = write_once(self._store, together)
         refusals = at_once(self._refusal, single, self._store.lanes)
         left = [together[key] for key in unprocessed.members]
         unknown = [together[key] for key in unprocessed.unknown]
+        undone = self._undone(together, under, {*unprocessed.members, *unprocessed.unknown}, unknown)
         for write, refusal in zip(single, refusals, strict=True):
             if refusal is not None:
                 (unknown if isinstance(refusal, OutcomeUnknownError) else left).append(write)
-        return Left(left, next((error for error in (unprocessed.cause, *refusals) if error), None), unknown)
+        cause = next((error for error in (unprocessed.cause, *refusals) if error), None)
+        return Left([*left, *undone], cause, unknown)
+
+    def _undone(
+        self,
+        together: Mapping[StoredKey, Write],
+        under: Mapping[StoredKey, Places],
+        others: Collection[StoredKey],
+        unknown: list[Write],
+    ) -> list[Write]:
+        """Those writes of a batch, answered after the end of their views, that are to be done again.
+
+        Those of which nothing is certain are added to `unknown`; `others` were not answered with success.
+        """
+        undone: list[Write] = []
+        for key, places in under.items():
+            if key in others or not ended(self._store, places):
+                continue
+            try:
+                came = self._acknowledged(Done(), together[key], key[0], places)
+            except OutcomeUnknownError:
+                unknown.append(together[key])
+                continue
+            if not isinstance(came, Done):
+                undone.append(together[key])
+        return undone
 
     def _refusal(self, write: Write) -> EngineError | None:
         """Do a write of a batch; what must be waited for, if anything."""
@@ -140,16 +170,30 @@ class HomeWriter:
 
     def _at(self, place: str, write: Write, places: Places, condition: Condition) -> Done | _Obstacle:
         try:
-            return send(self._store, write, place, condition)
+            done = send(self._store, write, place, condition)
         except ConditionFailedError as failed:
             if failed.ambiguous:
                 # What it met may be its own work: whoever asked for the write looks for evidence.
                 raise
             if failed.item is not None and is_mark(failed.item):
                 return self._marked(failed.item, place, write, places)
+            if settling(places) and not is_live(failed.item, write.now) and helped(self._store, write.key.sort, places):
+                return _Obstacle.CHANGE
             if write.kind is Kind.UPSERT:
                 return _Obstacle.NOTHING
             raise
+        return self._acknowledged(done, write, place, places)
+
+    def _acknowledged(self, done: Done, write: Write, place: str, places: Places) -> Done | _Obstacle:
+        """What is done, once it is certain that readers find it; see `late.confirm`."""
+        if not ended(self._store, places):
+            return done
+        came = confirm(self._store, self._entity, write, place, undo=True)
+        if came is Late.UNDONE:
+            return _Obstacle.CHANGE
+        if came is Late.UNKNOWN:
+            raise answered_late(write.operation)
+        return done
 
     def _marked(self, mark: Mapping[str, Any], place: str, write: Write, places: Places) -> _Obstacle:
         if leads_on(self._entity, write.key, mark, place, places):
@@ -171,7 +215,7 @@ class HomeWriter:
             self._store.transport.call("TransactWriteItems", request)
         except TransactionCanceledError as cancelled:
             return self._not_created(write, places, cancelled)
-        return Done()
+        return self._acknowledged(Done(), write, places.new, places)
 
     def _not_created(self, write: Write, places: Places, cancelled: TransactionCanceledError) -> Done | _Obstacle:
         reasons = cancelled.reasons
@@ -184,6 +228,8 @@ class HomeWriter:
         if cancelled.ambiguous:
             raise unproved(cancelled)
         moving = places.view.phase is Phase.MOVE
+        if not moving and is_live(old, write.now) and helped(self._store, write.key.sort, places):
+            return _Obstacle.CHANGE
         if old is not None and is_mark(old):
             return self._marked(old, places.old, write, places)
         rival = old if moving else new

@@ -104,7 +104,8 @@ class Record:
 
     def view(self, expires: float, *, marks: bool) -> View:
         """What it says to those who route."""
-        return View(self.count, self.phase, None if self.phase is Phase.STABLE else self.target, expires, marks)
+        target = None if self.phase is Phase.STABLE else self.target
+        return View(self.count, self.phase, target, expires, marks, changed=len(self.history) > 1)
 
     def changed(self, now: float, **fields: Any) -> "Record":
         """The record after a change of its fields, with a later `updated`; a new count goes into the history."""

@@ -1,0 +1,179 @@
+"""Items that the database stored at their old home later than anybody waited, while their shard count settles.
+
+In SETTLE a key that has nothing at its new home may still have a live item at its old one: a request was executed after
+the mover had passed. Whoever looks for the key there brings the item home before it answers (rule H of the protocol),
+until the second pass has moved all such items.
+
+The writer itself may be told of its success when its view has long ended. Then it is not passed on before the item is
+found, or brought, where readers look for it now (rule A).
+"""
+
+from enum import Enum, auto
+from typing import Any, Final
+
+from dynashard.entity import EntityDefinition
+from dynashard.errors import (
+    ConditionFailedError,
+    OutcomeUnknownError,
+    TransactionCanceledError,
+    TransactionConflictError,
+)
+from dynashard.repository.batch import wire_key
+from dynashard.repository.conditions import is_live, is_mark
+from dynashard.repository.relocation import relocation, unchanged
+from dynashard.repository.store import Store
+from dynashard.repository.writes import Write
+from dynashard.routing import Places
+from dynashard.schema import EXPIRES_AT, MOVED_FROM, MOVED_TO, PK, REV, SK
+from dynashard.topology import Phase
+from dynashard.transport.interface import Resend, Wire
+
+
+def settling(places: Places) -> bool:
+    """Whether a key's item may still stand at its old home unnoticed."""
+    return places.moving and places.view.phase is Phase.SETTLE
+
+
+def stored_at(store: Store, place: str, sort: str) -> Wire | None:
+    """What stands at a stored key, marker or not. Cost: 1 read unit for 4 KB, 1 round trip."""
+    request = {"TableName": store.table, "Key": wire_key((place, sort)), "ConsistentRead": True}
+    item: Wire | None = store.transport.call("GetItem", request).get("Item")
+    return item
+
+
+def bring_home(store: Store, item: Wire, places: Places) -> Wire | None:
+    """Relocate an item from its old home to its new one.
+
+    Returns:
+        The item as it stands there; None if it was changed or moved meanwhile: look again.
+
+    Raises:
+        ThrottledError: as a write does.
+
+    Cost: 4 write units for 1 KB, 1 round trip.
+    """
+    view = places.view
+    if not _relocated(store, item, places.new, view.count, view.new_count):
+        return None
+    return {**item, PK: {"S": places.new}, MOVED_FROM: {"N": str(view.count)}}
+
+
+def _relocated(store: Store, item: Wire, place: str, origin: int, target: int) -> bool:
+    actions = relocation(store.table, item, place, origin=origin, target=target, now=store.clock())
+    request = {"TransactItems": actions}
+    try:
+        # On condition of the exact revision: it happens once, however often it is sent and however late it is executed.
+        store.transport.call("TransactWriteItems", request, resend=Resend.ALWAYS)
+    except (TransactionCanceledError, TransactionConflictError, OutcomeUnknownError):
+        return False
+    return True
+
+
+def helped(store: Store, sort: str, places: Places) -> bool:
+    """Bring home what stands at the old home, if anything does. Whether things are not what they were: look again.
+
+    Cost: `stored_at`, and `bring_home` if there is something.
+    """
+    item = stored_at(store, places.old, sort)
+    if item is None or not is_live(item, store.now()):
+        return False
+    bring_home(store, item, places)
+    return True
+
+
+class Late(Enum):
+    """What became of a write whose success was told after its view had ended."""
+
+    STANDS = auto()
+    """It took effect, and readers find what it wrote."""
+    UNDONE = auto()
+    """Nobody saw it, and it is taken back: its home had been taken meanwhile. It may be done again."""
+    UNKNOWN = auto()
+    """Nothing tells whether it took effect where readers look."""
+
+
+_TRIES: Final = 4
+
+
+def ended(store: Store, places: Places) -> bool:
+    """Whether the view under which a request was sent has ended, now that it is answered. Costs nothing."""
+    return store.clock() > places.view.expires
+
+
+def answered_late(operation: str) -> OutcomeUnknownError:
+    """The error for a success that came too late to be told as one."""
+    return OutcomeUnknownError(
+        f"{operation}: the answer came after the view it was sent under had ended, and nothing that is stored tells "
+        "whether it took effect. Read the item before you decide.",
+        operation=operation,
+    )
+
+
+def confirm(store: Store, entity: EntityDefinition[Any], write: Write, place: str, *, undo: bool) -> Late:
+    """Find what a write has stored at a place, under the view in force now, and bring it home if it is not there.
+
+    One transaction puts it at its home and marks the place. To remove it there first would break what others saw.
+
+    Args:
+        store: the table.
+        entity: whose item it is.
+        write: what was done.
+        place: the stored partition key where it was done.
+        undo: whether it may be taken back where its home is taken: it is the whole of its operation.
+
+    Cost: none if the place still is the home; else 2 read units, 2 round trips, and what `bring_home` costs.
+    """
+    for _ in range(_TRIES):
+        places = store.router.places(entity, write.key)
+        moving = places.moving and places.view.phase in (Phase.MOVE, Phase.SETTLE)
+        home = places.new if moving else places.old
+        if place == home:
+            return Late.STANDS
+        if not write.revision:
+            # What bore no mark was the one item of its key, as long as the second pass is not complete.
+            return Late.STANDS if moving and place == places.old else Late.UNKNOWN
+        here = stored_at(store, place, write.key.sort)
+        if here is None or not write.did(here):
+            there = stored_at(store, home, write.key.sort)
+            return Late.STANDS if write.did(there) else Late.UNKNOWN
+        # A mark that bears the revision tells that the item was moved as this write had left it.
+        if is_mark(here) or _brought(store, here, places, home, moving=moving):
+            return Late.STANDS
+        mine = undo and here.get(REV) == {"S": write.revision}
+        if mine and is_live(stored_at(store, home, write.key.sort), store.now()):
+            if _taken_back(store, here, places, moving=moving):
+                return Late.UNDONE
+    return Late.UNKNOWN
+
+
+def _brought(store: Store, item: Wire, places: Places, home: str, *, moving: bool) -> bool:
+    """Whether an item was brought home. Where nobody sweeps any more, its mark goes at once."""
+    count = places.view.new_count if moving else places.view.count
+    if not _relocated(store, item, home, places.view.count, count):
+        return False
+    if not moving:
+        mark = wire_key((item[PK]["S"], item[SK]["S"]))
+        values = {":target": {"N": str(count)}}
+        condition = {"ConditionExpression": f"{MOVED_TO} = :target", "ExpressionAttributeValues": values}
+        try:
+            store.transport.call("DeleteItem", {"TableName": store.table, "Key": mark, **condition})
+        except ConditionFailedError:
+            return True
+    return True
+
+
+def _taken_back(store: Store, item: Wire, places: Places, *, moving: bool) -> bool:
+    """Whether an item was taken away from where it should not be; while its key moves, a mark takes its place."""
+    request = unchanged(store.table, item)
+    try:
+        if not moving:
+            store.transport.call("DeleteItem", request)
+            return True
+        values = {**request.get("ExpressionAttributeValues", {}), ":target": {"N": str(places.view.new_count)}}
+        expression = f"SET {MOVED_TO} = :target REMOVE {EXPIRES_AT}"
+        store.transport.call(
+            "UpdateItem", {**request, "UpdateExpression": expression, "ExpressionAttributeValues": values}
+        )
+    except (ConditionFailedError, TransactionConflictError):
+        return False
+    return True
