@@ -117,6 +117,10 @@ bench-reshard: setup ## Explore 100,000 random schedules of a change of counts (
 bench-truth: setup ## Check 100,000 answers of each level for truth while the engine fails (an hour on two cores)
 	$(RUN)/python -m bench.truth
 
+.PHONY: bench-late
+bench-late: setup ## Change counts while the engine executes writes 9 seconds late (three minutes)
+	$(RUN)/python -m bench.late_writes
+
 .PHONY: bench-hostile
 bench-hostile: setup ## Send requests that are built to cost much, and hold what they cost against their bounds (two minutes)
 	$(RUN)/python -m bench.hostile
