@@ -140,9 +140,9 @@ def confirm(store: Store, entity: EntityDefinition[Any], write: Write, place: st
         if is_mark(here) or _brought(store, here, places, home, moving=moving):
             return Late.STANDS
         mine = undo and here.get(REV) == {"S": write.revision}
-        if mine and is_live(stored_at(store, home, write.key.sort), store.now()):
-            if _taken_back(store, here, places, moving=moving):
-                return Late.UNDONE
+        taken = mine and is_live(stored_at(store, home, write.key.sort), store.now())
+        if taken and _taken_back(store, here, places, moving=moving):
+            return Late.UNDONE
     return Late.UNKNOWN
 
 
