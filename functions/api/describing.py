@@ -1,6 +1,6 @@
 """The pieces an OpenAPI document is made of."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from dynashard.hosting.idempotency import MAX_KEY_LENGTH
@@ -26,7 +26,7 @@ REFUSALS: Final = {
     "422": "Fields or query parameters are not accepted.",
     "429": "Throttled: try again after Retry-After.",
     "431": "The request line and the headers are too large.",
-    "503": "The database cannot be reached, or the outcome is unknown: see `code`.",
+    "503": "The database cannot be reached, the backend is overloaded, or the outcome is unknown: see `code`.",
 }
 _EVERYWHERE: Final = ("400", "401", "403", "422", "429", "431", "503")
 _RETRY_AFTER: Final[Schema] = {"schema": {"type": "integer", "minimum": 0}, "description": "Seconds."}
@@ -154,9 +154,9 @@ def page_parameters() -> list[Schema]:
     ]
 
 
-def prefer(preference: str) -> Schema:
-    """The header that asks for a write to be accepted now and done later."""
-    return header("Prefer", f"`{preference}`: answer 202 at once, and do it soon.")
+def prefer(meanings: Mapping[str, str]) -> Schema:
+    """The header of RFC 7240, with what each preference means that is understood; others are ignored."""
+    return header("Prefer", " ".join(f"`{preference}`: {meaning}" for preference, meaning in meanings.items()))
 
 
 CONSISTENT: Final[Schema] = query(

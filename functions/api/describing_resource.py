@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any, Final
 
+from domain import COPIES
 from domain import Operation as Record
 from functions.api.asynchronous import PREFERENCE
 from functions.api.bodies import JSON, MERGE_PATCH
@@ -34,6 +35,7 @@ from functions.api.nouns import one, plural, sentence, singular
 from functions.api.queued import MOST_ITEMS
 from functions.api.resource import Resource
 from functions.api.together import TogetherResource
+from functions.api.waiting import MOST_SECONDS
 
 _CHANGES: Final = ("404", "409", "412", "413", "415")
 
@@ -91,7 +93,10 @@ def _accepting(resource: Resource, name: str, described: Operation, *, recorded:
         }
         accepted = {**answer("Accepted with `Prefer: respond-async`.", Record.__name__), "headers": headers}
         described["responses"] = dict(sorted({"202": accepted, **described["responses"]}.items()))
-        described["parameters"] = [*described["parameters"], prefer(PREFERENCE)]
+        described["parameters"] = [
+            *described["parameters"],
+            prefer({PREFERENCE: "answer 202 at once, and do it soon."}),
+        ]
     return described
 
 
@@ -138,6 +143,11 @@ def _read(resource: Resource, examples: Examples) -> Operation:
     text = f"Reads {one(resource.entity)} by its key."
     described = _operation(resource, "get", (f"Read {one(resource.entity)}", text), answers, refused)
     described["parameters"] = [*_include(resource), CONSISTENT, IF_MATCH, IF_NONE_MATCH]
+    if any(copies.of is resource.entity for copies in COPIES):
+        text = f"answer when the copies of the item are current, or after that many seconds, at most {MOST_SECONDS}."
+        described["parameters"].append(prefer({"wait=5": text}))
+        applied = {"schema": {"type": "string"}, "description": "Present only if the copies were current."}
+        described["responses"]["200"]["headers"] |= {"Preference-Applied": applied}
     return described
 
 

@@ -3414,7 +3414,7 @@ export interface components {
                 "application/json": components["schemas"]["GatewayRefusal"];
             };
         };
-        /** @description The database cannot be reached, or the outcome is unknown: see `code`. */
+        /** @description The database cannot be reached, the backend is overloaded, or the outcome is unknown: see `code`. */
         503: {
             headers: {
                 /** @description Seconds. */
@@ -7420,6 +7420,8 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
+                /** @description `wait=5`: answer when the copies of the item are current, or after that many seconds, at most 10. */
+                Prefer?: string;
             };
             path: {
                 /** @description The id of an incident. */
@@ -7434,6 +7436,8 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
+                    /** @description Present only if the copies were current. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
