@@ -5,16 +5,39 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
+from dynashard.entity import Handling
 from dynashard.errors import RevisionMismatchError
 from dynashard.hosting.limits import MAX_TAGS
 from functions.api.problems import ProblemError
 
+HANDLING: Final = "handling"
+"""The preference (RFC 7240) that names a level of care."""
+_OTHERS: Final = ("strict", "lenient")
 _LIST: Final = re.compile(r'\s*(?:(W/)?"([\x21\x23-\x7e\x80-\xff]*)"\s*)?(?:,|$)')
 
 
 def etag(revision: str | None) -> dict[str, str]:
     """The ETag header of a revision: a strong one."""
     return {} if revision is None else {"ETag": f'"{revision}"'}
+
+
+def preferred_handling(headers: Mapping[str, str]) -> str | None:
+    """The level of care that a write's caller prefers: `Prefer: handling=guarded`. None without one.
+
+    `strict` and `lenient`, which RFC 7240 knows besides, concern other things and are ignored.
+
+    Raises:
+        ProblemError: 400 if there is no such level.
+    """
+    for each in headers.get("prefer", "").split(","):
+        name, given, value = each.partition(";")[0].strip().partition("=")
+        value = value.strip().strip('"').lower()
+        if name.strip().lower() != HANDLING or not given or value in _OTHERS:
+            continue
+        if value not in tuple(Handling):
+            raise ProblemError("malformed_header", f"Prefer: handling is one of {', '.join(Handling)}.")
+        return value
+    return None
 
 
 @dataclass(frozen=True, slots=True)

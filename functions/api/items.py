@@ -7,6 +7,7 @@ from typing import Any, Final
 from aws_lambda_powertools.event_handler import Response
 
 from dynashard import Entity
+from dynashard.entity import Handling
 from dynashard.errors import AlreadyExistsError, RevisionMismatchError, WriteContendedError
 from dynashard.hosting.acceptance import refuse_past_expiry
 from dynashard.hosting.documents import unasked
@@ -26,7 +27,7 @@ from functions.api.bodies import (
     without,
     written,
 )
-from functions.api.conditional import Preconditions, etag
+from functions.api.conditional import HANDLING, Preconditions, etag, preferred_handling
 from functions.api.including import asked_of_one, fitting, patched, patched_fields
 from functions.api.incoming import Incoming
 from functions.api.parameters import consistent_only
@@ -67,6 +68,9 @@ class Items:
 
     def create(self, incoming: Incoming) -> Response[str]:
         """`POST`: 201, or 409 if the item exists. Cost: 1 write; with an `Idempotency-Key` 2 more."""
+        return _handled(incoming, self._create_new)
+
+    def _create_new(self, incoming: Incoming, handling: str | None) -> Response[str]:
         body = json_object(incoming)
         refuse_read_only(body, self._resource.server_fields)
         fixed = {TENANT: incoming.tenant}
@@ -76,7 +80,7 @@ class Items:
         key = incoming.headers.get("idempotency-key")
         if key is None:
             refuse_past_expiry(item, self._clock())
-            return self._created(self._create(item))
+            return self._created(self._create(item, handling))
         if not usable(key):
             raise ProblemError(
                 "malformed_header", f"Idempotency-Key is 1 to {MAX_KEY_LENGTH} printable ASCII characters."
@@ -87,8 +91,8 @@ class Items:
         document, replayed = self._idempotent.run(attempt, self._items)
         return self._created(document, {"Idempotency-Replayed": "true"} if replayed else {})
 
-    def _create(self, item: Entity) -> Document:
-        created = self._items.create(item)
+    def _create(self, item: Entity, handling: str | None) -> Document:
+        created = self._items.create(item, handling=handling)
         return representation(created, created.revision)
 
     def _created(self, document: Document, headers: Mapping[str, str] | None = None) -> Response[str]:
@@ -113,6 +117,9 @@ class Items:
 
         Cost: 1 write, and a read if the entity keeps a creation stamp or the conditions are more than one tag.
         """
+        return _handled(incoming, self._put)
+
+    def _put(self, incoming: Incoming, handling: str | None) -> Response[str]:
         consistent_only(incoming.query, allowed=False)
         conditions = Preconditions.of(incoming.headers)
         key = self._resource.key_of(incoming)
@@ -121,23 +128,25 @@ class Items:
         refuse_past_expiry(item, self._clock())
         if conditions.only_new:
             try:
-                created = self._items.create(item)
+                created = self._items.create(item, handling=handling)
             except AlreadyExistsError as error:
                 raise ProblemError("precondition_failed", "The item exists already.") from error
             return self._put_answer(created, created=True)
         if conditions.none or conditions.single_revision is not None:
-            done = self._items.put(item, if_match=conditions.single_revision)
+            done = self._items.put(item, if_match=conditions.single_revision, handling=handling)
             return self._put_answer(done.item, created=done.created)
-        return self._put_under(conditions, key, item)
+        return self._put_under(conditions, key, item, handling)
 
-    def _put_under(self, conditions: Preconditions, key: Mapping[str, Any], item: Entity) -> Response[str]:
+    def _put_under(
+        self, conditions: Preconditions, key: Mapping[str, Any], item: Entity, handling: str | None
+    ) -> Response[str]:
         for _ in range(WRITE_ATTEMPTS):
             current = self._items.find(key, consistent=True)
             conditions.demand(None if current is None else current.revision)
             try:
                 if current is None:
-                    return self._put_answer(self._items.create(item), created=True)
-                done = self._items.put(item, if_match=current.revision)
+                    return self._put_answer(self._items.create(item, handling=handling), created=True)
+                done = self._items.put(item, if_match=current.revision, handling=handling)
                 return self._put_answer(done.item, created=done.created)
             except (AlreadyExistsError, RevisionMismatchError):
                 continue
@@ -149,6 +158,9 @@ class Items:
 
     def patch(self, incoming: Incoming) -> Response[str]:
         """`PATCH`: merge, validate the whole, replace what was read. Cost: 1 consistent read and 1 write a try."""
+        return _handled(incoming, self._patch)
+
+    def _patch(self, incoming: Incoming, handling: str | None) -> Response[str]:
         consistent_only(incoming.query, allowed=False)
         conditions = Preconditions.of(incoming.headers)
         key = self._resource.key_of(incoming)
@@ -163,7 +175,9 @@ class Items:
             kept = self._resource.server_fields | (unasked(item) or set())
             fields = {name: value for name, value in item if name not in kept}
             try:
-                replaced = self._items.replace(current.model_copy(update=fields), if_match=current.revision)
+                replaced = self._items.replace(
+                    current.model_copy(update=fields), if_match=current.revision, handling=_of_what_was_read(handling)
+                )
             except RevisionMismatchError:
                 continue
             return _answer(HTTPStatus.OK, representation(replaced, replaced.revision))
@@ -176,21 +190,38 @@ class Items:
 
     def delete(self, incoming: Incoming) -> Response[str]:
         """`DELETE`: 204, 404 if there is no such item. Cost: 1 write, and a read if conditions are complicated."""
+        return _handled(incoming, self._delete)
+
+    def _delete(self, incoming: Incoming, handling: str | None) -> Response[str]:
         consistent_only(incoming.query, allowed=False)
         conditions = Preconditions.of(incoming.headers)
         key = self._resource.key_of(incoming)
         if conditions.none:
-            self._items.delete(key)
+            self._items.delete(key, handling=handling)
             return _no_content()
         for _ in range(WRITE_ATTEMPTS):
             current = self._items.get(key, consistent=True)
             conditions.demand(current.revision)
             try:
-                self._items.delete(key, if_match=current.revision)
+                self._items.delete(key, if_match=current.revision, handling=handling)
             except RevisionMismatchError:
                 continue
             return _no_content()
         raise _contended()
+
+
+def _handled(incoming: Incoming, write: Callable[[Incoming, str | None], Response[str]]) -> Response[str]:
+    """Do a write at the level that its caller prefers, and say that it was done so."""
+    handling = preferred_handling(incoming.headers)
+    response = write(incoming, handling)
+    if handling is not None:
+        response.headers["Preference-Applied"] = f"{HANDLING}={handling}"
+    return response
+
+
+def _of_what_was_read(handling: str | None) -> str | None:
+    """The level of a write on the revision that was just read: that is what guarded is."""
+    return Handling.PLAIN if handling == Handling.GUARDED else handling
 
 
 def _answer(status: HTTPStatus, document: Document, headers: Mapping[str, str] | None = None) -> Response[str]:

@@ -32,6 +32,9 @@ from functions.commands.request import Asked
 WRITE_ATTEMPTS: Final = 5
 """How often a read-and-write is tried while other writers get in between."""
 
+HANDLING: Final = "handling"
+"""The member that names a level of care; see docs/promises.md."""
+
 CollectionOf = Callable[[type[Entity]], Collection[Any]]
 
 
@@ -51,13 +54,13 @@ class Items:
 
     def create(self, asked: Asked) -> Document:
         """Store a new item. Cost: 1 write; with an idempotency key 2 more."""
-        asked.only("item", "idempotency_key")
+        asked.only("item", "idempotency_key", HANDLING)
         body, key = asked.document("item"), asked.text("idempotency_key")
         item, items = new_item(asked, body), self._items(asked)
         _refuse_outside(asked, item, datetime.fromtimestamp(self._clock(), UTC))
         if key is None:
             refuse_past_expiry(item, self._clock())
-            return _created(asked, shown(items.create(item)))
+            return _created(asked, shown(items.create(item, handling=asked.text(HANDLING))))
         if not usable(key):
             message = f"Use 1 to {MAX_KEY_LENGTH} printable ASCII characters."
             raise ValidationFailedError(FieldError("idempotency_key", message, "out_of_range"))
@@ -73,16 +76,16 @@ class Items:
 
     def put(self, asked: Asked) -> Mapping[str, Any]:
         """Replace an item, or create it. Cost: 1 write, and a read if the entity keeps a creation stamp."""
-        asked.only("item", "if_match")
+        asked.only("item", "if_match", HANDLING)
         item = whole_item(asked, asked.document("item"))
         refuse_past_expiry(item, self._clock())
-        done = self._items(asked).put(item, if_match=asked.text("if_match"))
+        done = self._items(asked).put(item, if_match=asked.text("if_match"), handling=asked.text(HANDLING))
         document = shown(done.item)
         return {"item": _created(asked, document) if done.created else document, "created": done.created}
 
     def update(self, asked: Asked) -> Document:
         """Apply a JSON Merge Patch. Cost: 1 consistent read and 1 write a try."""
-        asked.only("key", "patch", "if_match")
+        asked.only("key", "patch", "if_match", HANDLING)
         key, patch, if_match = asked.key(), asked.document("patch"), asked.text("if_match")
         items, server_fields, model = self._items(asked), asked.served.server_fields, asked.served.entity
         include = patched_fields(model, patch)
@@ -96,16 +99,20 @@ class Items:
             kept = server_fields | (unasked(item) or set())
             fields = {name: value for name, value in item if name not in kept}
             try:
-                return shown(items.replace(current.model_copy(update=fields), if_match=current.revision))
+                return shown(
+                    items.replace(
+                        current.model_copy(update=fields), if_match=current.revision, handling=asked.text(HANDLING)
+                    )
+                )
             except RevisionMismatchError:
                 continue
         raise WriteContendedError("Other writers kept changing this item: try again.")
 
     def delete(self, asked: Asked) -> None:
         """Delete an item. Cost: 1 write."""
-        asked.only("key", "if_match")
+        asked.only("key", "if_match", HANDLING)
         try:
-            self._items(asked).delete(asked.key(), if_match=asked.text("if_match"))
+            self._items(asked).delete(asked.key(), if_match=asked.text("if_match"), handling=asked.text(HANDLING))
         except RevisionMismatchError as error:
             if error.current is None:
                 raise NotFoundError("No live item has this key.") from error

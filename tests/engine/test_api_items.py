@@ -358,3 +358,30 @@ def test_an_item_stored_before_its_adoption_has_an_etag_that_holds_until_it_is_w
     assert (changed.status, changed.json["department"]) == (200, "eng")
     assert changed.etag not in ('""', None)
     assert (late.status, late.code) == (412, "revision_mismatch")
+
+
+@pytest.mark.parametrize("level", ["plain", "guarded", "exactly-once"])
+def test_a_level_of_care_is_applied_to_every_write_and_said(caller: Caller, level: str) -> None:
+    prefer = {"prefer": f"handling={level}"}
+
+    made = caller.post("/v1/users", a_user(), headers=prefer)
+    path = made.headers["location"]
+    answers = [
+        made,
+        caller.put(path, a_user(department="put"), headers=prefer),
+        caller.patch(path, {"department": "patched"}, headers=prefer),
+        caller.delete(path, headers=prefer),
+    ]
+
+    assert [answer.status for answer in answers] == [201, 200, 200, 204]
+    assert {answer.headers["preference-applied"] for answer in answers} == {f"handling={level}"}
+    assert caller.get(path).status == 404
+
+
+def test_a_level_of_care_that_there_is_not_is_refused_and_other_handlings_are_ignored(caller: Caller) -> None:
+    refused = caller.post("/v1/users", a_user(), headers={"prefer": "handling=twice"})
+    made = caller.post("/v1/users", a_user(), headers={"prefer": "handling=strict, return=minimal"})
+
+    assert (refused.status, refused.code) == (400, "malformed_header")
+    assert made.status == 201
+    assert "preference-applied" not in made.headers

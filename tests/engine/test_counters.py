@@ -10,9 +10,9 @@ import pytest
 from dynashard import Counters, CounterStore, Create, Entity, Key, Registry, Shards
 from dynashard.errors import (
     DeclarationError,
-    EngineUnavailableError,
     InvalidKeyError,
     InvalidValueError,
+    OutcomeUnknownError,
     TransactionRefusedError,
 )
 from dynashard.transport import metered
@@ -121,15 +121,21 @@ def test_what_is_sent_twice_is_counted_once(world: World, *, there: bool) -> Non
     assert counter.total(NEWS)["plays"] == 11 + there
 
 
-def test_conflicts_are_outlasted_and_lost_requests_told(world: World) -> None:
+def test_conflicts_are_outlasted_and_lost_requests_counted_once(world: World) -> None:
     world.faults(conflict("TransactWriteItems"), lost_request("TransactWriteItems", nth=3))
     counter = plays(world)
 
     counter.add(NEWS, plays=1)
-    with pytest.raises(EngineUnavailableError):
-        counter.add(NEWS, plays=1)
+    counter.add(NEWS, plays=1)
 
-    assert counter.total(NEWS)["plays"] == 1
+    assert counter.total(NEWS)["plays"] == 2
+
+
+def test_what_cannot_be_settled_is_told_as_unknown(world: World) -> None:
+    world.faults(lost_request("TransactWriteItems", nth=None))
+
+    with pytest.raises(OutcomeUnknownError):
+        plays(world).add(NEWS, plays=1)
 
 
 def test_two_who_make_a_slot_at_once_are_both_counted(world: World) -> None:

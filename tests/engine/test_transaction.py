@@ -11,6 +11,7 @@ from dynashard.errors import (
     InvalidQueryError,
     InvalidValueError,
     ItemTooLargeError,
+    OutcomeUnknownError,
     TransactionConflictError,
     TransactionRefusedError,
 )
@@ -331,10 +332,19 @@ def test_what_was_read_first_is_read_again_when_another_came_between(world: Worl
     assert world.people.get(key()) == stored
 
 
-def test_a_lost_answer_is_told(world: World) -> None:
-    world.faults(lost_answer("TransactWriteItems"))
+def test_a_lost_answer_is_settled_by_its_token(world: World) -> None:
+    sent = world.faults(lost_answer("TransactWriteItems"))
 
-    with pytest.raises(Exception, match="lost"):
+    world.transact(Create(note()))
+
+    assert sent.sent("TransactWriteItems") == 2
+    assert len(world.raw()) == 1
+
+
+def test_a_transaction_that_cannot_be_settled_is_unknown(world: World) -> None:
+    world.faults(lost_answer("TransactWriteItems", nth=None))
+
+    with pytest.raises(OutcomeUnknownError):
         world.transact(Create(note()))
 
 

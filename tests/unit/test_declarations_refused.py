@@ -461,7 +461,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "prefix beside the key": (lambda: declare(prefix="team"), "has no class argument 'prefix'; write key="),
     "anything else": (
         lambda: declare(colour="red"),
-        "'colour'. There are name, key, shards, indexes, expires, registry",
+        "'colour'. There are name, key, shards, indexes, expires, handling, registry",
     ),
     "key without a name": (lambda: new_class("T", {"__module__": __name__}, key=KEY), WRITE_BOTH),
     "name without a key": (lambda: new_class("T", {"__module__": __name__}, name=NAME), WRITE_BOTH),

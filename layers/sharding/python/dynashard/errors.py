@@ -239,16 +239,24 @@ class TransactionRefusedError(DynashardError):
     """A step of a transaction asks for what is not so; nothing of the transaction was done.
 
     `step` is its number, from 0; `reason` is the code of what a single write would have raised: `already_exists`,
-    `not_found` or `revision_mismatch`.
+    `not_found` or `revision_mismatch`; `cause`, inside the layer, is that error.
     """
 
     code = "transaction_refused"
     status = 409
 
-    def __init__(self, message: str, *, step: int, reason: str) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        step: int,
+        reason: str,
+        cause: "NotFoundError | AlreadyExistsError | RevisionMismatchError | None" = None,
+    ) -> None:
         super().__init__(message)
         self.step = step
         self.reason = reason
+        self.cause = cause
 
     @property
     def details(self) -> dict[str, Any]:

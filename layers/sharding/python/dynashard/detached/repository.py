@@ -18,11 +18,12 @@ from dynashard.codec import require_fits
 from dynashard.detached.pointer import Pointer, pointers, pointers_left
 from dynashard.detached.sweep import Swept, sweep
 from dynashard.detached.versions import GRACE_SECONDS, Fields, Fresh
-from dynashard.entity import UNREVISED, ItemKey
+from dynashard.entity import UNREVISED, Handling, ItemKey
 from dynashard.errors import (
     ConditionFailedError,
     DynashardError,
     EngineError,
+    InvalidQueryError,
     InvalidValueError,
     NotFoundError,
     RevisionMismatchError,
@@ -59,8 +60,9 @@ class DetachedRepository(Repository[E]):
         super().check(_bare(item, self._named(item)))
         self._fields.pack(self._named(item))
 
-    def create(self, item: E) -> E:
+    def create(self, item: E, *, handling: str | None = None) -> E:
         """Store an item under a key that has no live item; see `Repository.create`."""
+        self._no_transactions(handling)
         key = self._entity.key_of(item)
         with self._versions(key, self._named(item)) as fresh:
             write = self._item_write(Kind.CREATE, item, fresh.attributes(None), created=None)
@@ -73,8 +75,9 @@ class DetachedRepository(Repository[E]):
         self._fields.take_away(key, pointers_left(done.attributes if not done.again else None, self._entity.detached))
         return self._stored(write)
 
-    def put(self, item: E, *, if_match: str | None = None) -> Written[E]:
-        """Store an item, whether or not its key had one; see `Repository.put`."""
+    def put(self, item: E, *, if_match: str | None = None, handling: str | None = None) -> Written[E]:
+        """Store an item, whether or not its key had one; see `Repository.put`. Always guarded."""
+        self._no_transactions(handling)
         entity = self._entity
 
         def write_of(current: Wire | None, beside: Mapping[str, Wire | None]) -> Write:
@@ -87,9 +90,9 @@ class DetachedRepository(Repository[E]):
             write, current, _ = self._swap(item, fresh, if_match, write_of)
         return Written(self._stored(write), current is None)
 
-    def replace(self, item: E, *, if_match: str | None = None) -> E:
+    def replace(self, item: E, *, if_match: str | None = None, handling: str | None = None) -> E:
         """Store an item, whether or not its key had one; see `Repository.replace`."""
-        return self.put(item, if_match=if_match).item
+        return self.put(item, if_match=if_match, handling=handling).item
 
     def update(
         self,
@@ -99,14 +102,16 @@ class DetachedRepository(Repository[E]):
         remove: Collection[str] = (),
         add: Mapping[str, Any] | None = None,
         if_match: str | None = None,
+        handling: str | None = None,
     ) -> E:
         """Change some fields of a live item; see `Repository.update`.
 
         Cost: as there if no detached field is named.
         """
+        self._no_transactions(handling)
         detached = self._entity.detached.keys()
         if not detached & {*(set or {}), *remove, *(add or {})}:
-            return super().update(key, set=set, remove=remove, add=add, if_match=if_match)
+            return super().update(key, set=set, remove=remove, add=add, if_match=if_match, handling=handling)
         if clash := detached & (add or {}).keys():
             raise InvalidValueError(f"{min(clash)} is detached: nothing can be added to it", field=min(clash))
         changes = check_changes(self._entity, set or {}, remove=remove, add=add or {})
@@ -123,12 +128,15 @@ class DetachedRepository(Repository[E]):
             _, _, done = self._swap(key, fresh, if_match, write_of)
         return self._entity.decode(done.attributes or {})
 
-    def delete(self, key: KeyLike, *, if_match: str | None = None) -> None:
+    def delete(self, key: KeyLike, *, if_match: str | None = None, handling: str | None = None) -> None:
         """Delete a live item, and then all of its detached fields; see `Repository.delete`.
 
         If that is interrupted, the item is gone for readers, and a sweep removes the rest.
         """
         item_key, options = self._entity.key_of(key), {"ReturnValues": "ALL_OLD"}
+        if self._no_transactions(handling) is Handling.GUARDED and if_match is None:
+            current = self._read(key, Reading(consistent=True))
+            if_match = None if current is None else revision_of(current)
         write = Write(Kind.CHANGE, item_key, "DeleteItem", self._store.now(), options=options, if_match=if_match)
         try:
             done = self._write(write, key)
@@ -160,6 +168,16 @@ class DetachedRepository(Repository[E]):
     def sweep(self, *, grace: float = GRACE_SECONDS, dry: bool = False) -> Iterator[Swept]:
         """Remove what interrupted writes and deletes, and items that expired, have left; see `sweep.sweep`."""
         return sweep(self._store, self._entity, grace=grace, dry=dry)
+
+    def _no_transactions(self, handling: str | None) -> Handling:
+        """The level of a write; raises for one that an entity with detached fields cannot have."""
+        level = self._level(handling)
+        if level is Handling.EXACTLY_ONCE:
+            raise InvalidQueryError(
+                f"{self._entity.name} has detached fields, whose writes are no single transaction; use guarded",
+                field="handling",
+            )
+        return level
 
     def _find_including(self, key: KeyLike, include: Sequence[str], *, consistent: bool) -> E | None:
         names = tuple(dict.fromkeys(include))

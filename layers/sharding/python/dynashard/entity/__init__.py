@@ -6,6 +6,7 @@ from dynashard.codec import register_encoder
 from dynashard.entity.checks import plain_types
 from dynashard.entity.declaration import Detached, Index, Key, Shards, created_at, new_id, updated_at
 from dynashard.entity.definition import EntityDefinition, IndexDefinition, ItemKey
+from dynashard.entity.handling import Handling, handling_of
 from dynashard.entity.model import Entity, definition
 from dynashard.entity.record import UNREVISED, Revision, revision_in
 from dynashard.entity.registry import REGISTRY, Registry
@@ -19,6 +20,7 @@ __all__ = [
     "Detached",
     "Entity",
     "EntityDefinition",
+    "Handling",
     "Index",
     "IndexDefinition",
     "ItemKey",
@@ -28,6 +30,7 @@ __all__ = [
     "Shards",
     "created_at",
     "definition",
+    "handling_of",
     "new_id",
     "plain_types",
     "revision_in",

@@ -34,6 +34,7 @@ from dynashard.entity.declaration import (
     stamp_updated,
 )
 from dynashard.entity.expiry import decode_expiry, encode_expiry
+from dynashard.entity.handling import Handling
 from dynashard.entity.mistakes import check_nested
 from dynashard.entity.record import Record, revision_in
 from dynashard.errors import InvalidKeyError, InvalidValueError, UndecodableItemError
@@ -110,6 +111,7 @@ class EntityDefinition(Generic[T]):
         created_fields, updated_fields: what the repository stamps.
         generated_fields: those that `new_id` fills in.
         detached: the fields that are kept beside the item, with how they were declared.
+        handling: how writes go about lost answers unless a call says otherwise.
     """
 
     def __init__(self, model: type[T], name: str, key: Key, shards: Shards | None, expires: str | None) -> None:
@@ -119,6 +121,7 @@ class EntityDefinition(Generic[T]):
         self.separator = key.separator
         self.shards = shards
         self.expires = expires
+        self.handling = Handling.PLAIN
         self.partition = check_template(model, "partition", key.partition, reserved=_PARTITION_RESERVED)
         sort = name if key.sort is None else key.sort
         self.sort = check_template(model, "sort", sort, ordered=True, unpadded=key.unpadded)

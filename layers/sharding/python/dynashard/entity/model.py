@@ -9,6 +9,7 @@ from pydantic._internal._model_construction import ModelMetaclass
 
 from dynashard.entity.declaration import Index, Key, Shards, WrongDeclarationError
 from dynashard.entity.definition import EntityDefinition
+from dynashard.entity.handling import Handling
 from dynashard.entity.mistakes import KEY_EXAMPLE, NAME_EXAMPLE, check_arguments, check_parts
 from dynashard.entity.record import Record
 from dynashard.entity.registry import REGISTRY, Registry
@@ -48,6 +49,7 @@ class Entity(Record, metaclass=_Declaring):
         shards: over how many shards a logical partition is spread; unsharded if left out.
         indexes: other orders in which to list the items, at most one a slot.
         expires: the `datetime | None` field that says when an item expires (kept to the second).
+        handling: how writes go about lost answers unless a call says otherwise: `plain`, `guarded` or `exactly-once`.
         registry: where names and shared partitions are checked; one for the process unless tests say otherwise.
 
     A derived class without these is an ordinary base class.
@@ -66,6 +68,7 @@ class Entity(Record, metaclass=_Declaring):
         shards: Shards | None = None,
         indexes: Sequence[Index] = (),
         expires: str | None = None,
+        handling: str = Handling.PLAIN,
         registry: Registry = REGISTRY,
         **config: Any,
     ) -> None:
@@ -85,6 +88,7 @@ class Entity(Record, metaclass=_Declaring):
         shards: Shards | None = None,
         indexes: Sequence[Index] = (),
         expires: str | None = None,
+        handling: str = Handling.PLAIN,
         registry: Registry = REGISTRY,
         **config: Any,
     ) -> None:
@@ -106,6 +110,7 @@ class Entity(Record, metaclass=_Declaring):
             definition = EntityDefinition.compile(
                 cls, name=name, key=key, shards=shards, indexes=checked, expires=expires
             )
+            definition.handling = checked_handling(handling)
             registry.add(definition)
         except WrongDeclarationError as error:
             raise DeclarationError(called, str(error)) from error
@@ -115,6 +120,17 @@ class Entity(Record, metaclass=_Declaring):
 def _arguments() -> list[str]:
     parameters = signature(Entity.__init_subclass__).parameters.values()
     return [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
+
+
+def checked_handling(value: str) -> Handling:
+    """The level that a declaration names.
+
+    Raises:
+        WrongDeclarationError: there is no such level.
+    """
+    if value not in tuple(Handling):
+        raise WrongDeclarationError(f"handling is {value!r}: write one of {', '.join(map(repr, map(str, Handling)))}")
+    return Handling(value)
 
 
 E = TypeVar("E", bound=Entity)

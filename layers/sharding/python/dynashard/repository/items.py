@@ -17,7 +17,8 @@ from dynashard.errors import (
 )
 from dynashard.keys import key_text
 from dynashard.repository.batch import Reading
-from dynashard.repository.evidence import Verdict, judge, lineage
+from dynashard.repository.conditions import is_mark
+from dynashard.repository.evidence import Verdict, gone, judge, lineage
 from dynashard.repository.placing import placed
 from dynashard.repository.store import Store
 from dynashard.repository.writes import Done, Write
@@ -119,9 +120,13 @@ class Items(Generic[E]):
 
         Cost: 1 consistent read, unless `found` was stored in its way or nothing can prove anything.
         """
-        if found is None and (write.revision or write.exact):
+        if (found is None or is_mark(found)) and (write.revision or write.exact):
             with suppress(DynashardError):
                 found = self._reader.read(write.key, Reading(consistent=True))
+                if write.guarded and gone(write, found):
+                    return Done(again=True)
+        elif write.guarded and gone(write, found):
+            return Done(again=True)
         verdict = judge(write, found, ambiguous=True)
         if verdict is Verdict.DONE:
             return Done(found, again=True)

@@ -1,17 +1,20 @@
 """Create, read, change and delete single items, wherever their shards are."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Final, Generic
+from typing import Any, ClassVar, Final, Generic
 
-from dynashard.entity import ItemKey
+from dynashard.entity import Entity, Handling, ItemKey, handling_of
 from dynashard.errors import (
+    AlreadyExistsError,
     ConditionFailedError,
     DynashardError,
     InvalidQueryError,
     NotFoundError,
     RevisionMismatchError,
+    TransactionRefusedError,
+    WriteContendedError,
 )
 from dynashard.repository.batch import STANDING, Reading
 from dynashard.repository.batches import Batches
@@ -19,6 +22,8 @@ from dynashard.repository.changes import Changes, check_changes, fields_after, t
 from dynashard.repository.conditions import is_live, refusal, revision_of
 from dynashard.repository.evidence import lineage
 from dynashard.repository.items import E, KeyLike
+from dynashard.repository.store import Store
+from dynashard.repository.transaction import Create, Delete, Put, Step, Update
 from dynashard.repository.writes import Kind, Write
 from dynashard.schema import REV, index_pk, index_sk
 from dynashard.transport.interface import Wire
@@ -52,8 +57,15 @@ class Repository(Batches[E]):
     twice; readers see one of the two, and `delete` takes both away.
     """
 
-    def create(self, item: E) -> E:
+    transact: ClassVar[Callable[[Store, Sequence[Step]], list[Entity | None]]]
+    """Does transactions, whose steps are prepared by repositories; the package sets it."""
+
+    def create(self, item: E, *, handling: str | None = None) -> E:
         """Store an item under a key that has no live item.
+
+        Args:
+            item: the item.
+            handling: how to go about a lost answer, see `Handling`; the entity's own if None. `guarded` is as `plain`.
 
         Returns:
             The item as stored: stamped, and with its revision.
@@ -61,9 +73,13 @@ class Repository(Batches[E]):
         Raises:
             AlreadyExistsError: a live item has the key.
             InvalidValueError, ItemTooLargeError: before anything is sent.
+            OutcomeUnknownError: no answer came, and nothing stored proves anything; so for every write.
 
-        Cost: 1 write unit, 1 round trip.
+        Cost: 1 write unit, 1 round trip; exactly once, 2 write units.
         """
+        if self._level(handling) is Handling.EXACTLY_ONCE:
+            stored: E = self._once(Create(item))
+            return stored
         write = self._put_write(Kind.CREATE, item, created=None)
         try:
             self._write(write, item)
@@ -110,12 +126,13 @@ class Repository(Batches[E]):
         """
         return self._read(key, Reading(consistent, STANDING)) is not None
 
-    def replace(self, item: E, *, if_match: str | None = None) -> E:
+    def replace(self, item: E, *, if_match: str | None = None, handling: str | None = None) -> E:
         """Store an item, whether or not its key had one.
 
         Args:
             item: the whole new item.
             if_match: store it only if the live item is at this revision.
+            handling: how to go about a lost answer, see `Handling`; the entity's own if None.
 
         Returns:
             The item as stored.
@@ -125,17 +142,19 @@ class Repository(Batches[E]):
             InvalidValueError, ItemTooLargeError: before anything is written.
 
         Cost: 1 write unit, 1 round trip; with a creation stamp and an item that was not read from the store, 1 read
-        unit and 1 round trip more, so that the stamp is kept.
+        unit and 1 round trip more, so that the stamp is kept. Guarded, 1 read unit and 1 round trip more; exactly once,
+        that and 1 write unit more.
         """
-        return self.put(item, if_match=if_match).item
+        return self.put(item, if_match=if_match, handling=handling).item
 
-    def put(self, item: E, *, if_match: str | None = None) -> Written[E]:
+    def put(self, item: E, *, if_match: str | None = None, handling: str | None = None) -> Written[E]:
         """As `replace`, and say whether the key was free.
 
         If no answer came, and what is stored proves that it was done, `created` is False.
         """
-        if self._entity.created_fields and item.revision is None:
-            return self._put_keeping_stamp(item, if_match)
+        level = self._level(handling)
+        if level is not Handling.PLAIN or (self._entity.created_fields and item.revision is None):
+            return self._put_over_what_is_read(item, if_match, once=level is Handling.EXACTLY_ONCE)
         kind = Kind.UPSERT if if_match is None else Kind.CHANGE
         write = self._put_write(kind, item, created=self._created(item), if_match=if_match)
         try:
@@ -153,6 +172,7 @@ class Repository(Batches[E]):
         remove: Collection[str] = (),
         add: Mapping[str, Any] | None = None,
         if_match: str | None = None,
+        handling: str | None = None,
     ) -> E:
         """Change some fields of a live item.
 
@@ -162,12 +182,13 @@ class Repository(Batches[E]):
             key: the item's key.
             set: new values by field.
             remove: fields to empty.
-            add: numbers to add to numbers, sets to add to sets. Added once, even if the request is sent again, unless
-                another writer came between; with `if_match`, exactly once.
+            add: numbers to add to numbers, sets to add to sets. Added once: a request that may have been done is not
+                sent again, unless it names the revision that it changes.
             if_match: change it only if it is at this revision.
+            handling: how to go about a lost answer, see `Handling`; the entity's own if None.
 
         Returns:
-            The changed item.
+            The changed item; if its answer was lost and what is stored proves that it was done, the item as found.
 
         Raises:
             NotFoundError: no live item has the key.
@@ -182,9 +203,13 @@ class Repository(Batches[E]):
         entity = self._entity
         changes = check_changes(entity, set or {}, remove=remove, add=add or {})
         item_key = entity.key_of(key)
+        level = self._level(handling)
+        if level is Handling.EXACTLY_ONCE:
+            self._once(Update(entity.model, key, set=set, remove=remove, add=add, if_match=if_match))
+            return self.get(key, consistent=True)
         known = {name: self._key_fields(key)[name] for name in entity.key_fields}
         known |= changes.set
-        if not self._reads_first(changes, known):
+        if level is Handling.PLAIN and not self._reads_first(changes, known):
             return self._apply(item_key, key, changes, known, if_match)
         for _ in range(_RACES):
             current = self.get(key, consistent=True)
@@ -202,19 +227,27 @@ class Repository(Batches[E]):
                     raise
         raise RevisionMismatchError(f"{self._name(key)} changes too often to be updated; try again later")
 
-    def delete(self, key: KeyLike, *, if_match: str | None = None) -> None:
+    def delete(self, key: KeyLike, *, if_match: str | None = None, handling: str | None = None) -> None:
         """Delete a live item.
 
         Args:
             key: the item's key.
             if_match: delete it only if it is at this revision.
+            handling: how to go about a lost answer, see `Handling`; the entity's own if None.
 
         Raises:
             NotFoundError: no live item has the key.
             RevisionMismatchError: it is at another revision than `if_match`, or there is none.
 
-        Cost: 1 write unit, 1 round trip.
+        Cost: 1 write unit, 1 round trip; guarded, 1 read unit and 1 round trip more; exactly once, 2 write units.
         """
+        level = self._level(handling)
+        if level is Handling.EXACTLY_ONCE:
+            self._once(Delete(self._entity.model, key, if_match=if_match))
+            return
+        if level is Handling.GUARDED and if_match is None:
+            self._delete_what_is_read(key)
+            return
         write = Write(Kind.CHANGE, self._entity.key_of(key), "DeleteItem", self._store.now(), if_match=if_match)
         try:
             self._write(write, key)
@@ -238,7 +271,37 @@ class Repository(Batches[E]):
     def _refusal(self, failed: ConditionFailedError, key: KeyLike, write: Write) -> DynashardError:
         return refusal(failed, name=self._name(key), now=write.now, if_match=write.if_match)
 
-    def _put_keeping_stamp(self, item: E, if_match: str | None) -> Written[E]:
+    def _level(self, handling: str | None) -> Handling:
+        return handling_of(handling, self._entity.handling)
+
+    def _once(self, step: Create | Put | Update | Delete) -> Any:
+        """Do a step as a transaction with a token, which settles what became of it; what it stored, if a whole item."""
+        try:
+            [stored] = Repository.transact(self._store, [step])
+        except TransactionRefusedError as refused:
+            raise refused.cause if refused.cause is not None else refused from None
+        return stored
+
+    def _delete_what_is_read(self, key: KeyLike) -> None:
+        """Delete the item that stands there now, whatever others write meanwhile."""
+        item_key = self._entity.key_of(key)
+        for _ in range(_RACES):
+            current = self._read(key, Reading(consistent=True))
+            if current is None:
+                raise NotFoundError(f"{self._name(key)} does not exist")
+            write = Write(
+                Kind.CHANGE, item_key, "DeleteItem", self._store.now(), if_match=revision_of(current), guarded=True
+            )
+            try:
+                self._write(write, key)
+            except ConditionFailedError as failed:
+                if not is_live(failed.item, write.now):
+                    raise self._refusal(failed, key, replace(write, if_match=None)) from None
+                continue
+            return
+        raise WriteContendedError(f"{self._name(key)} changes too often to be deleted; try again later")
+
+    def _put_over_what_is_read(self, item: E, if_match: str | None, *, once: bool = False) -> Written[E]:
         for _ in range(_RACES):
             current = self._read(item, Reading(consistent=True))
             revision = revision_of(current) if current else None
@@ -247,16 +310,25 @@ class Repository(Batches[E]):
                 raise RevisionMismatchError(
                     f"{self._name(item)} {state}; read it again before changing it", current=revision or None
                 )
-            if current is None:
-                write = self._put_write(Kind.CREATE, item, created=None)
-            else:
-                write = self._put_write(Kind.CHANGE, item, created=self._stored_stamp(current), if_match=revision)
             try:
-                self._write(write, item)
-            except ConditionFailedError:
+                return Written(self._put_over(item, current, once=once), created=current is None)
+            except (ConditionFailedError, AlreadyExistsError, RevisionMismatchError):
                 continue
-            return Written(self._stored(write), created=current is None)
         raise RevisionMismatchError(f"{self._name(item)} changes too often to be replaced; try again later")
+
+    def _put_over(self, item: E, current: Wire | None, *, once: bool) -> E:
+        """Put an item where it was read that this stands, or nothing."""
+        revision = None if current is None else revision_of(current)
+        if once:
+            stored: E = self._once(Create(item) if revision is None else Put(item, if_match=revision))
+            return stored
+        if current is None:
+            write = self._put_write(Kind.CREATE, item, created=None)
+        else:
+            created = self._stored_stamp(current) if self._entity.created_fields else self._created(item)
+            write = self._put_write(Kind.CHANGE, item, created=created, if_match=revision)
+        self._write(write, item)
+        return self._stored(write)
 
     def _apply(
         self, item_key: ItemKey, key: KeyLike, changes: Changes, after: Mapping[str, Any], if_match: str | None

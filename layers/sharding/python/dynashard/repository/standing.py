@@ -1,11 +1,15 @@
 """What must hold still while an operation is under way, and the error if it never does."""
 
-from typing import Any
+from typing import Any, Final
 
 from dynashard.entity import EntityDefinition
-from dynashard.errors import OutcomeUnknownError, TransactionCanceledError, TransactionConflictError
+from dynashard.errors import EngineError, OutcomeUnknownError, TransactionCanceledError, TransactionConflictError
+from dynashard.repository.store import Store
 from dynashard.routing import Places
+from dynashard.schema import PK, SK
 from dynashard.topology import Phase
+
+_MISMATCH: Final = "IdempotentParameterMismatchException"
 
 Stand = tuple[Phase, int, int | None]
 """What must not change while an operation is under way: phase, count and target of a view."""
@@ -35,3 +39,29 @@ def unproved(cancelled: TransactionCanceledError) -> OutcomeUnknownError:
         operation=cancelled.operation,
         aws_code=cancelled.aws_code,
     )
+
+
+def settled_by_token(store: Store, token: str) -> bool:
+    """Whether the transaction of a token was done; if not, it can never be done any more.
+
+    A harmless transaction under the same token tells: DynamoDB refuses it as a mismatch if the token's transaction was
+    done; if it accepts it, the token is used up, and the other is refused whenever it comes. It remembers tokens for
+    ten minutes, which is longer than any operation.
+
+    Raises:
+        EngineError: it could not be told.
+
+    Cost: 2 write units, 1 round trip.
+    """
+    nowhere = {PK: {"S": "dynashard:settled"}, SK: {"S": token}}
+    request = {
+        "TransactItems": [{"Delete": {"TableName": store.table, "Key": nowhere}}],
+        "ClientRequestToken": token,
+    }
+    try:
+        store.transport.call("TransactWriteItems", request)
+    except EngineError as error:
+        if error.aws_code == _MISMATCH:
+            return True
+        raise
+    return False

@@ -220,6 +220,7 @@ class Course:
             f"step {self._number} of the transaction is refused, and nothing was done: {error}",
             step=self._number,
             reason=error.code,
+            cause=error,
         )
 
 

@@ -13,12 +13,13 @@ from dynashard.errors import (
     InvalidKeyError,
     InvalidQueryError,
     ItemTooLargeError,
+    OutcomeUnknownError,
     ThrottledError,
     TransactionCanceledError,
     TransactionConflictError,
 )
 from dynashard.repository.late import answered_late
-from dynashard.repository.standing import unproved, unsettled
+from dynashard.repository.standing import settled_by_token, unsettled
 from dynashard.repository.store import Store
 from dynashard.repository.transaction import Step
 from dynashard.repository.transaction_course import FAILED, Course, Lesson
@@ -56,25 +57,16 @@ class Transaction:
         request: Wire | None = None
         pauses: Iterator[float] | None = None
         throttles = 0
-        error: EngineError
         while self._courses:
             request = self._request(request)
-            lesson = Lesson.LATER
-            try:
-                self._store.transport.call("TransactWriteItems", request)
+            lesson, error = self._sent(request)
+            if error is None or lesson is Lesson.DONE:
                 self._confirm()
                 break
-            except TransactionCanceledError as cancelled:
-                if cancelled.ambiguous and not self._done(cancelled):
-                    raise unproved(cancelled) from cancelled
-                request, lesson, error = None, self._learn(cancelled), cancelled
-            except (TransactionConflictError, ThrottledError) as hindered:
-                error = hindered
-                throttles += isinstance(hindered, ThrottledError)
-                if hindered.aws_code == _CANCELLED:
-                    request = None
-            if lesson is Lesson.DONE:
-                break
+            throttles += isinstance(error, ThrottledError)
+            if isinstance(error, OutcomeUnknownError) or error.aws_code == _CANCELLED:
+                # Another request takes another token: that of this one may be used up.
+                request = None
             if lesson is Lesson.LATER:
                 pauses = self._store.patience.pauses() if pauses is None else pauses
                 if throttles == _THROTTLES or next(pauses, None) is None:
@@ -87,6 +79,20 @@ class Transaction:
         stand = [course.stands() for course in self._courses]
         if not all(stand):
             raise answered_late("TransactWriteItems")
+
+    def _sent(self, request: Wire) -> tuple[Lesson, EngineError | None]:
+        """Send the transaction once; what its failure teaches, and None if there was none."""
+        try:
+            self._store.transport.call("TransactWriteItems", request)
+        except OutcomeUnknownError as unknown:
+            return Lesson.DONE if self._was_done(request, unknown) else Lesson.LATER, unknown
+        except TransactionCanceledError as cancelled:
+            if cancelled.ambiguous and (self._done(cancelled) or self._was_done(request, cancelled)):
+                return Lesson.DONE, cancelled
+            return self._learn(cancelled), cancelled
+        except (TransactionConflictError, ThrottledError) as hindered:
+            return Lesson.LATER, hindered
+        return Lesson.DONE, None
 
     def _refuse_doubles(self) -> None:
         seen: dict[Any, int] = {}
@@ -117,6 +123,22 @@ class Transaction:
         told = [[next(reasons, _UNTOLD) for _ in part] for part in self._parts]
         return list(zip(self._courses, told, strict=True))
 
+    def _was_done(self, request: Wire, error: EngineError) -> bool:
+        """Whether a transaction of which an attempt was ambiguous was done; if not, it never will be.
+
+        Raises:
+            OutcomeUnknownError: that cannot be told.
+        """
+        try:
+            return settled_by_token(self._store, request["ClientRequestToken"])
+        except EngineError as failed:
+            raise OutcomeUnknownError(
+                "The transaction may have been done, or may still be: no usable answer came. Read what it writes "
+                "before you send it again.",
+                operation=error.operation,
+                aws_code=error.aws_code,
+            ) from failed
+
     def _done(self, cancelled: TransactionCanceledError) -> bool:
         """Whether an earlier attempt has done it: then the work of all of its steps was done, so one is proof."""
         return any(course.did(why) for course, why in self._told(cancelled))
@@ -140,6 +162,11 @@ class Transaction:
         if isinstance(error, TransactionConflictError):
             return error
         return unsettled(self._courses[0].entity, "TransactWriteItems")
+
+
+def transact(store: Store, steps: Sequence[Step]) -> list[Entity | None]:
+    """Do a transaction; see `Dynashard.transact`."""
+    return Transaction(store, steps).run()
 
 
 def _require_fits(actions: Sequence[Wire]) -> None:

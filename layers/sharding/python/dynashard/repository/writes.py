@@ -38,6 +38,7 @@ class Write:
         options: all other parameters but table, stored key and condition.
         if_match: the revision a `CHANGE` asks for.
         revision: the id by which the write recognises its own work; empty for deletes.
+        guarded: the item was read first, to delete it whatever it is: if it is gone, that is done.
     """
 
     kind: Kind
@@ -48,6 +49,7 @@ class Write:
     options: Mapping[str, Any] = field(default_factory=dict)
     if_match: str | None = None
     revision: str = ""
+    guarded: bool = False
 
     @property
     def exact(self) -> bool:

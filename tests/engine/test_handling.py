@@ -1,0 +1,197 @@
+"""The three levels of care for writes whose answers are lost: plain, guarded and exactly once."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dynashard.entity import Entity, Key, Registry
+from dynashard.errors import (
+    AlreadyExistsError,
+    DeclarationError,
+    InvalidQueryError,
+    NotFoundError,
+    OutcomeUnknownError,
+    RevisionMismatchError,
+)
+from dynashard.transport import metered
+from tests.engine.stored_things import Note, World
+from tests.faults import Fault, lost_after, lost_answer, lost_request, meanwhile_repeated, repeated
+
+pytestmark = pytest.mark.engine
+
+KEY = {"tenant": "a", "id": "1"}
+
+
+def note(text: str) -> Note:
+    return Note(**KEY, text=text)
+
+
+def text(world: World) -> str | None:
+    world.faults()
+    found = world.notes.find(KEY, consistent=True)
+    return None if found is None else found.text
+
+
+WRITES: dict[str, tuple[bool, Callable[[World, str], Any], str | None]] = {
+    "create": (False, lambda world, level: world.notes.create(note("mine"), handling=level), "mine"),
+    "put": (True, lambda world, level: world.notes.put(note("mine"), handling=level), "mine"),
+    "put new": (False, lambda world, level: world.notes.put(note("mine"), handling=level), "mine"),
+    "update": (True, lambda world, level: world.notes.update(KEY, set={"text": "mine"}, handling=level), "mine"),
+    "delete": (True, lambda world, level: world.notes.delete(KEY, handling=level), None),
+}
+COSTS = {
+    "plain": {"create": (0, 1), "put": (0, 1), "put new": (0, 1), "update": (0, 1), "delete": (0, 1)},
+    "guarded": {"create": (0, 1), "put": (1, 1), "put new": (1, 1), "update": (1, 1), "delete": (1, 1)},
+    "exactly-once": {"create": (0, 2), "put": (1, 2), "put new": (1, 2), "update": (1, 2), "delete": (0, 2)},
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("level", COSTS)
+def test_each_level_costs_what_it_says_and_does_the_same(world: World, level: str, write: str) -> None:
+    exists, do, expected = WRITES[write]
+    if exists:
+        world.notes.create(note("old"))
+
+    with metered() as meter:
+        do(world, level)
+
+    assert (meter.consumed.read_units, meter.consumed.write_units) == COSTS[level][write]
+    assert text(world) == expected
+
+
+FAULTS: dict[str, Callable[[str], Fault]] = {
+    "answer lost": repeated,
+    "request lost for good": lost_request,
+    "answer lost for good": lost_answer,
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_exactly_once_is_never_unknown(world: World, fault: str, write: str) -> None:
+    exists, do, expected = WRITES[write]
+    if exists:
+        world.notes.create(note("old"))
+    transport = world.faults(FAULTS[fault]("TransactWriteItems"))
+
+    do(world, "exactly-once")
+
+    assert transport.waiting == []
+    assert text(world) == expected
+
+
+def test_exactly_once_refuses_for_certain_what_was_lost_and_came_too_late(world: World) -> None:
+    plain = world.notes
+    world.faults(lost_after("TransactWriteItems", lambda: plain.create(note("other"))))
+
+    with pytest.raises(AlreadyExistsError):
+        world.notes.create(note("mine"), handling="exactly-once")
+
+    assert text(world) == "other"
+
+
+def test_exactly_once_does_not_undo_what_another_wrote_over_it(world: World) -> None:
+    plain = world.notes
+    plain.create(note("old"))
+    world.faults(meanwhile_repeated("TransactWriteItems", lambda: plain.update(KEY, set={"text": "other"})))
+
+    world.notes.put(note("mine"), handling="exactly-once")
+
+    assert text(world) == "other"
+
+
+def test_exactly_once_raises_what_a_plain_write_raises(world: World) -> None:
+    with pytest.raises(NotFoundError):
+        world.notes.delete(KEY, handling="exactly-once")
+    with pytest.raises(NotFoundError):
+        world.notes.update(KEY, set={"text": "x"}, handling="exactly-once")
+    world.notes.create(note("old"))
+    with pytest.raises(RevisionMismatchError):
+        world.notes.put(note("mine"), if_match="another", handling="exactly-once")
+    with pytest.raises(RevisionMismatchError):
+        world.notes.delete(KEY, if_match="another", handling="exactly-once")
+
+
+def test_guarded_delete_whose_answer_was_lost_is_done(world: World) -> None:
+    world.notes.create(note("old"))
+    transport = world.faults(repeated("DeleteItem"))
+
+    world.notes.delete(KEY, handling="guarded")
+
+    assert transport.waiting == []
+    assert text(world) is None
+
+
+def test_guarded_delete_is_done_if_another_item_was_born_since(world: World) -> None:
+    plain = world.notes
+    plain.create(note("old"))
+    world.faults(meanwhile_repeated("DeleteItem", lambda: plain.create(note("new"))))
+
+    world.notes.delete(KEY, handling="guarded")
+
+    assert text(world) == "new"
+
+
+def test_guarded_delete_goes_on_if_the_item_was_changed_instead(world: World) -> None:
+    plain = world.notes
+    plain.create(note("old"))
+    transport = world.faults(lost_after("DeleteItem", lambda: plain.update(KEY, set={"text": "changed"})))
+
+    world.notes.delete(KEY, handling="guarded")
+
+    assert transport.sent("DeleteItem") == 2
+    assert text(world) is None
+
+
+def test_guarded_delete_of_nothing_is_not_found(world: World) -> None:
+    with pytest.raises(NotFoundError):
+        world.notes.delete(KEY, handling="guarded")
+
+
+def test_guarded_put_goes_on_over_what_another_wrote(world: World) -> None:
+    plain = world.notes
+    plain.create(note("old"))
+    world.faults(lost_after("PutItem", lambda: plain.update(KEY, set={"text": "other"})))
+
+    world.notes.put(note("mine"), handling="guarded")
+
+    assert text(world) == "mine"
+
+
+def test_guarded_put_does_not_undo_what_another_wrote_over_it(world: World) -> None:
+    plain = world.notes
+    plain.create(note("old"))
+    world.faults(meanwhile_repeated("PutItem", lambda: plain.update(KEY, set={"text": "other"})))
+
+    world.notes.put(note("mine"), handling="guarded")
+
+    assert text(world) == "other"
+
+
+def test_an_entity_names_a_level_of_its_own(world: World) -> None:
+    class Careful(
+        Entity, name="test.v1.Careful", key=Key(partition="{id}"), handling="exactly-once", registry=Registry()
+    ):
+        id: str
+
+    careful = world.of(Careful)
+    transport = world.faults(lost_answer("TransactWriteItems"))
+    careful = world.of(Careful)
+
+    careful.create(Careful(id="1"))
+    world.faults(lost_request("PutItem"))
+    with pytest.raises(OutcomeUnknownError):
+        world.of(Careful).create(Careful(id="2"), handling="plain")
+
+    assert transport.sent("TransactWriteItems") == 2
+
+
+def test_levels_that_there_are_not_are_refused(world: World) -> None:
+    with pytest.raises(InvalidQueryError, match="handling is 'twice'; it must be one of plain, guarded, exactly-once"):
+        world.notes.put(note("x"), handling="twice")
+    with pytest.raises(DeclarationError, match="'guarded'"):
+
+        class Wrong(Entity, name="test.v1.Wrong", key=Key(partition="{id}"), handling="safe", registry=Registry()):
+            id: str
