@@ -17,7 +17,7 @@ from dynashard.errors import (
 )
 from dynashard.transport import metered
 from tests.engine.stored_things import Account, Event, Note, Person, World, key, person
-from tests.faults import Fault, FaultyTransport, conflict, lost_answer, meanwhile, meanwhile_repeated, repeated
+from tests.faults import Fault, FaultyTransport, conflict, lost_answer, lost_request, meanwhile, meanwhile_repeated, repeated
 
 pytestmark = pytest.mark.engine
 
@@ -342,7 +342,7 @@ def test_a_lost_answer_is_settled_by_its_token(world: World) -> None:
 
 
 def test_a_transaction_that_cannot_be_settled_is_unknown(world: World) -> None:
-    world.faults(lost_answer("TransactWriteItems", nth=None))
+    world.faults(lost_request("TransactWriteItems", nth=None))
 
     with pytest.raises(OutcomeUnknownError):
         world.transact(Create(note()))
