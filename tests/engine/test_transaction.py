@@ -17,7 +17,16 @@ from dynashard.errors import (
 )
 from dynashard.transport import metered
 from tests.engine.stored_things import Account, Event, Note, Person, World, key, person
-from tests.faults import Fault, FaultyTransport, conflict, lost_answer, lost_request, meanwhile, meanwhile_repeated, repeated
+from tests.faults import (
+    Fault,
+    FaultyTransport,
+    conflict,
+    lost_answer,
+    lost_request,
+    meanwhile,
+    meanwhile_repeated,
+    repeated,
+)
 
 pytestmark = pytest.mark.engine
 
