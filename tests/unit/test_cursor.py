@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dynashard.cursor_keys import CursorKeys
 from dynashard.errors import ConfigurationError, InvalidCursorError
 from dynashard.reads.by_shard import state_of
 from dynashard.reads.cursor import CursorCodec, pack_texts, unpack_texts
@@ -151,3 +152,11 @@ def test_a_token_is_taken_back_however_many_shards_and_long_keys_it_names() -> N
 
     assert len(token) > 64 * 1024
     assert CODEC.read(token, ASKED) == state
+
+
+@pytest.mark.parametrize("kept", [(), ("short",)], ids=["none", "short"])
+def test_no_cursor_is_signed_while_kept_keys_are_missing_or_short(kept: tuple[str, ...]) -> None:
+    codec = CursorCodec(CursorKeys(lambda: kept, lambda: 0.0))
+
+    with pytest.raises(ConfigurationError):
+        codec.issue(None, ASKED)

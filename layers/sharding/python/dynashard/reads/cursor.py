@@ -37,19 +37,17 @@ class CursorCodec:
 
     Args:
         keys: secrets of at least 16 bytes, newest first: the first signs, all verify. To rotate, put a new one in
-            front and take the last one away when no cursor signed with it is in use any more. Or where they are kept:
-            they are read with the first cursor, and again for a cursor that they do not verify.
+            front, and remove the last one when no cursor signed with it is in use. `CursorKeys` reads them from where
+            they are stored: for the first cursor, and again for a cursor that they do not verify.
 
     Raises:
         ConfigurationError: no key, or one that is too short.
     """
 
     def __init__(self, keys: Sequence[str] | CursorKeys) -> None:
-        self._kept = keys if isinstance(keys, CursorKeys) else None
-        # Kept keys are read with the first cursor: until then there are none.
-        self._made: tuple[Sequence[str], Signer] = (
-            ((), Signer("")) if isinstance(keys, CursorKeys) else (keys, _signer_of(keys))
-        )
+        self._keys = keys
+        # Keys that are kept elsewhere are read with the first cursor.
+        self._made = None if isinstance(keys, CursorKeys) else (keys, _signer_of(keys))
 
     def issue(self, state: Any, fingerprint: bytes) -> str:
         """A token for a state of JSON values."""
@@ -87,17 +85,17 @@ class CursorCodec:
         try:
             return self._signer.unsign(token)
         except BadSignature:
-            if self._kept is None:
+            if not isinstance(self._keys, CursorKeys):
                 raise
-            return self._signer_with(self._kept.after_unknown_key()).unsign(token)
+            return self._signer_with(self._keys.after_unknown_key()).unsign(token)
 
     @property
     def _signer(self) -> Signer:
-        return self._made[1] if self._kept is None else self._signer_with(self._kept.current())
+        return self._signer_with(self._keys.current() if isinstance(self._keys, CursorKeys) else self._keys)
 
     def _signer_with(self, keys: Sequence[str]) -> Signer:
         made = self._made
-        if made[0] != keys:
+        if made is None or made[0] != keys:
             made = self._made = (keys, _signer_of(keys))
         return made[1]
 
