@@ -8,11 +8,13 @@ logical partition, are compared with the item itself.
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from aws_lambda_powertools.event_handler import Response
 
 from dynashard.copies.keeper import Keeper
+from dynashard.errors import QueryTooWideError
 from functions.api.incoming import Incoming
 from functions.api.resource import Resource
 
@@ -74,13 +76,16 @@ class Waiting:
 
     def _wait(self, key: Mapping[str, Any], seconds: float) -> bool:
         deadline, pause = self._clock() + seconds, FIRST_PAUSE
-        while not self._current(key):
-            left = deadline - self._clock()
-            if left <= 0:
-                return False
-            self._sleep(min(pause, left))
-            pause = min(2 * pause, LONGEST_PAUSE)
-        return True
+        # The item itself needs no Query, so it can be answered even if the wait has used up all of them.
+        with suppress(QueryTooWideError):
+            while not self._current(key):
+                left = deadline - self._clock()
+                if left <= 0:
+                    return False
+                self._sleep(min(pause, left))
+                pause = min(2 * pause, LONGEST_PAUSE)
+            return True
+        return False
 
     def _current(self, key: Mapping[str, Any]) -> bool:
         return all(keeper.drift(key).total == 0 for keeper in self._keepers)

@@ -11,6 +11,7 @@ from domain import PARTICIPATIONS, Incident, User
 from domain.exposed import Exposed
 from dynashard import Dynashard
 from dynashard.errors import NotFoundError
+from dynashard.reads import allowing
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from functions.api.incoming import Incoming
@@ -171,3 +172,12 @@ def test_rest_says_whether_the_copies_are_current(transport: Transport, table: s
     assert (before.status, after.status) == (200, 200)
     assert "preference-applied" not in before.headers
     assert after.headers["preference-applied"] == "wait=0"
+
+
+def test_it_answers_without_the_header_when_the_queries_of_the_request_are_used_up(world: World) -> None:
+    world.db.collection(Incident).create(Incident(**INCIDENT))
+
+    with allowing(3) as allowance:
+        assert world.get("wait=10") == {}
+
+    assert allowance.left == 0
