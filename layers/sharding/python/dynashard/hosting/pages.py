@@ -13,6 +13,7 @@ from dynashard.reads import Page
 MAX_ANSWER_BYTES: Final = (6 * 1024 - 64) * 1024
 """Lambda answers at most 6 MB; the rest is left to headers and what is around a page."""
 _CURSOR_BYTES: Final = 64 * 1024
+"""Room for a cursor that is longer than that of the page before."""
 _OUTSIDE: Final = {"start": "from", "end": "to"}
 """What callers call the layer's arguments."""
 
@@ -57,12 +58,12 @@ def page_that_fits(
         text = written(document)
         if answer_bytes(text) <= MAX_ANSWER_BYTES or options["limit"] == 1:
             return Answer(document, text, page.cursor)
-        options["limit"] = _fitting(items)
+        room = MAX_ANSWER_BYTES - _CURSOR_BYTES - len(page.cursor or "")
+        options["limit"] = max(1, min(_fitting(items, room), options["limit"] - 1))
 
 
-def _fitting(items: Sequence[Document]) -> int:
-    """How many of the first items one answer holds, with some room for a cursor; at least 1."""
-    room = MAX_ANSWER_BYTES - _CURSOR_BYTES
+def _fitting(items: Sequence[Document], room: int) -> int:
+    """Return how many of the first items take at most `room` bytes; at least 1."""
     sizes = accumulate(answer_bytes(written(item)) + 1 for item in items)
     return max(1, sum(1 for _ in takewhile(lambda size: size <= room, sizes)))
 
