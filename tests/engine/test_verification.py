@@ -245,3 +245,13 @@ def test_reading_keeps_to_its_pace(world: Moving) -> None:
 
     # 200 items of 3 KB are 150 read units and a little more.
     assert 15.0 <= now[0] <= 20.0
+
+
+def test_a_family_without_records_is_looked_up_once(world: Moving) -> None:
+    for item in strays(Thing, 2, 4, 30):
+        world.put(at_home(item, Thing, 4))
+    counted = FaultyTransport(world.inner)
+
+    assert verified(world, Thing, transport=counted).items == 30
+
+    assert counted.sent("BatchGetItem") <= len(ENTITIES)

@@ -45,7 +45,9 @@ class Counts:
         if fresh:
             known = self._table.read([key, family])
         else:
-            known = self._records.get(family) or self._records.setdefault(family, self._all(family))
+            if family not in self._records:
+                self._records[family] = self._all(family)
+            known = self._records[family]
         return known.get(key) or known.get(family)
 
     def changing(self, entity: EntityDefinition[Any], partition: str, *, fresh: bool = False) -> str | None:
