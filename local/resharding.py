@@ -28,6 +28,7 @@ def transport_of(environ: Mapping[str, str]) -> Transport:
         region=environ["AWS_REGION"],
         access_key=environ["AWS_ACCESS_KEY_ID"],
         secret_key=environ["AWS_SECRET_ACCESS_KEY"],
+        operation_seconds=float(environ["TOPOLOGY_OPERATION_SECONDS"]),
     )
 
 

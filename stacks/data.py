@@ -58,6 +58,7 @@ class DataStack(Stack):
             "TABLE_NAME": self.table.table_name,
             "TOPOLOGY_TABLE": self.topology.table_name,
             "TOPOLOGY_LEASE_SECONDS": str(self.settings.topology_lease_seconds),
+            "TOPOLOGY_OPERATION_SECONDS": str(self.settings.longest_operation_seconds),
             **self.settings.growth.variables,
         }
 

@@ -19,6 +19,8 @@ from pydantic import (
 
 from dynashard.tenants import DEFAULT_PATTERN, TenantRule
 
+LEAST_OPERATION_SECONDS = 10
+"""What changes of shard counts wait for at least: commands and Python clients bound each request by it."""
 NOWHERE = "000000000000"
 """The account of templates that must never reach a real one: the CLI refuses to deploy them anywhere else."""
 
@@ -403,6 +405,12 @@ class Settings(_Part):
             raise ValueError(
                 f"topology_operation_seconds {self.topology_operation_seconds} is below api.timeout_seconds "
                 f"{self.api.timeout_seconds}: a request could outlast the wait between two phases"
+            )
+        if self.longest_operation_seconds < LEAST_OPERATION_SECONDS:
+            raise ValueError(
+                f"topology_operation_seconds {self.longest_operation_seconds} is below {LEAST_OPERATION_SECONDS}: "
+                "commands and Python clients take up to that long for one request. Set topology_operation_seconds to "
+                f"{LEAST_OPERATION_SECONDS} or more"
             )
         return self
 

@@ -113,6 +113,7 @@ def _local(*, reach: bool) -> Backend:
         region=variables["AWS_REGION"],
         access_key=variables["AWS_ACCESS_KEY_ID"],
         secret_key=variables["AWS_SECRET_ACCESS_KEY"],
+        operation_seconds=float(variables["TOPOLOGY_OPERATION_SECONDS"]),
     )
     if reach:
         _require_table(transport, endpoint, table)

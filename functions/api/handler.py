@@ -17,7 +17,9 @@ listed_together()
 @cache
 def _app() -> App:
     settings = Settings.from_env(os.environ)
-    return build_app(settings, connect(endpoint_url=settings.endpoint))
+    return build_app(
+        settings, connect(endpoint_url=settings.endpoint, operation_seconds=settings.topology_operation_seconds)
+    )
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

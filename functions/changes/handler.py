@@ -48,7 +48,7 @@ def _settings() -> Settings:
 @cache
 def _dispatcher() -> Dispatcher:
     settings = _settings()
-    transport = connect(endpoint_url=settings.endpoint)
+    transport = connect(endpoint_url=settings.endpoint, operation_seconds=settings.topology_operation_seconds)
     entities = [each.entity for each in ENTITIES]
     db = open_entities(settings, transport, entities, GrowthLog(logger, settings.environment))
     return Dispatcher(consumers(db), keep=_told(to_queue(settings.dead_letter_queue)))

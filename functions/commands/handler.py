@@ -71,7 +71,9 @@ def build_commands(
 @cache
 def _commands() -> Commands:
     settings = ServingSettings.from_env(os.environ)
-    return build_commands(settings, connect(endpoint_url=settings.endpoint))
+    return build_commands(
+        settings, connect(endpoint_url=settings.endpoint, operation_seconds=settings.topology_operation_seconds)
+    )
 
 
 def handler(event: Any, context: Any) -> dict[str, Any]:

@@ -84,7 +84,8 @@ def _settings() -> Settings:
 
 @cache
 def _transport() -> Transport:
-    return connect(endpoint_url=_settings().endpoint)
+    settings = _settings()
+    return connect(endpoint_url=settings.endpoint, operation_seconds=settings.topology_operation_seconds)
 
 
 @cache

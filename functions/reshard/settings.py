@@ -18,21 +18,19 @@ class Settings(TableSettings):
     """Settings of the functions that change shard counts, read once.
 
     Attributes:
-        topology_operation_seconds: the longest that an operation of the API may take.
         topology_skew_seconds: how far two clocks may be apart.
         concurrency: tasks of one change that are worked on at once.
         slice_seconds: how long a function works on a task before it hands over to the next.
     """
 
-    topology_operation_seconds: float = 30.0
     topology_skew_seconds: float = 1.0
     concurrency: int = DEFAULT_CONCURRENCY
     slice_seconds: float = 240.0
 
     def __post_init__(self) -> None:
         TableSettings.__post_init__(self)
-        if self.topology_operation_seconds < 0 or self.topology_skew_seconds < 0:
-            raise ConfigurationError("TOPOLOGY_OPERATION_SECONDS and TOPOLOGY_SKEW_SECONDS must not be below 0")
+        if self.topology_skew_seconds < 0:
+            raise ConfigurationError("TOPOLOGY_SKEW_SECONDS must not be below 0")
         if self.concurrency < 1 or self.slice_seconds <= 0:
             raise ConfigurationError("CONCURRENCY must be at least 1, and SLICE_SECONDS above 0")
 
@@ -51,7 +49,6 @@ class Settings(TableSettings):
         """As of `TableSettings`, and those that this adds."""
         return {
             **TableSettings.told(environ),
-            "topology_operation_seconds": number(environ, "TOPOLOGY_OPERATION_SECONDS", 30.0),
             "topology_skew_seconds": number(environ, "TOPOLOGY_SKEW_SECONDS", 1.0),
             "concurrency": int(number(environ, "CONCURRENCY", DEFAULT_CONCURRENCY)),
             "slice_seconds": number(environ, "SLICE_SECONDS", 240.0),

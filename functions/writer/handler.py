@@ -40,7 +40,7 @@ def _settings() -> Settings:
 @cache
 def _writer() -> Writer:
     settings = _settings()
-    transport = connect(endpoint_url=settings.endpoint)
+    transport = connect(endpoint_url=settings.endpoint, operation_seconds=settings.topology_operation_seconds)
     entities = [each.entity for each in ENTITIES]
     database = open_entities(settings, transport, entities, GrowthLog(logger, settings.environment))
     return Writer(

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from dynashard.errors import (
     OutcomeUnknownError,
     ThrottledError,
 )
-from dynashard.transport import Call, Consumed, Resend, Transport, connect, metered, within
+from dynashard.transport import Call, Consumed, Resend, Transport, connect, metered, remaining, within
 from dynashard.transport.attempts import Attempts
 from dynashard.transport.client import Credentials, Settings
 from dynashard.transport.sdk import SdkTransport
@@ -467,3 +468,26 @@ def test_it_is_a_transport(scripted: Script) -> None:
     transport: Transport = scripted(FOUND)
 
     assert transport.call_all([]) == []
+
+
+def test_a_request_takes_no_longer_than_an_operation_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Changes of shard counts wait for that long between their phases."""
+    left: list[float] = []
+
+    def once(*_: Any) -> dict[str, Any]:
+        left.append(remaining())
+        return {}
+
+    monkeypatch.setattr("dynashard.transport.sdk._once", once)
+    transport = SdkTransport(Settings("http://127.0.0.1:1", "us-east-1", Credentials("a", "b"), operation_seconds=4.0))
+
+    transport.call("GetItem", {})
+
+    assert 0 < left[0] <= 4.0
+    assert remaining() == inf
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0])
+def test_an_operation_of_no_length_is_refused(seconds: float) -> None:
+    with pytest.raises(ConfigurationError, match="TOPOLOGY_OPERATION_SECONDS"):
+        Settings(operation_seconds=seconds)

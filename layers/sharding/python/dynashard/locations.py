@@ -26,6 +26,10 @@ _LOCAL_REGION: Final = "us-east-1"
 _LOCAL_CREDENTIALS: Final = "local"
 _LAST_PORT: Final = 65_535
 _LONGEST_LEASE: Final = 3_600.0
+_LOCAL_OPERATION: Final = 4.0
+_OPERATION: Final = 10.0
+"""Seconds that a request from outside a deployment may take: what its settings must allow at least."""
+_LONGEST_OPERATION: Final = 900.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,7 @@ class Location:
         topology_table: the name of the table of shard counts.
         cursor_keys: the keys that sign cursors, read when the first cursor is issued or met.
         lease: how long a view of the shard counts may be used, in seconds; the topology table may demand less.
+        operation: how long one request may take, in seconds, retries included.
         endpoint: URL of DynamoDB; None for the region's own.
         region: None takes the SDK's.
         profile: None takes the SDK's.
@@ -47,6 +52,7 @@ class Location:
     topology_table: str
     cursor_keys: CursorKeys = field(repr=False)
     lease: float = DEFAULT_LEASE
+    operation: float = _OPERATION
     endpoint: str | None = None
     region: str | None = None
     profile: str | None = None
@@ -55,7 +61,14 @@ class Location:
     def connect(self) -> Transport:
         """A transport to its DynamoDB. Cost: no request."""
         key = _LOCAL_CREDENTIALS if self.local else None
-        return connect(self.endpoint, self.region, access_key=key, secret_key=key, profile=self.profile)
+        return connect(
+            self.endpoint,
+            self.region,
+            access_key=key,
+            secret_key=key,
+            profile=self.profile,
+            operation_seconds=self.operation,
+        )
 
 
 def local_stack(environ: Mapping[str, str]) -> Location:
@@ -75,7 +88,8 @@ def local_stack(environ: Mapping[str, str]) -> Location:
         table=environ.get("TABLE_NAME") or _LOCAL.format("Table"),
         topology_table=environ.get("TOPOLOGY_TABLE") or _LOCAL.format("Topology"),
         cursor_keys=CursorKeys(lambda: _key_in(folder / CURSOR_KEY_FILE), time.monotonic),
-        lease=_lease(environ.get("TOPOLOGY_LEASE_SECONDS") or str(DEFAULT_LEASE)),
+        lease=_seconds(environ, "TOPOLOGY_LEASE_SECONDS", DEFAULT_LEASE, most=_LONGEST_LEASE),
+        operation=_seconds(environ, "TOPOLOGY_OPERATION_SECONDS", _LOCAL_OPERATION, most=_LONGEST_OPERATION),
         endpoint=_endpoint(environ),
         region=_LOCAL_REGION,
         local=True,
@@ -147,13 +161,12 @@ def _endpoint(environ: Mapping[str, str]) -> str:
     return f"http://127.0.0.1:{port}"
 
 
-def _lease(text: str) -> float:
+def _seconds(environ: Mapping[str, str], name: str, default: float, *, most: float) -> float:
+    text = environ.get(name) or str(default)
     try:
-        lease = float(text)
+        seconds = float(text)
     except ValueError:
-        lease = 0.0
-    if not 0 < lease <= _LONGEST_LEASE:
-        raise ConfigurationError(
-            f"TOPOLOGY_LEASE_SECONDS is {text!r}: give seconds above 0, at most {_LONGEST_LEASE:.0f}"
-        )
-    return lease
+        seconds = 0.0
+    if not 0 < seconds <= most:
+        raise ConfigurationError(f"{name} is {text!r}: give seconds above 0, at most {most:.0f}")
+    return seconds

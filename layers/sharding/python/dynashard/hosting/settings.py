@@ -8,6 +8,7 @@ from dynashard.errors import ConfigurationError
 from dynashard.hosting.environment import number, required, signing_keys, tenant_rule
 from dynashard.hosting.limits import MAX_QUERIES
 from dynashard.tenants import DEFAULT_TENANTS, TenantRule
+from dynashard.transport.deadline import LONGEST_OPERATION
 
 ENVIRONMENTS: Final = ("dev", "prod", "local")
 GROWTH_MODES: Final = ("on", "dry_run", "off")
@@ -22,6 +23,8 @@ class TableSettings:
         topology_table: name of the table of shard counts.
         environment: `dev`, `prod` or `local`; a dimension of the metrics.
         topology_lease_seconds: how long a view of the shard counts may be used.
+        topology_operation_seconds: how long one request to the table may take, retries included: changes of shard
+            counts wait for that long between their phases.
         growth_mode: whether shard counts grow by themselves: `on`, `dry_run` (only told of) or `off`.
         growth_cooldown_seconds: how long a count is left alone after it changed.
         growth_quiet_seconds: how long it must have stood before it shrinks; not below the cooldown.
@@ -32,6 +35,7 @@ class TableSettings:
     topology_table: str
     environment: str = "dev"
     topology_lease_seconds: float = 30.0
+    topology_operation_seconds: float = LONGEST_OPERATION
     growth_mode: Literal["on", "dry_run", "off"] = "on"
     growth_cooldown_seconds: float = 300.0
     growth_quiet_seconds: float = 86_400.0
@@ -42,6 +46,8 @@ class TableSettings:
             raise ConfigurationError(f"ENVIRONMENT is {self.environment!r}: use {', '.join(ENVIRONMENTS)}")
         if not self.topology_lease_seconds > 0:
             raise ConfigurationError("TOPOLOGY_LEASE_SECONDS must be above 0")
+        if not self.topology_operation_seconds > 0:
+            raise ConfigurationError("TOPOLOGY_OPERATION_SECONDS must be above 0: no request could be sent")
         if self.growth_mode not in GROWTH_MODES:
             raise ConfigurationError(f"GROWTH_MODE is {self.growth_mode!r}: use {', '.join(GROWTH_MODES)}")
         if not 0 < self.growth_cooldown_seconds <= self.growth_quiet_seconds:
@@ -70,6 +76,7 @@ class TableSettings:
             "topology_table": required(environ, "TOPOLOGY_TABLE"),
             "environment": environ.get("ENVIRONMENT", "dev"),
             "topology_lease_seconds": number(environ, "TOPOLOGY_LEASE_SECONDS", 30.0),
+            "topology_operation_seconds": number(environ, "TOPOLOGY_OPERATION_SECONDS", LONGEST_OPERATION),
             "growth_mode": environ.get("GROWTH_MODE", "on"),
             "growth_cooldown_seconds": number(environ, "GROWTH_COOLDOWN_SECONDS", 300.0),
             "growth_quiet_seconds": number(environ, "GROWTH_QUIET_SECONDS", 86_400.0),

@@ -6,7 +6,7 @@ Nothing of the AWS SDK is imported until `connect` is called.
 from typing import TYPE_CHECKING
 
 from dynashard.transport.capacity import consumed_of
-from dynashard.transport.deadline import remaining, within
+from dynashard.transport.deadline import LONGEST_OPERATION, remaining, within
 from dynashard.transport.interface import Call, Consumed, Meter, Resend, Transport, Wire, metered, meters
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def connect(
     connect_timeout: float = 2.0,
     read_timeout: float = 10.0,
     max_connections: int = 50,
+    operation_seconds: float = LONGEST_OPERATION,
     profile: str | None = None,
 ) -> "SdkTransport":
     """A transport to DynamoDB, built on its first request.
@@ -53,6 +54,8 @@ def connect(
         connect_timeout: for a connection, in seconds.
         read_timeout: for an answer, in seconds.
         max_connections: sockets kept open, and threads for parallel requests.
+        operation_seconds: how long one request may take, all of its attempts and pauses included; at most
+            `TOPOLOGY_OPERATION_SECONDS` of the backend, for which changes of shard counts wait.
         profile: of the SDK's configuration files; None takes the SDK's default.
 
     Returns:
@@ -76,6 +79,7 @@ def connect(
             connect_timeout=connect_timeout,
             read_timeout=read_timeout,
             max_connections=max_connections,
+            operation_seconds=operation_seconds,
             profile=profile,
         )
     )

@@ -14,6 +14,7 @@ from botocore.utils import get_environ_proxies
 
 from dynashard.errors import ConfigurationError
 from dynashard.transport.classification import DAMAGED, Refusal, throttle_names
+from dynashard.transport.deadline import LONGEST_OPERATION
 from dynashard.transport.interface import meters
 from dynashard.transport.parser import WireParserFactory
 from dynashard.transport.seams import replace_parts
@@ -57,6 +58,11 @@ class Settings:
         read_timeout: for an answer, in seconds.
         max_connections: sockets kept open, and threads of `call_all`.
         profile: of botocore's configuration files; None takes botocore's default.
+        operation_seconds: how long one request may take, all of its attempts and pauses included. A change of a shard
+            count waits for that long between its phases, so no process may take longer.
+
+    Raises:
+        ConfigurationError: an operation of no length.
     """
 
     endpoint_url: str | None = None
@@ -67,6 +73,14 @@ class Settings:
     read_timeout: float = 10.0
     max_connections: int = 50
     profile: str | None = None
+    operation_seconds: float = LONGEST_OPERATION
+
+    def __post_init__(self) -> None:
+        if not self.operation_seconds > 0:
+            raise ConfigurationError(
+                f"operation_seconds is {self.operation_seconds:g}: a request needs time. Give seconds above 0, at most "
+                "TOPOLOGY_OPERATION_SECONDS, for which changes of shard counts wait"
+            )
 
 
 @dataclass(frozen=True, slots=True)

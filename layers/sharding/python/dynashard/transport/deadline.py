@@ -12,8 +12,10 @@ from collections.abc import Callable
 from contextvars import ContextVar, Token
 from math import inf
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
+LONGEST_OPERATION: Final = 29.0
+"""Seconds that a request may take where nobody says: as long as a request over the API gateway."""
 _UNTIL: ContextVar[float] = ContextVar("dynashard_deadline", default=inf)
 
 

@@ -22,7 +22,7 @@ from dynashard.transport.attempts import Attempts, resend_of
 from dynashard.transport.capacity import METERED, consumed_of
 from dynashard.transport.classification import classify, unanswered
 from dynashard.transport.client import Opened, Settings, open_client, refusal_of
-from dynashard.transport.deadline import remaining
+from dynashard.transport.deadline import remaining, within
 from dynashard.transport.interface import Call, Resend, Wire, meters
 from dynashard.transport.lanes import Lanes
 from dynashard.transport.sender import HandshakeError
@@ -72,7 +72,8 @@ class SdkTransport:
         resend = resend or resend_of(operation, request)
         if measured and "ReturnConsumedCapacity" not in request:
             request = {**request, "ReturnConsumedCapacity": "TOTAL"}
-        answer = self._attempts.run(lambda attempt: _once(method, operation, request, attempt), operation, resend)
+        with within(self._settings.operation_seconds):
+            answer = self._attempts.run(lambda attempt: _once(method, operation, request, attempt), operation, resend)
         if measured:
             for meter in meters():
                 meter.record(operation, consumed_of(operation, answer))
