@@ -1,8 +1,10 @@
 """Connections: certificates are checked, proxies are left to botocore."""
 
+import socket
 import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Event, Thread
 from types import SimpleNamespace
 
 import pytest
@@ -16,6 +18,7 @@ from dynashard.errors import EngineUnavailableError
 from dynashard.transport import connect
 from dynashard.transport.client import Credentials, Settings, open_client
 from dynashard.transport.sdk import SdkTransport
+from dynashard.transport.sender import MAX_IDLE_SECONDS
 
 pytestmark = pytest.mark.unit
 
@@ -110,3 +113,57 @@ def test_behind_a_proxy_botocore_sends_itself(monkeypatch: pytest.MonkeyPatch) -
 
     assert straight.sender is not None
     assert proxied.sender is None
+
+
+class _OneAnswer:
+    """A server that answers one request on each connection and then closes it, or keeps it and stays silent."""
+
+    def __init__(self, *, closes: bool) -> None:
+        self.closes = closes
+        self.connections = 0
+        self.requests = 0
+        self.closed = Event()
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        self._kept: list[socket.socket] = []
+        Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            connection, _ = self._socket.accept()
+            self.connections += 1
+            connection.recv(65536)
+            self.requests += 1
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+            if self.closes:
+                connection.close()
+                self.closed.set()
+            else:
+                self._kept.append(connection)
+
+
+def test_a_kept_connection_that_the_other_side_has_closed_is_replaced_before_a_byte_is_written() -> None:
+    server = _OneAnswer(closes=True)
+    transport = transport_to(server.url)
+    transport.call("PutItem", {"TableName": "t", "Item": {}})
+    assert server.closed.wait(60)
+
+    transport.call("PutItem", {"TableName": "t", "Item": {}})
+
+    assert (server.connections, server.requests) == (2, 2)
+    transport.close()
+
+
+def test_a_connection_that_was_idle_for_long_by_the_wall_clock_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A frozen Lambda has slept through whatever would show."""
+    now = [1_000_000.0]
+    monkeypatch.setattr("dynashard.transport.sender._Aged.clock", staticmethod(lambda: now[0]))
+    server = _OneAnswer(closes=False)
+    transport = transport_to(server.url)
+    transport.call("PutItem", {"TableName": "t", "Item": {}})
+    now[0] += MAX_IDLE_SECONDS + 1
+
+    transport.call("PutItem", {"TableName": "t", "Item": {}})
+
+    assert (server.connections, server.requests) == (2, 2)
+    transport.close()

@@ -51,15 +51,15 @@ function again(request: Request, answer: Response): boolean {
   if (answer.status === THROTTLED) return true;
   // 409 with Retry-After: another request holds the item, or the first one with this key is under way.
   if (answer.status === 409) return seconds(answer) !== undefined;
+  // 503 with Retry-After is the backend's own word that nothing was done, or that the key makes a repeat safe.
+  if (answer.status === 503 && seconds(answer) !== undefined) return true;
   return LOST.has(answer.status) && repeatable(request);
 }
 
-/** Whether a request may be sent again although it may have been done. A guarded one would then be refused. */
+/** Whether a request may be sent again although it may have been done: a write could undo what others wrote since. */
 function repeatable(request: Request): boolean {
   if (request.method === "GET" || request.method === "HEAD") return true;
-  if (request.method === "POST") return request.headers.has("Idempotency-Key");
-  if (request.headers.has("If-Match") || request.headers.has("If-None-Match")) return false;
-  return request.method === "PUT" || request.method === "PATCH";
+  return request.method === "POST" && request.headers.has("Idempotency-Key");
 }
 
 function pause(retries: Retries, attempt: number, least: number): Promise<void> {

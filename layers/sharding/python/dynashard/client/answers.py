@@ -170,6 +170,14 @@ _BUILDERS: Final[Mapping[str, Callable[[Refusal], DynashardError]]] = {
     "transaction_refused": lambda refusal: errors.TransactionRefusedError(
         refusal.message, step=int(_details(refusal).get("step", 0)), reason=str(_details(refusal).get("reason", ""))
     ),
+    "outcome_unknown": lambda refusal: errors.OutcomeUnknownError(
+        refusal.message,
+        key=_details(refusal).get("key"),
+        revision=_details(refusal).get("revision"),
+        retryable=refusal.retry_after is not None,
+        keys=list(_details(refusal).get("keys", ())),
+        unprocessed=list(_details(refusal).get("unprocessed", ())),
+    ),
     "reshard_refused": lambda refusal: errors.ReshardRefusedError(
         refusal.message, reason=str(_details(refusal).get("reason", ""))
     ),

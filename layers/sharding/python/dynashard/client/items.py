@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any, Generic, TypeVar
 from uuid import uuid4
@@ -13,7 +14,15 @@ from dynashard.client.answers import Outcome, Page, Written, outcome_of
 from dynashard.client.retries import Retries
 from dynashard.client.way import Request, Way
 from dynashard.entity import Entity, definition
-from dynashard.errors import AnswerTooLargeError, FieldError, NotFoundError, UndecodableItemError, ValidationFailedError
+from dynashard.errors import (
+    AnswerTooLargeError,
+    DynashardError,
+    FieldError,
+    NotFoundError,
+    OutcomeUnknownError,
+    UndecodableItemError,
+    ValidationFailedError,
+)
 from dynashard.hosting.documents import REVISION, TENANT, Document, representation, without
 
 E = TypeVar("E", bound=Entity)
@@ -84,14 +93,21 @@ class Items(Generic[E]):
 
         Args:
             item: the whole new item.
-            if_match: store it only if the live item is at this revision. Such a request is not sent again once its
-                outcome is unknown: it raises `EngineUnavailableError`.
+            if_match: store it only if the live item is at this revision.
+
+        Returns:
+            The item as stored. If the backend could not tell what became of it, and a read of the client's own proves
+            that it was stored, `created` is False.
 
         Raises:
             RevisionMismatchError: the live item is at another revision, or there is none.
+            OutcomeUnknownError: no answer came. It is not sent again: that might undo what others wrote since.
         """
         request = {"item": self._document(item), "if_match": if_match}
-        done = self._asked("put", request, repeatable=if_match is None)
+        try:
+            done = self._asked("put", request, repeatable=False)
+        except OutcomeUnknownError as unknown:
+            return Written(self._proved(item, unknown), created=False)
         return Written(self._item(done["item"]), bool(done["created"]))
 
     def update(self, key: KeyLike, patch: Mapping[str, Any], *, if_match: str | None = None) -> E:
@@ -102,7 +118,23 @@ class Items(Generic[E]):
             RevisionMismatchError: it is at another revision than `if_match`; see `put` for lost answers.
         """
         request = {"key": self._key(key), "patch": to_jsonable_python(patch), "if_match": if_match}
-        return self._item(self._asked("update", request, repeatable=if_match is None))
+        try:
+            return self._item(self._asked("update", request, repeatable=False))
+        except OutcomeUnknownError as unknown:
+            return self._proved(key, unknown)
+
+    def _proved(self, key: KeyLike, unknown: OutcomeUnknownError) -> E:
+        """The item, if a consistent read shows the revision that a write gives it: that proves that it was done.
+
+        Raises:
+            OutcomeUnknownError: `unknown`, if nothing is proved.
+        """
+        if unknown.revision:
+            with suppress(DynashardError):
+                found = self.find(key, consistent=True)
+                if found is not None and found.revision == unknown.revision:
+                    return found
+        raise unknown
 
     def delete(self, key: KeyLike, *, if_match: str | None = None) -> None:
         """Delete an item.
@@ -110,18 +142,9 @@ class Items(Generic[E]):
         Raises:
             NotFoundError: no live item has the key.
             RevisionMismatchError: it is at another revision than `if_match`.
+            OutcomeUnknownError: no answer came. It is not sent again: that might delete an item that is new.
         """
-        request = {"operation": "delete", "key": self._key(key), "if_match": if_match}
-
-        def send(lost: bool) -> None:  # noqa: FBT001 - as Retries calls it
-            try:
-                self._way.ask(self._entity, request)
-            except NotFoundError:
-                # The attempt whose answer was lost has deleted it.
-                if not lost:
-                    raise
-
-        self._retries.run(send, repeatable=True)
+        self._asked("delete", {"key": self._key(key), "if_match": if_match}, repeatable=False)
 
     def list(
         self,
@@ -223,7 +246,11 @@ class Items(Generic[E]):
             for at in range(0, len(waiting), BATCH):
                 part = waiting[at : at + BATCH]
                 asked = {**request, member: [documents[place] for place in part]}
-                answer = self._retries.run(partial(self._sent, asked), repeatable=True)
+                try:
+                    answer = self._retries.run(partial(self._sent, asked), repeatable=member == "keys")
+                except OutcomeUnknownError as unknown:
+                    # Each of them may have been written; sent again, it might undo what others wrote since.
+                    answer = [Outcome(error=unknown)] * len(part)
                 told = answer[member] if isinstance(answer, Mapping) else answer
                 outcomes |= {place: outcome_of(each) for place, each in zip(part, told, strict=True)}
             waiting = [place for place in waiting if _again(outcomes[place])]

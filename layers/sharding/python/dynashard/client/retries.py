@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from dynashard.errors import DynashardError
+from dynashard.errors import DynashardError, EngineUnavailableError, OutcomeUnknownError
 
 T = TypeVar("T")
 
@@ -48,6 +48,7 @@ class Retries:
                 a throttle, is asked for again in any case.
 
         Raises:
+            OutcomeUnknownError: what may have been done already, and cannot be asked for again.
             DynashardError: what is refused for good, or still after the last attempt.
         """
         lost = False
@@ -55,7 +56,9 @@ class Retries:
             try:
                 return send(lost)
             except LostError as error:
-                if not repeatable or attempt == self.attempts:
+                if not repeatable:
+                    raise _unknown(error) from error
+                if attempt == self.attempts:
                     raise error.error from error
                 lost, least = True, 0.0
             except DynashardError as error:
@@ -68,3 +71,10 @@ class Retries:
     def pause(self, attempt: int, least: float = 0.0) -> None:
         """Wait after an attempt, counted from 1: at least so many seconds, and a random time more."""
         self.sleep(least + self.random() * min(self.first_pause * 2 ** (attempt - 1), self.longest_pause))
+
+
+def _unknown(lost: LostError) -> DynashardError:
+    """What the caller of a write is told whose answer was lost on the way to the client."""
+    if not isinstance(lost.error, EngineUnavailableError):
+        return lost.error
+    return OutcomeUnknownError(f"{lost.error} It is not sent again: read the item before you decide.")

@@ -1,0 +1,90 @@
+"""What a stored item proves, held against the rules that the protocol's model checks."""
+
+from itertools import product
+from typing import Any
+
+import pytest
+
+from dynashard.entity import Revision, revision_in
+from dynashard.repository.evidence import Verdict, gone, judge, lineage
+from dynashard.repository.writes import Kind, Write
+from dynashard.schema import BORN, PREV, REV
+
+pytestmark = pytest.mark.unit
+
+REVISIONS = ("mine", "awaited", "other", "born", "older")
+
+
+def item(rev: str, prev: tuple[str, ...] = (), born: str | None = None) -> dict[str, Any]:
+    wire: dict[str, Any] = {REV: {"S": rev}}
+    wire |= {PREV: {"S": " ".join(prev)}} if prev else {}
+    return wire | ({BORN: {"S": born}} if born else {})
+
+
+def awaited(born: str) -> Revision:
+    revision = revision_in(item("awaited", ("older",), born))
+    assert isinstance(revision, Revision)
+    return revision
+
+
+FOUND = [
+    None,
+    *(
+        item(rev, prev, born)
+        for rev in REVISIONS
+        for prev in ((), *((each,) for each in REVISIONS))
+        for born in (None, "born", "other")
+        if rev not in prev
+    ),
+]
+WRITES = {
+    "create": Write(Kind.CREATE, None, "PutItem", 0, {}, revision="mine"),  # type: ignore[arg-type]
+    "put": Write(Kind.UPSERT, None, "PutItem", 0, {}, revision="mine"),  # type: ignore[arg-type]
+    "update": Write(Kind.CHANGE, None, "UpdateItem", 0, revision="mine"),  # type: ignore[arg-type]
+    "cas": Write(Kind.CHANGE, None, "PutItem", 0, {}, if_match=awaited("born"), revision="mine"),  # type: ignore[arg-type]
+    "delete": Write(Kind.CHANGE, None, "DeleteItem", 0),  # type: ignore[arg-type]
+    "cdel": Write(Kind.CHANGE, None, "DeleteItem", 0, if_match=awaited("born")),  # type: ignore[arg-type]
+}
+
+
+def ruled(kind: str, found: dict[str, Any] | None, *, ambiguous: bool) -> Verdict:
+    """The rules of `outcome_model.py`, `settle`, in its own words."""
+    rev = found[REV]["S"] if found else None
+    prev = found.get(PREV, {"S": ""})["S"].split() if found else []
+    born = (found.get(BORN, {}).get("S") or (None if prev else rev)) if found else None
+    if found and kind in ("create", "put", "update", "cas") and (rev == "mine" or "mine" in prev):
+        return Verdict.DONE
+    replaced = found and kind in ("cas", "cdel") and "awaited" in prev
+    replaced = replaced or (found and kind == "cdel" and rev != "awaited" and born == "born")
+    return Verdict.REFUSED if replaced or not ambiguous else Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize("kind", WRITES)
+@pytest.mark.parametrize("ambiguous", [True, False])
+def test_every_small_case_is_judged_as_the_model_rules(kind: str, ambiguous: bool) -> None:  # noqa: FBT001
+    for found in FOUND:
+        assert judge(WRITES[kind], found, ambiguous=ambiguous) is ruled(kind, found, ambiguous=ambiguous), found
+
+
+def test_a_guarded_delete_is_done_if_nothing_or_another_birth_is_there() -> None:
+    write = WRITES["cdel"]
+
+    for rev, prev, born in product(REVISIONS, ((), ("older",)), (None, "born", "other")):
+        known = born or (None if prev else rev)
+        assert gone(write, item(rev, prev, born)) is (known is not None and known != "born"), (rev, prev, born)
+    assert gone(write, None)
+
+
+def test_a_compare_and_set_keeps_three_predecessors_and_the_birth() -> None:
+    revision = revision_in(item("c", ("b", "a", "z"), "z"))
+
+    assert lineage(revision) == {PREV: {"S": "c b a"}, BORN: {"S": "z"}}
+
+
+def test_a_revision_of_which_nothing_is_known_leaves_the_birth_unknown() -> None:
+    assert lineage("c") == {PREV: {"S": "c"}}
+    assert lineage("") == {PREV: {"S": "-"}}
+    assert lineage(None) == {}
+    unknown = revision_in({**item("d"), **lineage("c")})
+    assert isinstance(unknown, Revision)
+    assert unknown.born is None
