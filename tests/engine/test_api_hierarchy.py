@@ -159,7 +159,7 @@ def test_items_of_the_tree_have_paths_of_their_own(account: Caller) -> None:
     [
         ({"schedule_id": "day"}, {"team_id": "missing"}),
         ({"team_id": "a", "prefix": "x"}, {"prefix": "contradiction"}),
-        ({"team_id": ""}, {"team_id": "invalid_key"}),
+        ({"team_id": ""}, {"team_id": "string_too_short"}),
         ({"team_id": "a#b"}, {"team_id": "invalid_key"}),
         ({"shift_id": "1"}, {"shift_id": "unknown_parameter"}),
         ({"limit": "0"}, {"limit": "out_of_range"}),

@@ -60,12 +60,13 @@ IDENTIFIERS = [
     "victim:0/1",
     "user.v1.User:victim:0",
     "user.v1.User:victim:0/1",
-    "1%00",
     "*",
 ]
+UNADDRESSABLE = ["1%00", "1%0Avictim", "%1F1"]
+"""Identifiers that no item may have, because not every URL carries them."""
 
 
-@pytest.mark.parametrize("identifier", IDENTIFIERS)
+@pytest.mark.parametrize("identifier", [*IDENTIFIERS, *UNADDRESSABLE])
 @pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
 def test_no_path_reaches_another_tenant(attacker: Caller, method: str, identifier: str) -> None:
     body = {"display_name": "Taken"} if method == "PATCH" else None
@@ -82,6 +83,15 @@ def test_put_to_any_path_writes_an_item_of_ones_own(attacker: Caller, identifier
 
     assert answer.status == 201
     assert answer.json["tenant_id"] == ATTACKER
+
+
+@pytest.mark.parametrize("identifier", UNADDRESSABLE)
+def test_put_to_a_path_that_no_url_carries_writes_nothing(attacker: Caller, identifier: str) -> None:
+    answer = attacker.put(f"/v1/users/{identifier}", a_user(display_name="Taken"))
+
+    assert answer.status == 422
+    assert answer.fields == {"id": "unaddressable"}
+    assert attacker.get("/v1/users", query="consistent=true").json["items"] == []
 
 
 @pytest.mark.parametrize("body", [{"tenant_id": VICTIM}, {"tenant_id": None}, {"tenant_id": [VICTIM]}])

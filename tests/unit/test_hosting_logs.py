@@ -6,7 +6,7 @@ import traceback
 
 import pytest
 
-from dynashard.errors import ThrottledError
+from dynashard.errors import QueueUnavailableError, ThrottledError
 from dynashard.hosting.logs import log_error, without_traceback
 
 pytestmark = pytest.mark.unit
@@ -33,6 +33,19 @@ def test_an_error_that_explains_itself_is_one_line_without_a_traceback(caplog: p
         "message_id": "m-1",
     }
     assert "\n" not in caplog.text.rstrip("\n")
+
+
+def test_an_error_tells_once_what_each_of_its_causes_says(caplog: pytest.LogCaptureFixture) -> None:
+    first, second = (QueueUnavailableError("The queue did not take\neverything") for _ in range(2))
+    second.__cause__, first.__cause__ = first, RuntimeError("the queue said\nAccessDenied")
+
+    log_error(LOGGER, "the request failed", second)
+
+    [record] = caplog.records
+    assert json.loads(record.getMessage())["error"] == (
+        "QueueUnavailableError: The queue did not take everything, because of RuntimeError: the queue said AccessDenied"
+    )
+    assert record.exc_info is None
 
 
 def test_an_error_nobody_expected_comes_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:

@@ -17,6 +17,7 @@ MAX_MESSAGE: Final = 1000
 MAX_ERRORS_BYTES: Final = 32 * 1024
 """All fields at fault, as JSON of ASCII."""
 _MAX_FIELD: Final = 200
+_MAX_CAUSES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +68,18 @@ def expected(error: Exception) -> bool:
 
 
 def one_line(error: Exception) -> str:
-    """An error in one line: the name of its class, and its message without line breaks."""
-    return " ".join(f"{type(error).__name__}: {error}".split())
+    """An error in one line: its class and its message without line breaks, and those of what caused it.
+
+    `ThrottledError: DynamoDB throttled PutItem`, `QueueUnavailableError: ..., because of RuntimeError: ...`.
+    """
+    told: list[str] = []
+    cause: BaseException | None = error
+    while cause is not None and len(told) < _MAX_CAUSES:
+        line = " ".join(f"{type(cause).__name__}: {cause}".split())
+        if line not in told:
+            told.append(line)
+        cause = cause.__cause__
+    return ", because of ".join(told)
 
 
 def refusal_of(error: Exception) -> Refusal:
