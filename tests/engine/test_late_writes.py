@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from dynashard import Create, Dynashard, Update
-from dynashard.errors import AlreadyExistsError, DynashardError, EngineUnavailableError
+from dynashard.errors import AlreadyExistsError, DynashardError, EngineUnavailableError, OutcomeUnknownError
 from dynashard.transport import Transport
 from dynashard.verification import Declared, Report, Verifier
 from tests.engine.late_world import ABC, HOW, STAGES, client, judged, moving_ids, outcome, reach, things, without
 from tests.engine.resharding_world import ENTITIES, Moving, Thing, moving_world
-from tests.faults import conflict, lost_answer, lost_request, meanwhile
+from tests.faults import conflict, lost_answer, lost_request, meanwhile, throttled
 
 pytestmark = pytest.mark.engine
 
@@ -254,3 +254,16 @@ def test_bringing_home_outlives_faults(world: Moving, fault: Any) -> None:
 
     assert things(faulty).get({"tenant": "abc", "id": identity}, consistent=True).text == "changed"
     judged(world, identity, acknowledged=True)
+
+
+@pytest.mark.parametrize("operation", ["PutItem", "TransactWriteItems"])
+def test_a_late_success_that_cannot_be_looked_for_is_unknown_and_no_refusal(world: Moving, operation: str) -> None:
+    [identity] = moving_ids(4, 8, 1)
+    world.resharder.start(ABC, 8, survey=False)
+    world.until(ABC, "prepare")
+    writer = client(world, [meanwhile(operation, lambda: reach(world, "settle")), throttled("GetItem", nth=None)])
+    item = Thing(tenant="abc", id=identity)
+
+    answer = outcome(lambda: things(writer).create(item) if operation == "PutItem" else writer.transact(Create(item)))
+
+    assert isinstance(answer, OutcomeUnknownError), answer

@@ -14,6 +14,7 @@ from typing import Any, Final
 from dynashard.entity import EntityDefinition
 from dynashard.errors import (
     ConditionFailedError,
+    EngineError,
     OutcomeUnknownError,
     TransactionCanceledError,
     TransactionConflictError,
@@ -123,6 +124,14 @@ def confirm(store: Store, entity: EntityDefinition[Any], write: Write, place: st
 
     Cost: none if the place still is the home; else 2 read units, 2 round trips, and what `bring_home` costs.
     """
+    try:
+        return _found(store, entity, write, place, undo=undo)
+    except EngineError:
+        # The write itself was executed: that looking for it was throttled, say, must not be told as its refusal.
+        return Late.UNKNOWN
+
+
+def _found(store: Store, entity: EntityDefinition[Any], write: Write, place: str, *, undo: bool) -> Late:
     for _ in range(_TRIES):
         places = store.router.places(entity, write.key)
         moving = places.moving and places.view.phase in (Phase.MOVE, Phase.SETTLE)
