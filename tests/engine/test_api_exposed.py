@@ -12,7 +12,6 @@ from pydantic import AwareDatetime
 
 from domain import READS, Exposed, Together
 from dynashard import Dynashard, Entity, Index, Key, Registry, Shards
-from dynashard.cursor_keys import CursorKeys
 from dynashard.errors import ConfigurationError
 from dynashard.hosting.backend import Backend
 from dynashard.hosting.idempotency import IdempotentCreates
@@ -69,10 +68,7 @@ def transport(engine_url: str) -> Iterator[Transport]:
 
 
 def caller_of(transport: Transport, table: str, exposed: Sequence[Exposed]) -> Caller:
-    backend = Backend(
-        lambda keys: Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=keys),
-        CursorKeys(lambda: KEYS, lambda: 0.0),
-    )
+    backend = Backend(Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=KEYS))
     resources = [Resource(each) for each in exposed]
     routes = Routes(settings_of(table), resources, backend, IdempotentCreates("unused", transport))
     return Caller(App(routes, Observer("local", metrics=False), TenantClaim("tenant_id"), lambda: 0.0))

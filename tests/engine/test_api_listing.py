@@ -262,15 +262,16 @@ def test_item_larger_than_an_answer_still_comes_alone(
     assert walk(caller, order="ordered") == [["1"], ["2"], []]
 
 
-def test_single_items_do_not_wait_for_the_cursor_keys(transport: Transport, table: str) -> None:
+def test_cursor_keys_are_read_only_for_a_cursor(transport: Transport, table: str) -> None:
     rotating = Rotating()
     rotating.keys = ()
     caller = Caller(rotating.app(transport, table))
 
-    created = caller.post("/v1/users", a_user(id="1"))
-    read = caller.get("/v1/users/1")
+    created = [caller.post("/v1/users", a_user(id=identifier)).status for identifier in IDS[:4]]
+    without_cursor = [caller.get(f"/v1/users/{IDS[0]}").status, caller.get("/v1/users").status]
 
-    assert (created.status, read.status, caller.get("/v1/users").status) == (201, 200, 500)
+    assert (created, without_cursor) == ([201] * 4, [200, 200])
+    assert caller.get("/v1/users", query="limit=2").status == 500
 
 
 def test_throttled_listing_says_when_to_come_back(transport: Transport, table: str) -> None:
@@ -292,10 +293,8 @@ class Rotating:
 
     def app(self, transport: Transport, table: str) -> App:
         settings = settings_of(table)
-        backend = Backend(
-            lambda keys: Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=keys),
-            CursorKeys(lambda: self.keys, lambda: self.now),
-        )
+        keys = CursorKeys(lambda: self.keys, lambda: self.now)
+        backend = Backend(Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=keys))
         routes = Routes(settings, exposed_resources(), backend, IdempotentCreates("unused", transport))
         return App(routes, Observer("local", metrics=False), TenantClaim("tenant_id"), lambda: self.now)
 
@@ -322,7 +321,7 @@ def test_cursor_of_a_newer_key_has_the_keys_read_again(transport: Transport, tab
     behind = Caller(rotating.app(transport, table))
     for identifier in IDS[:4]:
         behind.post("/v1/users", a_user(id=identifier))
-    behind.get("/v1/users")
+    behind.get("/v1/users", query="limit=2")
     rotating.keys = ("the-key-after-that", *KEYS)
     cursor = Caller(rotating.app(transport, table)).get("/v1/users", query="limit=2").json["cursor"]
 

@@ -14,7 +14,6 @@ from pydantic import BaseModel
 
 from domain import Exposed, User, Window
 from dynashard import Dynashard, Entity, Index, Key, Registry, Shards, created_at
-from dynashard.cursor_keys import CursorKeys
 from dynashard.errors import ConfigurationError, DeclarationError
 from dynashard.hosting.backend import Backend
 from dynashard.hosting.idempotency import IdempotentCreates
@@ -72,10 +71,7 @@ def transport(engine_url: str) -> Iterator[Transport]:
 
 @pytest.fixture
 def caller(transport: Transport, table: str) -> Caller:
-    backend = Backend(
-        lambda keys: Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=keys),
-        CursorKeys(lambda: KEYS, lambda: 0.0),
-    )
+    backend = Backend(Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=KEYS))
     routes = Routes(settings_of(table), [Resource(ENTRIES)], backend, IdempotentCreates("unused", transport))
     return Caller(App(routes, Observer("local", metrics=False), TenantClaim("tenant_id"), lambda: 0.0))
 

@@ -82,11 +82,7 @@ class Graph:
         """A page of a node's edges, of as many as `options` say, behind its cursor. Cost: as the store's `list`."""
         given = {"limit": wanted.limit, "cursor": wanted.cursor, **options}
         with _told_of():
-            return self._backend.reading(
-                lambda db: db.edges(self._edges).list(
-                    tenant, wanted.of, wanted.way, type=wanted.type, order=wanted.order, **given
-                )
-            )
+            return self.store.list(tenant, wanted.of, wanted.way, type=wanted.type, order=wanted.order, **given)
 
     def count(self, tenant: str, node: str, way: Way) -> int:
         """How many edges a node has one way. Cost: as the store's `count`."""
