@@ -15,6 +15,7 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
+from dynashard.hosting.shedding import is_expensive
 from local.environments import MAX_PAYLOAD_BYTES, FunctionError, OverloadedError, PayloadTooLargeError
 from local.gateway import Function
 
@@ -23,8 +24,6 @@ COMMANDS: Final = "functions.commands.handler.handler"
 """The handler of the function for direct invocation."""
 COMMANDS_NAME: Final = "commands"
 """What that function is called here, besides its name in the template."""
-EXPENSIVE: Final = ("list", "count", "batch_get", "batch_write")
-"""Operations that are refused before others while all environments are busy."""
 _SIGNED: Final = "AWS4-HMAC-SHA256 "
 
 
@@ -75,7 +74,7 @@ class Invoker:
     async def _invoked(self, name: str, event: Any, request_id: str) -> Response:
         started = time.monotonic()
         try:
-            answer = await self._functions[name].invoke(event, request_id, expensive=_expensive(event))
+            answer = await self._functions[name].invoke(event, request_id, expensive=is_expensive(event))
         except PayloadTooLargeError:
             return _answer_to(_too_large(), request_id)
         except OverloadedError:
@@ -87,10 +86,6 @@ class Invoker:
             failed = {"errorType": "Runtime.Error", "errorMessage": str(error)}
             return _answer(orjson.dumps(failed), _headers(request_id) | {"X-Amz-Function-Error": "Unhandled"})
         return _answer(orjson.dumps(answer), _headers(request_id))
-
-
-def _expensive(event: Any) -> bool:
-    return isinstance(event, Mapping) and event.get("operation") in EXPENSIVE
 
 
 def _answer(body: bytes, headers: Mapping[str, str]) -> Response:

@@ -11,7 +11,7 @@ from dynashard.hosting.environment import LONGEST_SECONDS
 from dynashard.hosting.idempotency import IdempotentCreates
 from dynashard.hosting.limits import MAX_QUERIES, READING_SHARE
 from dynashard.hosting.refusals import refusal_of
-from dynashard.hosting.shedding import LoadSignal
+from dynashard.hosting.shedding import LoadSignal, is_expensive
 from dynashard.reads import allowing
 from dynashard.tenants import TenantRule
 from dynashard.transport.interface import metered
@@ -37,8 +37,6 @@ NEEDS: Final[Mapping[str, Sequence[str]]] = {
     "batch_write": ["put", "delete"],
 }
 """What an entity must be served with for an operation."""
-EXPENSIVE: Final = ("list", "count", "batch_get", "batch_write")
-"""Operations on many items: refused first when load is shed."""
 _UNABLE: Final = "{} is not served with {}; it is with {}."
 
 
@@ -105,7 +103,7 @@ class Commands:
         Cost: what the operation costs.
         """
         code, started = None, self._clock()
-        expensive = isinstance(event, Mapping) and event.get("operation") in EXPENSIVE
+        expensive = is_expensive(event)
         with metered() as meter, allowing(self._max_queries, seconds * READING_SHARE):
             try:
                 if expensive:

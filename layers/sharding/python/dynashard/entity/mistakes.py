@@ -7,13 +7,13 @@ from typing import Any, Final
 from pydantic.fields import FieldInfo
 
 from dynashard.entity.declaration import Index, Key, Shards, WrongDeclarationError, created_at, new_id, updated_at
+from dynashard.entity.serialization import NOT_SCHEMAS
 
 KEY_EXAMPLE: Final = 'key=Key(partition="{tenant_id}", sort="{id}")'
 INDEX_EXAMPLE: Final = 'Index("GSI1", "by_email", partition="{tenant_id}", sort="{email}")'
 NAME_EXAMPLE: Final = 'name="user.v1.User"'
 
 _NESTED: Final = frozenset({"model", "typed-dict", "dataclass"})
-_NOT_SCHEMAS: Final = frozenset({"metadata", "default", "expected", "serialization", "config"})
 _FORBID: Final = '__pydantic_config__ = ConfigDict(extra="forbid")'
 _OTHER_WORDS: Final = {
     "ttl": "expires",
@@ -169,7 +169,7 @@ def check_nested(schema: object, own: type) -> bool:
             raise WrongDeclarationError(
                 f"holds a {model.__name__}, which does not refuse fields that it does not have: write `{how}`"
             )
-    inside = [check_nested(each, own) for name, each in schema.items() if name not in _NOT_SCHEMAS]
+    inside = [check_nested(each, own) for name, each in schema.items() if name not in NOT_SCHEMAS]
     return nested or any(inside)
 
 

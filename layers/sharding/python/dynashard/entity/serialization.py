@@ -13,7 +13,8 @@ from pydantic_core import SchemaSerializer, core_schema
 from dynashard.codec import plain_text
 
 _SETS: Final = frozenset({"set", "frozenset"})
-_NOT_SCHEMAS: Final = frozenset({"metadata", "default", "expected", "serialization", "config"})
+NOT_SCHEMAS: Final = frozenset({"metadata", "default", "expected", "serialization", "config"})
+"""Members of a pydantic core schema that hold no schema, although they may hold dictionaries."""
 
 
 def canonical_serializer(schema: Mapping[str, Any]) -> SchemaSerializer | None:
@@ -33,7 +34,7 @@ def _canonical(schema: Any, changed: list[str]) -> Any:
         return type(schema)(_canonical(each, changed) for each in schema)
     if not isinstance(schema, dict):
         return schema
-    result = {name: each if name in _NOT_SCHEMAS else _canonical(each, changed) for name, each in schema.items()}
+    result = {name: each if name in NOT_SCHEMAS else _canonical(each, changed) for name, each in schema.items()}
     kind = schema.get("type")
     if "serialization" in schema or not isinstance(kind, str):
         return result

@@ -8,13 +8,15 @@ requests never are. The cheap ones go on measuring, so the refusals end by thems
 
 import random as random_numbers
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import Final
 
 from dynashard.errors import OverloadedError
 from dynashard.transport.interface import Meter
 
+EXPENSIVE_OPERATIONS: Final = frozenset({"list", "count", "batch_get", "batch_write"})
+"""Operations of direct invocation that concern many items."""
 HALF_LIFE_SECONDS: Final = 20.0
 """After so long, what was seen counts half."""
 TOLERANCE: Final = 1.5
@@ -28,6 +30,12 @@ LONGEST_RETRY_SECONDS: Final = 5
 _KEY_RANGE: Final = "KeyRange"
 """In the reasons of throttles that concern one hot key range: the table itself keeps up."""
 _UNAVAILABLE: Final = "engine_unavailable"
+
+
+def is_expensive(event: object) -> bool:
+    """Return whether an event of direct invocation asks for an operation on many items."""
+    operation = event.get("operation") if isinstance(event, Mapping) else None
+    return isinstance(operation, str) and operation in EXPENSIVE_OPERATIONS
 
 
 class LoadSignal:

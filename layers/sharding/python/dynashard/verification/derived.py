@@ -11,10 +11,11 @@ from dynashard.edges import Edges
 from dynashard.entity import EntityDefinition, definition
 from dynashard.repository.conditions import is_live
 from dynashard.rollups import Drift, Level, Mender, RollUps
-from dynashard.schema import EXPIRES_AT, PK, SK
+from dynashard.schema import EXPIRES_AT
 from dynashard.service import Dynashard
 from dynashard.transport.interface import Wire
 from dynashard.verification.findings import Finding, Kind
+from dynashard.verification.stored import key_text
 
 _HOUR: Final = timedelta(hours=1)
 _LOOKS: Final = 2
@@ -152,7 +153,7 @@ def attachments(db: Dynashard, entity: EntityDefinition[Any], item: Wire) -> Ite
         return
     for name, lacking in missing_pieces(db.store, entity, item).items():
         detail = f"{lacking} of the pieces of {name} are not stored: write it again, or remove it"
-        yield Finding(Kind.ATTACHMENT, f"{item[PK]['S']} / {item[SK]['S']}", detail, lacking)
+        yield Finding(Kind.ATTACHMENT, key_text(item), detail, lacking)
 
 
 def leftovers(db: Dynashard, entity: EntityDefinition[Any], *, mend: bool) -> Iterator[Finding | int]:

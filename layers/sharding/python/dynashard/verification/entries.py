@@ -14,6 +14,7 @@ from dynashard.schema import INDEX_SLOTS, PK, SK, index_pk, index_sk
 from dynashard.transport.interface import Wire
 from dynashard.verification.counts import Counts
 from dynashard.verification.findings import Finding, Kind
+from dynashard.verification.stored import key_text, read_again
 
 _ATTRIBUTES: Final = tuple(name(slot) for slot in INDEX_SLOTS for name in (index_pk, index_sk))
 _WRONG: Final = (DynashardError, ValueError, TypeError, LookupError)
@@ -41,17 +42,17 @@ class Entries:
         try:
             differs = self._differs(entity, item)
         except _WRONG as error:
-            yield Finding(Kind.UNREADABLE, _name(item), str(error).partition("\n")[0])
+            yield Finding(Kind.UNREADABLE, key_text(item), str(error).partition("\n")[0])
             return
         if not differs:
             return
-        now = self._again(item)
+        now = read_again(self.store, item[PK]["S"], item[SK]["S"])
         if now is None or not is_live(now, self.store.now()) or self.counts.index_changing(entity):
             return
         differs = self._differs(entity, now)
         if differs:
             detail = ", ".join(f"{name} should be {_text(value)}" for name, value in differs.items())
-            yield Finding(Kind.INDEX, _name(now), detail, mended=self.mend and self._write(now, differs))
+            yield Finding(Kind.INDEX, key_text(now), detail, mended=self.mend and self._write(now, differs))
 
     def _differs(self, entity: EntityDefinition[Any], item: Wire) -> dict[str, Wire | None]:
         """The index attributes that are not as they should be, as they should be; None for those that should go."""
@@ -61,12 +62,6 @@ class Entries:
         for index in entity.indexes.values():
             wanted |= self.store.router.index_attributes(entity, index, key, decoded.__dict__)
         return {name: wanted.get(name) for name in _ATTRIBUTES if item.get(name) != wanted.get(name)}
-
-    def _again(self, item: Wire) -> Wire | None:
-        key = {PK: item[PK], SK: item[SK]}
-        request = {"TableName": self.store.table, "Key": key, "ConsistentRead": True}
-        found: Wire | None = self.store.transport.call("GetItem", request).get("Item")
-        return found
 
     def _write(self, item: Wire, differs: dict[str, Wire | None]) -> bool:
         """Write index keys in place. The revision stays: nothing of the item has changed."""
@@ -82,10 +77,6 @@ class Entries:
         except (ConditionFailedError, TransactionConflictError):
             return False
         return True
-
-
-def _name(item: Wire) -> str:
-    return f"{item[PK]['S']} / {item[SK]['S']}"
 
 
 def _text(value: Wire | None) -> str:

@@ -16,6 +16,7 @@ from dynashard.topology import Record
 from dynashard.transport.interface import Wire
 from dynashard.verification.counts import Counts
 from dynashard.verification.findings import Finding, Kind
+from dynashard.verification.stored import key_text, read_again
 
 _TRIES: Final = 3
 
@@ -41,11 +42,11 @@ class Homes:
         """What is wrong with where an item stands. Cost: none if nothing is; else 4 read units, and the mending."""
         if not self._wrong(entity, item, fresh=False):
             return
-        now = self._read(item[PK]["S"], item[SK]["S"])
+        now = read_again(self.store, item[PK]["S"], item[SK]["S"])
         if now is None or not self._wrong(entity, now, fresh=True):
             return
         if not rule_of(entity).fixed:
-            yield Finding(Kind.AWAY, _name(now), "it stands in a shard that readers do not look into")
+            yield Finding(Kind.AWAY, key_text(now), "it stands in a shard that readers do not look into")
             return
         yield self._marker(entity, now) if is_mark(now) else self._away(entity, now)
 
@@ -73,13 +74,13 @@ class Homes:
 
     def _away(self, entity: EntityDefinition[Any], item: Wire) -> Finding:
         place, count = self._home(entity, item)
-        there = self._read(place, item[SK]["S"])
+        there = read_again(self.store, place, item[SK]["S"])
         if is_live(there, self.store.now()):
             detail = f"its home {place} has another live item: compare both, and delete one of them"
-            return Finding(Kind.DOUBLE, _name(item), detail)
+            return Finding(Kind.DOUBLE, key_text(item), detail)
         detail = f"its home is {place}, where nothing lives"
         mended = self.mend and not is_mark(there) and self._bring(item, place, count)
-        return Finding(Kind.AWAY, _name(item), detail, mended=mended)
+        return Finding(Kind.AWAY, key_text(item), detail, mended=mended)
 
     def _bring(self, item: Wire, place: str, count: int) -> bool:
         """Bring an item home, and delete the marker that stays behind; whether that was done."""
@@ -92,16 +93,16 @@ class Homes:
         if stands != place:
             detail = f"it points to {moved_to(mark)} shards, and the change has ended"
             mended = self.mend and self._delete(stands, sort, mark[MOVED_TO]["N"])
-            return Finding(Kind.MARKER, _name(mark), detail, mended=mended)
+            return Finding(Kind.MARKER, key_text(mark), detail, mended=mended)
         partition = logical_partition_of(entity, stands)
         target = home(entity, ItemKey(partition, sort), moved_to(mark))
-        item = None if target == stands else self._read(target, sort)
+        item = None if target == stands else read_again(self.store, target, sort)
         if item is None or not is_live(item, self.store.now()):
             detail = "it stands at the home of its key, and nothing lives where it points to"
             mended = self.mend and self._delete(stands, sort, mark[MOVED_TO]["N"])
-            return Finding(Kind.LOST_TARGET, _name(mark), detail, mended=mended)
+            return Finding(Kind.LOST_TARGET, key_text(mark), detail, mended=mended)
         detail = f"it stands at the home of its key, whose item is at {target}"
-        return Finding(Kind.LOST_TARGET, _name(mark), detail, mended=self.mend and self._return(mark, item, count))
+        return Finding(Kind.LOST_TARGET, key_text(mark), detail, mended=self.mend and self._return(mark, item, count))
 
     def _return(self, mark: Wire, item: Wire, count: int) -> bool:
         """Bring an item back over the marker at its home."""
@@ -115,11 +116,6 @@ class Homes:
         }
         done = self._transact([marker, {"Put": put}])
         return done and self._delete(item[PK]["S"], item[SK]["S"], str(count))
-
-    def _read(self, place: str, sort: str) -> Wire | None:
-        request = {"TableName": self.store.table, "Key": wire_key((place, sort)), "ConsistentRead": True}
-        item: Wire | None = self.store.transport.call("GetItem", request).get("Item")
-        return item
 
     def _transact(self, actions: list[Wire]) -> bool:
         pauses = self.store.patience.pauses()
@@ -146,7 +142,3 @@ class Homes:
         except ConditionFailedError:
             return False
         return True
-
-
-def _name(item: Wire) -> str:
-    return f"{item[PK]['S']} / {item[SK]['S']}"
