@@ -108,7 +108,7 @@ class Proxy:
         fault = self._drawn(operation)
         if fault:
             self._note(operation, fault, body)
-        return await self._answered(fault, head + body, writer, engine)
+        return await self._answered(fault, head + body, reader, writer, engine)
 
     def _controlled(self, head: bytes, body: bytes) -> bytes:
         if head.startswith(b"POST"):
@@ -139,7 +139,12 @@ class Proxy:
             self.attempts.append(Attempt(time.monotonic(), operation, fault, names))
 
     async def _answered(  # noqa: C901, PLR0911 - one branch for each fault
-        self, fault: str, request: bytes, writer: asyncio.StreamWriter, engine: "_Engine"
+        self,
+        fault: str,
+        request: bytes,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        engine: "_Engine",
     ) -> bool:
         if fault == "throttled":
             writer.write(_http(400, _THROTTLE))
@@ -179,8 +184,20 @@ class Proxy:
         writer.write(answer)
         if fault == "closed_idle":
             await writer.drain()
+            await self._end(reader, writer)
             return False
         return True
+
+    async def _end(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """End an idle connection from this side. What its owner has written before it could notice is lost."""
+        writer.write_eof()
+        with suppress(TimeoutError, asyncio.IncompleteReadError, ConnectionError):
+            async with asyncio.timeout(1.0):
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = _LENGTH.search(head)
+                body = await reader.readexactly(int(length[1])) if length else b""
+                target = _TARGET.search(head)
+                self._note(target[1].decode() if target else "", "lost", body)
 
     async def _hold(self) -> None:
         await asyncio.sleep(self.random.random() ** 2 * self.rates.hold)
