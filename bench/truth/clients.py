@@ -211,7 +211,14 @@ class Client:
         returned = monotonic()
         expected = headers.get("If-Match")
         record = Record(
-            subject, kind, invoked, returned, reply.status, version=version, expected=expected and expected.strip('"')
+            subject,
+            kind,
+            invoked,
+            returned,
+            reply.status,
+            version=version,
+            expected=expected and expected.strip('"'),
+            once="Idempotency-Key" in headers,
         )
         return self._told(record, reply)
 

@@ -67,7 +67,10 @@ def judged(
     """Judge a run."""
     verdict = Verdict(len(records), len(listings), strange=list(strange))
     histories, verdict.violations = histories_of(records, listings)
-    verdict.violations += [f"{subject}: {violation}" for subject, violation in check_all(histories).items()]
+    for subject, violation in check_all(histories).items():
+        state = violation.operation.seen.state if violation.operation.seen else None
+        told = [str(record) for record in records if state is not None and record.version == state.version]
+        verdict.violations.append(f"{subject}: {violation}\nwhat it saw is from: {', '.join(told) or 'nobody'}")
     for each in listings:
         own = {
             name: done for (path, tenant, name), done in histories.items() if (path, tenant) == (each.path, each.tenant)
@@ -75,7 +78,7 @@ def judged(
         verdict.violations += misses_and_doubles(own, each.listing())
     named: defaultdict[str, list[Attempt]] = defaultdict(list)
     for attempt in attempts:
-        for name in attempt.names:
+        for name in attempt.names or ("",):
             named[name].append(attempt)
     for record in records:
         _count(verdict, record, _ambiguous(record, named))
@@ -84,7 +87,7 @@ def judged(
 
 def _count(verdict: Verdict, record: Record, ambiguous: list[Attempt]) -> None:
     kind = record.kind.value + (" if at" if record.expected is not None else "")
-    kind += " once" if record.requests > 1 else ""
+    kind += " with a key" if record.once else ""
     verdict.longest = max(verdict.longest, record.returned - record.invoked)
     verdict.told += record.answer is Answer.MISMATCH and record.named is not None
     if ambiguous:
@@ -101,9 +104,13 @@ def _ambiguous(record: Record, named: dict[str, list[Attempt]]) -> list[Attempt]
     """The ambiguous attempts of a record's own writes."""
     if record.kind is Kind.GET:
         return []
-    if record.version is not None:
-        return named.get(record.version, [])
     start, end = record.invoked - _SLACK, record.returned + _SLACK
+    if record.version is not None:
+        own = named.get(record.version, [])
+        if own or not record.once:
+            return own
+        # The record of an idempotency key names neither item nor version.
+        return [attempt for attempt in named.get("", ()) if start <= attempt.at <= end]
     return [
         attempt
         for attempt in named.get(record.subject[2], ())

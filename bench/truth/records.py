@@ -35,7 +35,8 @@ class Record:
         expected: the revision of `If-Match`.
         seen: the item in the answer.
         named: the revision that a refusal or an unknown outcome names; empty if a refusal says that there is no item.
-        requests: how many requests it took; above 1 for what was sent again under one idempotency key.
+        once: whether it bears an idempotency key.
+        requests: how many requests it took; above 1 for what was sent again under that key.
     """
 
     subject: Subject
@@ -48,6 +49,7 @@ class Record:
     expected: str | None = None
     seen: Sighting | None = None
     named: str | None = None
+    once: bool = False
     requests: int = 1
 
     @property

@@ -1,0 +1,50 @@
+"""Answers of the API while the engine fails, held against a linearizability checker; `make bench-truth` runs many more."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from bench.truth.counter import Count, count_together
+from bench.truth.proxy import Rates
+from bench.truth.running import Plan, run_in_process
+from bench.truth.ways import FunctionWay, app_on
+from bench.truth.world import FaultyEngine, create_api_tables, faulty_engine
+
+pytestmark = pytest.mark.engine
+
+OPERATIONS = 2000
+INCREMENTS = 15
+
+
+@pytest.mark.parametrize("level", ["plain", "guarded", "exactly-once"])
+def test_every_answer_is_true_while_answers_are_lost_and_requests_run_late(level: str) -> None:
+    verdict, engine = run_in_process(Plan(OPERATIONS, level, processes=1, threads=8, seed=3))
+
+    assert verdict.violations == []
+    assert verdict.strange == []
+    assert verdict.baseless == []
+    assert verdict.ambiguous.total() > OPERATIONS / 50
+    assert verdict.listings > 0
+    assert verdict.told > 0
+    assert {"lost", "answer_lost", "late", "throttled", "damaged", "reset"} <= engine["faults"].keys()
+
+
+@pytest.fixture
+def failing() -> Iterator[FaultyEngine]:
+    with faulty_engine(5) as engine:
+        create_api_tables(engine.wire)
+        yield engine
+
+
+def _counted(engine: FaultyEngine, **more: Any) -> Count:
+    app = app_on(engine.endpoint)
+    engine.fail(Rates(lost=0.05))
+    return count_together(lambda: FunctionWay(app), increments=INCREMENTS, **more)
+
+
+def test_a_counter_of_ten_writers_is_exact_while_answers_are_lost(failing: FaultyEngine) -> None:
+    count = _counted(failing)
+
+    assert count.found == count.wanted == 10 * INCREMENTS
+    assert count.unknown > 0
