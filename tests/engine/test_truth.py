@@ -1,4 +1,4 @@
-"""Answers of the API while the engine fails, held against a linearizability checker; `make bench-truth` runs many more."""
+"""Answers of the API while the engine fails, held against a linearizability checker. See `make bench-truth`."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,8 +13,8 @@ from bench.truth.world import FaultyEngine, create_api_tables, faulty_engine
 
 pytestmark = pytest.mark.engine
 
-OPERATIONS = 2000
-INCREMENTS = 15
+OPERATIONS = 1200
+INCREMENTS = 10
 
 
 @pytest.mark.parametrize("level", ["plain", "guarded", "exactly-once"])
