@@ -9,12 +9,12 @@ import pytest
 from dynashard import COUNT_KEY, EDGE_KEY, Edge, EdgeCount, Edges, EdgeStore, Key, Registry, Shards, newest
 from dynashard.errors import (
     DeclarationError,
-    EngineUnavailableError,
     InvalidCursorError,
     InvalidKeyError,
     InvalidQueryError,
     InvalidValueError,
     NotFoundError,
+    OutcomeUnknownError,
 )
 from dynashard.reads import CursorCodec
 from dynashard.transport import metered
@@ -186,12 +186,22 @@ def test_conflicts_and_doubled_requests_leave_one_edge(world: World, fans: EdgeS
 
 
 @pytest.mark.parametrize("lost", [lost_request, lost_answer])
-def test_an_edge_whose_answer_never_came_is_there_whole_or_not_at_all(
-    world: World, fans: EdgeStore[Any], lost: Any
-) -> None:
+def test_an_edge_whose_answer_was_lost_is_added_once(world: World, fans: EdgeStore[Any], lost: Any) -> None:
     world.faults(lost("TransactWriteItems"))
 
-    with pytest.raises(EngineUnavailableError):
+    assert edges_of(world).add(TENANT, USER, ACTOR).created
+
+    agree(world)
+    assert not fans.add(TENANT, USER, ACTOR).created
+
+
+@pytest.mark.parametrize("lost", [lost_request, lost_answer])
+def test_an_edge_of_which_no_answer_comes_at_all_is_there_whole_or_not_at_all(
+    world: World, fans: EdgeStore[Any], lost: Any
+) -> None:
+    world.faults(lost("TransactWriteItems"), lost_request("TransactWriteItems", nth=None))
+
+    with pytest.raises(OutcomeUnknownError):
         edges_of(world).add(TENANT, USER, ACTOR)
 
     agree(world)
