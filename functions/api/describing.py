@@ -39,6 +39,10 @@ _ORDERS: Final[Schema] = {"type": "string", "enum": ["round_robin", "ordered", "
 _LIMIT: Final[Schema] = {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT}
 
 ETAG: Final[Schema] = {"schema": {"type": "string", "pattern": '^"[!#-~]+"$'}, "description": "The revision, quoted."}
+PREFERENCE_APPLIED: Final[Schema] = {
+    "schema": {"type": "string"},
+    "description": "The preference that was followed; absent if none was.",
+}
 LOCATION: Final[Schema] = {"schema": {"type": "string"}, "description": "The path of the item."}
 
 

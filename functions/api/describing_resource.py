@@ -6,8 +6,10 @@ from typing import Any, Final
 
 from domain import COPIES
 from domain import Operation as Record
+from dynashard.entity import Handling
 from functions.api.asynchronous import PREFERENCE
 from functions.api.bodies import JSON, MERGE_PATCH
+from functions.api.conditional import HANDLING
 from functions.api.describing import (
     CONSISTENT,
     ETAG,
@@ -15,6 +17,7 @@ from functions.api.describing import (
     IF_MATCH,
     IF_NONE_MATCH,
     LOCATION,
+    PREFERENCE_APPLIED,
     Operation,
     Schema,
     answer,
@@ -53,7 +56,7 @@ def paths_of(resource: Resource, examples: Examples, *, recorded: bool) -> dict[
     found: dict[str, Any] = {}
     for path, operations in ((resource.root, of_all), (resource.template, of_one)):
         served = {
-            method: _accepting(resource, name, describe(resource, examples), recorded=recorded)
+            method: _with_preferences(resource, name, describe(resource, examples), recorded=recorded)
             for name, (method, describe) in operations.items()
             if name in resource.operations
         }
@@ -82,22 +85,31 @@ def listed_together(together: TogetherResource) -> Operation:
     return described
 
 
-def _accepting(resource: Resource, name: str, described: Operation, *, recorded: bool) -> Operation:
-    """The operation as it is where there are queues: a write may be accepted, to be done later."""
+def _with_preferences(resource: Resource, name: str, described: Operation, *, recorded: bool) -> Operation:
+    """The operation with what its caller may prefer: a level of care, and to be answered before the write is done."""
     if resource.queued and name == "create":
         return _queued(described)
-    if recorded and name in WRITES and transacted(resource):
+    if name not in WRITES:
+        return described
+    preferences = {f"{HANDLING}={_levels(resource)}": "the level of care; see docs/promises.md."}
+    if recorded and transacted(resource):
+        preferences[PREFERENCE] = "answer 202, and do it soon."
         headers = {
             "Location": {"schema": {"type": "string"}, "description": "The path of the record that tells the outcome."},
-            "Preference-Applied": {"schema": {"type": "string"}},
+            "Preference-Applied": PREFERENCE_APPLIED,
         }
-        accepted = {**answer("Accepted with `Prefer: respond-async`.", Record.__name__), "headers": headers}
+        accepted = {**answer(f"Accepted with `Prefer: {PREFERENCE}`.", Record.__name__), "headers": headers}
         described["responses"] = dict(sorted({"202": accepted, **described["responses"]}.items()))
-        described["parameters"] = [
-            *described["parameters"],
-            prefer({PREFERENCE: "answer 202 at once, and do it soon."}),
-        ]
+    for status in ("200", "201", "204"):
+        if status in described["responses"]:
+            described["responses"][status].setdefault("headers", {})["Preference-Applied"] = PREFERENCE_APPLIED
+    described["parameters"] = [*described["parameters"], prefer(preferences)]
     return described
+
+
+def _levels(resource: Resource) -> str:
+    levels = [level for level in Handling if level is not Handling.EXACTLY_ONCE or transacted(resource)]
+    return "|".join(levels)
 
 
 def _queued(described: Operation) -> Operation:
@@ -146,8 +158,7 @@ def _read(resource: Resource, examples: Examples) -> Operation:
     if any(copies.of is resource.entity for copies in COPIES):
         text = f"answer when the copies of the item are current, or after that many seconds, at most {MOST_SECONDS}."
         described["parameters"].append(prefer({"wait=5": text}))
-        applied = {"schema": {"type": "string"}, "description": "Present only if the copies were current."}
-        described["responses"]["200"]["headers"] |= {"Preference-Applied": applied}
+        described["responses"]["200"]["headers"]["Preference-Applied"] = PREFERENCE_APPLIED
     return described
 
 

@@ -3524,7 +3524,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -3550,6 +3550,8 @@ export interface operations {
                     ETag?: string;
                     /** @description The path of the item. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3561,6 +3563,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -3642,7 +3645,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -3671,6 +3674,8 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3684,6 +3689,8 @@ export interface operations {
                     ETag?: string;
                     /** @description The path of the item. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3695,6 +3702,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -3724,7 +3732,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -3743,6 +3751,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -3753,6 +3762,8 @@ export interface operations {
             /** @description Deleted. */
             204: {
                 headers: {
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -3777,7 +3788,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -3813,6 +3824,8 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3824,6 +3837,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -3899,7 +3913,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -3923,6 +3937,8 @@ export interface operations {
                     ETag?: string;
                     /** @description The path of the item. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3934,6 +3950,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -4012,7 +4029,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -4037,6 +4054,8 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4050,6 +4069,8 @@ export interface operations {
                     ETag?: string;
                     /** @description The path of the item. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4061,6 +4082,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -4090,7 +4112,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -4106,6 +4128,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -4116,6 +4139,8 @@ export interface operations {
             /** @description Deleted. */
             204: {
                 headers: {
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -4140,7 +4165,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -4163,6 +4188,8 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4174,6 +4201,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -4251,7 +4279,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -4276,6 +4304,8 @@ export interface operations {
                     ETag?: string;
                     /** @description The path of the item. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4287,6 +4317,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -4370,7 +4401,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -4400,6 +4431,8 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4413,6 +4446,8 @@ export interface operations {
                     ETag?: string;
                     /** @description The path of the item. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4424,6 +4459,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -4453,7 +4489,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -4474,6 +4510,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -4484,6 +4521,8 @@ export interface operations {
             /** @description Deleted. */
             204: {
                 headers: {
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -4508,7 +4547,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -4536,6 +4575,8 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4547,6 +4588,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -4632,7 +4674,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -4660,6 +4702,8 @@ export interface operations {
                     ETag?: string;
                     /** @description The path of the item. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4671,6 +4715,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -4759,7 +4804,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -4796,6 +4841,8 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4809,6 +4856,8 @@ export interface operations {
                     ETag?: string;
                     /** @description The path of the item. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4820,6 +4869,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -4849,7 +4899,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -4875,6 +4925,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -4885,6 +4936,8 @@ export interface operations {
             /** @description Deleted. */
             204: {
                 headers: {
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -4909,7 +4962,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -4952,6 +5005,8 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4963,6 +5018,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -5048,7 +5104,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -5076,6 +5132,8 @@ export interface operations {
                     ETag?: string;
                     /** @description The path of the item. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5087,6 +5145,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -5175,7 +5234,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -5212,6 +5271,8 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5225,6 +5286,8 @@ export interface operations {
                     ETag?: string;
                     /** @description The path of the item. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5236,6 +5299,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -5265,7 +5329,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -5291,6 +5355,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -5301,6 +5366,8 @@ export interface operations {
             /** @description Deleted. */
             204: {
                 headers: {
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -5325,7 +5392,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -5368,6 +5435,8 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5379,6 +5448,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -5458,7 +5528,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -5484,6 +5554,8 @@ export interface operations {
                     ETag?: string;
                     /** @description The path of the item. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5495,6 +5567,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -5578,7 +5651,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -5609,6 +5682,8 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5622,6 +5697,8 @@ export interface operations {
                     ETag?: string;
                     /** @description The path of the item. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5633,6 +5710,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -5662,7 +5740,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -5683,6 +5761,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -5693,6 +5772,8 @@ export interface operations {
             /** @description Deleted. */
             204: {
                 headers: {
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -5717,7 +5798,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -5753,6 +5834,8 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5764,6 +5847,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -5843,7 +5927,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -5868,6 +5952,8 @@ export interface operations {
                     ETag?: string;
                     /** @description The path of the item. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5879,6 +5965,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -5962,7 +6049,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -5992,6 +6079,8 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6005,6 +6094,8 @@ export interface operations {
                     ETag?: string;
                     /** @description The path of the item. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6016,6 +6107,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -6045,7 +6137,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -6066,6 +6158,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -6076,6 +6169,8 @@ export interface operations {
             /** @description Deleted. */
             204: {
                 headers: {
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -6100,7 +6195,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -6128,6 +6223,8 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6139,6 +6236,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -6224,7 +6322,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -6250,6 +6348,8 @@ export interface operations {
                     ETag?: string;
                     /** @description The path of the item. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6261,6 +6361,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -6346,7 +6447,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -6379,6 +6480,8 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6392,6 +6495,8 @@ export interface operations {
                     ETag?: string;
                     /** @description The path of the item. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6403,6 +6508,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -6432,7 +6538,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -6455,6 +6561,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -6465,6 +6572,8 @@ export interface operations {
             /** @description Deleted. */
             204: {
                 headers: {
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -6489,7 +6598,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -6519,6 +6628,8 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6530,6 +6641,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -6613,6 +6725,8 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
+                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. */
+                Prefer?: string;
             };
             path?: never;
             cookie?: never;
@@ -6637,6 +6751,8 @@ export interface operations {
                     ETag?: string;
                     /** @description The path of the item. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6773,7 +6889,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -6799,6 +6915,8 @@ export interface operations {
                     ETag?: string;
                     /** @description The path of the item. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6810,6 +6928,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -7065,7 +7184,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -7108,6 +7227,8 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7121,6 +7242,8 @@ export interface operations {
                     ETag?: string;
                     /** @description The path of the item. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7132,6 +7255,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -7161,7 +7285,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -7195,6 +7319,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -7205,6 +7330,8 @@ export interface operations {
             /** @description Deleted. */
             204: {
                 headers: {
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -7229,7 +7356,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -7270,6 +7397,8 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7281,6 +7410,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -7366,6 +7496,8 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
+                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. */
+                Prefer?: string;
             };
             path?: never;
             cookie?: never;
@@ -7389,6 +7521,8 @@ export interface operations {
                     ETag?: string;
                     /** @description The path of the item. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7436,7 +7570,7 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
-                    /** @description Present only if the copies were current. */
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -7473,6 +7607,8 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
+                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. */
+                Prefer?: string;
             };
             path: {
                 /** @description The id of an incident. */
@@ -7497,6 +7633,8 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7510,6 +7648,8 @@ export interface operations {
                     ETag?: string;
                     /** @description The path of the item. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7538,6 +7678,8 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
+                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. */
+                Prefer?: string;
             };
             path: {
                 /** @description The id of an incident. */
@@ -7550,6 +7692,8 @@ export interface operations {
             /** @description Deleted. */
             204: {
                 headers: {
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -7574,6 +7718,8 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
+                /** @description `handling=plain|guarded`: the level of care; see docs/promises.md. */
+                Prefer?: string;
             };
             path: {
                 /** @description The id of an incident. */
@@ -7595,6 +7741,8 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7782,7 +7930,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -7806,6 +7954,8 @@ export interface operations {
                     ETag?: string;
                     /** @description The path of the item. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7817,6 +7967,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -7895,7 +8046,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -7920,6 +8071,8 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7933,6 +8086,8 @@ export interface operations {
                     ETag?: string;
                     /** @description The path of the item. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7944,6 +8099,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -7973,7 +8129,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -7989,6 +8145,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -7999,6 +8156,8 @@ export interface operations {
             /** @description Deleted. */
             204: {
                 headers: {
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -8023,7 +8182,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -8046,6 +8205,8 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8057,6 +8218,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -8136,7 +8298,7 @@ export interface operations {
             header?: {
                 /** @description A request with the same key gets the first answer again, for 24 hours. */
                 "Idempotency-Key"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path?: never;
@@ -8161,6 +8323,8 @@ export interface operations {
                     ETag?: string;
                     /** @description The path of the item. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8172,6 +8336,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -8258,7 +8423,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -8287,6 +8452,8 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8300,6 +8467,8 @@ export interface operations {
                     ETag?: string;
                     /** @description The path of the item. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8311,6 +8480,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -8340,7 +8510,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -8364,6 +8534,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
@@ -8374,6 +8545,8 @@ export interface operations {
             /** @description Deleted. */
             204: {
                 headers: {
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -8398,7 +8571,7 @@ export interface operations {
                 "If-Match"?: string;
                 /** @description Only if the item is at none of these revisions; `*` for no item. */
                 "If-None-Match"?: string;
-                /** @description `respond-async`: answer 202 at once, and do it soon. */
+                /** @description `handling=plain|guarded|exactly-once`: the level of care; see docs/promises.md. `respond-async`: answer 202, and do it soon. */
                 Prefer?: string;
             };
             path: {
@@ -8429,6 +8602,8 @@ export interface operations {
                 headers: {
                     /** @description The revision, quoted. */
                     ETag?: string;
+                    /** @description The preference that was followed; absent if none was. */
+                    "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8440,6 +8615,7 @@ export interface operations {
                 headers: {
                     /** @description The path of the record that tells the outcome. */
                     Location?: string;
+                    /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
                     [name: string]: unknown;
                 };
