@@ -18,11 +18,14 @@ against it.
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dynashard.schema import EXPIRES_AT, INDEX_SLOTS, MOVED_FROM, MOVED_TO, PK, REV, SK, index_pk, index_sk
 from tests.linearizability.recording import Recorder
 from tests.resharding.scheduler import AnomalyError
+
+if TYPE_CHECKING:
+    from tests.linearizability.listings import Listing
 
 Key = str
 """The sort key of an item: schedules have one logical partition."""
@@ -70,6 +73,7 @@ class History:
 
     Attributes:
         recorder: the operations of clients and their answers.
+        listings: those of the whole table, where they are judged by other answers.
         mortal: keys that had an item which expires: the time of that is not one moment.
     """
 
@@ -77,6 +81,7 @@ class History:
         self.sees = sees
         self.recorder = Recorder()
         self.mortal: set[Key] = set()
+        self.listings: list[Listing] = []
         self.items: dict[tuple[str, Key], Stored] = {}
         self.contents: dict[str, Stored] = {}
         self._clock = clock

@@ -20,6 +20,7 @@ from dynashard.topology import Phase, TopologyTable, View, family_of, index_key
 from dynashard.topology.records import Record, encode, founded
 from dynashard.transport.interface import Wire
 from tests.linearizability.checker import check
+from tests.linearizability.listings import misses_and_doubles
 from tests.resharding.changes import Change, Kills, scope_of
 from tests.resharding.clients import LEASE, OPERATION, SKEW, Client, Traffic, kinds_of
 from tests.resharding.database import KEYS, Database, Faults
@@ -350,6 +351,10 @@ class Schedule:
             violation = None if key in self._history.mortal else check(operations)
             if violation is not None:
                 raise AnomalyError(f"{key} is {violation}")
+        lasting = {k: done for k, done in self._history.recorder.histories.items() if k not in self._history.mortal}
+        wrong = [each for listing in self._history.listings for each in misses_and_doubles(lasting, listing)]
+        if wrong:
+            raise AnomalyError("; ".join(wrong))
 
     def _check_stored(self) -> None:
         stored = {
