@@ -17,7 +17,7 @@ import orjson
 
 from bench.world import KEYS, REGION, TABLE, world
 from domain import Incident
-from dynashard import Collection, Dynashard, Patience, schema
+from dynashard import Collection, Dynashard, RetryPolicy, schema
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport, connect
 from dynashard.transport.interface import metered
@@ -68,9 +68,9 @@ class Texts:
 def measure(transport: Transport, name: str, *, megabytes: float, writers: int, readers: int) -> Figures:
     """Do it all on a table."""
     texts = Texts(int(megabytes * _MEGABYTE))
-    patience = Patience(seconds=3600, first_pause=0.005, longest_pause=0.5)
+    retry_policy = RetryPolicy(seconds=3600, first_pause=0.005, longest_pause=0.5)
     incidents = Dynashard(
-        transport, table=name, topology=DeclaredTopology(), cursor_keys=["k" * 16], patience=patience
+        transport, table=name, topology=DeclaredTopology(), cursor_keys=["k" * 16], retry_policy=retry_policy
     ).collection(Incident)
     begun = time.perf_counter()
     with metered() as made:

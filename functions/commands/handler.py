@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from domain import ENTITIES, Exposed
-from dynashard import Patience
+from dynashard import RetryPolicy
 from dynashard.hosting.backend import open_backend
 from dynashard.hosting.environment import seconds_left
 from dynashard.hosting.idempotency import IdempotentCreates
@@ -39,7 +39,7 @@ def build_commands(
     log: Log | None = None,
     clock: Callable[[], float] = time.time,
     random: Callable[[], float] = random_numbers.random,
-    patience: Patience | None = None,
+    retry_policy: RetryPolicy | None = None,
 ) -> Commands:
     """Compose what answers.
 
@@ -50,11 +50,13 @@ def build_commands(
         log: takes errors and news.
         clock: wall clock, in epoch seconds.
         random: evenly from 0 to below 1.
-        patience: how long batches go on against throttling.
+        retry_policy: how long batches go on against throttling.
     """
     witness = log or Log(logger, settings.environment)
     entities = [each.entity for each in exposed]
-    backend = open_backend(settings, transport, entities, witness, clock=clock, random=random, patience=patience)
+    backend = open_backend(
+        settings, transport, entities, witness, clock=clock, random=random, retry_policy=retry_policy
+    )
     idempotent = IdempotentCreates(settings.idempotency_table, transport, clock=clock)
     return Commands(
         backend,

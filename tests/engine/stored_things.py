@@ -9,7 +9,18 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
-from dynashard import Entity, EntityDefinition, Index, Key, Patience, Registry, Shards, created_at, new_id, updated_at
+from dynashard import (
+    Entity,
+    EntityDefinition,
+    Index,
+    Key,
+    Registry,
+    RetryPolicy,
+    Shards,
+    created_at,
+    new_id,
+    updated_at,
+)
 from dynashard.errors import ThrottledError
 from dynashard.repository import Repository, Step, Store
 from dynashard.repository.transaction_run import Transaction
@@ -139,7 +150,7 @@ class World:
     dynamodb: RawDynamoDB
     clock: Clock = field(default_factory=Clock)
     pauses: list[float] = field(default_factory=list)
-    patience: float = 20.0
+    retry_seconds: float = 20.0
     views: Views = field(default_factory=Views)
     drawn: Callable[[], float] = lambda: 0.0
     lanes: int = 1
@@ -168,14 +179,14 @@ class World:
             self.pauses.append(seconds)
             waited.at += seconds
 
-        patience = Patience(seconds=self.patience, clock=waited, sleep=sleep, random=lambda: 0.5)
+        retry_policy = RetryPolicy(seconds=self.retry_seconds, clock=waited, sleep=sleep, random=lambda: 0.5)
         return Store(
             self.transport,
             self.table,
             Router(self.views),
             self.clock,
             self.new_revision,
-            patience,
+            retry_policy,
             random=self.drawn,
             throttled=lambda entity, partition, error: self.throttles.append((entity.name, partition, error)),
             lanes=self.lanes,

@@ -172,7 +172,7 @@ def test_a_source_that_never_rests_comes_again_later(world: World) -> None:
     world.case("a", "ada")
     titles = iter(range(10_000))
     db = world.db([meanwhile("TransactWriteItems", lambda: world.case(str(next(titles)), "ada"), nth=None)])
-    object.__setattr__(db.store, "patience", type(db.store.patience)(seconds=0.0))
+    object.__setattr__(db.store, "retry_policy", type(db.store.retry_policy)(seconds=0.0))
 
     with pytest.raises(DynashardError) as raised:
         PARTS.keeper(db).carry(KEY)

@@ -10,7 +10,7 @@ import pytest
 
 from dynashard.detached import DetachedRepository
 from dynashard.errors import AlreadyExistsError
-from dynashard.repository import Patience
+from dynashard.repository import RetryPolicy
 from dynashard.transport import Transport
 from tests.engine.detached_world import KEY, Report, large, pointed, reports, versions
 from tests.engine.resharding_world import Moving, moving_world, partition, whole
@@ -73,8 +73,8 @@ def test_a_pointer_moves_with_its_item_and_pieces_stay(moving: Moving, scope: Ca
 
 def quick(repository: DetachedRepository[Report]) -> DetachedRepository[Report]:
     """The repository with pauses of a few milliseconds, for as long as it takes."""
-    patience = Patience(seconds=60, first_pause=0.001, longest_pause=0.02)
-    return DetachedRepository(replace(repository._store, patience=patience), Report)
+    retry_policy = RetryPolicy(seconds=60, first_pause=0.001, longest_pause=0.02)
+    return DetachedRepository(replace(repository._store, retry_policy=retry_policy), Report)
 
 
 def test_readers_among_many_writers_never_see_a_mixture(world: World, wire: Transport) -> None:

@@ -11,7 +11,7 @@ from dynashard import Dynashard, definition
 from dynashard.changes import Dispatcher, Letter
 from dynashard.hosting.backend import open_entities
 from dynashard.hosting.settings import TableSettings
-from dynashard.repository import Patience
+from dynashard.repository import RetryPolicy
 from dynashard.resharding import Resharder
 from dynashard.resharding.growth_terms import News, Report
 from dynashard.topology import DeclaredTopology
@@ -31,7 +31,7 @@ AT = datetime(2026, 11, 20, 20, 15, tzinfo=UTC)
 EPISODE = {"tenant_id": "abc", "series": "dark", "episode": "e1"}
 HOT = f"{definition(EpisodePlays).prefix}:abc:dark.e1"
 """The logical partition of the rows of an episode that everybody watches."""
-NO_WAITING = Patience(sleep=lambda _: None)
+NO_WAITING = RetryPolicy(sleep=lambda _: None)
 
 
 class Known:
@@ -74,7 +74,7 @@ class Followed:
             self,
             clock=self.clock,
             random=lambda: 0.5,
-            patience=NO_WAITING,
+            retry_policy=NO_WAITING,
             open_load=lambda *_: Known(below=below),
         )
         return Dispatcher(consumers(db), keep=self.letters.append)

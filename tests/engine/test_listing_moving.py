@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynashard import Filter, Patience
+from dynashard import Filter, RetryPolicy
 from tests.depth import examples
 from tests.engine.listing_world import INDEXES, Note, World, some_notes, tenant, world_on
 from tests.engine.moving_world import Amid, Change
@@ -20,7 +20,7 @@ ORDERS = ["round_robin", "ordered", "shard"]
 SPANS: list[dict[str, str]] = [{}, {}, {"prefix": "b"}, {"start": "a5"}, {"end": "b5"}, {"start": "a", "end": "b"}]
 REMEMBERED = 5
 """Entries with one index sort key of which a cursor over at most 8 shards remembers every one."""
-PATIENT = Patience(sleep=lambda _: None)
+PATIENT = RetryPolicy(sleep=lambda _: None)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def answers(note: Note, asked: dict[str, Any], key: str) -> bool:
 
 def paged(change: Change, partition: dict[str, Any], limits: list[int], **asked: Any) -> list[Note]:
     """All pages of a listing, with the change going on between and amid them."""
-    collection = change.world.collection(through=Amid(change.world.transport, change), patience=PATIENT)
+    collection = change.world.collection(through=Amid(change.world.transport, change), retry_policy=PATIENT)
     items: list[Note] = []
     cursor: str | None = None
     change.go_on(change.random.choice([0, 3, 12, 30]))

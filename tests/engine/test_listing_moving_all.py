@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynashard import Filter, Patience
+from dynashard import Filter, RetryPolicy
 from dynashard.errors import ThrottledError
 from dynashard.topology import Phase
 from dynashard.transport.interface import Call, Resend, Transport, Wire
@@ -23,7 +23,7 @@ from tests.recording import RecordingTransport
 
 pytestmark = pytest.mark.engine
 
-PATIENT = Patience(sleep=lambda _: None)
+PATIENT = RetryPolicy(sleep=lambda _: None)
 KEPT = [Filter("kept", "=", value=True)]
 
 
@@ -73,7 +73,7 @@ def test_a_scan_brings_what_stays_once_while_counts_change_under_it(
     going_on, of = begun(world, change["seed"], own=change["own"] and index is not None)
     # The consumer asks for nothing but the first layout: it holds nobody up.
     going_on.counts.idle.add(get_ident())
-    collection = world.collection(through=Amid(world.transport, going_on, page=9), patience=PATIENT)
+    collection = world.collection(through=Amid(world.transport, going_on, page=9), retry_policy=PATIENT)
     partition = {"tenant": of} if index is None else {"tenant": of, "group": "g"}
 
     items = list(collection.scan(partition, workers=workers, index=index, filters=filters))
@@ -95,7 +95,7 @@ def test_a_count_counts_what_stays_once_while_counts_change_under_it(
     going_on.left_to_come, going_on.passing = [], []
     asked = span if index is None else {}
     there = [n for n in going_on.present if listed(n, index, filters) and inside(n.id, asked)]
-    collection = world.collection(through=Amid(world.transport, going_on, page=9), patience=PATIENT)
+    collection = world.collection(through=Amid(world.transport, going_on, page=9), retry_policy=PATIENT)
     partition = {"tenant": of} if index is None else {"tenant": of, "group": "g"}
 
     assert collection.count(partition, index=index, filters=filters, **asked) == len(there)
@@ -238,7 +238,7 @@ def test_who_wants_to_know_is_told_of_a_throttle_before_the_caller_is(world: Wor
     told: list[Any] = []
     faulty = FaultyTransport(world.transport, [throttled("Query", nth=None)])
     collection = world.collection(
-        through=faulty, patience=Patience(seconds=0), throttled=lambda *about: told.append(about)
+        through=faulty, retry_policy=RetryPolicy(seconds=0), throttled=lambda *about: told.append(about)
     )
     entity = collection.entity
     ways: list[Callable[[], object]] = [

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynashard import Budget, EntityDefinition, Filter, Patience
+from dynashard import Budget, EntityDefinition, Filter, RetryPolicy
 from dynashard.errors import InvalidCursorError, InvalidQueryError
 from dynashard.topology import View
 from tests.depth import examples
@@ -176,7 +176,7 @@ def test_a_partition_that_changes_beside_others_that_do_not_is_listed_with_them(
     change = Change(world, random, notes, index=False, counts=beside)
     others = [note.model_copy(update={"tenant": still}) for note in change.staying]
     world.collection().batch_write(put=others)
-    collection = world.collection(through=Amid(world.transport, change), patience=Patience(sleep=lambda _: None))
+    collection = world.collection(through=Amid(world.transport, change), retry_policy=RetryPolicy(sleep=lambda _: None))
     came: list[Note] = []
     cursor: str | None = None
 
@@ -216,7 +216,7 @@ def test_entries_of_several_index_partitions_come_once_while_counts_change(
     for note in notes:
         note.group = random.choice(["g", "h"])
     change = Change(world, random, notes, index=own)
-    collection = world.collection(through=Amid(world.transport, change), patience=Patience(sleep=lambda _: None))
+    collection = world.collection(through=Amid(world.transport, change), retry_policy=RetryPolicy(sleep=lambda _: None))
     came: list[str] = []
     cursor: str | None = None
 

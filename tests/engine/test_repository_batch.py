@@ -116,7 +116,7 @@ def test_throttled_batches_are_sent_again(world: World) -> None:
 
 
 def test_pauses_grow_to_their_bound_and_end_at_the_deadline(world: World) -> None:
-    world.patience = 20
+    world.retry_seconds = 20
     world.faults(unprocessed("BatchWriteItem", keep=1, nth=None))
 
     with pytest.raises(UnprocessedError):
@@ -198,7 +198,7 @@ def test_what_a_batch_has_written_is_not_written_again_because_another_part_was_
 
 
 def test_a_batch_tells_what_was_lost_from_what_was_never_written(world: World) -> None:
-    world.patience = 0
+    world.retry_seconds = 0
     world.faults(lost_request("BatchWriteItem", nth=1), throttled("BatchWriteItem", nth=2))
 
     with pytest.raises(OutcomeUnknownError) as told:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dynashard import Dynashard, EntityDefinition, Patience
+from dynashard import Dynashard, EntityDefinition, RetryPolicy
 from dynashard.changes import Change
 from dynashard.errors import DynashardError
 from dynashard.rollups import Counter, Tally
@@ -33,13 +33,13 @@ def opened(transport: Transport, table: str, **more: Any) -> Dynashard:
     def sleep(seconds: float) -> None:
         waited.at += seconds
 
-    patience = Patience(seconds=5, clock=waited, sleep=sleep)
+    retry_policy = RetryPolicy(seconds=5, clock=waited, sleep=sleep)
     return Dynashard(
         transport,
         table=table,
         topology=DeclaredTopology(),
         cursor_keys=["only-ever-in-these-tests"],
-        patience=patience,
+        retry_policy=retry_policy,
         **more,
     )
 

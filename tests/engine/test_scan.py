@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dynashard import Filter, Patience
+from dynashard import Filter, RetryPolicy
 from dynashard.errors import EngineUnavailableError, InvalidQueryError, ThrottledError
 from dynashard.transport import metered
 from dynashard.transport.interface import Call, Resend, Transport, Wire
@@ -179,7 +179,7 @@ def test_a_throttled_worker_backs_off_and_goes_on(world: World, notes: list[Note
     faults = [throttled("Query", reason="TableReadKeyRangeThroughputExceeded", nth=n) for n in (1, 2, 3, 9, 12)]
     faulty = FaultyTransport(world.transport, faults)
     pauses: list[float] = []
-    collection = world.collection(through=faulty, patience=Patience(sleep=pauses.append, random=lambda: 1.0))
+    collection = world.collection(through=faulty, retry_policy=RetryPolicy(sleep=pauses.append, random=lambda: 1.0))
 
     items = list(collection.scan({"tenant": notes[0].tenant}, workers=1))
 
@@ -196,8 +196,8 @@ def test_a_scan_gives_up_when_throttling_outlasts_its_patience(world: World, not
     def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    patience = Patience(seconds=3, sleep=sleep, clock=lambda: now[0], random=lambda: 1.0)
-    collection = world.collection(through=faulty, patience=patience)
+    retry_policy = RetryPolicy(seconds=3, sleep=sleep, clock=lambda: now[0], random=lambda: 1.0)
+    collection = world.collection(through=faulty, retry_policy=retry_policy)
 
     with pytest.raises(ThrottledError):
         list(collection.scan({"tenant": notes[0].tenant}, workers=1))

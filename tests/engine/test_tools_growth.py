@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from dynashard import Patience
+from dynashard import RetryPolicy
 from dynashard.resharding.growth import GrowthSettings
 from dynashard.schema import TOPOLOGY_KEY
 from dynashard.topology import Record
@@ -36,7 +36,7 @@ def test_a_load_that_is_throttled_says_what_would_help(
 ) -> None:
     fault = throttled("BatchWriteItem", nth=None)
     command_line.monkeypatch.setattr("tools.connection.connect", lambda **_: FaultyTransport(wire, [fault]))
-    command_line.monkeypatch.setattr("dynashard.service.Patience", lambda: Patience(seconds=0))
+    command_line.monkeypatch.setattr("dynashard.service.RetryPolicy", lambda: RetryPolicy(seconds=0))
     command_line.monkeypatch.setenv("GROWTH_MODE", mode)
     file = command_line.file("users.jsonl", *(user(number) for number in range(30)))
 

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from domain import User
-from dynashard import Dynashard, Entity, Key, Patience, Registry, Shards, new_id
+from dynashard import Dynashard, Entity, Key, Registry, RetryPolicy, Shards, new_id
 from dynashard.service import Collection
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
@@ -194,9 +194,13 @@ class Loading:
 
     def collection(self, transport: Transport) -> Collection[Any]:
         waited = iter(range(1000))
-        patience = Patience(seconds=5, clock=lambda: float(next(waited)), sleep=lambda _: None)
+        retry_policy = RetryPolicy(seconds=5, clock=lambda: float(next(waited)), sleep=lambda _: None)
         return Dynashard(
-            transport, table=self._table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS, patience=patience
+            transport,
+            table=self._table,
+            topology=DeclaredTopology(),
+            cursor_keys=CURSOR_KEYS,
+            retry_policy=retry_policy,
         ).collection(self._model)
 
     def load(self, lines: list[dict[str, Any]], *plan: Fault, resume: bool = False) -> Checkpoint:

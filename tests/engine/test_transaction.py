@@ -364,4 +364,4 @@ def test_conflicts_without_end_are_told(world: World) -> None:
         world.transact(Create(note()))
 
     assert sent.sent("TransactWriteItems") > 5
-    assert sum(world.pauses) <= world.patience
+    assert sum(world.pauses) <= world.retry_seconds

@@ -8,7 +8,7 @@ from itertools import count
 from random import Random
 from typing import Any, Final, Protocol
 
-from dynashard import EntityDefinition, Filter, Patience
+from dynashard import EntityDefinition, Filter, RetryPolicy
 from dynashard.entity import IndexDefinition
 from dynashard.errors import DynashardError
 from dynashard.reads.cursor import CursorCodec
@@ -123,7 +123,7 @@ class Client:
             router=Router(LookedTopology(topology, actor, self._scheduler)),
             clock=self._scheduler.clock,
             new_revision=self._revision,
-            patience=Patience(
+            retry_policy=RetryPolicy(
                 seconds=_PATIENCE,
                 clock=self._scheduler.clock,
                 sleep=self._sleep,

@@ -54,7 +54,7 @@ def purge(holdings: Holdings, tenant: str, *, scanned: Scanned, removed: Callabl
         CommandError: somebody goes on writing.
         InputError: the name is none of an account.
         ConfigurationError: the keys of an entity do not tell whose they are.
-        ThrottledError: throttling outlasted patience.
+        ThrottledError: throttling outlasted the retry policy.
 
     Cost: 1 read unit for every 4 KB of the whole table, twice, and for each item what deleting it costs.
     """

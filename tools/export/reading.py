@@ -11,7 +11,7 @@ from typing import Any, Final
 from dynashard import Entity
 from dynashard.errors import ThrottledError
 from dynashard.reads.filters import filter_expression
-from dynashard.repository import Patience
+from dynashard.repository import RetryPolicy
 from dynashard.schema import MOVED_TO, TYPE
 from dynashard.transport import Wire
 from tools.connection import Backend
@@ -73,7 +73,7 @@ def _scanned(backend: Backend, choice: Choice) -> Iterator[Wire]:
 
 
 def _patiently(backend: Backend, request: Mapping[str, Any]) -> Wire:
-    pauses = Patience().pauses()
+    pauses = RetryPolicy().pauses()
     while True:
         try:
             return backend.transport.call("Scan", request)

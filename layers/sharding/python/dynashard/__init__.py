@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     )
     from dynashard.errors import DeclarationError
     from dynashard.reads import Budget, Filter, Order, Page
-    from dynashard.repository import Check, Create, Delete, Patience, Put, Step, Update, Written
+    from dynashard.repository import Check, Create, Delete, Put, RetryPolicy, Step, Update, Written
     from dynashard.rollups import Level, RollUps, divide
     from dynashard.service import Collection, Dynashard
     from dynashard.topology import LeasedTopology, declared_counts
@@ -75,9 +75,9 @@ __all__ = [
     "Level",
     "Order",
     "Page",
-    "Patience",
     "Put",
     "Registry",
+    "RetryPolicy",
     "RollUps",
     "Shards",
     "Step",

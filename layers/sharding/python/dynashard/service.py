@@ -14,7 +14,7 @@ from dynashard.errors import ConfigurationError
 from dynashard.locations import Location, deployed, local_stack
 from dynashard.reads import Budget, CursorCodec, Filter, Listing, Order, Page, ShardLoad, query
 from dynashard.reads.query import DEFAULT_LIMIT
-from dynashard.repository import Patience, Repository, Store
+from dynashard.repository import Repository, RetryPolicy, Store
 from dynashard.repository.store import Throttled, ignore_throttles
 from dynashard.repository.transaction import Step
 from dynashard.repository.transaction_run import Transaction
@@ -42,7 +42,7 @@ class Dynashard:
         cursor_keys: secrets that sign cursors, newest first, each of at least 16 bytes; or where they are kept.
         lease: how long a view of the shard counts may be used, in seconds; the topology table may demand less.
         clock: wall clock, in epoch seconds.
-        patience: how long batches and scans go on against throttling.
+        retry_policy: how long batches and scans go on against throttling.
         throttled: told of each throttle that outlasted retries, before the caller is; called in the caller's thread,
             and may not raise. `dynashard.resharding.policy.growth_of(...).throttled` has counts grow by it.
 
@@ -62,7 +62,7 @@ class Dynashard:
         topology: Topology | DeclaredCounts | None = None,
         lease: float = DEFAULT_LEASE,
         clock: Callable[[], float] = time.time,
-        patience: Patience | None = None,
+        retry_policy: RetryPolicy | None = None,
         throttled: Throttled = ignore_throttles,
     ) -> None:
         if topology_table is not None:
@@ -78,7 +78,9 @@ class Dynashard:
             )
         self._owned: Transport | None = None
         router = Router(topology)
-        self._store = Store(transport, table, router, clock=clock, patience=patience or Patience(), throttled=throttled)
+        self._store = Store(
+            transport, table, router, clock=clock, retry_policy=retry_policy or RetryPolicy(), throttled=throttled
+        )
         self._cursors = CursorCodec(cursor_keys)
 
     @classmethod
@@ -88,7 +90,7 @@ class Dynashard:
         Args:
             environ: `DYNAMODB_PORT` or `DYNAMODB_ENDPOINT`, `DATA_DIR` (by default `.data` in the working folder),
                 `TOPOLOGY_LEASE_SECONDS`; those of this process if None.
-            more: `clock`, `patience` and `throttled` of the constructor.
+            more: `clock`, `retry_policy` and `throttled` of the constructor.
 
         Raises:
             ConfigurationError: a variable cannot be used.
@@ -105,7 +107,7 @@ class Dynashard:
             environment: its name in cdk.json, such as `dev`.
             region: where it is deployed; None takes the SDK's: environment or profile.
             profile: of the SDK's configuration files; None takes the SDK's own credentials.
-            more: `lease`, `clock`, `patience` and `throttled` of the constructor.
+            more: `lease`, `clock`, `retry_policy` and `throttled` of the constructor.
 
         Raises:
             ConfigurationError: there is no such environment, or its stacks cannot be read.
@@ -183,7 +185,7 @@ class Dynashard:
             TransactionRefusedError: a step asks for what is not so; with its number and the reason.
             InvalidQueryError: too many steps, or an entity that is placed at random. Nothing was sent; nor with
                 `InvalidKeyError`, `InvalidValueError` and `ItemTooLargeError`.
-            TransactionConflictError: other writes or moves were in the way for as long as the store has patience.
+            TransactionConflictError: other writes or moves were in the way for as long as the retry policy allows.
             ThrottledError: DynamoDB throttled it several times.
             EngineUnavailableError: no answer came; it may have been done.
 

@@ -10,7 +10,7 @@ from dynashard.copies.keeper import LANES, Keeper
 from dynashard.copies.scan import rows
 from dynashard.entity import definition
 from dynashard.errors import InputError, UndecodableItemError
-from dynashard.repository.patience import at_once
+from dynashard.repository.retry_policy import at_once
 
 _BATCH: Final = 100
 _UNFIT: Final = (InputError, UndecodableItemError, ValueError, TypeError, LookupError, AttributeError)

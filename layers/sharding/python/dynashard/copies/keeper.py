@@ -18,7 +18,7 @@ from dynashard.copies.drift import Drift
 from dynashard.entity import Entity, EntityDefinition, ItemKey, definition
 from dynashard.errors import InvalidKeyError, InvalidValueError, TransactionRefusedError, WriteContendedError
 from dynashard.repository import Check, Delete, Put
-from dynashard.repository.patience import at_once
+from dynashard.repository.retry_policy import at_once
 from dynashard.service import Dynashard
 
 LANES: Final = 8
@@ -84,7 +84,7 @@ class Keeper:
         read of the source.
         """
         found = Drift()
-        pauses = self.db.store.patience.pauses()
+        pauses = self.db.store.retry_policy.pauses()
         source = self._read(key)
         while True:
             steps, drift = self._difference(key, source)

@@ -25,7 +25,7 @@ def rows(
         segments: how many parts of the table are read at a time. At most one answer of each is held in memory.
 
     Raises:
-        ThrottledError: throttling outlasted patience.
+        ThrottledError: throttling outlasted the retry policy.
 
     Cost: a consistent read of the whole table, of all entities.
     """
@@ -64,7 +64,7 @@ def _begin(key: Wire | None) -> Wire:
 
 
 def _answers(store: Store, calls: Sequence[Call]) -> list[Wire]:
-    pauses = store.patience.pauses()
+    pauses = store.retry_policy.pauses()
     while True:
         try:
             return store.transport.call_all(calls, concurrency=len(calls))

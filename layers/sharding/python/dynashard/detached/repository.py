@@ -34,7 +34,7 @@ from dynashard.repository.batch import Reading
 from dynashard.repository.changes import Changes, check_changes, fields_after
 from dynashard.repository.conditions import revision_of
 from dynashard.repository.items import E
-from dynashard.repository.patience import at_once
+from dynashard.repository.retry_policy import at_once
 from dynashard.repository.standing import unsettled
 from dynashard.repository.writes import Done, Kind, Write
 from dynashard.schema import REV
@@ -182,7 +182,7 @@ class DetachedRepository(Repository[E]):
     def _find_including(self, key: KeyLike, include: Sequence[str], *, consistent: bool) -> E | None:
         names = tuple(dict.fromkeys(include))
         self._fields.require(names)
-        item_key, pauses = self._entity.key_of(key), self._store.patience.pauses()
+        item_key, pauses = self._entity.key_of(key), self._store.retry_policy.pauses()
         seen: dict[str, Pointer] | None = None
         while True:
             stored = self._read(key, Reading(consistent))
@@ -259,7 +259,7 @@ class DetachedRepository(Repository[E]):
 
     def _tries(self) -> Iterator[float]:
         yield 0.0
-        yield from self._store.patience.pauses()
+        yield from self._store.retry_policy.pauses()
 
     def _demand(self, key: KeyLike, current: Wire | None, if_match: str | None) -> None:
         revision = None if current is None else revision_of(current)

@@ -11,7 +11,7 @@ from dynashard.entity import Entity
 from dynashard.hosting.growth import OpenLoad, Throttled, Witness, growing
 from dynashard.hosting.settings import ServingSettings, TableSettings
 from dynashard.reads import Page
-from dynashard.repository import Patience
+from dynashard.repository import RetryPolicy
 from dynashard.service import Collection, Dynashard
 from dynashard.transport.interface import Transport
 
@@ -49,7 +49,7 @@ def open_backend(
     *,
     clock: Callable[[], float] = time.time,
     random: Callable[[], float] = random_numbers.random,
-    patience: Patience | None = None,
+    retry_policy: RetryPolicy | None = None,
 ) -> Backend:
     """The entities of the settings' tables, for whoever serves callers.
 
@@ -60,13 +60,15 @@ def open_backend(
         witness: gets the growth policy's events.
         clock: wall clock, in epoch seconds.
         random: evenly from 0 to below 1.
-        patience: how long batches and scans go on against throttling.
+        retry_policy: how long batches and scans go on against throttling.
 
     Cost: no request.
     """
     throttled = growing(settings, transport, entities, witness, clock=clock, random=random)
     keys = CursorKeys(cursor_key_reader(settings.cursor_keys, settings.cursor_secret_arn), clock)
-    return Backend(_opened(settings, transport, cursor_keys=keys, throttled=throttled, clock=clock, patience=patience))
+    return Backend(
+        _opened(settings, transport, cursor_keys=keys, throttled=throttled, clock=clock, retry_policy=retry_policy)
+    )
 
 
 def open_entities(
@@ -77,7 +79,7 @@ def open_entities(
     *,
     clock: Callable[[], float] = time.time,
     random: Callable[[], float] = random_numbers.random,
-    patience: Patience | None = None,
+    retry_policy: RetryPolicy | None = None,
     open_load: OpenLoad | None = None,
 ) -> Dynashard:
     """The entities of the settings' table, for a function that answers no listings.
@@ -89,7 +91,7 @@ def open_entities(
         witness: gets the growth policy's events.
         clock: wall clock, in epoch seconds.
         random: evenly from 0 to below 1.
-        patience: how long batches and transactions go on against throttling.
+        retry_policy: how long batches and transactions go on against throttling.
         open_load: opens what knows how busy the table is; by default CloudWatch, except locally. Transactions are
             throttled without a reason: it is asked for it.
 
@@ -98,7 +100,7 @@ def open_entities(
     throttled = growing(settings, transport, entities, witness, clock=clock, random=random, open_load=open_load)
     # A key that no other process knows, because no cursor leaves this one.
     keys = [secrets.token_urlsafe()]
-    return _opened(settings, transport, cursor_keys=keys, throttled=throttled, clock=clock, patience=patience)
+    return _opened(settings, transport, cursor_keys=keys, throttled=throttled, clock=clock, retry_policy=retry_policy)
 
 
 def _opened(
@@ -108,7 +110,7 @@ def _opened(
     cursor_keys: Sequence[str] | CursorKeys,
     throttled: Throttled,
     clock: Callable[[], float],
-    patience: Patience | None,
+    retry_policy: RetryPolicy | None,
 ) -> Dynashard:
     return Dynashard(
         transport,
@@ -117,6 +119,6 @@ def _opened(
         cursor_keys=cursor_keys,
         lease=settings.topology_lease_seconds,
         clock=clock,
-        patience=patience,
+        retry_policy=retry_policy,
         throttled=throttled,
     )

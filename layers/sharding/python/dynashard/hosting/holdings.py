@@ -14,7 +14,7 @@ from dynashard.entity.declaration import DEFAULT_SEPARATOR
 from dynashard.errors import ConfigurationError, InputError, ThrottledError
 from dynashard.hosting.documents import TENANT
 from dynashard.keys import TemplateField
-from dynashard.repository import Patience
+from dynashard.repository import RetryPolicy
 from dynashard.repository.batch import chunks
 from dynashard.repository.conditions import is_live
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK, TYPE
@@ -58,7 +58,7 @@ class Holdings:
         transport: how DynamoDB is reached.
         table: the table of items.
         entities: all that it holds.
-        patience: how long to go on against throttling.
+        retry_policy: how long to go on against throttling.
     """
 
     def __init__(
@@ -66,12 +66,12 @@ class Holdings:
         transport: Transport,
         table: str,
         entities: Sequence[type[Entity]],
-        patience: Patience | None = None,
+        retry_policy: RetryPolicy | None = None,
     ) -> None:
         self._transport = transport
         self._table = table
         self._entities = {entity.name: entity for entity in map(definition, entities)}
-        self._patience = patience or Patience()
+        self._retry_policy = retry_policy or RetryPolicy()
 
     def stored(self, tenant: str, scanned: Scanned) -> Iterator[Sequence[Held]]:
         """All that is stored of a tenant, whatever it is: live, expired, moved, or a piece.
@@ -79,7 +79,7 @@ class Holdings:
         Raises:
             InputError: the name is none of a tenant.
             ConfigurationError: the keys of an entity do not tell whose they are.
-            ThrottledError: throttling outlasted patience.
+            ThrottledError: throttling outlasted the retry policy.
 
         Cost: 1 read unit for every 4 KB of the whole table.
         """
@@ -99,7 +99,7 @@ class Holdings:
         Raises:
             InputError: the name is none of a tenant.
             ConfigurationError: the keys of an entity do not tell whose they are.
-            ThrottledError: throttling outlasted patience.
+            ThrottledError: throttling outlasted the retry policy.
 
         Cost: 1 read unit for every 4 KB of the whole table.
         """
@@ -126,12 +126,12 @@ class Holdings:
         """Delete what is stored, whatever it is.
 
         Raises:
-            ThrottledError: throttling outlasted patience; some of it may be deleted.
+            ThrottledError: throttling outlasted the retry policy; some of it may be deleted.
 
         Cost: what deleting each costs; a request for every 25.
         """
         left: Sequence[Any] = [{"DeleteRequest": {"Key": each.key}} for each in held]
-        pauses = self._patience.pauses()
+        pauses = self._retry_policy.pauses()
         while left:
             left = [again for wave in chunks(left, _BATCH * _WAVE) for again in self._sent(wave)]
             if left and next(pauses, None) is None:
@@ -178,7 +178,7 @@ class Holdings:
                     del begins[part]
 
     def _patiently(self, calls: Sequence[Call]) -> list[Wire]:
-        pauses = self._patience.pauses()
+        pauses = self._retry_policy.pauses()
         while True:
             try:
                 return self._transport.call_all(calls, concurrency=SEGMENTS)

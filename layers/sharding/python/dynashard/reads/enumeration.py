@@ -212,7 +212,7 @@ class Enumeration:
         store, query = self._store, self._query
         if not rule_of(query.entity).fixed:
             return None
-        return Moves(store.table, query.entity, self._live, self._returned, store.patience)
+        return Moves(store.table, query.entity, self._live, self._returned, store.retry_policy)
 
     def _returned(self, mark: Wire, item: Wire) -> bool:
         return self.filters.matches(item) and (self._query.index is None or self._same_entry(mark, item))

@@ -112,7 +112,7 @@ class Listing(Generic[E]):
         _refuse_long(each_asked, query, "scan")
         for each, asked in zip(query.each(), each_asked, strict=True):
             with self._telling_throttles(each):
-                for rows in Scan(partial(asked.fetch, query.budget), self._store.patience).rows(workers):
+                for rows in Scan(partial(asked.fetch, query.budget), self._store.retry_policy).rows(workers):
                     for row in rows:
                         yield self._decode(row, query.fields)
 
@@ -144,7 +144,7 @@ class Listing(Generic[E]):
         sizes = dict(items)
         with self._telling_throttles(query):
             fetch = partial(Fetch, self._store.transport, query.budget, lambda: (layout,))
-            for rows in Scan(fetch, self._store.patience).rows(workers):
+            for rows in Scan(fetch, self._store.retry_policy).rows(workers):
                 for row in rows:
                     items[row[PK]["S"]] += 1
                     sizes[row[PK]["S"]] += item_size(row)

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol, TypeVar
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import TransactionConflictError, UnprocessedError
 from dynashard.reads.layout import Layout
-from dynashard.repository import Patience
+from dynashard.repository import RetryPolicy
 from dynashard.repository.conditions import is_mark, moved_to
 from dynashard.routing import home, logical_partition_of
 from dynashard.schema import MOVED_TO, PK, SK
@@ -49,14 +49,14 @@ class Moves:
         entity: whose keys they have.
         returned: whether an item that was found is what the listing asks for, and belongs where its mark was met.
         live: whether readers may see a stored item.
-        patience: how long to go on with what DynamoDB leaves unprocessed, and with conflicts.
+        retry_policy: how long to go on with what DynamoDB leaves unprocessed, and with conflicts.
     """
 
     table: str
     entity: EntityDefinition[Any]
     live: Callable[[Wire], bool]
     returned: Callable[[Wire, Wire], bool]
-    patience: Patience
+    retry_policy: RetryPolicy
 
     def follow(self, sender: Sender, layouts: Sequence[Layout], marks: Iterable[Wire]) -> dict[StoredKey, Wire]:
         """The items that marks lead to, by the stored key of the mark; marks of no such item are left out.
@@ -130,7 +130,7 @@ class Moves:
     def _read(self, sender: Sender, layouts: Sequence[Layout], keys: Iterable[StoredKey]) -> dict[StoredKey, Wire]:
         found: dict[StoredKey, Wire] = {}
         left = [_wire_key(key) for key in sorted(keys)]
-        pauses = self.patience.pauses()
+        pauses = self.retry_policy.pauses()
         while left:
             calls = [
                 Call("BatchGetItem", {"RequestItems": {self.table: {"Keys": keys, "ConsistentRead": True}}})
@@ -153,7 +153,7 @@ class Moves:
     ) -> dict[_Places, tuple[Wire | None, Wire | None]]:
         """What stands at both places, at one moment."""
         both: dict[_Places, tuple[Wire | None, Wire | None]] = {}
-        pauses = self.patience.pauses()
+        pauses = self.retry_policy.pauses()
         waves = _groups(_groups(sorted(places), PAIRS), _WAVE)
         while waves:
             calls = [Call("TransactGetItems", {"TransactItems": self._gets(pairs)}) for pairs in waves[-1]]

@@ -18,7 +18,7 @@ from dynashard.reads.layout import Layout
 from dynashard.reads.positions import Positions
 from dynashard.reads.progress import advanced, unseen, want
 from dynashard.reads.sources import Chunk, Want
-from dynashard.repository import Patience
+from dynashard.repository import RetryPolicy
 from dynashard.transport.interface import Wire
 
 MAX_WORKERS: Final = 64
@@ -33,11 +33,11 @@ class Scan:
 
     Attributes:
         fetch: a new sender of requests.
-        patience: how long a worker goes on against throttling.
+        retry_policy: how long a worker goes on against throttling.
     """
 
     fetch: Callable[[], Fetch]
-    patience: Patience
+    retry_policy: RetryPolicy
 
     def rows(self, workers: int) -> Iterator[list[Wire]]:
         """The items of all shards, a Query's worth at a time, in no order between shards.
@@ -49,7 +49,7 @@ class Scan:
 
         Raises:
             InvalidQueryError: a number of workers out of range.
-            ThrottledError: throttling outlasted `patience`.
+            ThrottledError: throttling outlasted the retry policy.
         """
         if not 1 <= workers <= MAX_WORKERS:
             raise InvalidQueryError(f"workers is a number from 1 to {MAX_WORKERS}", field="workers")
@@ -192,7 +192,7 @@ class _Crew:
 
     def _chunk(self, fetch: Fetch, task: _Task) -> Chunk:
         """Read on, backing off while that is throttled beyond the transport's own retries."""
-        pauses = self._scan.patience.pauses()
+        pauses = self._scan.retry_policy.pauses()
         while True:
             fetch.go_on([task.layout.streams[task.stream]])
             try:

@@ -1,8 +1,8 @@
 """Create, get, replace, update, delete and batches of one entity's items."""
 
 from dynashard.repository.items import KeyLike
-from dynashard.repository.patience import Patience
 from dynashard.repository.repository import Repository, Written
+from dynashard.repository.retry_policy import RetryPolicy
 from dynashard.repository.store import Store
 from dynashard.repository.transaction import Check, Create, Delete, Put, Step, Update
 from dynashard.repository.transaction_run import transact
@@ -15,9 +15,9 @@ __all__ = [
     "Create",
     "Delete",
     "KeyLike",
-    "Patience",
     "Put",
     "Repository",
+    "RetryPolicy",
     "Step",
     "Store",
     "Update",

@@ -11,7 +11,7 @@ from dynashard.errors import (
     ThrottledError,
     TransactionConflictError,
 )
-from dynashard.repository.patience import Left
+from dynashard.repository.retry_policy import Left
 from dynashard.repository.store import Store
 from dynashard.repository.writes import Write
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK

@@ -39,7 +39,7 @@ class Writer(Protocol):
 
         Args:
             write: the write.
-            pauses: pauses before it is tried again; those of the store's patience if None.
+            pauses: pauses before it is tried again; those of the store's retry policy if None.
 
         Raises:
             ConditionFailedError: with the live item that refuses it, or with none where one is needed.

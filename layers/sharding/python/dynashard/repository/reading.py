@@ -15,7 +15,7 @@ from dynashard.errors import ThrottledError, TransactionConflictError
 from dynashard.repository.batch import GET_WAVE, Reading, StoredKey, chunks, get_once, wire_key
 from dynashard.repository.conditions import is_live, is_mark, moved_to
 from dynashard.repository.late import bring_home, settling, stored_at
-from dynashard.repository.patience import Left, go_on
+from dynashard.repository.retry_policy import Left, go_on
 from dynashard.repository.standing import Stand, stand, unsettled
 from dynashard.repository.store import Store
 from dynashard.routing import Places, home
@@ -69,7 +69,7 @@ class HomeReader:
             marks = self._helped({key: places}, found)
         else:
             return None
-        self._follow(marks, reading, found, store.patience.pauses())
+        self._follow(marks, reading, found, store.retry_policy.pauses())
         return found.get(key)
 
     def read_all(self, keys: Sequence[ItemKey], reading: Reading) -> Mapping[ItemKey, Wire]:
@@ -78,7 +78,7 @@ class HomeReader:
         Cost: one BatchGetItem for 100 keys, 16 at a time; as many more for those that have moved.
         """
         found: dict[ItemKey, Wire] = {}
-        pauses = self._store.patience.pauses()
+        pauses = self._store.retry_policy.pauses()
         self._follow(self._look(keys, reading, found, pauses), reading, found, pauses)
         return found
 

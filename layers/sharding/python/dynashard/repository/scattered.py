@@ -19,7 +19,7 @@ from dynashard.repository.batch import (
     write_once,
 )
 from dynashard.repository.conditions import is_live
-from dynashard.repository.patience import go_on
+from dynashard.repository.retry_policy import go_on
 from dynashard.repository.standing import unsettled
 from dynashard.repository.store import Store
 from dynashard.repository.writes import Done, Kind, Write, send
@@ -66,7 +66,7 @@ class Scattered:
             except ConditionFailedError:
                 if write.kind is not Kind.UPSERT:
                     raise
-            pauses = self._store.patience.pauses() if pauses is None else pauses
+            pauses = self._store.retry_policy.pauses() if pauses is None else pauses
             if next(pauses, None) is None:
                 raise refused or unsettled(self._entity, write.operation)
 
@@ -87,7 +87,7 @@ class Scattered:
         unknown = go_on(
             spots,
             lambda left: write_once(self._store, {spot: spots[spot] for spot in left}),
-            self._store.patience.pauses(),
+            self._store.retry_policy.pauses(),
             wave=WRITE_WAVE,
             operation="BatchWriteItem",
             key_of=lambda spot: spots[spot].key,
@@ -115,7 +115,7 @@ class Scattered:
         go_on(
             spots,
             lambda left: get_once(self._store, left, reading, stored),
-            self._store.patience.pauses(),
+            self._store.retry_policy.pauses(),
             wave=GET_WAVE,
             operation="BatchGetItem",
             key_of=lambda spot: spots[spot],

@@ -9,7 +9,7 @@ from typing import Any
 
 from dynashard.entity import EntityDefinition
 from dynashard.errors import ThrottledError
-from dynashard.repository.patience import Patience
+from dynashard.repository.retry_policy import RetryPolicy
 from dynashard.routing import Router
 from dynashard.transport.interface import Transport
 
@@ -35,7 +35,7 @@ class Store:
         router: where items live.
         clock: wall clock, in epoch seconds.
         new_revision: makes write ids; they must differ between writes.
-        patience: how long to go on with what DynamoDB leaves unprocessed, or what meets a move.
+        retry_policy: how long to go on with what DynamoDB leaves unprocessed, or what meets a move.
         random: draws shards for placements that are random: evenly from zero to below one.
         throttled: told of a throttle before the caller is.
         lanes: how many single writes of a batch may be under way at a time. With 1 they go one after the other in the
@@ -47,7 +47,7 @@ class Store:
     router: Router
     clock: Callable[[], float] = time.time
     new_revision: Callable[[], str] = _new_revision
-    patience: Patience = field(default_factory=Patience)
+    retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
     random: Callable[[], float] = random.random
     throttled: Throttled = ignore_throttles
     lanes: int = 16

@@ -68,7 +68,7 @@ class Transaction:
                 # Another request takes another token: that of this one may be used up.
                 request = None
             if lesson is Lesson.LATER:
-                pauses = self._store.patience.pauses() if pauses is None else pauses
+                pauses = self._store.retry_policy.pauses() if pauses is None else pauses
                 if throttles == _THROTTLES or next(pauses, None) is None:
                     raise self._given_up(error)
         return [course.stored() for course in self._courses]

@@ -32,7 +32,7 @@ from dynashard.repository.batch import WRITE_WAVE, StoredKey, write_once
 from dynashard.repository.births import birth, leads_on
 from dynashard.repository.conditions import Condition, is_live, is_mark
 from dynashard.repository.late import Late, answered_late, confirm, ended, helped, settling
-from dynashard.repository.patience import Left, at_once, go_on
+from dynashard.repository.retry_policy import Left, at_once, go_on
 from dynashard.repository.standing import Stand, stand, unproved, unsettled
 from dynashard.repository.store import Store
 from dynashard.repository.writes import Done, Kind, Write, send
@@ -81,7 +81,7 @@ class HomeWriter:
                 return outcome
             met, under = (None if outcome is _Obstacle.CHANGE else outcome), stand(places)
             if met is None:
-                pauses = self._store.patience.pauses() if pauses is None else pauses
+                pauses = self._store.retry_policy.pauses() if pauses is None else pauses
                 if next(pauses, None) is None:
                     raise conflict or unsettled(self._entity, write.operation)
 
@@ -94,7 +94,7 @@ class HomeWriter:
         return go_on(
             writes,
             self._round,
-            self._store.patience.pauses(),
+            self._store.retry_policy.pauses(),
             wave=WRITE_WAVE,
             operation="BatchWriteItem",
             key_of=lambda write: write.key,

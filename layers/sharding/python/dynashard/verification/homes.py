@@ -118,7 +118,7 @@ class Homes:
         return done and self._delete(item[PK]["S"], item[SK]["S"], str(count))
 
     def _transact(self, actions: list[Wire]) -> bool:
-        pauses = self.store.patience.pauses()
+        pauses = self.store.retry_policy.pauses()
         for _ in range(_TRIES):
             try:
                 self.store.transport.call("TransactWriteItems", {"TransactItems": actions})

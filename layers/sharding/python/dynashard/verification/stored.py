@@ -69,7 +69,7 @@ def places(store: Store, pace: ReadPace, keys: Sequence[str]) -> Iterator[list[W
 
 def _pages(store: Store, pace: ReadPace, operation: str, request: dict[str, Any]) -> Iterator[list[Wire]]:
     asked = {**request, "ConsistentRead": True, "Limit": _CHUNK}
-    pauses = store.patience.pauses()
+    pauses = store.retry_policy.pauses()
     while True:
         try:
             answer = store.transport.call(operation, asked)
@@ -77,7 +77,7 @@ def _pages(store: Store, pace: ReadPace, operation: str, request: dict[str, Any]
             if next(pauses, None) is None:
                 raise
             continue
-        pauses = store.patience.pauses()
+        pauses = store.retry_policy.pauses()
         pace.spent(consumed_of(operation, answer).read_units)
         yield answer["Items"]
         if "LastEvaluatedKey" not in answer:

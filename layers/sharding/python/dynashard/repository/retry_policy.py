@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How long to go on with what DynamoDB leaves unprocessed, or with what meets a move.
 
     Attributes:
