@@ -15,7 +15,7 @@ from dynashard.changes import Change
 from dynashard.errors import DynashardError
 from dynashard.rollups import Counter, Tally
 from dynashard.rollups.declaration import Counted
-from dynashard.topology import DeclaredTopology, Phase, View
+from dynashard.topology import DeclaredTopology, Phase, Topology, View
 from dynashard.transport import Transport
 from tests.beats import BEATS, NOON, Beat, Sums, beat, roll_ups, told, truth
 from tests.depth import examples
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.engine
 TENANTS = (f"tenant-{number}" for number in count())
 
 
-def opened(transport: Transport, table: str, **more: Any) -> Dynashard:
+def opened(transport: Transport, table: str, topology: Topology | None = None, **more: Any) -> Dynashard:
     waited = Clock(0)
 
     def sleep(seconds: float) -> None:
@@ -37,7 +37,7 @@ def opened(transport: Transport, table: str, **more: Any) -> Dynashard:
     return Dynashard(
         transport,
         table=table,
-        topology=DeclaredTopology(),
+        topology=topology or DeclaredTopology(),
         cursor_keys=["only-ever-in-these-tests"],
         retry_policy=retry_policy,
         **more,
