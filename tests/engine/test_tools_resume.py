@@ -1,7 +1,7 @@
 """A load that ended early goes on: after any end every row is there exactly once, with an id or without."""
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from dynashard.service import Collection
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from tests.engine.command_line import CURSOR_KEYS, CommandLine, emails_of, expected, line_of, text, user
-from tests.faults import Fault, FaultyTransport, lost_answer, lost_request, throttled, unprocessed
+from tests.faults import Fault, FaultyTransport, lost_answer, lost_request, throttled, unprocessed, unreachable
 from tools.failure import CommandError, CommandInterruptedError
 from tools.load.checkpoint import Checkpoint, CheckpointFile
 from tools.load.loader import BATCH, LineError, Load
@@ -239,21 +239,31 @@ def documents(count: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    "fault",
+    "faults",
     [
-        lost_answer("BatchWriteItem", nth=1),
-        lost_answer("BatchWriteItem", nth=23),
-        lost_request("BatchWriteItem", nth=3),
-        throttled("BatchWriteItem", nth=None),
-        unprocessed("BatchWriteItem", keep=3, nth=None),
+        [lost_answer("BatchWriteItem", nth=1), unreachable("BatchGetItem", nth=None)],
+        [lost_answer("BatchWriteItem", nth=23), unreachable("BatchGetItem", nth=None)],
+        [lost_request("BatchWriteItem", nth=3)],
+        [throttled("BatchWriteItem", nth=None)],
+        [unprocessed("BatchWriteItem", keep=3, nth=None)],
     ],
     ids=["first answer lost", "later answer lost", "request lost", "throttled", "left unprocessed"],
 )
-def test_every_row_is_there_once_after_the_table_has_refused(loading: Loading, fault: Fault) -> None:
+def test_every_row_is_there_once_after_the_table_has_refused(loading: Loading, faults: Sequence[Fault]) -> None:
     with pytest.raises(CommandError, match=rf"; at least (0|{BATCH}) items are written; --resume goes on from here"):
-        loading.load(documents(600), fault)
+        loading.load(documents(600), *faults)
 
     done = loading.load(documents(600), resume=True)
+
+    assert done.written == 600
+    assert loading.texts() == [f"{number:04d}" for number in range(600)]
+    assert not loading.path.exists()
+
+
+@pytest.mark.parametrize("nth", [1, 23])
+def test_a_batch_whose_answer_is_lost_needs_no_second_load(loading: Loading, nth: int) -> None:
+    """What stands there tells that it was written."""
+    done = loading.load(documents(600), lost_answer("BatchWriteItem", nth=nth))
 
     assert done.written == 600
     assert loading.texts() == [f"{number:04d}" for number in range(600)]
