@@ -6,14 +6,26 @@ from typing import Any
 
 import pytest
 
+from dynashard import Create, Entity, Key, Registry, Update
 from dynashard.errors import (
     InputError,
     InvalidKeyError,
     InvalidValueError,
 )
-from tests.engine.stored_things import NOON, Account, Note, World, key, person
+from dynashard.repository import Repository
+from dynashard.repository.transaction_run import transact
+from tests.engine.stored_things import NOON, Account, Note, Person, World, key, person
 
 pytestmark = pytest.mark.engine
+
+LONGEST = 10**38 - 1
+
+
+class Weighed(Entity, name="test.v1.Weighed", key=Key(partition="{id}"), registry=Registry()):
+    """A thing whose weight is a float."""
+
+    id: str
+    weight: float
 
 
 def test_index_keys_appear_change_and_disappear_with_their_fields(world: World) -> None:
@@ -180,3 +192,54 @@ def test_an_empty_set_that_is_the_default_is_not_stored(world: World) -> None:
 
     assert (emptied.labels, "labels" in world.only()) == (set(), False)
     assert notes.replace(Note(tenant="abc", id="1")).labels == set()
+
+
+SUMS = pytest.mark.parametrize(
+    ("add", "field"),
+    [
+        ({"credit": Decimal("0.1")}, "credit"),
+        ({"visits": 2}, "visits"),
+        ({"visits": 0, "credit": Decimal("0.1")}, "credit"),
+        ({"visits": 9 * 10**125 - LONGEST}, "visits"),
+    ],
+)
+"""What cannot be added to the longest numbers."""
+
+
+@SUMS
+@pytest.mark.parametrize("handling", ["plain", "guarded", "exactly-once"])
+def test_a_sum_that_dynamodb_cannot_store_is_refused_by_its_field(
+    world: World, add: dict[str, Any], field: str, handling: str
+) -> None:
+    before = world.people.create(person(credit=Decimal(LONGEST), visits=LONGEST))
+
+    with pytest.raises(InvalidValueError) as refused:
+        world.people.update(key(), add=add, handling=handling)
+
+    assert (refused.value.field, refused.value.status) == (field, 422)
+    assert world.people.get(key(), consistent=True) == before
+
+
+@SUMS
+def test_a_step_whose_sum_cannot_be_stored_is_refused_by_its_field(
+    world: World, add: dict[str, Any], field: str
+) -> None:
+    world.people.create(person(credit=Decimal(LONGEST), visits=LONGEST))
+    other = Create(person(id="another"))
+
+    with pytest.raises(InvalidValueError) as refused:
+        transact(world.store, [other, Update(Person, key(), add=add)])
+
+    assert refused.value.field == field
+    assert world.people.find(key("another"), consistent=True) is None
+
+
+def test_the_sum_of_floats_is_the_one_that_dynamodb_forms(world: World) -> None:
+    things = Repository(world.store, Weighed)
+    things.create(Weighed(id="1", weight=1e20))
+
+    with pytest.raises(InvalidValueError, match="significant digits") as refused:
+        things.update({"id": "1"}, add={"weight": 1e-20})
+
+    assert refused.value.field == "weight"
+    assert things.update({"id": "1"}, add={"weight": 0.5}).weight == 1e20 + 0.5

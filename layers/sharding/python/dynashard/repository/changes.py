@@ -102,14 +102,37 @@ def fields_after(entity: EntityDefinition[Any], current: Entity, changes: Change
     """All fields of an item after changes, checked where no field could be checked alone.
 
     Raises:
-        InvalidValueError: a field does not take a sum, or the entity not the whole.
+        InvalidValueError: a field or DynamoDB does not take a sum, or the entity not the whole.
     """
     after = {**current.__dict__, **changes.set}
     for name, value in changes.add.items():
+        _require_storable(name, after[name], value)
         after[name] = entity.check_value(name, added_to(after[name], value))
     if entity.assignment.checks_whole:
         entity.assignment.check_whole(after)
     return after
+
+
+def _require_storable(name: str, before: Any, value: Any) -> None:
+    """Refuse a sum that DynamoDB cannot hold; it adds exactly, floats too."""
+    if not isinstance(value, set | frozenset):
+        encode_value(_EXACT.add(_exact(before or 0), _exact(value)), path=name)
+
+
+def _exact(value: float | Decimal) -> Decimal:
+    return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+
+
+def sum_refused(
+    entity: EntityDefinition[Any], current: Entity | None, changes: Changes, refused: InvalidValueError
+) -> InvalidValueError:
+    """DynamoDB's refusal of a sum, with the field at fault if the item as it is now tells that."""
+    try:
+        if current is not None:
+            fields_after(entity, current, changes)
+    except InvalidValueError as named:
+        return named
+    return refused
 
 
 def added_to(before: Any, value: Any) -> Any:

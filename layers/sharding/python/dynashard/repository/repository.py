@@ -11,6 +11,7 @@ from dynashard.errors import (
     ConditionFailedError,
     DynashardError,
     InvalidQueryError,
+    InvalidValueError,
     NotFoundError,
     RevisionMismatchError,
     TransactionRefusedError,
@@ -18,7 +19,14 @@ from dynashard.errors import (
 )
 from dynashard.repository.batch import STANDING, Reading
 from dynashard.repository.batches import Batches
-from dynashard.repository.changes import Changes, check_changes, fields_after, touched_indexes, update_expression
+from dynashard.repository.changes import (
+    Changes,
+    check_changes,
+    fields_after,
+    sum_refused,
+    touched_indexes,
+    update_expression,
+)
 from dynashard.repository.conditions import is_live, refusal, revision_of
 from dynashard.repository.evidence import lineage
 from dynashard.repository.items import E, KeyLike
@@ -194,7 +202,7 @@ class Repository(Batches[E]):
             NotFoundError: no live item has the key.
             RevisionMismatchError: it is at another revision than `if_match`; or it was read first, and other writers
                 came between each time.
-            InvalidValueError: a field does not take its value, or the entity not the whole.
+            InvalidValueError: a field does not take its value, DynamoDB not a sum, or the entity not the whole.
 
         Cost: 1 write unit, 1 round trip. The item is read first, for 1 read unit and 1 round trip more, if an index
         key also needs fields that are not named here, if the entity has validators of the whole, or if something is
@@ -338,7 +346,13 @@ class Repository(Batches[E]):
             done = self._write(write, key)
         except ConditionFailedError as failed:
             raise self._refusal(failed, key, write) from None
+        except InvalidValueError as refused:
+            raise self._sum_refused(refused, key, changes) from None
         return self._entity.decode(done.attributes or {})
+
+    def _sum_refused(self, refused: InvalidValueError, key: KeyLike, changes: Changes) -> InvalidValueError:
+        """DynamoDB's refusal of a sum, with the field at fault. Cost: as `find`."""
+        return sum_refused(self._entity, self.find(key, consistent=True), changes, refused)
 
     def _update_write(
         self,

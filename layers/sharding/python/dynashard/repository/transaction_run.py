@@ -25,6 +25,7 @@ from dynashard.repository.transaction import Step
 from dynashard.repository.transaction_course import FAILED, Course, Lesson
 from dynashard.repository.transaction_steps import Steps, entity_of
 from dynashard.schema import MAX_ITEM_BYTES
+from dynashard.transport.classification import is_number_refused, no_number
 from dynashard.transport.interface import Wire
 
 MOST_WRITES: Final = 100
@@ -33,6 +34,7 @@ _PASSING: Final = frozenset(
     {"None", FAILED, "TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingError", "RequestLimitExceeded"}
 )
 _CANCELLED: Final = "TransactionCanceledException"
+_INVALID: Final = "ValidationError"
 _UNTOLD: Final = CancellationReason("None")
 _THROTTLES: Final = 4
 """How often a throttled transaction is tried, each time with all the retries of the transport."""
@@ -149,7 +151,7 @@ class Transaction:
             return Lesson.DONE
         lesson = max(course.learn(why) for course, why in courses)
         if lesson is Lesson.NOTHING or any(reason.code not in _PASSING for reason in cancelled.reasons):
-            raise _explained(cancelled)
+            raise _explained(cancelled, courses)
         return lesson
 
     def _given_up(self, error: EngineError) -> EngineError:
@@ -181,12 +183,21 @@ def _require_fits(actions: Sequence[Wire]) -> None:
         )
 
 
-def _explained(cancelled: TransactionCanceledError) -> DynashardError:
-    """An update that DynamoDB could not do; that it made its item too large is the caller's doing."""
-    if any(reason.code == "ValidationError" and "Item size" in reason.message for reason in cancelled.reasons):
-        return ItemTooLargeError(
-            f"A step of the transaction would make its item larger than {MAX_ITEM_BYTES} bytes. Store less in it.",
-            size=None,
-            limit=MAX_ITEM_BYTES,
-        )
+def _explained(
+    cancelled: TransactionCanceledError, told: Sequence[tuple[Course, Sequence[CancellationReason]]]
+) -> DynashardError:
+    """An update that DynamoDB could not do: that it made its item or a sum too large is the caller's doing."""
+    for course, reasons in told:
+        for reason in reasons:
+            if reason.code != _INVALID:
+                continue
+            if "Item size" in reason.message:
+                return ItemTooLargeError(
+                    f"A step of the transaction would make its item larger than {MAX_ITEM_BYTES} bytes. Store less "
+                    "in it.",
+                    size=None,
+                    limit=MAX_ITEM_BYTES,
+                )
+            if is_number_refused(reason.message):
+                return course.refuse_sum(no_number("A step of the transaction"))
     return cancelled

@@ -15,6 +15,7 @@ from dynashard.errors import (
     DynashardError,
     EngineError,
     EngineUnavailableError,
+    InvalidValueError,
     ItemTooLargeError,
     KeyRangeThrottledError,
     OutcomeUnknownError,
@@ -142,6 +143,19 @@ def unanswered(operation: str, code: str, what: str) -> EngineUnavailableError:
     return EngineUnavailableError(f"{operation}: {what}. Try again.", operation=operation, aws_code=code)
 
 
+def is_number_refused(message: str) -> bool:
+    """Whether DynamoDB says that a number, such as the sum of an addition, is none that it can store."""
+    return any(said in message for said in ("significant digits in a Number", "Number overflow", "Number underflow"))
+
+
+def no_number(operation: str) -> InvalidValueError:
+    """The error for a sum that DynamoDB cannot store. It does not say of which field."""
+    return InvalidValueError(
+        f"{operation} would store a sum of more than 38 significant digits, or one that is out of range. Add a number "
+        "with which the sum can be stored."
+    )
+
+
 def throttle_names(refusal: Refusal) -> tuple[str, ...]:
     """Names under which a meter counts a throttled attempt; empty if the attempt was not throttled."""
     if refusal.code == "TransactionCanceledException":
@@ -235,13 +249,15 @@ def _cancelled(refusal: Refusal) -> EngineError:
 
 
 def _invalid(refusal: Refusal) -> DynashardError:
-    """Too large an item is the caller's input; every other invalid request is the layer's own mistake."""
+    """Too large an item or sum is the caller's input; every other invalid request is the layer's own mistake."""
     if "maximum allowed size" in refusal.message and refusal.message.startswith("Item size"):
         return ItemTooLargeError(
             f"{refusal.operation} would make the item larger than {MAX_STORED_ITEM_BYTES} bytes. Store less in it.",
             size=None,
             limit=MAX_STORED_ITEM_BYTES,
         )
+    if is_number_refused(refusal.message):
+        return no_number(refusal.operation)
     return _refused(refusal)
 
 
