@@ -59,10 +59,10 @@ class App:
     Args:
         routes: what is served.
         observer: where log lines and metrics go.
-        tenant_claim: the claim that names the tenant, and what it may say.
+        tenant_claim: the claim that names the tenant, and the pattern of tenants.
         clock: the time in seconds.
         max_queries: the most Queries that one request may send.
-        load: says when requests for many items are to be refused.
+        load: decides when requests for many items are refused.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class App:
         started = self._clock()
         event = resolver.current_event
         request_id = _request_id(event.raw_event, resolver.lambda_context)
-        code, told = None, None
+        code, logged = None, None
         reading = seconds_left(resolver.lambda_context) * READING_SHARE
         expensive = self._routes.expensive(event.http_method, event.path)
         with metered() as meter, allowing(self._max_queries, reading):
@@ -124,7 +124,7 @@ class App:
                     self._load.refuse_expensive()
                 response = following(resolver)
             except Exception as error:  # noqa: BLE001 - the one place where every error becomes an answer
-                response, code, told = self._refusal(error, request_id)
+                response, code, logged = self._refusal(error, request_id)
         seconds = self._clock() - started
         self._load.observe(meter, seconds, expensive=expensive, code=code)
         response.headers["X-Request-Id"] = request_id
@@ -140,22 +140,22 @@ class App:
                 milliseconds=seconds * 1000,
                 meter=meter,
                 code=code,
-                error=told,
+                error=logged,
             )
         )
         return response
 
     def _refusal(self, error: Exception, request_id: str) -> tuple[Response[Any], str, str | None]:
-        """The answer, its code, and what the log says of an error that its caller is not told all about."""
-        problem, told = problem_of(error), None
+        """Return the answer, its code, and the error for the log if the fault is on our side."""
+        problem, logged = problem_of(error), None
         if problem.status >= _INTERNAL_ERROR:
-            told = one_line(error)
+            logged = one_line(error)
             if not expected(error):
                 self._observer.failed(request_id, error)
         body = _problem_text(problem, request_id)
         headers = {**problem.headers, "Cache-Control": "no-store"}
         answer = Response(problem.status, content_type=problems.CONTENT_TYPE, body=body, headers=headers)
-        return answer, problem.code, told
+        return answer, problem.code, logged
 
     def _tenant(self, event: Mapping[str, Any]) -> str | None:
         try:

@@ -65,7 +65,7 @@ class Accepted:
     item: Mapping[str, Any] | Entity
     target: str
     check: Callable[[], None] = lambda: None
-    """Refuses what may not begin now. A repeat of what was accepted is not asked."""
+    """Raises an error if the write must not begin now. It is not called for a repeat of an accepted write."""
 
 
 class Asynchronous:
@@ -221,7 +221,7 @@ class Asynchronous:
         return lambda: refuse_past_expiry(item, self._clock())
 
     def _refuse_unless_repeated(self, incoming: Incoming, accepted: Accepted, record: Operation) -> None:
-        """Refuse what may not begin now, unless it was accepted before. Cost: a read of the record, if it would be."""
+        """Refuse a write that must not begin now, unless it was accepted before. Cost: a read of the record if so."""
         try:
             accepted.check()
         except ValidationFailedError:

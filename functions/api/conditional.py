@@ -61,7 +61,7 @@ class Tags:
         weak: set[str] = set()
         position = 0
         if value.count('"') > 2 * MAX_TAGS:
-            raise ProblemError("malformed_header", f"{name} takes at most {MAX_TAGS} tags.")
+            raise ProblemError("malformed_header", f"{name} has too many tags; at most {MAX_TAGS} are allowed.")
         while position < len(value):
             found = _LIST.match(value, position)
             if found is None or found.end() == position:

@@ -95,7 +95,10 @@ def _with_preferences(resource: Resource, name: str, described: Operation, *, re
     if recorded and transacted(resource):
         preferences[PREFERENCE] = "answer 202, and do it soon."
         headers = {
-            "Location": {"schema": {"type": "string"}, "description": "The path of the record that tells the outcome."},
+            "Location": {
+                "schema": {"type": "string"},
+                "description": "The path of the operation's record, which has its outcome.",
+            },
             "Preference-Applied": PREFERENCE_APPLIED,
         }
         accepted = {**answer(f"Accepted with `Prefer: {PREFERENCE}`.", Record.__name__), "headers": headers}
@@ -271,7 +274,7 @@ def _path_parameter(resource: Resource, name: str, examples: Examples) -> Schema
 
 
 def _field_schema(resource: Resource, name: str, examples: Examples) -> Schema:
-    """The schema of a field's value where it stands in a path or a query: never null, and without annotations."""
+    """Return the schema of a field's value in a path or a query: it is never null and has no annotations."""
     name_of_create = f"{resource.entity.__name__}Create"
     described = examples.schemas.get(name_of_create, examples.schemas[resource.entity.__name__])["properties"]
     schema = deepcopy(described.get(name) or examples.schemas[resource.entity.__name__]["properties"][name])

@@ -33,7 +33,7 @@ document.getElementById("local-token").addEventListener("submit", async (event) 
 });
 </script>
 """
-"""A button that authorizes the page with a token of the local issuer, which exists only beside `make run`."""
+"""A button that authorizes the page with a token of the local issuer, which only `make run` has."""
 _PAGE: Final = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -55,10 +55,10 @@ _DAY: Final = "public, max-age=86400"
 
 
 def page(*, local: bool) -> Response[str]:
-    """The HTML page; it loads `openapi.json` and the assets from beside itself.
+    """Return the HTML page. It loads `openapi.json` and the assets by relative paths.
 
     Args:
-        local: whether the local issuer's tokens can be had, which a button then does.
+        local: whether the page has a button that gets a token of the local issuer.
     """
     body = _PAGE.replace("{local_token}", _SIGN_IN if local else "")
     return Response(HTTPStatus.OK, content_type="text/html; charset=utf-8", body=body)

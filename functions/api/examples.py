@@ -1,7 +1,7 @@
-"""Example documents for the OpenAPI document, such that the first request a reader sends is accepted.
+"""Examples for the OpenAPI document that the API accepts as they are.
 
-A field's own `examples` win. Every other required field gets the plainest value that its JSON Schema takes. A time is
-the present one, because some entities only accept items of the last days.
+A field's own `examples` come first. Every other required field gets a simple value that its JSON Schema allows. A time
+is the present one, because some entities accept only recent items.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ class Examples:
         }
 
     def _value(self, schema: Schema) -> Any:
-        """A value that a schema takes."""
+        """Return a value that a schema allows."""
         if "$ref" in schema:
             return self._value(self.schemas[schema["$ref"].removeprefix(REF)])
         given = [*schema.get("examples", ()), *(schema[word] for word in ("const", "default") if word in schema)]

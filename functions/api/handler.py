@@ -9,7 +9,7 @@ from functions.api.app import App, build_app
 from functions.api.resources import exposed_resources, listed_together
 from functions.api.settings import Settings
 
-# What cannot be served is refused when the function starts, not by every request.
+# An entity that cannot be served ends the function when it starts, instead of failing every request.
 exposed_resources()
 listed_together()
 

@@ -27,7 +27,7 @@ _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
 
 @dataclass(frozen=True, slots=True)
 class TenantClaim:
-    """The claim of a token that names the tenant, and which texts are tenants."""
+    """The claim of a token that names the tenant, and the rule for tenants."""
 
     name: str
     rule: TenantRule = DEFAULT_TENANTS
@@ -70,7 +70,7 @@ class Incoming:
         Args:
             event: the event.
             path: its path without the stage.
-            tenant_claim: the claim that names the tenant, and what it may say.
+            tenant_claim: the claim that names the tenant, and the rule for tenants.
             context: Lambda's context object.
             max_body: bytes a body may have.
 
@@ -113,14 +113,14 @@ def tenant_of(event: Mapping[str, Any], claim: TenantClaim) -> str:
     if tenant is None or not claim.rule.allows(tenant):
         raise ProblemError(
             "tenant_missing",
-            f"The token carries no usable tenant in its claim {claim.name!r}: it must be a text that matches "
+            f"The claim {claim.name!r} of the token does not name a tenant; it must be a string that matches "
             f"{claim.rule.pattern}.",
         )
     return str(tenant)
 
 
 def refuse_long(event: Mapping[str, Any], path: str) -> None:
-    """Refuse a request whose path or headers are longer than any that an HTTP API hands over.
+    """Refuse a request whose path or headers are longer than an HTTP API passes on.
 
     Raises:
         ProblemError: 400 with the part, its length and the bound.
@@ -128,10 +128,10 @@ def refuse_long(event: Mapping[str, Any], path: str) -> None:
     headers = sum(len(str(name)) + len(str(value)) for name, value in (event.get("headers") or {}).items())
     for code, part, length, most in (
         ("malformed_path", "path", len(path), MAX_PATH_BYTES),
-        ("malformed_header", "headers together", headers, MAX_HEADER_BYTES),
+        ("malformed_header", "header section", headers, MAX_HEADER_BYTES),
     ):
         if length > most:
-            raise ProblemError(code, f"The {part} may have at most {most} bytes, not {length}.")
+            raise ProblemError(code, f"The {part} has {length} bytes; at most {most} are allowed.")
 
 
 def query_of(event: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
@@ -142,7 +142,9 @@ def query_of(event: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """
     raw = event.get("rawQueryString") or ""
     if len(raw) > MAX_QUERY_BYTES:
-        raise ProblemError("malformed_query", f"The query string may have at most {MAX_QUERY_BYTES} bytes.")
+        raise ProblemError(
+            "malformed_query", f"The query string has {len(raw)} bytes; at most {MAX_QUERY_BYTES} are allowed."
+        )
     try:
         raw.encode()
         return tuple(parse_qsl(raw, keep_blank_values=True, errors="strict", max_num_fields=MAX_PARAMETERS))
@@ -178,11 +180,11 @@ def body_of(event: Mapping[str, Any], limit: int = MAX_BODY_BYTES) -> bytes:
     if encoding == "gzip" or headers.get("content-type", "").strip().lower() == GZIP:
         raw = _inflated(raw, limit)
         if raw.startswith(_GZIP_MAGIC):
-            raise ProblemError("unsupported_media_type", f"The body is gzip within gzip: compress it once, as {GZIP}.")
+            raise ProblemError("unsupported_media_type", f"The body is compressed twice. Compress it once, as {GZIP}.")
     elif encoding != "identity":
         raise ProblemError(
             "unsupported_media_type",
-            f"Send the body as it is, or gzipped once as {GZIP}.",
+            f"Send the body uncompressed, or compressed once as {GZIP}.",
         )
     if len(raw) > limit:
         raise _too_large(limit)
@@ -191,7 +193,7 @@ def body_of(event: Mapping[str, Any], limit: int = MAX_BODY_BYTES) -> bytes:
 
 def _too_large(limit: int) -> ProblemError:
     return ProblemError(
-        "body_too_large", f"The body has over {limit} bytes; at most {limit} ({limit // 1024} KB) are taken."
+        "body_too_large", f"The body has more than {limit} bytes ({limit // 1024} KB); send less in one request."
     )
 
 

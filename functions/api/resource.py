@@ -145,7 +145,7 @@ class Resource:
         """Refuse an item that no path could address.
 
         Args:
-            values: a document, or the fields of a key as they stand in JSON.
+            values: a document, or the JSON values of key fields.
 
         Raises:
             ValidationFailedError: with the key fields at fault.
@@ -158,14 +158,14 @@ class Resource:
         Args:
             name: the field.
             value: its text.
-            checked: hold the value to the field's own constraints, too. A path is not held to them, so that items of an
+            checked: also check the field's own constraints. They are not checked for a path, so that items of an
                 earlier declaration can still be read and deleted.
 
         Raises:
             ValidationError: the text is none of its values.
         """
         found = self._adapters[name].validate_strings(value)
-        # A day stands for its beginning in UTC, before the field's own constraints ask for a zone.
+        # A day means its beginning in UTC. That comes first, because the field's own constraints may require a zone.
         found = in_utc(found) if isinstance(found, datetime) else found
         return self._checked[name].validate_python(found) if checked else found
 

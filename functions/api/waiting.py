@@ -1,8 +1,8 @@
 """`Prefer: wait=5` (RFC 7240) on a single item: answer when its copies are current, or when the time is over.
 
-Copies follow an item through the table's stream, about a second later. The stream has many parts, and none of them says
-that the others have come as far. So the condition is about one item, and is looked up: its copies, which stand in one
-logical partition, are compared with the item itself.
+Copies follow an item through the table's stream, about a second later. The shards of the stream advance separately, so
+no position in it shows that all copies are current. Instead the copies of one item, which are in one logical
+partition, are read and compared with the item.
 """
 
 import re
@@ -19,9 +19,9 @@ from functions.api.incoming import Incoming
 from functions.api.resource import Resource
 
 MOST_SECONDS: Final = 10
-"""The longest wait: an environment serves nobody else meanwhile."""
+"""The longest wait. The execution environment serves no other request meanwhile."""
 TIME_SHARE: Final = 0.5
-"""Of the time that is left to the request, so that the answer is in time."""
+"""The part of the request's remaining time that the wait may use."""
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 0.5
 _WAIT: Final = re.compile(r"wait=\"?(\d{1,9})\"?", re.IGNORECASE)
@@ -34,7 +34,7 @@ class Waiting:
 
     Args:
         resource: the resource.
-        keepers: of the copies that are made of its items; none if nothing is.
+        keepers: the keepers of the copies that are made of its items; empty if there are none.
         clock: in seconds.
         sleep: waits so many seconds.
     """
@@ -53,12 +53,12 @@ class Waiting:
         self._sleep = sleep
 
     def where_preferred(self, perform: Perform) -> Perform:
-        """An operation that is done after the wait, where its caller prefers that.
+        """Return the operation so that it waits first if the request prefers that.
 
-        The answer has `Preference-Applied: wait=5` only if the stored copies are those of the item, every write to it
-        that was acknowledged before this request included. On AWS their indexes follow them within milliseconds.
+        The answer has `Preference-Applied: wait=5` only if the stored copies agree with the item, including every write
+        to it that was acknowledged before this request. On AWS their indexes follow them within milliseconds.
 
-        Cost: for each look, a consistent read of the item and a consistent Query of its copies.
+        Cost: for each comparison, a consistent read of the item and a consistent Query of its copies.
         """
 
         def answer(incoming: Incoming) -> Response[Any]:
@@ -92,7 +92,7 @@ class Waiting:
 
 
 def preferred(incoming: Incoming) -> int | None:
-    """The seconds of the preference `wait`; None without one. What cannot be read is ignored, as RFC 7240 demands."""
+    """Return the seconds of the preference `wait`; None without one. RFC 7240 requires that others are ignored."""
     for each in incoming.headers.get("prefer", "").split(","):
         found = _WAIT.fullmatch(each.partition(";")[0].strip())
         if found:

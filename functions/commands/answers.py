@@ -50,9 +50,9 @@ class Commands:
         log_error: takes an error that is ours.
         clock: wall clock, in epoch seconds.
         together: entities that can be listed as one.
-        tenants: which texts are tenants.
+        tenants: the rule for tenants.
         max_queries: the most Queries that one request may send.
-        load: says when operations on many items are to be refused.
+        load: decides when operations on many items are refused.
     """
 
     def __init__(

@@ -131,7 +131,7 @@ class Batches:
 
 
 class _Refusals:
-    """Makes outcomes of what is refused. Together they name as many fields as one error does, and count the others."""
+    """Makes outcomes of refused items. All outcomes together name at most 50 fields, and count the others."""
 
     def __init__(self) -> None:
         self._room = MOST_FIELD_ERRORS
@@ -139,19 +139,19 @@ class _Refusals:
     def of(self, error: DynashardError) -> Outcome:
         """The outcome of an item that was refused."""
         outcome = refused(error)
-        told = outcome["error"]
-        if "keys" in told["details"]:
-            # Each outcome would repeat the keys of all that were left over, and those say it themselves.
-            told["details"]["keys"] = told["details"]["keys"][:_SHOWN_KEYS]
-        named = told.pop("errors", [])
+        shown_error = outcome["error"]
+        if "keys" in shown_error["details"]:
+            # Otherwise each of the outcomes would list the keys of all of them.
+            shown_error["details"]["keys"] = shown_error["details"]["keys"][:_SHOWN_KEYS]
+        named = shown_error.pop("errors", [])
         kept = named[: self._room]
         self._room -= len(kept)
         if kept:
-            told["errors"] = kept
+            shown_error["errors"] = kept
         else:
-            told["message"] = shortened(told["message"], _SHORT_MESSAGE)
-        if omitted := told.get("errors_omitted", 0) + len(named) - len(kept):
-            told["errors_omitted"] = omitted
+            shown_error["message"] = shortened(shown_error["message"], _SHORT_MESSAGE)
+        if omitted := shown_error.get("errors_omitted", 0) + len(named) - len(kept):
+            shown_error["errors_omitted"] = omitted
         return outcome
 
 

@@ -104,7 +104,7 @@ class Members:
         """
         self.only(*(field.alias or name for name, field in model.model_fields.items()))
         given = {name: value for name, value in self.members.items() if value is not None}
-        # REST gives these as text: a day is a time, and "50" is a number.
+        # As over REST, where all of these are text: a day is a time, and "50" is a number.
         return validated(model, given, strict=False)
 
     def _of(self, name: str, kind: type[T], what: str) -> T | None:
@@ -136,13 +136,13 @@ def tenant_in(event: Mapping[str, Any], tenants: TenantRule) -> str:
     """The tenant that a request acts for.
 
     Raises:
-        ValidationFailedError: there is none, or it is not a text that tenants are named by.
+        ValidationFailedError: there is none, or it does not match the pattern of tenants.
     """
     tenant = event.get(TENANT)
     if tenant is None:
         raise ValidationFailedError(FieldError(TENANT, "Name the tenant.", "missing"))
     if not tenants.allows(tenant):
-        message = f"A tenant is a text that matches {tenants.pattern}, and not true, false or null."
+        message = f"Send a string that matches {tenants.pattern}; `true`, `false` and `null` are not tenants."
         raise ValidationFailedError(FieldError(TENANT, message, "string_pattern_mismatch"))
     return str(tenant)
 

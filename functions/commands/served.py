@@ -74,7 +74,7 @@ class Served:
         listed = {name: value if isinstance(value, list) else [value] for name, value in given.items()}
         count = prod(len(listed[name]) for name in fields)
         if count > MAX_CHOICES:
-            message = f"These values name {count} logical partitions; one request takes at most {MAX_CHOICES}."
+            message = f"These values name {count} logical partitions; one request may name at most {MAX_CHOICES}."
             raise ValidationFailedError(FieldError("partition", message, "out_of_range"))
         values = [self._choices(name, listed[name]) for name in fields]
         found = [{TENANT: tenant, **dict(zip(fields, chosen, strict=True))} for chosen in product(*values)]

@@ -24,8 +24,8 @@ def step(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     """Run one step of the state machine.
 
     Raises:
-        PrewarmError: the step cannot be done, now or at all. The state machine decides by its class; it explains
-            itself, so it comes without the traceback that Lambda would log.
+        PrewarmError: the step cannot be done now, or never. The state machine decides by its class. It has no
+            traceback, because Lambda would log it.
     """
     try:
         return _steps().run(event)

@@ -62,6 +62,6 @@ def _remaining(context: Any) -> Callable[[], int]:
 def _log(event: str, fields: Mapping[str, Any]) -> None:
     error = fields.get("exception")
     plain = {name: value for name, value in fields.items() if name != "exception"}
-    # An error that explains itself is told in the line.
+    # The line has the message of an expected error; only an unexpected one needs a traceback.
     unexpected = error is not None and not expected(error)
     logger.warning(json.dumps({"event": event, **plain}, default=str), exc_info=error if unexpected else None)

@@ -21,7 +21,7 @@ def test_what_is_taken_is_left_to_nobody_else() -> None:
 
     allowance.take(7)
     with pytest.raises(
-        QueryTooWideError, match="this takes 4 Queries, and one request may send 10, 7 of them"
+        QueryTooWideError, match="this takes 4 Queries, and one request may send 10 and has sent 7 already"
     ) as refused:
         allowance.take(4)
     allowance.take(3)

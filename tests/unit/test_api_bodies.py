@@ -40,8 +40,8 @@ def test_json_is_read_as_it_was_written(value: Any) -> None:
         (b"", "line 1, column 1"),
         (b"{", "line 1, column 2"),
         (b'{"a": 1} x', "Extra data"),
-        (b'{"a": 1, "b": 2, "a": 3}', "'a' stands twice"),
-        (b'[{"x": {"a": 1, "a": 1}}]', "stands twice"),
+        (b'{"a": 1, "b": 2, "a": 3}', "'a' appears twice"),
+        (b'[{"x": {"a": 1, "a": 1}}]', "appears twice"),
         (b'{"a": NaN}', "NaN"),
         (b'{"a": -Infinity}', "-Infinity"),
         (b'{"a": 1e999}', "too large"),
@@ -53,9 +53,9 @@ def test_json_is_read_as_it_was_written(value: Any) -> None:
         (b"[" * 100_000, "nested"),
         (b"[" * 40 + b"]" * 40, "nested"),
         (b'{"a": ' * 500 + b"1" + b"}" * 500, "nested"),
-        (b"{'a': 1}", "no JSON"),
-        (b'{"a": 01}', "no JSON"),
-        (b'{"a": "\n"}', "no JSON"),
+        (b"{'a': 1}", "not valid JSON"),
+        (b'{"a": 01}', "not valid JSON"),
+        (b'{"a": "\n"}', "not valid JSON"),
     ],
 )
 def test_bad_json_is_refused_with_its_reason(raw: bytes, reason: str) -> None:

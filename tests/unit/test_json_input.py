@@ -101,7 +101,7 @@ def test_names_of_one_object_are_compared_once_each(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(json, "loads", lambda _, **hooks: hooks["object_pairs_hook"]([(n, 1) for n in names]))
     names.append(Name("n4999"))
 
-    with pytest.raises(MalformedJsonError, match="'n4999' stands twice"):
+    with pytest.raises(MalformedJsonError, match="'n4999' appears twice"):
         read_json(b"{}")
 
     assert len(compared) < 3 * len(names)

@@ -3561,7 +3561,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -3700,7 +3700,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -3749,7 +3749,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -3835,7 +3835,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -3948,7 +3948,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -4080,7 +4080,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -4126,7 +4126,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -4199,7 +4199,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -4315,7 +4315,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -4457,7 +4457,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -4508,7 +4508,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -4586,7 +4586,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -4713,7 +4713,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -4867,7 +4867,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -4923,7 +4923,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -5016,7 +5016,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -5143,7 +5143,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -5297,7 +5297,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -5353,7 +5353,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -5446,7 +5446,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -5565,7 +5565,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -5708,7 +5708,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -5759,7 +5759,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -5845,7 +5845,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -5963,7 +5963,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -6105,7 +6105,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -6156,7 +6156,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -6234,7 +6234,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -6359,7 +6359,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -6506,7 +6506,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -6559,7 +6559,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -6639,7 +6639,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -6926,7 +6926,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -7253,7 +7253,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -7317,7 +7317,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -7408,7 +7408,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -7965,7 +7965,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -8097,7 +8097,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -8143,7 +8143,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -8216,7 +8216,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -8334,7 +8334,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -8478,7 +8478,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -8532,7 +8532,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;
@@ -8613,7 +8613,7 @@ export interface operations {
             /** @description Accepted with `Prefer: respond-async`. */
             202: {
                 headers: {
-                    /** @description The path of the record that tells the outcome. */
+                    /** @description The path of the operation's record, which has its outcome. */
                     Location?: string;
                     /** @description The preference that was followed; absent if none was. */
                     "Preference-Applied"?: string;

@@ -62,7 +62,7 @@ class DynashardError(Exception):
 
     @property
     def passing(self) -> bool:
-        """Whether work that is idempotent as a whole, such as a queue's message, can be done again later."""
+        """Whether idempotent work, such as the message of a queue, can be done again later."""
         return self.retryable
 
 
@@ -121,7 +121,7 @@ class InvalidQueryError(InputError):
 
 
 class QueryTooWideError(InvalidQueryError):
-    """A listing, a scan or a count that would send more Queries than one call may."""
+    """A listing, a scan or a count would send more Queries than one request may."""
 
     code = "query_too_wide"
 
@@ -163,7 +163,7 @@ class FieldError:
 
 
 MOST_FIELD_ERRORS: Final = 50
-"""Fields that one error names; the others are counted."""
+"""The most fields that one error names. The others are counted."""
 _SHOWN_NAME: Final = 100
 
 
@@ -189,7 +189,7 @@ class ValidationFailedError(InputError):
 
 
 class RequestTooLargeError(InputError):
-    """The request holds more than one request may. `limit` is the bound."""
+    """The request holds more values than one request may. `limit` is the bound."""
 
     code = "request_too_large"
     status = 413
@@ -335,9 +335,9 @@ class QueueUnavailableError(DynashardError):
 
 
 class OverloadedError(DynashardError):
-    """The request asks for many items while the backend does not keep up; nothing was done. `retry_after` in seconds.
+    """The request asks for many items while DynamoDB is overloaded; nothing was done.
 
-    Requests for single items are still served.
+    Requests for single items are still served. `retry_after` is in seconds.
     """
 
     code = "overloaded"
@@ -350,7 +350,7 @@ class OverloadedError(DynashardError):
 
     @property
     def details(self) -> dict[str, Any]:
-        """When to come back, in seconds."""
+        """When to try again, in seconds."""
         return {"retry_after": self.retry_after}
 
 
@@ -369,7 +369,7 @@ class EngineError(DynashardError):
 class ConditionFailedError(EngineError):
     """A condition of a single write does not hold.
 
-    `item` is the stored item in DynamoDB JSON, None where none is stored. `ambiguous` tells whether an earlier attempt
+    `item` is the stored item in DynamoDB JSON, None if none is stored. `ambiguous` is True if an earlier attempt
     of the same request may have been executed, or may still be: then the condition may have failed because of it.
     """
 
@@ -396,7 +396,7 @@ class CancellationReason:
 class TransactionCanceledError(EngineError):
     """A transaction was cancelled as a whole; `reasons` has one entry an action, in order.
 
-    `ambiguous` tells whether an earlier attempt of the same request may have been executed, or may still be.
+    `ambiguous` is True if an earlier attempt of the same request may have been executed, or may still be.
     """
 
     code = "transaction_canceled"
@@ -613,11 +613,11 @@ class OutcomeUnknownError(EngineUnavailableError):
     @property
     def details(self) -> dict[str, Any]:
         """The key, the revision to look for, and whether the same request can be sent again."""
-        told: dict[str, Any] = {
+        found: dict[str, Any] = {
             "resend": self.retryable,
             "key": self.key,
             "revision": self.revision or None,
             "keys": [dict(key) for key in self.keys],
             "unprocessed": [dict(key) for key in self.unprocessed],
         }
-        return {name: value for name, value in told.items() if name == "resend" or value}
+        return {name: value for name, value in found.items() if name == "resend" or value}

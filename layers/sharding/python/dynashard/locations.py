@@ -39,13 +39,13 @@ class Location:
     Attributes:
         table: the name of the table of items.
         topology_table: the name of the table of shard counts.
-        cursor_keys: the keys that sign cursors, read when the first cursor is issued or met.
+        cursor_keys: the keys that sign cursors, read for the first cursor.
         lease: how long a view of the shard counts may be used, in seconds; the topology table may demand less.
         operation: how long one request may take, in seconds, retries included.
         endpoint: URL of DynamoDB; None for the region's own.
-        region: None takes the SDK's.
-        profile: None takes the SDK's.
-        local: whether it is the local stack, which takes any credentials.
+        region: the AWS region; None for the SDK's.
+        profile: a profile of the SDK's configuration files; None for the SDK's.
+        local: whether it is the local stack, which accepts any credentials.
     """
 
     table: str
@@ -59,7 +59,7 @@ class Location:
     local: bool = False
 
     def connect(self) -> Transport:
-        """A transport to its DynamoDB. Cost: no request."""
+        """Open a transport to its DynamoDB. Cost: no request."""
         key = _LOCAL_CREDENTIALS if self.local else None
         return connect(
             self.endpoint,
@@ -72,11 +72,11 @@ class Location:
 
 
 def local_stack(environ: Mapping[str, str]) -> Location:
-    """The local stack, by the variables of `make run`.
+    """Return where the local stack is, by the environment variables of `make run`.
 
     Args:
         environ: `DYNAMODB_PORT` (8001) or `DYNAMODB_ENDPOINT`, `DATA_DIR` (`.data`), `TOPOLOGY_LEASE_SECONDS` (30);
-            `TABLE_NAME` and `TOPOLOGY_TABLE` for other tables than those of `make run`. Empty counts as unset.
+            `TABLE_NAME` and `TOPOLOGY_TABLE` for tables other than those of `make run`. An empty value counts as unset.
 
     Raises:
         ConfigurationError: a variable cannot be used; the message names it.
@@ -97,17 +97,17 @@ def local_stack(environ: Mapping[str, str]) -> Location:
 
 
 def deployed(environment: str, *, region: str | None = None, profile: str | None = None) -> Location:
-    """A deployed environment, by the outputs of its stacks.
+    """Return where a deployed environment is, by the outputs of its stacks.
 
     Args:
         environment: its name in cdk.json, such as `dev`.
-        region: where it is deployed; None takes the SDK's.
-        profile: of the SDK's configuration files; None takes the SDK's.
+        region: its AWS region; None for the SDK's.
+        profile: a profile of the SDK's configuration files; None for the SDK's.
 
     Raises:
-        ConfigurationError: there is no such environment, or it may not be read, or an older version deployed it.
+        ConfigurationError: the environment does not exist, cannot be read, or was deployed by an older version.
 
-    Cost: 1 DescribeStacks. The cursor keys cost another one and a GetSecretValue when they are first needed.
+    Cost: 1 DescribeStacks. Reading the cursor keys costs another one and a GetSecretValue.
     """
     outputs = _outputs(f"Dynashard-{environment}-Data", TABLE_OUTPUT, TOPOLOGY_OUTPUT, region=region, profile=profile)
     keys = _secret_reader(f"Dynashard-{environment}-Api", region=region, profile=profile)
@@ -145,8 +145,8 @@ def _key_in(path: Path) -> Keys:
         return (path.read_text("utf-8").strip(),)
     except OSError as error:
         raise ConfigurationError(
-            f"the cursor key of the local stack cannot be read ({error}): set DATA_DIR as for `make run`, which "
-            "makes the key"
+            f"the cursor key of the local stack cannot be read ({error}); set DATA_DIR to the folder of `make run`, "
+            "which creates the key"
         ) from error
 
 
@@ -156,7 +156,7 @@ def _endpoint(environ: Mapping[str, str]) -> str:
         return endpoint.rstrip("/")
     if not (port.isascii() and port.isdecimal() and 0 < int(port) <= _LAST_PORT):
         raise ConfigurationError(
-            f"DYNAMODB_PORT is {port!r}: give the port in the banner of `make run`, 1 to {_LAST_PORT}"
+            f"DYNAMODB_PORT is {port!r}; it must be the port in the banner of `make run`, 1 to {_LAST_PORT}"
         )
     return f"http://127.0.0.1:{port}"
 

@@ -1,4 +1,4 @@
-"""What a new item may not be, whatever way it comes: expired already, or under an id that no URL can carry."""
+"""Checks of a new item over REST, direct invocation and queues: it has not expired, and a URL can carry its id."""
 
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -10,14 +10,14 @@ from dynashard.errors import FieldError, ValidationFailedError
 
 _DOTS: Final = frozenset({".", ".."})
 """Clients resolve these segments of a path, encoded or not."""
-_PAST: Final = "The time is in the past: an item that has expired cannot be stored. Send a later time, or null."
+_PAST: Final = "The time is in the past, and an expired item cannot be stored. Send a later time, or null."
 
 
 def refuse_past_expiry(item: Entity, now: float) -> None:
-    """Refuse an item whose sender gave it a time of expiry that has passed.
+    """Refuse an item if its sender set a time of expiry that has passed.
 
     Args:
-        item: the item. A time that follows from other fields is not refused.
+        item: the item. A time that the model derives from other fields is accepted.
         now: the time of acceptance, in epoch seconds.
 
     Raises:
@@ -29,25 +29,26 @@ def refuse_past_expiry(item: Entity, now: float) -> None:
 
 
 def refuse_past(name: str, expires: Any, now: float) -> None:
-    """Refuse a time of expiry that has passed; None and times without a zone are not its business.
+    """Refuse a time of expiry that has passed. None and times without a zone are accepted here.
 
     Raises:
         ValidationFailedError: with the field.
     """
-    # Expiry is kept to the second, and an item is there for readers before that second.
+    # Expiry is stored in whole seconds, and readers see an item only before that second.
     if expires is not None and expires.tzinfo is not None and floor(expires.timestamp()) <= now:
         raise ValidationFailedError(FieldError(name, _PAST, "datetime_future"))
 
 
 def refuse_unaddressable(fields: Sequence[str], values: Mapping[str, Any]) -> None:
-    """Refuse ids that no path can carry, so that every item can be read by the way it is listed.
+    """Refuse ids that a path cannot carry, so that every item that is listed can also be read.
 
-    An HTTP API decodes paths before it hands them over, and cuts them at a decoded `?`. A decoded `/` looks like any
-    other, so only the last id may hold one. Clients resolve `.` and `..`, and proxies refuse control characters.
+    An HTTP API decodes paths before it passes them on, and cuts them at a decoded `?`. A decoded `/` cannot be told
+    from a separator, so only the last id may hold one. Clients resolve `.` and `..`, and proxies refuse control
+    characters.
 
     Args:
         fields: the key fields of an item's address, in order.
-        values: their values as they stand in JSON.
+        values: their values in JSON.
 
     Raises:
         ValidationFailedError: with each field at fault.
@@ -57,13 +58,13 @@ def refuse_unaddressable(fields: Sequence[str], values: Mapping[str, Any]) -> No
         value = str(values[name])
         problem = None
         if value in _DOTS:
-            problem = f"No URL can carry {value!r}: clients resolve it. Choose another."
+            problem = f"A URL cannot carry {value!r}, because clients resolve it. Use another value."
         elif "?" in value:
-            problem = "No URL can carry a ? here: the gateway cuts the path at it. Leave it out."
+            problem = "A URL cannot carry a ? here, because the gateway cuts the path at it. Remove it."
         elif "/" in value and name != fields[-1]:
-            problem = f"No URL can carry a / here: only {fields[-1]}, the last field of the address, may hold it."
+            problem = f"A URL cannot carry a / here. Only {fields[-1]}, the last field of the address, may hold one."
         elif any(unicodedata.category(character) == "Cc" for character in value):
-            problem = "No URL can carry control characters, such as line breaks. Leave them out."
+            problem = "A URL cannot carry control characters, such as line breaks. Remove them."
         if problem:
             errors.append(FieldError(name, problem, "unaddressable"))
     if errors:

@@ -16,7 +16,7 @@ TENANT: Final = "tenant_id"
 """The field that every entity served outside is partitioned by; its value comes from the caller's identity."""
 
 _MOST_BUILT: Final = 2000
-"""Errors of one document that are looked at: pydantic builds all of them or none."""
+"""The most errors of one document that are listed. Pydantic can only list all of them."""
 
 Document = dict[str, Any]
 Model = TypeVar("Model", bound=BaseModel)
@@ -53,7 +53,8 @@ def validated(model: type[Model], document: Mapping[str, Any], *, strict: bool =
     Args:
         model: the model.
         document: its JSON.
-        strict: take each field's JSON type only, as the OpenAPI document has it: no `true` for 1, no number for a time.
+        strict: accept only the JSON type that the OpenAPI document names for a field: not `true` for 1, nor a number
+            for a time.
 
     Raises:
         ValidationFailedError: with every field at fault.
@@ -79,9 +80,15 @@ def _refuse_unknown(model: type[BaseModel], document: Mapping[str, Any]) -> None
 
 
 def field_errors(error: ValidationError) -> list[FieldError]:
-    """The fields a validation error is about, without the values that were sent; of thousands, only how many."""
+    """Return the fields of a validation error without the sent values; for thousands of them, only their number."""
     if error.error_count() > _MOST_BUILT:
-        return [FieldError("", f"{error.error_count()} values are not accepted.", "too_many_errors")]
+        return [
+            FieldError(
+                "",
+                f"{error.error_count()} values are not accepted.",
+                "too_many_errors",
+            )
+        ]
     return [
         FieldError(".".join(str(part) for part in entry["loc"]), entry["msg"], entry["type"])
         for entry in error.errors(include_url=False, include_context=False, include_input=False)

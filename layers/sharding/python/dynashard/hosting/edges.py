@@ -20,7 +20,7 @@ Node = Annotated[
         max_length=200,
         examples=["User.9"],
         description="Its type and its id.",
-        # Only described here: the edge's own declaration refuses what is no node, by the name that callers use.
+        # The pattern is only documented here. The edge's own declaration checks it, and names the caller's parameter.
         json_schema_extra={"pattern": NODE},
     ),
 ]

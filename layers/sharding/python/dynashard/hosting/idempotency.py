@@ -62,7 +62,7 @@ class Attempt:
         body: the request, as its caller sent it.
         item: what is to be stored, its identifier included.
         seconds: the longest it can still take.
-        check: refuses what may not begin now. A repeat of what was done, or begun, is not asked.
+        check: raises an error if the create must not begin now. It is not called for a repeat.
     """
 
     tenant: str

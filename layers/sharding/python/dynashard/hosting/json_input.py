@@ -1,6 +1,7 @@
-"""JSON from callers, bounded before it is built: the text of a body or a message, or an event that is parsed already.
+"""Bounded JSON input: the text of a body or a message, or an event that Lambda has parsed.
 
-A parser builds what it reads: 17 MB of `[],[],...` become 6 million lists. So values are counted in the text first.
+A parser builds everything that it reads: 17 MB of `[],[],...` become 6 million lists. So values are first counted in
+the text.
 """
 
 import json
@@ -13,23 +14,26 @@ from dynashard.errors import RequestTooLargeError
 from dynashard.hosting.limits import MAX_DEPTH, MAX_DIGITS, MAX_NAME_LENGTH, MAX_VALUES
 
 _TOKEN: Final = re.compile(rb'"[^"]*+"?|[\[{](?:\s*+[\]}])?|,')
-"""A text without escapes, an empty list or object, or what comes just before one more value."""
+"""A string without escapes, an empty list or object, or a character that comes just before one more value."""
 _BEFORE_VALUE: Final = frozenset({b"[", b"{", b","})
 _SHOWN: Final = 40
 _EXACT: Final = 2**53
-"""Up to here a float holds every whole number exactly."""
+"""A float holds every whole number up to this one exactly."""
 
 
 class MalformedJsonError(ValueError):
-    """Text that is not JSON as RFC 8259 has it. The message continues a sentence: `is no JSON at line 1, ...`."""
+    """The text is not JSON by RFC 8259, or exceeds a bound. The message continues a sentence that names the text.
+
+    For example `is not valid JSON at line 1, column 2: ...` continues "The body".
+    """
 
 
 def read_json(raw: bytes, *, depth: int = MAX_DEPTH) -> Any:
-    """Parse JSON as RFC 8259 means it: UTF-8, no NaN, no name twice in an object, nothing behind the value.
+    """Parse JSON by RFC 8259: in UTF-8, without NaN, without repeated names in an object, without text after the value.
 
     Args:
         raw: the text.
-        depth: levels of nesting that are taken.
+        depth: the most levels of nesting.
 
     Raises:
         MalformedJsonError: it is something else, or nested too deep.
@@ -49,12 +53,12 @@ def read_json(raw: bytes, *, depth: int = MAX_DEPTH) -> Any:
         if b"\\u" in raw:
             json.dumps(document, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        raise MalformedJsonError("holds half of a surrogate pair.") from error
+        raise MalformedJsonError("holds half of a surrogate pair, which is not a character.") from error
     except UnicodeDecodeError as error:
-        raise MalformedJsonError(f"is no UTF-8 at byte {error.start}.") from error
+        raise MalformedJsonError(f"is not valid UTF-8 at byte {error.start}.") from error
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise MalformedJsonError(f"is no JSON at {where}: {error.msg}.") from error
+        raise MalformedJsonError(f"is not valid JSON at {where}: {error.msg}.") from error
     except RecursionError as error:
         raise _too_deep(depth) from error
     check_values(document, depth=depth)
@@ -62,11 +66,11 @@ def read_json(raw: bytes, *, depth: int = MAX_DEPTH) -> Any:
 
 
 def check_values(document: Any, *, depth: int) -> None:
-    """Refuse a document that is nested too deep, or that holds more than a request may. It stops at the first excess.
+    """Refuse a document that exceeds a bound of a request. Stop at the first excess.
 
     Args:
-        document: JSON that is parsed already.
-        depth: levels of nesting that are taken.
+        document: parsed JSON.
+        depth: the most levels of nesting.
 
     Raises:
         MalformedJsonError: too deep, a name too long, or a number with too many digits.
@@ -96,10 +100,10 @@ def check_values(document: Any, *, depth: int) -> None:
 
 def _refuse_many(raw: bytes) -> None:
     """Refuse text with too many values, before any of them is built."""
-    # Almost always enough: each value but the first stands behind one of these, or behind a comma of a text.
+    # This is almost always enough: each value except the first follows one of these characters.
     if raw.count(b",") + raw.count(b"[") + raw.count(b"{") < MAX_VALUES:
         return
-    # Escapes go first, pairs of backslashes before escaped quotes: then a quote begins or ends a text.
+    # Without escapes every quote begins or ends a string. Pairs of backslashes go first: `\\"` ends a string.
     plain = raw.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in raw else raw
     values = others = 0
     for token in _TOKEN.finditer(plain):
@@ -107,7 +111,7 @@ def _refuse_many(raw: bytes) -> None:
             values += 1
         else:
             others += 1
-        # A value has at most a name and a text. What is no JSON may have nothing but texts.
+        # Each value of valid JSON has at most two strings. Invalid text may consist of strings alone.
         if values >= MAX_VALUES or others > 2 * MAX_VALUES:
             raise _too_many()
 
@@ -118,21 +122,21 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
-                raise MalformedJsonError(f"is no JSON we take: the name {name[:100]!a} stands twice in one object.")
+                raise MalformedJsonError(f"is not accepted: the name {name[:100]!a} appears twice in one object.")
             seen.add(name)
     return document
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise MalformedJsonError(f"is no JSON we take: {name} is no JSON number.")
+    raise MalformedJsonError(f"is not valid JSON: {name} is not a JSON number.")
 
 
 def _finite(digits: str) -> float | int:
-    """The number; a whole one as an int, because JSON does not tell 5 from 5.0 (JSON Schema, "integer")."""
+    """Return the number; a whole one as an int, because 5 and 5.0 are one number in JSON (JSON Schema, "integer")."""
     _refuse_long(digits)
     number = float(digits)
     if not math.isfinite(number):
-        raise MalformedJsonError(f"is no JSON we take: the number {digits[:_SHOWN]} is too large.")
+        raise MalformedJsonError(f"is not accepted: the number {digits[:_SHOWN]} is too large for a double.")
     return int(number) if number.is_integer() and abs(number) <= _EXACT else number
 
 
@@ -147,7 +151,7 @@ def _refuse_long(digits: str) -> None:
 
 
 def _refuse_digits(value: Any) -> None:
-    # Three bits and a third a digit; writing the number out would take the time that is to be saved.
+    # A digit takes at most 10/3 bits. Converting a huge number to text to count its digits would be slow.
     if isinstance(value, int) and value.bit_length() > MAX_DIGITS * 10 // 3 + 1:
         raise _too_long(f"of {value.bit_length()} bits")
 
@@ -156,13 +160,13 @@ def _refuse_names(document: Mapping[Any, Any]) -> None:
     for name in document:
         if len(name) > MAX_NAME_LENGTH:
             raise MalformedJsonError(
-                f"is no JSON we take: the name {name[:_SHOWN]!a}... has {len(name)} characters; "
-                f"at most {MAX_NAME_LENGTH} are taken."
+                f"is not accepted: the name {name[:_SHOWN]!a}... has {len(name)} characters; "
+                f"at most {MAX_NAME_LENGTH} are allowed."
             )
 
 
 def _too_long(number: str) -> MalformedJsonError:
-    return MalformedJsonError(f"is no JSON we take: the number {number} has more than {MAX_DIGITS} digits.")
+    return MalformedJsonError(f"is not accepted: the number {number} has more than {MAX_DIGITS} digits.")
 
 
 def _too_deep(depth: int) -> MalformedJsonError:
@@ -171,6 +175,6 @@ def _too_deep(depth: int) -> MalformedJsonError:
 
 def _too_many() -> RequestTooLargeError:
     return RequestTooLargeError(
-        f"The request holds more than {MAX_VALUES} JSON values: send fewer at a time, or large ones as text.",
+        f"The request holds more than {MAX_VALUES} JSON values; send fewer values in one request.",
         limit=MAX_VALUES,
     )

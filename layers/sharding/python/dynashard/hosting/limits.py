@@ -1,18 +1,18 @@
-"""The bounds of one request, whatever way it comes: REST, direct invocation or a queue. docs/limits.md lists them.
+"""The bounds of one request over REST, direct invocation or a queue. docs/limits.md lists them.
 
-Every bound is checked before the work that it bounds begins. What costs by its number is counted first.
+Every bound is checked before the work that it bounds begins.
 """
 
 from typing import Final
 
 MAX_BODY_BYTES: Final = 400 * 1024
-"""A body of JSON, uncompressed. Detached fields come on top, each with the most that it may hold."""
+"""A body of JSON, uncompressed. The most that each detached field may hold is added to it."""
 MAX_VALUES: Final = 200_000
-"""Values of one JSON document: objects, lists, texts, numbers, `true`, `false` and `null`, at every level."""
+"""Values of one JSON document: objects, lists, strings, numbers, `true`, `false` and `null`, at every level."""
 MAX_DEPTH: Final = 32
 """Levels of nesting that DynamoDB stores."""
 MAX_EVENT_DEPTH: Final = 40
-"""Levels of nesting in a direct invocation or a message: those that DynamoDB stores, and a few around them."""
+"""Levels of nesting in a direct invocation or a message: an item, and the levels of the request around it."""
 MAX_NAME_LENGTH: Final = 1024
 """Characters of a name in a JSON object. Each error below it repeats the name."""
 MAX_DIGITS: Final = 400
@@ -20,20 +20,20 @@ MAX_DIGITS: Final = 400
 MAX_PATH_BYTES: Final = 8 * 1024
 MAX_QUERY_BYTES: Final = 16 * 1024
 MAX_PARAMETERS: Final = 120
-"""Query parameters of a request, repeated ones included: 100 logical partitions, and how to list them."""
+"""Query parameters of a request, repeated ones included: 100 logical partitions, and 20 options of the listing."""
 MAX_HEADER_BYTES: Final = 16 * 1024
-"""Names and values of all headers. The gateway takes 10 KB."""
+"""Names and values of all headers. The gateway accepts 10 KB."""
 MAX_TAGS: Final = 50
 """Entity tags of one `If-Match` or `If-None-Match`."""
 MAX_LINK_BYTES: Final = 8 * 1024
-"""A `Link` header. A longer one is left out: no request could follow it."""
+"""A `Link` header. A longer one is left out, because no request could carry its URL."""
 MAX_BATCH: Final = 1000
 """Keys, puts or deletes of one batch."""
 MAX_CHOICES: Final = 100
-"""Logical partitions that one request names, and values of a field that chooses them."""
+"""Logical partitions of one request, and values of one field that chooses them."""
 MAX_NAMES: Final = 100
-"""Names in a list of fields, such as `fields` or `include`."""
+"""Names in a list of names, such as `fields` or `include`."""
 MAX_QUERIES: Final = 300
 """Queries that one request may send, unless the settings say otherwise."""
 READING_SHARE: Final = 0.5
-"""Of the time that a request has left when it begins, the part after which it reads no further page."""
+"""The part of a request's time after which it reads no further page."""

@@ -1,4 +1,4 @@
-"""How functions log errors: one line for those that explain themselves, a traceback for all others."""
+"""How functions log errors: one line for an expected error, and a traceback for an unexpected one."""
 
 import json
 from collections.abc import Callable
@@ -17,10 +17,10 @@ def log_error(logger: Logger, event: str, error: Exception, **fields: Any) -> No
     """Log an error: `{"event": ..., "error": "ThrottledError: ...", "code": ...}`.
 
     Args:
-        logger: of the function.
+        logger: the function's logger.
         event: what went wrong.
         error: the error.
-        fields: what else the line says.
+        fields: further members of the line.
     """
     document = {"event": event, "error": one_line(error), "code": getattr(error, "code", None), **fields}
     line = json.dumps(document, default=str)
@@ -31,10 +31,10 @@ def log_error(logger: Logger, event: str, error: Exception, **fields: Any) -> No
 
 
 def without_traceback(entry: Callable[P, R]) -> Callable[P, R]:
-    """Let a function fail with an expected error as one line.
+    """Decorate a Lambda handler so that an expected error has no traceback in the log.
 
-    Lambda's runtime logs whatever a function raises with its traceback. An error that explains itself is raised anew,
-    with nothing behind it but this frame. Its class and message, by which a state machine decides, stay the same.
+    Lambda's runtime logs every error that a handler raises, with its traceback. An expected error is raised again
+    without one. Its class and message stay the same, because a state machine decides by them.
     """
 
     @wraps(entry)

@@ -1,4 +1,4 @@
-"""What a caller is told of an error, whatever way the request came: nothing about the inside of this backend."""
+"""How errors are answered over REST and direct invocation, without details of how this backend works inside."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,29 +9,29 @@ from typing import Any, Final
 from dynashard.errors import DynashardError, FieldError, InputError, OutcomeUnknownError, ValidationFailedError
 
 INTERNAL_ERROR: Final = "internal_error"
-"""The code of whatever nobody expected."""
+"""The code of an unexpected error."""
 HIDDEN: Final = "The request failed on our side. Quote the request id when you report it."
 SERVER_ERROR: Final = 500
 MAX_MESSAGE: Final = 1000
-"""Characters of a sentence; longer ones quote what the caller sent."""
+"""Characters of a message. Longer messages quote what the caller sent, and are cut."""
 MAX_ERRORS_BYTES: Final = 32 * 1024
-"""All fields at fault, as JSON of ASCII."""
+"""The fields at fault in one answer, as ASCII JSON."""
 _MAX_FIELD: Final = 200
 _MAX_CAUSES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An error as its caller may see it.
+    """An error as callers see it.
 
     Attributes:
         code: stable; docs/errors.md lists all.
-        status: what HTTP answers for it.
+        status: the HTTP status.
         message: what is wrong and what to do.
-        errors: the fields at fault, as many as an answer of less than 50 KB has room for.
-        omitted: how many more there are.
-        details: what a program can use besides.
-        retry_after: when the same request can succeed, in seconds; None if it cannot.
+        errors: the fields at fault, as many as fit into an answer of less than 50 KB.
+        omitted: how many fields were left out.
+        details: data for programs.
+        retry_after: after how many seconds the same request can succeed; None if it cannot.
     """
 
     code: str
@@ -44,7 +44,7 @@ class Refusal:
 
     @property
     def ours(self) -> bool:
-        """Whether the fault is on our side, so that the log has to say more than the answer."""
+        """Whether the fault is on our side, so that the log must say more than the answer."""
         return self.status >= SERVER_ERROR and self.retry_after is None and self.code != OutcomeUnknownError.code
 
     def document(self) -> dict[str, Any]:
@@ -60,32 +60,32 @@ class Refusal:
 
 
 def expected(error: Exception) -> bool:
-    """Whether an error explains itself: one line of the log is enough, and no traceback is needed.
+    """Return whether an error is expected, so that its message suffices in the log without a traceback.
 
-    That is every error of the tree, whoever's fault it is. Anything else is a fault in the code.
+    Every error of `dynashard.errors` is expected. Any other error is a fault in the code.
     """
     return isinstance(error, DynashardError)
 
 
 def one_line(error: Exception) -> str:
-    """An error in one line: its class and its message without line breaks, and those of what caused it.
+    """Return an error in one line: its class, its message without line breaks, and the same of its causes.
 
     `ThrottledError: DynamoDB throttled PutItem`, `QueueUnavailableError: ..., because of RuntimeError: ...`.
     """
-    told: list[str] = []
+    lines: list[str] = []
     cause: BaseException | None = error
-    while cause is not None and len(told) < _MAX_CAUSES:
+    while cause is not None and len(lines) < _MAX_CAUSES:
         line = " ".join(f"{type(cause).__name__}: {cause}".split())
-        if line not in told:
-            told.append(line)
+        if line not in lines:
+            lines.append(line)
         cause = cause.__cause__
-    return ", because of ".join(told)
+    return ", because of ".join(lines)
 
 
 def refusal_of(error: Exception) -> Refusal:
-    """What a caller is told of an error; of one that nobody expected, that there was one.
+    """Return an error as callers see it. An unexpected error is answered without details.
 
-    What it quotes of the request is shortened: an error is answered in less than 50 KB.
+    Long messages and names are cut, so that the answer stays below 50 KB.
     """
     refusal = _refusal(error)
     errors = _fitting(refusal.errors)
@@ -94,7 +94,7 @@ def refusal_of(error: Exception) -> Refusal:
 
 
 def shortened(text: str, most: int = MAX_MESSAGE) -> str:
-    """The text, cut where it is longer than an answer has room for."""
+    """Return the text, cut after `most` characters."""
     return text if len(text) <= most else f"{text[:most]}..."
 
 

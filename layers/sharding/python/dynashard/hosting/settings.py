@@ -107,7 +107,7 @@ class ServingSettings(TableSettings):
         if bool(self.cursor_keys) == bool(self.cursor_secret_arn):
             raise ConfigurationError("Set either CURSOR_KEYS or CURSOR_SECRET_ARN: cursors must be signed")
         if self.max_queries < 1:
-            raise ConfigurationError(f"MAX_QUERIES_PER_REQUEST is {self.max_queries}: use a number from 1 on")
+            raise ConfigurationError(f"MAX_QUERIES_PER_REQUEST is {self.max_queries}; it must be at least 1")
 
     @classmethod
     def told(cls, environ: Mapping[str, str]) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""Load shedding: refuse what costs much while DynamoDB does not keep up, so that single items are still served.
+"""Load shedding: refuse expensive requests while DynamoDB is overloaded, so that single items are still served.
 
-A function's environment takes one request at a time, so there is no queue in it to look at. What it can see is how
-DynamoDB has answered it lately. This is the adaptive throttling of Google's SRE book ("Handling Overload") with two
+An execution environment serves one request at a time, so it has no queue whose length could be measured. It measures
+how DynamoDB has answered it lately. This is the adaptive throttling of Google's SRE book ("Handling Overload") with two
 criticalities: expensive requests are refused in proportion to the share of attempts that DynamoDB refused, and cheap
-requests never are. The cheap ones go on measuring, so the refusals end by themselves.
+requests are never refused. The cheap requests are measured meanwhile, so the refusals end by themselves.
 """
 
 import random as random_numbers
@@ -18,17 +18,17 @@ from dynashard.transport.interface import Meter
 EXPENSIVE_OPERATIONS: Final = frozenset({"list", "count", "batch_get", "batch_write"})
 """Operations of direct invocation that concern many items."""
 HALF_LIFE_SECONDS: Final = 20.0
-"""After so long, what was seen counts half."""
+"""An observation counts half after this time."""
 TOLERANCE: Final = 1.5
-"""Attempts for each accepted one that are no overload: shedding begins when more than a third is refused."""
+"""Attempts per accepted attempt above which requests are shed: when DynamoDB refuses more than a third."""
 PRIOR: Final = 8.0
-"""Attempts that are taken to have been accepted before anything was seen: one unlucky request proves little."""
+"""Accepted attempts to begin with, so that one refused request alone does not cause shedding."""
 SLOW_SECONDS: Final = 1.0
-"""A round trip of a cheap request that takes longer counts as refused. It takes 5 ms as a rule."""
+"""A round trip of a cheap request that takes longer counts as refused. A usual one takes 5 ms."""
 LONGEST_RETRY_SECONDS: Final = 5
-"""Callers that are refused are told to come back after 1 to so many seconds, at random: not all at once."""
+"""`Retry-After` is a random number of seconds from 1 to this one, so that callers do not all come back at once."""
 _KEY_RANGE: Final = "KeyRange"
-"""In the reasons of throttles that concern one hot key range: the table itself keeps up."""
+"""Part of the reasons of throttles that concern one hot key range, while the table itself is not overloaded."""
 _UNAVAILABLE: Final = "engine_unavailable"
 
 
@@ -39,7 +39,7 @@ def is_expensive(event: object) -> bool:
 
 
 class LoadSignal:
-    """How DynamoDB has kept up lately, as this process has seen it. Safe to share between threads.
+    """Estimates from the answers of DynamoDB to this process whether it is overloaded. Threads can share it.
 
     Args:
         clock: in seconds.
@@ -57,13 +57,13 @@ class LoadSignal:
         self._accepted = 0.0
 
     def observe(self, meter: Meter, seconds: float, *, expensive: bool, code: str | None = None) -> None:
-        """Take note of a request that was answered.
+        """Record a request that was answered.
 
         Args:
-            meter: of what it sent to DynamoDB.
+            meter: the meter of the request.
             seconds: how long it took.
-            expensive: its time says nothing about DynamoDB, because it has work of its own.
-            code: of the error that it was answered, if any.
+            expensive: whether it was expensive; its time is then not counted, because it also does work of its own.
+            code: the code of the error that it was answered with, if any.
         """
         accepted = float(meter.consumed.requests)
         refused = float(sum(count for name, count in meter.throttles.items() if _KEY_RANGE not in name))
@@ -78,10 +78,10 @@ class LoadSignal:
             self._accepted += accepted
 
     def refuse_expensive(self) -> None:
-        """Refuse an expensive request, or let it pass; to be asked before anything is done for it.
+        """Refuse an expensive request if DynamoDB is overloaded. Call it before any work for the request.
 
         Raises:
-            OverloadedError: DynamoDB does not keep up; `retry_after` says when to come back.
+            OverloadedError: DynamoDB is overloaded; `retry_after` says when to try again.
 
         Cost: no request.
         """
@@ -91,7 +91,7 @@ class LoadSignal:
             share = excess / (self._attempts + PRIOR)
         if excess > 0 and self._random() < share:
             raise OverloadedError(
-                "DynamoDB does not keep up: requests for many items are refused until it does. Try again later.",
+                "DynamoDB is overloaded, so requests for many items are refused for now. Try again in a few seconds.",
                 retry_after=1 + int(self._random() * LONGEST_RETRY_SECONDS),
             )
 

@@ -1,8 +1,8 @@
 """The Queries that one request may send, and how long it may go on sending them.
 
-A request can read several times: a page anew because it was too large, two scans for one answer, a count of several
-partitions. So the bound belongs to the request, not to the call: who serves callers opens an allowance around each
-request, and whatever lists, scans or counts inside takes from it. Without one, nothing is bounded here.
+A request can read several times: a page again because it was too large, two scans for one answer, a count of several
+partitions. So the bound belongs to the request, not to the call. A function opens an allowance around each request,
+and every listing, scan and count inside takes from it. Without an allowance nothing is bounded.
 """
 
 import sys
@@ -20,11 +20,11 @@ UNBOUNDED: Final = sys.maxsize
 
 
 class Allowance:
-    """What is left for one request. Safe to share between threads.
+    """The Queries and the time that are left for one request. Safe to share between threads.
 
     Args:
         queries: the most Queries it may send.
-        seconds: how long it may go on; later, pages end short, and scans and counts are refused.
+        seconds: how long it may read. After that pages end short, and scans and counts are refused.
         clock: monotonic, in seconds.
     """
 
@@ -48,11 +48,11 @@ class Allowance:
         return self._clock() >= self._until
 
     def demand(self, queries: int, reason: str, *, field: str | None = None) -> None:
-        """Refuse what would need more Queries than are left.
+        """Refuse a read that needs more Queries than are left.
 
         Args:
             queries: how many it needs.
-            reason: what needs them, and what to ask for instead; it follows the numbers.
+            reason: why it needs them and what to do instead; it follows the numbers in the message.
             field: the argument at fault.
 
         Raises:
@@ -60,18 +60,22 @@ class Allowance:
         """
         if queries > self.left:
             most = f"one request may send {self.queries}"
-            spent = f", {self._used} of them were sent already" if self._used else ""
-            raise QueryTooWideError(f"this takes {queries} Queries, and {most}{spent}: {reason}", field=field)
+            spent = f" and has sent {self._used} already" if self._used else ""
+            raise QueryTooWideError(f"this takes {_queries(queries)}, and {most}{spent}: {reason}", field=field)
 
     def take(self, queries: int) -> None:
         """Count Queries that are about to be sent.
 
         Raises:
-            QueryTooWideError: they are too many; none of them may be sent.
+            QueryTooWideError: there are more than are left; none of them may be sent.
         """
         with self._lock:
-            self.demand(queries, "ask for less at a time, by a lower limit, fewer partitions or a shorter range")
+            self.demand(queries, "read less at a time, with a lower limit, fewer partitions or a shorter range")
             self._used += queries
+
+
+def _queries(number: int) -> str:
+    return "1 Query" if number == 1 else f"{number} Queries"
 
 
 _ALLOWANCES: ContextVar[Allowance | None] = ContextVar("dynashard_allowance", default=None)
@@ -79,11 +83,11 @@ _ALLOWANCES: ContextVar[Allowance | None] = ContextVar("dynashard_allowance", de
 
 @contextmanager
 def allowing(queries: int, seconds: float = inf) -> Iterator[Allowance]:
-    """Bound all that is listed, scanned and counted inside this context, threads of scans included.
+    """Bound all listings, scans and counts inside this context, including the threads of scans.
 
     Args:
         queries: the most Queries in all.
-        seconds: how long they may take.
+        seconds: how long it may read.
     """
     allowance = Allowance(queries, seconds)
     token = _ALLOWANCES.set(allowance)
@@ -94,5 +98,5 @@ def allowing(queries: int, seconds: float = inf) -> Iterator[Allowance]:
 
 
 def current_allowance() -> Allowance:
-    """The allowance in force here; one without bounds if there is none."""
+    """Return the allowance of this context; one without bounds if there is none."""
     return _ALLOWANCES.get() or Allowance()

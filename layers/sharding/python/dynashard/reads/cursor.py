@@ -22,7 +22,7 @@ VERSION: Final = b"2"
 MIN_KEY_BYTES: Final = 16
 FINGERPRINT_BYTES: Final = 8
 MAX_LENGTH: Final = 512 * 1024
-"""Characters of a token: more than that of the widest listing, with the longest sort keys, has."""
+"""The most characters of a token; the widest listing with the longest sort keys has fewer."""
 _RAW: Final = b"\0"
 _PACKED: Final = b"\1"
 _NO_HEADER: Final = -15

@@ -32,7 +32,7 @@ class Fetch:
         moves: finds the items that marks lead to; None where there are no marks.
         consumed: capacity used so far.
         rounds: round trips so far.
-        allowance: the Queries that the request may send, of which this is a call.
+        allowance: the Queries that the request may send.
     """
 
     transport: Transport
@@ -50,16 +50,16 @@ class Fetch:
         return self.rounds == 0 or (self.budget.left(self.consumed) and not self.allowance.over)
 
     def fits(self, streams: Iterable[Stream]) -> bool:
-        """Whether a wave over these streams may be sent. The first one may be tried: it is refused with the reason."""
+        """Whether a wave over these streams may be sent. The first wave may be tried, and is refused with a reason."""
         return self.rounds == 0 or queries_of(streams) <= self.allowance.left
 
     def go_on(self, streams: Iterable[Stream]) -> None:
-        """Make sure that what cannot end short, a scan or a count, may read these streams on.
+        """Check that a scan or a count, which cannot end short, may read on in these streams.
 
         Raises:
             QueryTooWideError: the request has sent too many Queries, or its time is over.
         """
-        reason = "read a part of the items at a time, by prefix or by from and to, or page through them"
+        reason = "read a part of the items at a time, with prefix or with from and to, or page through them"
         self.allowance.demand(queries_of(streams), reason)
         if self.allowance.over:
             raise QueryTooWideError(f"this takes longer than one request may: {reason}")

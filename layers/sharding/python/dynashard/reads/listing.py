@@ -101,8 +101,8 @@ class Listing(Generic[E]):
         """All items, in no order between shards, read by a pool of workers and streamed. Partitions follow one another.
 
         Raises:
-            QueryTooWideError: there are more shards than the request may send Queries, so none was sent; or their
-                items take more.
+            QueryTooWideError: there are more shards than the request may send Queries, and none was sent; or reading
+                their items needs more Queries than that.
 
         Cost: a Query for every 1,000 items or 1 MB of a shard; memory for two of them a worker.
         """
@@ -212,16 +212,16 @@ class Listing(Generic[E]):
 
 
 def _refuse_wide(fetch: Fetch, query: Query) -> None:
-    """Refuse a page that would have to read more shards than the request may send Queries, before the first is sent."""
+    """Refuse a page over more shards than the request may send Queries, before the first is sent."""
     if fetch.allowance.queries == UNBOUNDED or (query.order is not Order.ORDERED and not query.partitions):
         return
     widths = [queries_of(layout.streams) for layout in fetch.layouts()]
     if query.partitions:
         fitting = max(1, fetch.allowance.queries // max(widths))
-        reason = f"a page of {len(widths)} partitions is over all of their shards; name at most {fitting} at a time"
+        reason = f"a page of {len(widths)} partitions reads all of their shards; name at most {fitting} at a time"
         fetch.allowance.demand(sum(widths), reason, field="partition")
     else:
-        reason = "an ordered page is over all shards of its partition; list it with order=round_robin"
+        reason = "an ordered page reads all shards of its partition; list it with order=round_robin"
         fetch.allowance.demand(sum(widths), reason, field="order")
 
 

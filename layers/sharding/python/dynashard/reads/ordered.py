@@ -33,7 +33,8 @@ from dynashard.transport.interface import Wire
 BLOCK_BYTES: Final = 4096
 """What DynamoDB bills a Query in."""
 MAX_ROUND_BYTES: Final = 32 * 1024 * 1024
-"""What round 1 may bring from all sources together, unless they have larger items; all of it is held in memory."""
+"""The most bytes that round 1 reads from all sources together, because all of them are held in memory. One item of each
+source is always read."""
 MAX_READ: Final = 2000
 """Items that round 1 reads from all sources together to make up for those that are dropped."""
 _ROUNDS: Final = 2
