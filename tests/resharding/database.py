@@ -8,8 +8,9 @@
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from random import Random
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from dynashard.errors import (
     EngineUnavailableError,
     TransactionCanceledError,
 )
+from dynashard.repository.standing import SETTLED
 from dynashard.schema import PK, SK, TOPOLOGY_KEY
 from dynashard.transport.attempts import Attempts, resend_of
 from dynashard.transport.capacity import consumed_of
@@ -78,7 +80,9 @@ class Database:
     written: set[StoredKey] = field(default_factory=set)
     struck: bool = False
     _locked: set[StoredKey] = field(default_factory=set)
-    _tokens: dict[str, Wire] = field(default_factory=dict)
+    _tokens: dict[str, tuple[Sequence[Wire], Wire]] = field(default_factory=dict)
+    _going: set[str] = field(default_factory=set)
+    _made: Iterator[int] = field(default_factory=count)
     _late: int = 0
 
     def call(self, actor: Actor, operation: str, request: Mapping[str, Any], check: Check | None) -> Wire:
@@ -166,7 +170,7 @@ class Database:
     def _tell(self, key: StoredKey, item: Wire | None, check: Check | None) -> None:
         self.written.add(key)
         table, *rest = key
-        if table == TABLE:
+        if table == TABLE and rest[0] != SETTLED:
             self.history.applied(rest[0], rest[1], item, check)
 
     def _stored(self, key: StoredKey) -> Wire | None:
@@ -203,17 +207,19 @@ class Database:
         return {**answer, "UnprocessedKeys": {table: {**asked, "Keys": left}}}
 
     def _transact(self, actor: Actor, request: Mapping[str, Any], check: Check | None) -> Wire:
-        token = request.get("ClientRequestToken")
-        if token is not None and token in self._tokens:
-            return self._tokens[token]
-        actions: Sequence[Wire] = request["TransactItems"]
+        actions = request["TransactItems"]
+        # The SDK gives a token to whatever has none.
+        token = request.get("ClientRequestToken") or f"made by the SDK: {next(self._made)}"
+        if (known := self._known(token, actions)) is not None:
+            return known
         keys = [_key_of(next(iter(action.values()))) for action in actions]
         self._refuse_locked("TransactWriteItems", keys)
         writing = [at for at, action in enumerate(actions) if "ConditionCheck" not in action]
         self.faults.random.shuffle(writing)
         answer = self._first(actions, writing[0])
         self._locked.update(keys)
-        mine = [keys[at][-1] for at in writing if keys[at][0] == TABLE]
+        self._going.add(token)
+        mine = [keys[at][-1] for at in writing if keys[at][0] == TABLE and keys[at][1] != SETTLED]
         try:
             if mine:
                 self.history.begin(self._coming(actions), by_client=check is not None)
@@ -226,12 +232,25 @@ class Database:
                 self._write(_ACTIONS[kind], _unconditional(action), check)
         finally:
             self._locked.difference_update(keys)
+            self._going.discard(token)
         if mine:
             self.history.end(dict.fromkeys(mine), check)
-        if token is not None:
-            self._tokens[token] = answer
+        self._tokens[token] = actions, answer
         if actor.doomed:
             raise Killed
+        return answer
+
+    def _known(self, token: str, actions: Sequence[Wire]) -> Wire | None:
+        """The answer to a transaction that was done before; None for a new one.
+
+        Raises:
+            EngineError: it is under way, or another transaction was done under its token.
+        """
+        if token in self._going:
+            raise _refused("TransactWriteItems", "TransactionInProgressException")
+        done, answer = self._tokens.get(token, (actions, None))
+        if done != actions:
+            raise _refused("TransactWriteItems", "IdempotentParameterMismatchException")
         return answer
 
     def _first(self, actions: Sequence[Wire], first: int) -> Wire:

@@ -9,6 +9,8 @@ from dynashard.routing import Places
 from dynashard.schema import PK, SK
 from dynashard.topology import Phase
 
+SETTLED: Final = "dynashard:settled"
+"""The partition key of what the transactions delete that settle others. Nothing is ever stored there."""
 _MISMATCH: Final = "IdempotentParameterMismatchException"
 
 Stand = tuple[Phase, int, int | None]
@@ -53,7 +55,7 @@ def settled_by_token(store: Store, token: str) -> bool:
 
     Cost: 2 write units, 1 round trip.
     """
-    nowhere = {PK: {"S": "dynashard:settled"}, SK: {"S": token}}
+    nowhere = {PK: {"S": SETTLED}, SK: {"S": token}}
     request = {
         "TransactItems": [{"Delete": {"TableName": store.table, "Key": nowhere}}],
         "ClientRequestToken": token,
