@@ -48,6 +48,17 @@ def test_an_error_tells_once_what_each_of_its_causes_says(caplog: pytest.LogCapt
     assert record.exc_info is None
 
 
+def test_causes_that_form_a_circle_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    first, second = QueueUnavailableError("first"), QueueUnavailableError("second")
+    first.__cause__, second.__cause__ = second, first
+
+    log_error(LOGGER, "the request failed", first)
+
+    [record] = caplog.records
+    told = json.loads(record.getMessage())["error"]
+    assert told == "QueueUnavailableError: first, because of QueueUnavailableError: second"
+
+
 def test_an_error_nobody_expected_comes_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(ValueError, match="odd") as raised:
         raise ValueError("odd")

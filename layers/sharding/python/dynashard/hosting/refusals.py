@@ -72,12 +72,13 @@ def one_line(error: Exception) -> str:
 
     `ThrottledError: DynamoDB throttled PutItem`, `QueueUnavailableError: ..., because of RuntimeError: ...`.
     """
-    lines: list[str] = []
+    lines: dict[str, None] = {}
     cause: BaseException | None = error
-    while cause is not None and len(lines) < _MAX_CAUSES:
-        line = " ".join(f"{type(cause).__name__}: {cause}".split())
-        if line not in lines:
-            lines.append(line)
+    # Bounded, because causes can form a circle.
+    for _ in range(_MAX_CAUSES):
+        if cause is None:
+            break
+        lines[" ".join(f"{type(cause).__name__}: {cause}".split())] = None
         cause = cause.__cause__
     return ", because of ".join(lines)
 
