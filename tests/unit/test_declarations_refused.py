@@ -461,7 +461,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "prefix beside the key": (lambda: declare(prefix="team"), "has no class argument 'prefix'; write key="),
     "anything else": (
         lambda: declare(colour="red"),
-        "'colour'. There are name, key, shards, indexes, expires, handling, registry",
+        "'colour'. The class arguments are name, key, shards, indexes, expires, handling, registry",
     ),
     "key without a name": (lambda: new_class("T", {"__module__": __name__}, key=KEY), WRITE_BOTH),
     "name without a key": (lambda: new_class("T", {"__module__": __name__}, name=NAME), WRITE_BOTH),
@@ -479,7 +479,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "revision": (lambda: declare({"revision": int}), "write another, such as revision_number"),
     "nested model that drops fields": (
         lambda: declare({"home": Address}),
-        'holds a Address, which does not refuse fields that it does not have: write `class Address(BaseModel, extra="',
+        'holds a Address, which does not refuse unknown fields: write `class Address(BaseModel, extra="',
     ),
     "nested model deep inside": (lambda: declare({"homes": dict[str, list[Address] | None]}), 'extra="forbid")`'),
     "nested model that takes anything": (lambda: declare({"home": Loose}), 'extra="forbid")`'),

@@ -17,12 +17,11 @@ from tools.progress import counting
 
 _SHOWN: Final = 100
 
-HELP: Final = """Find what does not agree in the table, and mend it with --mend: `dynashard verify`, `dynashard verify users abc`.
+HELP: Final = """Find stored data that does not agree: `dynashard verify`, `dynashard verify users abc`. --mend repairs it.
 
-Looks for items away from their home, relocation markers that are left over, index keys that are not those of the
-fields, copies, edges, counts, roll-ups and attachments that differ. Safe beside all traffic, and may be interrupted.
-Exit status 0 only if nothing was found, or all of it was mended and a second run would find nothing; 3 if something is
-wrong.
+Finds items away from their home, left-over relocation markers, index keys that do not match the fields, and copies,
+edges, counts, roll-ups and attachments that differ. It is safe during normal traffic, and can be interrupted.
+Exit status: 0 if nothing is wrong, or all of it was repaired; 3 if something is still wrong or a partition was skipped.
 """  # noqa: E501 - the terminal's width breaks the lines
 
 
@@ -30,16 +29,16 @@ def verify(
     entity: Annotated[str | None, typer.Argument(help="Which entity; the whole table if left out.")] = None,
     partition: Annotated[str | None, typer.Argument(help="Which partition, such as abc; all if left out.")] = None,
     read_units: Annotated[
-        float | None, typer.Option(min=1.0, help="Read at most so many units a second; no bound if left out.")
+        float | None, typer.Option(min=1.0, help="The most read units a second; no bound if left out.")
     ] = None,
     environment: Annotated[
         str | None, typer.Option("--env", help="A deployed environment; the local stack if left out.")
     ] = None,
     *,
-    mend: Annotated[bool, typer.Option("--mend", help="Mend what can be mended; what cannot is told.")] = False,
+    mend: Annotated[bool, typer.Option("--mend", help="Repair what can be repaired, and report the rest.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as one JSON object.")] = False,
 ) -> None:
-    """Find what does not agree."""
+    """Find stored data that does not agree."""
     model = None if entity is None else exposed(entity).entity
     fields = None if model is None or partition is None else partition_fields(model, partition)
     with metered() as meter, counting("{:>11,} items, {:,} found wrong, {}") as advance:

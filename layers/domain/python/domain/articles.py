@@ -10,7 +10,7 @@ from domain.fields import Moment, ShortText
 from dynashard import Entity, Index, Key, created_at, updated_at
 
 SLUG: Final = r"^[^\x00-,./:-@\[-^`{-\x9f]+$"
-"""Of ASCII, letters, digits, `-` and `_`; beyond ASCII, anything. `\\w` means something else in each regex dialect."""
+"""ASCII letters and digits, `-`, `_`, and any character beyond ASCII. `\\w` differs between regex dialects."""
 
 
 def _slug(given: dict[str, Any]) -> str:

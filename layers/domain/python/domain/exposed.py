@@ -57,7 +57,7 @@ class Exposed:
         route: where REST serves an entity that has no operations; told to those who ask for one.
 
     Raises:
-        DeclarationError: a name that the entity does not have, or a part of another kind; it says what to write.
+        DeclarationError: a name is not a field of the entity, or a part has the wrong type; it says what to write.
     """
 
     entity: type[Entity]

@@ -13,7 +13,7 @@ EmailAddress = Annotated[
     str,
     Field(pattern=r"^[^@\x00-\x20\x7f]+@[^@\x00-\x20\x7f]+$", max_length=254, examples=["ada@example.com"]),
 ]
-"""Two parts without blanks or control characters. Only the mail system can tell whether it exists."""
+"""Two parts without blanks or control characters. Only the mail system knows whether the address exists."""
 
 
 class UserStatus(StrEnum):

@@ -38,8 +38,8 @@ class Dynashard:
         transport: the wire, such as `dynashard.transport.connect(...)` gives.
         table: the table's name.
         topology_table: the name of the table of shard counts. Counts change; only this table says where items are.
-        topology: what says shard counts instead of that table, such as `declared_counts(topology_table=None)`.
-        cursor_keys: secrets that sign cursors, newest first, each of at least 16 bytes; or where they are kept.
+        topology: gives shard counts instead of that table, such as `declared_counts(topology_table=None)`.
+        cursor_keys: secrets that sign cursors, newest first, each of at least 16 bytes; or `CursorKeys`.
         lease: how long a view of the shard counts may be used, in seconds; the topology table may demand less.
         clock: wall clock, in epoch seconds.
         retry_policy: how long batches and scans go on against throttling.
@@ -85,7 +85,7 @@ class Dynashard:
 
     @classmethod
     def local(cls, environ: Mapping[str, str] | None = None, **more: Any) -> Self:
-        """The local stack, by the environment variables of `make run`.
+        """Open the local stack, by the environment variables of `make run`.
 
         Args:
             environ: `DYNAMODB_PORT` or `DYNAMODB_ENDPOINT`, `DATA_DIR` (by default `.data` in the working folder),
@@ -101,16 +101,16 @@ class Dynashard:
 
     @classmethod
     def deployed(cls, environment: str, *, region: str | None = None, profile: str | None = None, **more: Any) -> Self:
-        """A deployed environment: table names and cursor keys come from the outputs of its stacks.
+        """Open a deployed environment. Table names and cursor keys come from the outputs of its stacks.
 
         Args:
             environment: its name in cdk.json, such as `dev`.
-            region: where it is deployed; None takes the SDK's: environment or profile.
-            profile: of the SDK's configuration files; None takes the SDK's own credentials.
+            region: its AWS region; None for the SDK's.
+            profile: a profile of the SDK's configuration files; None for the SDK's own credentials.
             more: `lease`, `clock`, `retry_policy` and `throttled` of the constructor.
 
         Raises:
-            ConfigurationError: there is no such environment, or its stacks cannot be read.
+            ConfigurationError: the environment does not exist, or its stacks cannot be read.
 
         Cost: 1 DescribeStacks; 1 more and 1 GetSecretValue with the first cursor.
         """
@@ -119,24 +119,24 @@ class Dynashard:
     @classmethod
     def _at(cls, place: Location, more: Mapping[str, Any]) -> Self:
         transport = place.connect()
-        told = {"lease": place.lease, **more}
+        options = {"lease": place.lease, **more}
         opened = cls(
             transport,
             table=place.table,
             topology_table=place.topology_table,
             cursor_keys=place.cursor_keys,
-            **told,
+            **options,
         )
         opened._owned = transport
         return opened
 
     def close(self) -> None:
-        """Give back the sockets and threads of `local` and `deployed`; a transport that was passed in stays open."""
+        """Close the sockets and threads of `local` and `deployed`. A transport that was passed in stays open."""
         if self._owned is not None:
             self._owned.close()
 
     def __enter__(self) -> Self:
-        """Use it in a `with` statement, which closes it."""
+        """Return itself; the `with` statement closes it."""
         return self
 
     def __exit__(self, *_: object) -> None:

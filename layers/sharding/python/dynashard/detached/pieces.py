@@ -120,8 +120,8 @@ class Manifest:
 class Pieces:
     """The stored versions of detached fields in a table.
 
-    Its writes may always be sent again: a version has keys of its own, is written with one content, and is never used
-    again once it was removed. What is executed late is not seen by anybody, because readers follow an item's pointer.
+    Its writes may always be sent again: a version has keys of its own, is written with one content only, and is never
+    used again after it was removed. No reader sees a late write, because readers follow the pointer of the item.
     """
 
     def __init__(self, store: Store) -> None:

@@ -71,9 +71,10 @@ def sweep(
 
 
 def missing_pieces(store: Store, entity: EntityDefinition[Any], item: Wire) -> dict[str, int]:
-    """How many pieces of the versions that an item points to are not stored, by field; only fields that lack some.
+    """Return how many pieces of the versions that an item points to are missing, by field.
 
-    An item that is written meanwhile may point to other versions by then, so look at it again.
+    Fields without missing pieces are left out. The item may have been written meanwhile and then points to other
+    versions, so read it again before you report it.
 
     Cost: what reading its pieces costs; 1 Query a field and MB.
     """

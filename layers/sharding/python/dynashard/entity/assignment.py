@@ -37,7 +37,7 @@ class Assignment:
         return self._checked(name, value, None)
 
     def check_stored(self, name: str, value: Any) -> Any:
-        """As `check`, for a value that was stored: fields that a model in it no longer has are passed over.
+        """As `check`, for a stored value: fields that a model in it no longer has are ignored.
 
         Raises:
             InvalidValueError: the field does not take it.

@@ -176,8 +176,8 @@ def check_template(
         text: the template.
         reserved: characters that no value may contain, because they divide the key around the template.
         optional: fields may be None (an index leaves such items out).
-        ordered: items are listed in the order of its texts, so that numbers need a fixed width.
-        unpadded: fields whose numbers have none all the same.
+        ordered: items are listed in the order of its texts, so numbers need a fixed width.
+        unpadded: fields whose numbers may have no fixed width even so.
 
     Raises:
         WrongDeclarationError: with the reason.

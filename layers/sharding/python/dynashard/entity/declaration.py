@@ -24,10 +24,10 @@ class WrongDeclarationError(ValueError):
     """A part of a declaration that cannot be; becomes a `DeclarationError` with the entity's name."""
 
 
-def _told(example: str) -> Callable[[type[P]], type[P]]:
-    """Have wrong arguments of a part refused with an example of right ones."""
+def _with_example(example: str) -> Callable[[type[P]], type[P]]:
+    """Decorate a part of a declaration so that wrong arguments are refused with an example of right ones."""
 
-    def tell(part: type[P]) -> type[P]:
+    def decorated(part: type[P]) -> type[P]:
         made: Any = part.__init__
 
         @wraps(made)
@@ -41,10 +41,10 @@ def _told(example: str) -> Callable[[type[P]], type[P]]:
         setattr(part, "__init__", checked)  # noqa: B010 - assigning it is refused by mypy
         return part
 
-    return tell
+    return decorated
 
 
-@_told('Key(partition="{tenant_id}", sort="{id}")')
+@_with_example('Key(partition="{tenant_id}", sort="{id}")')
 @dataclass(frozen=True, slots=True)
 class Key:
     """Where an entity's items live.
@@ -57,8 +57,8 @@ class Key:
             logical partitions.
         separator: what joins prefix, partition and shard. Another one than `:` is for adopting published keys
             such as `path_6`: the prefix must then be empty.
-        unpadded: int fields of `sort` whose digits have no fixed width, for keys that are stored so already. They
-            are listed as text: 10 before 9.
+        unpadded: int fields of `sort` whose digits have no fixed width, for keys that are already stored without one.
+            They are listed as text: 10 before 9.
     """
 
     partition: str
@@ -68,7 +68,7 @@ class Key:
     unpadded: Sequence[str] = ()
 
 
-@_told("Shards(16), or Shards(start=1, max=256)")
+@_with_example("Shards(16), or Shards(start=1, max=256)")
 @dataclass(frozen=True, slots=True)
 class Shards:
     """How many stored partition keys a logical partition is spread over.
@@ -178,7 +178,7 @@ def _is_count(number: object) -> bool:
     return isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= MAX_SHARDS
 
 
-@_told('Index("GSI1", "by_email", partition="{tenant_id}", sort="{email}")')
+@_with_example('Index("GSI1", "by_email", partition="{tenant_id}", sort="{email}")')
 @dataclass(frozen=True, slots=True)
 class Index:
     """Another order in which to list an entity's items: one of the table's global secondary indexes.

@@ -168,7 +168,7 @@ class EntityDefinition(Generic[T]):
             )
         definition = cls(model, name, key, shards, expires)
         if nested:
-            # Items outlive the declarations of the models in them: what a model no longer has is passed over.
+            # Stored items may have fields that a model in them no longer has: these are ignored.
             definition._validate = partial(definition._validate, extra="ignore")
         if shards is not None and not definition.sort.fields:
             raise WrongDeclarationError("is sharded but its sort key is constant: nothing would spread its items")
@@ -440,7 +440,7 @@ def _duration(seconds: Any) -> Any:
 
 
 def _json_numbers(value: Any) -> Any:
-    """Return the value with floats for decimals that are floats: JSON of any kind knows no others."""
+    """Return the value with floats instead of decimals that are exact floats, because JSON has only floats."""
     if isinstance(value, Decimal):
         number = float(value)
         return number if Decimal(repr(number)) == value else value

@@ -1,4 +1,4 @@
-"""What people write in place of a part of a declaration, and what to write instead."""
+"""Mistakes in declarations, each refused with what to write instead."""
 
 from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
@@ -43,21 +43,23 @@ _FILLED: Final = {
 
 
 def check_arguments(unknown: Collection[str], known: Iterable[str]) -> None:
-    """Refuse class arguments that there are not.
+    """Refuse unknown class arguments.
 
     Raises:
-        WrongDeclarationError: with the argument that was probably meant.
+        WrongDeclarationError: names the argument that was probably meant.
     """
     arguments = [*known]
     for name in unknown:
         close = get_close_matches(name, arguments, n=1)
         meant = _OTHER_WORDS.get(name.lower(), close[0] if close else None)
         hint = f"; write {meant}=" if meant in arguments else ""
-        raise WrongDeclarationError(f"has no class argument {name!r}{hint}. There are {', '.join(arguments)}")
+        raise WrongDeclarationError(
+            f"has no class argument {name!r}{hint}. The class arguments are {', '.join(arguments)}"
+        )
 
 
 def check_parts(name: object, key: object, shards: object, indexes: object, expires: object) -> tuple[Index, ...]:
-    """Refuse parts of a declaration that are of another kind than they must be.
+    """Refuse parts of a declaration that have the wrong type.
 
     Returns:
         The indexes.
@@ -142,7 +144,7 @@ def check_filled(name: str, field: FieldInfo) -> None:
 
 
 def check_nested(schema: object, own: type) -> bool:
-    """Refuse models in the fields that pass over names they do not know: what a caller sends would be lost.
+    """Refuse models in the fields that ignore unknown names, because data that a caller sends would be lost.
 
     Args:
         schema: the entity's core schema.
@@ -155,7 +157,7 @@ def check_nested(schema: object, own: type) -> bool:
         WrongDeclarationError: with how to declare the model.
     """
     if isinstance(schema, list | tuple):
-        # All of them are checked, so the first that is found does not end it.
+        # A list, so that every one is checked.
         found = [check_nested(each, own) for each in schema]
         return any(found)
     if not isinstance(schema, dict):
@@ -167,7 +169,7 @@ def check_nested(schema: object, own: type) -> bool:
         if schema.get("extra_behavior", config.get("extra_fields_behavior")) != "forbid":
             how = f'class {model.__name__}(BaseModel, extra="forbid")' if kind == "model" else _FORBID
             raise WrongDeclarationError(
-                f"holds a {model.__name__}, which does not refuse fields that it does not have: write `{how}`"
+                f"holds a {model.__name__}, which does not refuse unknown fields: write `{how}`"
             )
     inside = [check_nested(each, own) for name, each in schema.items() if name not in NOT_SCHEMAS]
     return nested or any(inside)

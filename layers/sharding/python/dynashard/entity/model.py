@@ -21,7 +21,7 @@ _BOTH = f"{NAME_EXAMPLE}, {KEY_EXAMPLE}"
 
 
 class _Declaring(ModelMetaclass):
-    """Refuses in our words what pydantic refuses in its own."""
+    """Raises `DeclarationError` for the errors of pydantic."""
 
     def __new__(cls, called: str, bases: tuple[type, ...], namespace: dict[str, Any], **arguments: Any) -> Any:
         try:
@@ -74,7 +74,7 @@ class Entity(Record, metaclass=_Declaring):
     ) -> None:
         super().__init_subclass__()
         try:
-            # What pydantic takes for its own configuration does not get here.
+            # Pydantic has already removed the arguments of its own configuration.
             check_arguments(config, _arguments())
         except WrongDeclarationError as error:
             raise DeclarationError(name if isinstance(name, str) else cls.__name__, str(error)) from error

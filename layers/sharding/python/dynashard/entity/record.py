@@ -12,9 +12,9 @@ UNREVISED: Final = ""
 
 
 class Revision(str):  # noqa: SLOT000 - a text cannot have slots
-    """The revision of a stored item, with what the item's attributes tell of its past.
+    """The revision of a stored item, with the earlier revisions that the item records.
 
-    A text like any other to callers. A plain text, such as a caller's `If-Match`, tells nothing of the past.
+    Callers can use it as any string. A plain string, such as a caller's `If-Match`, has no earlier revisions.
 
     Attributes:
         replaced: earlier revisions of the item, newest first; there may have been more.

@@ -231,7 +231,7 @@ class Enumeration:
 
 
 def _stray_homes(entity: EntityDefinition[Any], partition: str, view: View) -> Callable[[Wire], str | None]:
-    """What tells the new home of an item that stands at its old one; None for an item that stands elsewhere."""
+    """Return what gives the new home of an item that is at its old home, and None for an item elsewhere."""
 
     def new_home(row: Wire) -> str | None:
         key = ItemKey(partition, row[SK]["S"])

@@ -32,8 +32,8 @@ class Layout:
         hash_of: the hash that leads a stored item to its stream; None where items lie at random.
         follows: marks stand for the items they lead to.
         foreign: items away from their home may stand in a shard, and are none of its own.
-        strays: tells the new home of an item that is met at its old one, unmarked: such an item is returned if nothing
-            lives at its new home. None for items that stand elsewhere, and where none are returned.
+        strays: gives the new home of an item that is found at its old home without a marker. Such an item is returned
+            if its new home is empty. It gives None for items elsewhere. None if no such items are returned.
         moving: items are on their way, or may be: marks may stand among them, and several entries of one item, with
             equal sort keys, in an index.
         identity: in an index, a short hash of an item's key, from its stored one; None in a table.

@@ -96,9 +96,9 @@ class Moves:
         own: Sequence[Wire],
         home_of: Callable[[Wire], str | None],
     ) -> list[Wire]:
-        """The rows of a shard that are its own, and the live ones that stand there while their home is empty.
+        """Return the rows of a shard that belong to it, and live rows of others whose home is empty.
 
-        While counts settle, such an item was stored later than the mover passed, and readers of its key see it.
+        While counts settle, such an item was stored after the mover had passed, and readers of its key see it.
 
         Cost: 4 read units for 4 KB of each row that is not the shard's own, 1 round trip for 5.
         """

@@ -1,4 +1,4 @@
-"""Declared shard counts, believed because a caller says so by name, and only while the topology table agrees."""
+"""Declared shard counts, used only if a caller asks for them by name, and checked against the topology table."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,24 +14,24 @@ from dynashard.transport.interface import Transport
 
 @dataclass(frozen=True, slots=True)
 class DeclaredCounts:
-    """A caller's word that declared shard counts hold; see `declared_counts`."""
+    """The choice of declared shard counts; see `declared_counts`."""
 
     topology_table: str | None
 
     def over(self, transport: Transport, *, lease: float, clock: Callable[[], float]) -> Topology:
-        """The topology that this comes to. Cost: no request."""
+        """Return the topology. Cost: no request."""
         if self.topology_table is None:
             return DeclaredTopology()
         return AgreedTopology(LeasedTopology(transport, self.topology_table, lease=lease, clock=clock))
 
 
 def declared_counts(*, topology_table: str | None) -> DeclaredCounts:
-    """Believe the shard counts that entities declare: `Dynashard(..., topology=declared_counts(topology_table=None))`.
+    """Use the shard counts that entities declare: `Dynashard(..., topology=declared_counts(topology_table=None))`.
 
     Args:
-        topology_table: the table of shard counts. Every logical partition and index is refused whose count in there is
-            not the declared one, or is changing. None says that there is no such table: nobody has ever changed a
-            count, and nobody ever will. If that is wrong, items are not found and are written where nobody looks.
+        topology_table: the table of shard counts. A logical partition or index is refused if its count in this table
+            differs from the declared count, or is changing. None means that there is no such table, and that counts
+            never change. If that is wrong, items are not found, and new ones are written where no reader looks.
 
     Cost: with a table, that of `LeasedTopology`; without, none.
     """

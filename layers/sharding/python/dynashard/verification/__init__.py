@@ -1,7 +1,7 @@
-"""Verification: whether everything that is stored agrees, and mending what does not.
+"""Verification: find stored data that does not agree, and repair it.
 
-Reads the table as it is stored, and compares each item with its home, its index entries and what is derived from it:
-copies, edges and their counts, roll-ups, attachments.
+It reads the table as it is stored, and compares each item with its home, its index entries and the data derived from
+it: copies, edges and their counts, roll-ups, attachments.
 """
 
 from dynashard.verification.findings import Finding, Kind, Report

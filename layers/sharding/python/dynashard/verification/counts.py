@@ -1,4 +1,4 @@
-"""Under which shard count an item belongs now, by the topology table itself and not by a lease."""
+"""The shard count in force for an item, read from the topology table itself and not under a lease."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -30,7 +30,7 @@ class Counts:
         self._records: dict[str, dict[str, Record]] = {}
 
     def member_of(self, item: Wire) -> EntityDefinition[Any] | None:
-        """The entity that a stored item, or the marker of one, belongs to; None for what is no entity's."""
+        """The entity of a stored item or of its marker; None if it belongs to no entity."""
         for family in self._families.values():
             if family.has(item):
                 return family.member_of(item) or family.members[0]
@@ -68,7 +68,7 @@ class Counts:
         return entity.shards.initial if record is None else record.count
 
     def places(self, entity: EntityDefinition[Any], partition: str) -> list[str]:
-        """All stored partition keys where items of a logical partition may stand, by mistake or not."""
+        """All stored partition keys under which items of a logical partition may be stored, also by mistake."""
         family, key = family_of(entity), partition_key(entity, partition)
         records = self._table.read([key, family])
         counts = {UNSHARDED, self.count(entity, partition, fresh=True), entity.shards.initial if entity.shards else 0}

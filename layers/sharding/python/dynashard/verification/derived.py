@@ -1,4 +1,7 @@
-"""What is derived from items: copies, edges and their counts, roll-ups, attachments. Their own rooms check and mend."""
+"""Checks of data derived from items: copies, edges and their counts, roll-ups, attachments.
+
+Each package repairs its own data; this module calls them and reports what they find.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +22,7 @@ from dynashard.verification.stored import key_text
 
 _HOUR: Final = timedelta(hours=1)
 _LOOKS: Final = 2
-"""How often drift of copies is looked at before it is reported: what is on its way to them is no fault."""
+"""How often copies are compared before a difference is reported, because a change may still be on its way to them."""
 
 
 def copies(
@@ -58,7 +61,7 @@ class Nodes:
     _met: set[tuple[str, str]] = field(default_factory=set)
 
     def met(self, entity: EntityDefinition[Any], item: Wire) -> None:
-        """Take note of the node of a stored item."""
+        """Record the node of a stored item."""
         if entity.model in (self.declared.model, self.declared.counts):
             fields = entity.decode_fields(item, ["tenant_id", "node"])
             self._met.add((fields["tenant_id"], fields["node"]))
@@ -81,7 +84,7 @@ class Nodes:
 
 @dataclass
 class Times:
-    """Of which tenants, and of which times, items were met that are summed up.
+    """The tenants and spans of time of the items that a roll-up counts.
 
     Attributes:
         db: the entities.
@@ -97,7 +100,7 @@ class Times:
     _met: dict[tuple[tuple[str, Any], ...], tuple[datetime, datetime, float | None]] = field(default_factory=dict)
 
     def met(self, entity: EntityDefinition[Any], item: Wire) -> None:
-        """Take note of the time of a stored item."""
+        """Record the time of a stored item."""
         if entity is not definition(self.declared.of) or self.declared.by_time is None:
             return
         at = self.declared.at
@@ -111,7 +114,7 @@ class Times:
     def check(self) -> Iterator[Finding | int]:
         """Findings about roll-ups, and how many items have been read. Cost: as `Mender.check`.
 
-        Spans of which items may have expired are left out: they cannot be compared any more.
+        Spans whose items may have expired are skipped, because they can no longer be compared.
         """
         for of, (first, last, ends) in sorted(self._met.items()):
             start, end = self._start(first, ends), Level.MONTH.end(Level.MONTH.start(last))
@@ -130,7 +133,7 @@ class Times:
             yield 1
 
     def _start(self, first: datetime, ends: float | None) -> datetime:
-        """The begin of the longest span with the first item of which nothing can have expired."""
+        """Return the start of the longest span with the first item in which no item can have expired."""
         left = None if ends is None else timedelta(seconds=ends - self.clock())
         for level, longest in ((Level.MONTH, timedelta(days=31)), (Level.DAY, timedelta(days=1)), (Level.HOUR, _HOUR)):
             if left is None or left > longest:

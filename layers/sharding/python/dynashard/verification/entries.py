@@ -1,4 +1,4 @@
-"""Whether items stand in their indexes under the keys that their fields give them."""
+"""Checks that the index keys of stored items match their fields."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from dynashard.verification.stored import key_text, read_again
 
 _ATTRIBUTES: Final = tuple(name(slot) for slot in INDEX_SLOTS for name in (index_pk, index_sk))
 _WRONG: Final = (DynashardError, ValueError, TypeError, LookupError)
-"""What says that a stored item cannot be understood."""
+"""Errors of a stored item that cannot be decoded."""
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Entries:
 
     Attributes:
         store: the table.
-        counts: tells which indexes are changing: those are left alone.
+        counts: the shard counts. Indexes whose count is changing are skipped.
         mend: whether what is wrong is mended.
     """
 

@@ -13,15 +13,15 @@ class Kind(StrEnum):
     """What is wrong."""
 
     AWAY = "away"
-    """A live item stands where no reader looks for it, and its home is empty."""
+    """A live item is stored where no reader looks for it, and its home is empty."""
     DOUBLE = "double"
-    """A live item stands where no reader looks for it, and another one has its home."""
+    """A live item is stored where no reader looks for it, and another live item is at its home."""
     MARKER = "marker"
     """A relocation marker is left over from a change that has ended."""
     LOST_TARGET = "lost_target"
-    """A relocation marker stands at an item's home, so that its key cannot be used as it should."""
+    """A relocation marker is at the home of a key, so writes of the key are refused."""
     INDEX = "index"
-    """An item's index keys are not those that its fields give it."""
+    """An item's index keys do not match its fields."""
     UNREADABLE = "unreadable"
     """A stored item cannot be decoded."""
     COPY = "copy"
@@ -31,9 +31,9 @@ class Kind(StrEnum):
     COUNT = "count"
     """A counter of edges is off."""
     ROLL_UP = "roll_up"
-    """A row of a roll-up says less than the items."""
+    """A row of a roll-up counts less than its items."""
     ATTACHMENT = "attachment"
-    """An item points to an attachment that is not stored whole."""
+    """An item points to an attachment of which pieces are missing."""
     LEFTOVER = "leftover"
     """A version of an attachment that no item points to."""
 
@@ -46,8 +46,8 @@ class Finding:
         kind: what.
         where: the stored key, or the name of what differs.
         detail: what is wrong with it, in words.
-        number: of how many things this tells.
-        mended: whether it is right now.
+        number: how many faults this finding stands for.
+        mended: whether it was repaired.
     """
 
     kind: Kind
@@ -63,15 +63,15 @@ class Finding:
 
 @dataclass
 class Report:
-    """How far a verification has come.
+    """The progress and the findings of a verification.
 
     Attributes:
-        items: stored items looked at.
-        found: how many things are wrong, by kind; those that were mended included.
-        mended: how many of them are right now, by kind.
-        findings: the first thousand.
-        changing: records of the topology whose count is changing: their items were not compared with their homes.
-        stage: what is being looked at.
+        items: how many stored items were checked.
+        found: the number of faults by kind, including those that were repaired.
+        mended: the number of repaired faults by kind.
+        findings: the first thousand findings.
+        changing: topology records whose count is changing. Their items were not compared with their homes.
+        stage: what is being checked.
     """
 
     items: int = 0

@@ -1,4 +1,4 @@
-"""Whether items stand at their homes, and whether relocation markers are left over."""
+"""Checks that items are at their homes, and that no relocation markers are left over."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,8 +25,8 @@ _TRIES: Final = 3
 class Homes:
     """Compares stored items with their homes.
 
-    What looks wrong is looked at again, by the topology table as it is then, before it is reported. An item is brought
-    home only while its home is empty: nobody was told of it there, and nobody can have seen it where it stands.
+    An item that looks wrong is read again, with the topology table as it is then, before it is reported. An item is
+    moved home only while its home is empty. That is safe: its write was not acknowledged, and no reader has seen it.
 
     Attributes:
         store: the table.
@@ -39,14 +39,14 @@ class Homes:
     mend: bool = False
 
     def check(self, entity: EntityDefinition[Any], item: Wire) -> Iterator[Finding]:
-        """What is wrong with where an item stands. Cost: none if nothing is; else 4 read units, and the mending."""
+        """Find faults of an item's place. Cost: none if it is right; else 4 read units, and the repair."""
         if not self._wrong(entity, item, fresh=False):
             return
         now = read_again(self.store, item[PK]["S"], item[SK]["S"])
         if now is None or not self._wrong(entity, now, fresh=True):
             return
         if not rule_of(entity).fixed:
-            yield Finding(Kind.AWAY, key_text(now), "it stands in a shard that readers do not look into")
+            yield Finding(Kind.AWAY, key_text(now), "it is in a shard that readers do not read")
             return
         yield self._marker(entity, now) if is_mark(now) else self._away(entity, now)
 
@@ -78,7 +78,7 @@ class Homes:
         if is_live(there, self.store.now()):
             detail = f"its home {place} has another live item: compare both, and delete one of them"
             return Finding(Kind.DOUBLE, key_text(item), detail)
-        detail = f"its home is {place}, where nothing lives"
+        detail = f"its home is {place}, which is empty"
         mended = self.mend and not is_mark(there) and self._bring(item, place, count)
         return Finding(Kind.AWAY, key_text(item), detail, mended=mended)
 
@@ -98,10 +98,10 @@ class Homes:
         target = home(entity, ItemKey(partition, sort), moved_to(mark))
         item = None if target == stands else read_again(self.store, target, sort)
         if item is None or not is_live(item, self.store.now()):
-            detail = "it stands at the home of its key, and nothing lives where it points to"
+            detail = "it is at the home of its key, and there is no item where it points to"
             mended = self.mend and self._delete(stands, sort, mark[MOVED_TO]["N"])
             return Finding(Kind.LOST_TARGET, key_text(mark), detail, mended=mended)
-        detail = f"it stands at the home of its key, whose item is at {target}"
+        detail = f"it is at the home of its key, whose item is at {target}"
         return Finding(Kind.LOST_TARGET, key_text(mark), detail, mended=self.mend and self._return(mark, item, count))
 
     def _return(self, mark: Wire, item: Wire, count: int) -> bool:

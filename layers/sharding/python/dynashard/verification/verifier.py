@@ -1,4 +1,4 @@
-"""One verification in front of all checks."""
+"""Runs all checks of a verification."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -39,9 +39,9 @@ class Declared:
 
 
 class Verifier:
-    """Finds whatever does not agree in a table, and mends what can be mended soundly.
+    """Finds data that does not agree in a table, and repairs what can be repaired safely.
 
-    It may run beside all traffic, be stopped at any time and be run again. What looks wrong is looked at twice.
+    It can run during normal traffic, and can be stopped at any time and run again. What looks wrong is read twice.
 
     Args:
         db: the entities, with the topology in force.
@@ -75,15 +75,15 @@ class Verifier:
     ) -> Iterator[Report]:
         """Verify the whole table, an entity, or one logical partition of it.
 
-        Roll-ups and left-over attachments are not looked at for a single partition.
+        Roll-ups and left-over attachments are not checked for a single partition.
 
         Args:
             entity: the entity; all of them if None.
             partition: the partition's fields; all partitions if None.
-            mend: mend what can be mended. What cannot is told as a finding that is not mended.
+            mend: repair what can be repaired. Other findings are reported as not mended.
 
         Returns:
-            The report again and again while it grows; the last one is whole. Nothing happens unless it is read.
+            The same report repeatedly while it grows; it is complete at the end. It runs only as it is iterated.
 
         Raises:
             InvalidKeyError: there can be no such partition.
@@ -164,12 +164,12 @@ def _scope(entity: EntityDefinition[Any], partition: Mapping[str, Any] | None) -
 
 
 def _concerned(scope: Scope | None, member: EntityDefinition[Any]) -> bool:
-    """Whether items of an entity are asked for: those of its whole family are, for they share their partitions."""
+    """Whether items of an entity are in scope. The whole family is, because its entities share their partitions."""
     return scope is None or family_of(member) == scope.family
 
 
 def _chosen(declared: Declared, scope: Scope | None) -> Declared:
-    """What is derived from the entity that is asked for, or derived into it."""
+    """Return the data that is derived from the chosen entity, or derived into it."""
     if scope is None:
         return declared
     model = scope.entity.model
