@@ -8,13 +8,14 @@ from dynashard.entity import Entity, EntityDefinition, ItemKey
 from dynashard.errors import ConditionFailedError, DynashardError, TransactionConflictError
 from dynashard.repository import Store
 from dynashard.repository.conditions import is_live
+from dynashard.repository.late import stored_at
 from dynashard.repository.relocation import unchanged
 from dynashard.routing import logical_partition_of
 from dynashard.schema import INDEX_SLOTS, PK, SK, index_pk, index_sk
 from dynashard.transport.interface import Wire
 from dynashard.verification.counts import Counts
 from dynashard.verification.findings import Finding, Kind
-from dynashard.verification.stored import key_text, read_again
+from dynashard.verification.stored import key_text
 
 _ATTRIBUTES: Final = tuple(name(slot) for slot in INDEX_SLOTS for name in (index_pk, index_sk))
 _WRONG: Final = (DynashardError, ValueError, TypeError, LookupError)
@@ -46,7 +47,7 @@ class Entries:
             return
         if not differs:
             return
-        now = read_again(self.store, item[PK]["S"], item[SK]["S"])
+        now = stored_at(self.store, item[PK]["S"], item[SK]["S"])
         if now is None or not is_live(now, self.store.now()) or self.counts.index_changing(entity):
             return
         differs = self._differs(entity, now)

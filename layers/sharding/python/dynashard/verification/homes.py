@@ -9,6 +9,7 @@ from dynashard.errors import ConditionFailedError, TransactionCanceledError, Tra
 from dynashard.repository import Store
 from dynashard.repository.batch import wire_key
 from dynashard.repository.conditions import is_live, is_mark, moved_to
+from dynashard.repository.late import stored_at
 from dynashard.repository.relocation import relocation
 from dynashard.routing import home, logical_partition_of, rule_of, shard_keys
 from dynashard.schema import MOVED_TO, PK, SK
@@ -16,7 +17,7 @@ from dynashard.topology import Record
 from dynashard.transport.interface import Wire
 from dynashard.verification.counts import Counts
 from dynashard.verification.findings import Finding, Kind
-from dynashard.verification.stored import key_text, read_again
+from dynashard.verification.stored import key_text
 
 _TRIES: Final = 3
 
@@ -42,7 +43,7 @@ class Homes:
         """Find faults of an item's place. Cost: none if it is right; else 4 read units, and the repair."""
         if not self._wrong(entity, item, fresh=False):
             return
-        now = read_again(self.store, item[PK]["S"], item[SK]["S"])
+        now = stored_at(self.store, item[PK]["S"], item[SK]["S"])
         if now is None or not self._wrong(entity, now, fresh=True):
             return
         if not rule_of(entity).fixed:
@@ -74,7 +75,7 @@ class Homes:
 
     def _away(self, entity: EntityDefinition[Any], item: Wire) -> Finding:
         place, count = self._home(entity, item)
-        there = read_again(self.store, place, item[SK]["S"])
+        there = stored_at(self.store, place, item[SK]["S"])
         if is_live(there, self.store.now()):
             detail = f"its home {place} has another live item: compare both, and delete one of them"
             return Finding(Kind.DOUBLE, key_text(item), detail)
@@ -96,7 +97,7 @@ class Homes:
             return Finding(Kind.MARKER, key_text(mark), detail, mended=mended)
         partition = logical_partition_of(entity, stands)
         target = home(entity, ItemKey(partition, sort), moved_to(mark))
-        item = None if target == stands else read_again(self.store, target, sort)
+        item = None if target == stands else stored_at(self.store, target, sort)
         if item is None or not is_live(item, self.store.now()):
             detail = "it is at the home of its key, and there is no item where it points to"
             mended = self.mend and self._delete(stands, sort, mark[MOVED_TO]["N"])

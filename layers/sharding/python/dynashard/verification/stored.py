@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from dynashard.errors import ThrottledError
 from dynashard.repository import Store
-from dynashard.repository.batch import wire_key
 from dynashard.schema import PK, SK
 from dynashard.transport.capacity import consumed_of
 from dynashard.transport.interface import Wire
@@ -36,13 +35,6 @@ class ReadPace:
         now = self.clock()
         self._free_at = max(self._free_at, now) + units / self.rate
         self.sleep(self._free_at - now)
-
-
-def read_again(store: Store, place: str, sort: str) -> Wire | None:
-    """The item that is stored under a key now; None if there is none. Cost: a consistent read."""
-    request = {"TableName": store.table, "Key": wire_key((place, sort)), "ConsistentRead": True}
-    item: Wire | None = store.transport.call("GetItem", request).get("Item")
-    return item
 
 
 def key_text(item: Wire) -> str:
