@@ -4,8 +4,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 MINISTACK := .venv-ministack/bin
-CDK := PYTHONDONTWRITEBYTECODE=1 JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION=20 node_modules/.bin/cdk
-RUN := PYTHONDONTWRITEBYTECODE=1 $(BIN)
+CDK := JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION=20 node_modules/.bin/cdk
 
 .PHONY: help
 help: ## Print this list
@@ -35,7 +34,7 @@ run: setup ## Serve the API on http://127.0.0.1:8000 (PORT); data stays in .data
 	@$(BIN)/python -m local
 
 TESTED := build/host/.done .venv-ministack/.done
-PYTEST := $(RUN)/pytest -n 3 --dist worksteal
+PYTEST := $(BIN)/pytest -n 3 --dist worksteal
 
 .PHONY: test
 test: check $(TESTED) ## Check everything, then run every test
@@ -63,16 +62,16 @@ test-deep: setup $(TESTED) ## Run every test with many and random examples and s
 
 .PHONY: check
 check: setup ## Lint, formatting, types
-	$(RUN)/ruff check .
-	$(RUN)/ruff format --check .
-	$(RUN)/mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 .PHONY: lock
 lock: setup ## Resolve requirements/*.in again into the hashed locks
 	for name in sharding api dev ministack; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --allow-unsafe --no-header \
 	    requirements/$$name.in -o requirements/$$name.txt || exit 1; done
-	$(RUN)/python -m stacks.checkout
+	$(BIN)/python -m stacks.checkout
 
 ENV ?= local
 
@@ -83,11 +82,11 @@ DEPLOYED := $(shell find layers functions -name '*.py' 2>/dev/null) requirements
 build: build/.done ## Bundle layers and functions for Lambda, without Docker (build/)
 
 build/.done: .venv/.done node_modules/.done $(DEPLOYED)
-	$(RUN)/python -m stacks.build
+	$(BIN)/python -m stacks.build
 	@touch $@
 
 build/host/.done: .venv/.done $(DEPLOYED)
-	$(RUN)/python -m stacks.build --target host
+	$(BIN)/python -m stacks.build --target host
 	@touch $@
 
 .PHONY: synth
@@ -96,7 +95,7 @@ synth: setup build/.done ## Synthesise the template of ENV (default local) into 
 
 .PHONY: openapi
 openapi: setup ## Write docs/openapi.json again after the API has changed
-	$(RUN)/python -m functions.api.openapi > docs/openapi.json.new
+	$(BIN)/python -m functions.api.openapi > docs/openapi.json.new
 	mv docs/openapi.json.new docs/openapi.json
 
 .PHONY: client
@@ -107,39 +106,39 @@ client: setup ## Generate the types of the TypeScript client again after docs/op
 
 .PHONY: bench
 bench: setup ## Measure side by side with botocore and pynamodb
-	$(RUN)/python -m bench
+	$(BIN)/python -m bench
 
 .PHONY: bench-reshard
 bench-reshard: setup ## Explore 100,000 random schedules of a change of counts (an hour on two cores)
-	$(RUN)/python -m bench.reshard
+	$(BIN)/python -m bench.reshard
 
 .PHONY: bench-truth
 bench-truth: setup ## Check 100,000 answers of each level for truth while the engine fails (an hour on two cores)
-	$(RUN)/python -m bench.truth
+	$(BIN)/python -m bench.truth
 
 .PHONY: bench-late
 bench-late: setup ## Change counts while the engine executes writes 9 seconds late (three minutes)
-	$(RUN)/python -m bench.late_writes
+	$(BIN)/python -m bench.late_writes
 
 .PHONY: bench-hostile
 bench-hostile: setup ## Send requests that are built to cost much, and hold what they cost against their bounds (two minutes)
-	$(RUN)/python -m bench.hostile
+	$(BIN)/python -m bench.hostile
 
 .PHONY: bench-firehose
 bench-firehose: setup ## Send 50,000 pings into the local stack, its workers killed while they work (some minutes)
-	$(RUN)/python -m bench.firehose
+	$(BIN)/python -m bench.firehose
 
 .PHONY: soak
 soak: setup ## Change counts under 200,000 items while clients work over HTTP (an hour)
-	$(RUN)/python -m bench.soak
+	$(BIN)/python -m bench.soak
 
 .PHONY: soak-adoption
 soak-adoption: setup ## Adopt 100,000 items that were never sharded while clients work over HTTP (a quarter of an hour)
-	PYTHONPATH=bench/soak/unsharded $(RUN)/python -m bench.soak --items 100000 --counts 16 --before 60 --pause 0.04 --list-pause 0.5 --json build/soak-adoption.json
+	PYTHONPATH=bench/soak/unsharded $(BIN)/python -m bench.soak --items 100000 --counts 16 --before 60 --pause 0.04 --list-pause 0.5 --json build/soak-adoption.json
 
 .PHONY: snapshot
 snapshot: setup ## Write the template snapshots anew: read the difference before you commit it
-	UPDATE_SNAPSHOTS=1 $(RUN)/python -m pytest -n0 -q tests/infra/test_templates.py -k committed
+	UPDATE_SNAPSHOTS=1 $(BIN)/python -m pytest -n0 -q tests/infra/test_templates.py -k committed
 
 .PHONY: clean
 clean: ## Remove everything that was built or installed (keeps .data)

@@ -164,7 +164,6 @@ def cdk(aws: Ministack, *arguments: str, cwd: Path = ROOT) -> str:
         # Otherwise the whole construct library is unpacked anew into every home.
         "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(ROOT / "build" / "jsii"),
         "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
-        "PYTHONDONTWRITEBYTECODE": "1",
     }
     return _run([str(CDK), *arguments, "--no-notices"], cwd, environment)
 

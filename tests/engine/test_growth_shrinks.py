@@ -16,13 +16,14 @@ from dynashard.transport.load import Load
 from functions.reshard import handler
 from functions.reshard.shrink import shrink
 from local.resharding import SHRINK_SECONDS, shrink_hourly
-from stacks.reshard import SHRINK
 from tests.engine.growth_world import ENTITIES, EXPOSED, GrowthWorld, Meter, Reading, by_street, growth_world, partition
 from tests.engine.topology_world import put_by_hand, topology_table_on
 
 pytestmark = pytest.mark.engine
 
 DAY = 24 * 3600.0
+SHRINK = {"look": "shrink"}
+"""What the hourly rule of the reshard stack sends; tests/infra holds the rule to it."""
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Synthesised environments, once each: the synthesiser takes seconds to start and milliseconds after."""
 
-import os
 from collections.abc import Callable
 from functools import cache
 
@@ -9,8 +8,6 @@ import pytest
 from stacks.backend import synthesise
 from tests.infra.templates import PREWARMS, Templates, context
 from tests.shared import made_once
-
-os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
 
 Synthesised = Callable[[str, str | None], Templates]
 

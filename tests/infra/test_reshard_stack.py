@@ -12,7 +12,7 @@ from dynashard.resharding.growth_terms import News, Report
 from functions.reshard.handler import OLDEST, oldest
 from functions.reshard.steps import EVENTS
 from functions.reshard.watch import PATIENCE_SECONDS
-from stacks.reshard import FINISH_SECONDS, SHRINK, WATCH_MINUTES
+from stacks.reshard import FINISH_SECONDS, WATCH_MINUTES
 from stacks.reshard_machine import ADVANCE_SECONDS, HOPELESS, REST_SECONDS
 from tests.infra.conftest import Synthesised
 from tests.infra.prewarm_world import definition_in
@@ -227,7 +227,7 @@ def test_the_watch_looks_for_quiet_counts_every_hour_by_the_settings_the_api_gro
 
     assert {rule["ScheduleExpression"]: rule["Targets"][0].get("Input") for rule in rules} == {
         "rate(15 minutes)": None,
-        "rate(1 hour)": json.dumps(SHRINK, separators=(",", ":")),
+        "rate(1 hour)": '{"look":"shrink"}',
     }
     (watch,) = [variables for name, variables in told.items() if name.startswith("Watch")]
     assert watch == {"GROWTH_MODE": "on", "GROWTH_COOLDOWN_SECONDS": "300", "GROWTH_QUIET_SECONDS": "86400"}

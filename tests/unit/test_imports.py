@@ -7,7 +7,8 @@ import pkgutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -71,13 +72,23 @@ READS = {
 """Names that stand for the environment, the clock, randomness or AWS when they are used."""
 
 
+@cache
+def parsed(code: str) -> ast.Module:
+    return ast.parse(code)
+
+
 @dataclass(frozen=True)
 class Source:
-    """A module: its dotted name, whether it is a package, and its tree."""
+    """A module: its dotted name, whether it is a package, and its code."""
 
     name: str
     package: bool
-    tree: ast.Module
+    code: str = field(repr=False)
+
+    @property
+    def tree(self) -> ast.Module:
+        """Its tree: made by the first test that asks for it, not by every process that collects the tests."""
+        return parsed(self.code)
 
     @property
     def imports(self) -> list[str]:
@@ -104,7 +115,7 @@ def sources(place: str) -> Iterator[Source]:
         parts = [place, *path.relative_to(PLACES[place]).with_suffix("").parts]
         package = parts[-1] == "__init__"
         name = ".".join(parts[:-1] if package else parts)
-        yield Source(name, package, ast.parse(path.read_text("utf-8")))
+        yield Source(name, package, path.read_text("utf-8"))
 
 
 def everything() -> list[Source]:
@@ -223,7 +234,7 @@ def test_no_modules_of_the_layer_import_each_other_in_a_circle() -> None:
 
 def test_a_circle_is_found() -> None:
     code = {"a": "from p.b import x", "b": "def f():\n    from p import c", "c": "import p.a", "d": "import p.a"}
-    modules = [Source(f"p.{name}", package=False, tree=ast.parse(text)) for name, text in code.items()]
+    modules = [Source(f"p.{name}", package=False, code=text) for name, text in code.items()]
 
     assert in_a_circle(modules) == {"p.a", "p.b", "p.c", "p.d"}
     assert in_a_circle(modules[1:]) == set()
@@ -237,7 +248,7 @@ def target(imported: str, names: set[str]) -> str | None:
 
 def test_synthesis_is_hermetic() -> None:
     known = {source.name: source for source in everything()}
-    waiting = [Source("app", package=False, tree=ast.parse((ROOT / "app.py").read_text("utf-8")))]
+    waiting = [Source("app", package=False, code=(ROOT / "app.py").read_text("utf-8"))]
     seen: set[str] = set()
     outside = []
     while waiting:
@@ -285,7 +296,7 @@ VIOLATIONS = [
 
 @pytest.mark.parametrize(("module", "code"), VIOLATIONS)
 def test_an_arrow_against_the_design_is_found(module: str, code: str) -> None:
-    assert arrows_against_the_design(Source(module, package=False, tree=ast.parse(code))) != []
+    assert arrows_against_the_design(Source(module, package=False, code=code)) != []
 
 
 @pytest.mark.parametrize(
