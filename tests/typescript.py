@@ -6,6 +6,8 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.patience import PATIENCE_SECONDS
+
 ROOT = Path(__file__).resolve().parents[1]
 CLIENT = ROOT / "clients" / "typescript"
 BIN = ROOT / "node_modules" / ".bin"
@@ -20,7 +22,7 @@ def run(*command: str | Path, environment: Mapping[str, str] | None = None) -> s
         capture_output=True,
         text=True,
         check=False,
-        timeout=280,
+        timeout=PATIENCE_SECONDS,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -19,6 +19,7 @@ from local.tokens import Issuer
 from tests.engine.api_on_engine import settings_of
 from tests.engine.clients_on_engine import InProcess
 from tests.engine.queue_world import INTAKE, OPERATIONS, QueueWorld
+from tests.patience import PATIENCE_SECONDS
 
 AUDIENCE = "dynashard"
 ROUTES = RouteTable(
@@ -55,10 +56,10 @@ def served_api(transport: Transport, table: str, idempotency: str, folder: Path)
     server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    assert ready.wait(60)
+    assert ready.wait(PATIENCE_SECONDS)
     while not server.started:
         ready.wait(0.01)
     [port] = [listener.getsockname()[1] for each in server.servers for listener in each.sockets]
     yield ServedApi(f"http://127.0.0.1:{port}", issuer.issue({"tenant_id": "abc"}), faults)
     server.should_exit = True
-    thread.join(60)
+    thread.join(PATIENCE_SECONDS)

@@ -18,11 +18,11 @@ from local.settings import ROOT
 from local.tokens import Issuer
 from tests.e2e.ministack import ACCOUNT, REGION, Ministack
 from tests.e2e.token_issuer import AUDIENCE, serving
+from tests.patience import PATIENCE_SECONDS
 
 TENANT_CLAIM = "org_id"
 PREFIX = "Dynashard-dev"
 CDK = ROOT / "node_modules" / ".bin" / "cdk"
-DEADLINE_SECONDS = 300
 FORWARDED = ("X-Forwarded-Proto", "https")
 BUILT = ("build/host/.done", ".venv-ministack/.done")
 
@@ -57,7 +57,7 @@ class Deployment:
     def client(self, token: str | None = None) -> httpx.Client:
         """A caller with this token. The local gateway tells APIs apart by the name that they are called by."""
         headers = {"Host": self.host} | ({} if token is None else {"Authorization": f"Bearer {token}"})
-        return httpx.Client(base_url=self.aws.url, headers=headers, timeout=60, trust_env=False)
+        return httpx.Client(base_url=self.aws.url, headers=headers, timeout=PATIENCE_SECONDS, trust_env=False)
 
     def tenant(self, tenant: str) -> httpx.Client:
         """A caller of this tenant."""
@@ -209,7 +209,7 @@ def _run(command: Sequence[str], cwd: Path, environment: Mapping[str, Any]) -> s
         start_new_session=True,
     )
     try:
-        said, _ = process.communicate(timeout=DEADLINE_SECONDS)
+        said, _ = process.communicate(timeout=PATIENCE_SECONDS)
     except BaseException:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()

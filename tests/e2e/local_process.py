@@ -14,11 +14,11 @@ from typing import Self
 
 import httpx
 
+from tests.patience import PATIENCE_SECONDS
 from tests.processes import signals_as_by_default
 
 ROOT = Path(__file__).resolve().parents[2]
 READY = re.compile(r"ready on (http://127\.0\.0\.1:\d+)")
-PATIENCE_SECONDS = 120
 
 
 @dataclass
@@ -91,7 +91,7 @@ class LocalProcess:
         return self
 
     def client(self, tenant: str | None = "abc") -> httpx.Client:
-        client = httpx.Client(base_url=self.url, timeout=60, trust_env=False)
+        client = httpx.Client(base_url=self.url, timeout=PATIENCE_SECONDS, trust_env=False)
         if tenant is not None:
             token = client.post("/local/tokens", json={"tenant_id": tenant}).json()["token"]
             client.headers["Authorization"] = f"Bearer {token}"

@@ -17,10 +17,10 @@ import httpx
 from botocore.session import get_session
 
 from local.settings import ROOT
+from tests.patience import PATIENCE_SECONDS
 
 ACCOUNT = "000000000000"
 REGION = "us-east-1"
-PATIENCE_SECONDS = 60
 PORT_ATTEMPTS = 5
 PYTHON = ROOT / ".venv-ministack" / "bin" / "python"
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import httpx
 
-PATIENCE_SECONDS = 60
+from tests.patience import PATIENCE_SECONDS
+
 NEWEST_FIRST = "order=ordered&direction=desc"
 
 

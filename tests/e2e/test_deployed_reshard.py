@@ -12,6 +12,7 @@ import pytest
 
 from dynashard import schema
 from tests.e2e.deployment import Deployment
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.e2e
 
@@ -19,7 +20,6 @@ TENANT = "resharded"
 ASKED = {"entity": "users", "partition": {"tenant_id": TENANT}}
 QUICK = {"TOPOLOGY_LEASE_SECONDS": "1", "TOPOLOGY_OPERATION_SECONDS": "2", "TOPOLOGY_SKEW_SECONDS": "0"}
 """Waits of 3 seconds between phases: no request takes longer here."""
-PATIENCE_SECONDS = 300
 
 
 @pytest.fixture(scope="module")

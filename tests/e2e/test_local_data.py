@@ -15,6 +15,7 @@ import xxhash
 from local.run import raise_file_limit
 from local.tables import engine_client
 from tests.e2e.local_process import LocalProcess
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = [
     pytest.mark.e2e,
@@ -75,7 +76,11 @@ async def create_until_killed(stack: LocalProcess, authorization: str) -> list[s
     async def caller() -> None:
         # A client each: one pool of many connections costs more than the requests.
         async with httpx.AsyncClient(
-            base_url=stack.url, headers={"Authorization": authorization}, verify=context, timeout=120, trust_env=False
+            base_url=stack.url,
+            headers={"Authorization": authorization},
+            verify=context,
+            timeout=PATIENCE_SECONDS,
+            trust_env=False,
         ) as client:
             for number in numbers:
                 try:

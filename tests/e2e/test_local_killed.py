@@ -10,7 +10,8 @@ from time import monotonic
 import httpx
 import pytest
 
-from tests.e2e.local_process import PATIENCE_SECONDS, LocalProcess
+from tests.e2e.local_process import LocalProcess
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = [
     pytest.mark.e2e,
@@ -68,7 +69,9 @@ def test_environments_that_are_killed_while_they_serve_lose_their_own_request_an
     lost: list[int] = []
 
     def ask() -> None:
-        with httpx.Client(base_url=local_stack.url, timeout=60, trust_env=False, headers=client.headers) as mine:
+        with httpx.Client(
+            base_url=local_stack.url, timeout=PATIENCE_SECONDS, trust_env=False, headers=client.headers
+        ) as mine:
             lost.append(mine.get(LIST).status_code)
 
     # While the engine stands still, the request stays with its environment.

@@ -22,6 +22,7 @@ from dynashard.routing import home
 from dynashard.topology import LeasedTopology
 from dynashard.transport import Transport, connect
 from tests.e2e.local_process import LocalProcess
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = [
     pytest.mark.e2e,
@@ -41,7 +42,6 @@ BUDGET = 1000.0
 """Write units a second: moving takes long enough to be killed in the middle."""
 MARKS = {"move": (40, 80), "sweep": (80, 40)}
 """At how many marks the worker is killed besides, in which phase."""
-PATIENCE_SECONDS = 120
 MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.local_process import LocalProcess
+from tests.patience import PATIENCE_SECONDS
 from tests.processes import STOPS
 
 pytestmark = [
@@ -73,7 +74,7 @@ class Stages:
 @pytest.fixture
 def stages(start_local: Callable[..., LocalProcess], tmp_path: Path) -> Iterator[Stages]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(120)
+        listener.settimeout(PATIENCE_SECONDS)
         yield Stages(start_local, tmp_path, listener)
 
 

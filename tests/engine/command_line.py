@@ -20,12 +20,12 @@ from dynashard import Dynashard
 from dynashard.service import Collection
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
+from tests.patience import PATIENCE_SECONDS
 from tests.processes import signals_as_by_default
 from tools.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 CURSOR_KEYS = ["only-ever-in-these-tests"]
-PATIENCE_SECONDS = 60
 _PROGRAM = "from tools.cli import main; main()"
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import httpx
 
+from tests.patience import PATIENCE_SECONDS
+
 # The engine wants a signature but does not check it.
 _HEADERS = {
     "Authorization": "AWS4-HMAC-SHA256 Credential=local/20260101/us-east-1/dynamodb/aws4_request, "
@@ -42,5 +44,5 @@ class RawDynamoDB:
 @contextmanager
 def raw_dynamodb(endpoint: str) -> Iterator[RawDynamoDB]:
     """A connection to the engine at `endpoint`, open for as long as the block lasts."""
-    with httpx.Client(base_url=endpoint, headers=_HEADERS, timeout=30) as client:
+    with httpx.Client(base_url=endpoint, headers=_HEADERS, timeout=PATIENCE_SECONDS) as client:
         yield RawDynamoDB(client)

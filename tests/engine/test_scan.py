@@ -15,6 +15,7 @@ from dynashard.transport.interface import Call, Resend, Transport, Wire
 from tests.engine.listing_world import INDEXES, Counts, Note, World, alive, fields_of, some_notes, tenant, world_on
 from tests.faults import FaultyTransport, lost_request, throttled
 from tests.one_by_one import OneByOne
+from tests.patience import PATIENCE_SECONDS
 from tests.recording import RecordingTransport
 
 pytestmark = pytest.mark.engine
@@ -144,7 +145,7 @@ class Ahead(OneByOne):
     def wait_for(self, ahead: int) -> None:
         """Wait until so many answers have come of which nothing was seen."""
         with self._came:
-            assert self._came.wait_for(lambda: self._answers - len(self._seen) >= ahead, timeout=60)
+            assert self._came.wait_for(lambda: self._answers - len(self._seen) >= ahead, timeout=PATIENCE_SECONDS)
 
 
 @pytest.mark.parametrize("workers", [1, 3])

@@ -13,13 +13,13 @@ from dynashard.resharding import Scope
 from dynashard.service import Collection
 from tests.engine.command_line import Outcome
 from tests.engine.reshard_world import ReshardWorld, reshard_world
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.engine
 
 FAMILY = "user.v1.User"
 ENTITY = definition(User)
 EVERYTHING = Scope(ENTITY)
-PATIENCE_SECONDS = 60
 
 
 def partition(name: str) -> Scope:

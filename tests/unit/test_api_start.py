@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE_SECONDS
+
 pytestmark = pytest.mark.unit
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +27,13 @@ LATE = (
 
 def _in_a_new_process(program: str) -> str:
     done = subprocess.run(  # noqa: S603 - our own interpreter
-        [sys.executable, "-c", program], cwd=ROOT, env={}, capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env={},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_SECONDS,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

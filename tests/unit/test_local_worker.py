@@ -15,11 +15,11 @@ import pytest
 
 from local.settings import ROOT
 from local.worker import FIRST_PAUSE, LONGEST_PAUSE, STEADY, Worker, WorkerSpec, pause_after
+from tests.patience import PATIENCE_SECONDS
 from tests.processes import signals_as_by_default
 
 pytestmark = pytest.mark.unit
 
-PATIENCE_SECONDS = 60
 MODULE = "tests.unit.local_probe"
 _PARENT = """
 import sys

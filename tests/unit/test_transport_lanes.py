@@ -7,11 +7,9 @@ import pytest
 
 from dynashard.transport import Call, Wire, metered, meters
 from dynashard.transport.lanes import Lanes
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.unit
-
-PATIENCE = 60.0
-"""Seconds after which a barrier gives up and fails the test; never waited for when all is well."""
 
 
 @pytest.fixture
@@ -42,7 +40,7 @@ def test_as_many_calls_as_asked_for_are_under_way_at_once_and_no_more(lanes: Lan
         with lock:
             under_way.append(call.request["number"])
             most = max(most, len(under_way))
-        together.wait(PATIENCE)
+        together.wait(PATIENCE_SECONDS)
         with lock:
             under_way.remove(call.request["number"])
         return {}
@@ -82,7 +80,7 @@ def test_meters_in_force_where_the_calls_are_made_are_in_force_in_every_thread(l
     together = Barrier(8)
 
     def send(_call: Call) -> Wire:
-        together.wait(PATIENCE)
+        together.wait(PATIENCE_SECONDS)
         for meter in meters():
             meter.throttled("seen")
         return {}
