@@ -8,29 +8,32 @@ from tests.collected import ROOT, differences
 
 pytestmark = pytest.mark.unit
 
+DIFFERING = {
+    "time": "[int(time.time())]",
+    "compressed": "[gzip.compress(b'')]",
+    "address": "[str(object())]",
+    "set": "{'one', 'two', 'three', 'four', 'five'}",
+    "temporary": "[tempfile.mkdtemp()]",
+    "random": "[uuid.uuid4().hex]",
+    "hash": "[hash('text')]",
+    "date": "[time.strftime('%Y-%m-%d', time.gmtime(time.time()))]",
+}
+"""Parameters, as code, whose ids depend on the process."""
+ALIKE = "[1, 'two', b'three']"
+
 
 def test_all_tests_are_collected_alike(tmp_path: Path) -> None:
     assert differences(ROOT / "tests", tmp_path) == []
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        "[int(time.time())]",
-        "[gzip.compress(b'')]",
-        "[str(object())]",
-        "{'one', 'two', 'three', 'four', 'five'}",
-        "[tempfile.mkdtemp()]",
-        "[uuid.uuid4().hex]",
-        "[hash('text')]",
-        "[time.strftime('%Y-%m-%d', time.gmtime(time.time()))]",
-    ],
-)
-def test_ids_that_depend_on_the_process_are_found(tmp_path: Path, values: str) -> None:
-    file = tmp_path / "test_that_differs.py"
+def test_ids_that_depend_on_the_process_are_found(tmp_path: Path) -> None:
     head = "import gzip, tempfile, time, uuid\nimport pytest\n"
-    file.write_text(f"{head}@pytest.mark.parametrize('value', {values})\ndef test_it(value):\n    pass\n")
+    folder = tmp_path / "some"
+    folder.mkdir()
+    for name, values in {**DIFFERING, "alike": ALIKE}.items():
+        test = f"@pytest.mark.parametrize('value', {values})\ndef test_it(value):\n    pass\n"
+        (folder / f"test_{name}.py").write_text(head + test)
 
-    found = differences(file, tmp_path)
+    found = [line for line in differences(folder, tmp_path) if line.startswith(("+", "-")) and "test_it[" in line]
 
-    assert [line for line in found if line.startswith(("+", "-")) and "test_it[" in line]
+    assert {line.partition("test_")[2].partition(".py")[0] for line in found} == DIFFERING.keys()
