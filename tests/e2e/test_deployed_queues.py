@@ -52,13 +52,13 @@ def test_the_other_functions_too_may_do_nothing_but_what_their_roles_say(deploym
     function = deployment.resource(stack, "AWS::Lambda::Function")
     role = deployment.aws.client("lambda").get_function_configuration(FunctionName=function)["Role"]
     acting = deployment.aws.acting_as(role)
-    data, lost = deployment.outputs[f"{PREFIX}-Data"], deployment.resource("Reshard", "AWS::SQS::Queue")
+    data, queues = deployment.outputs[f"{PREFIX}-Data"], deployment.resources("Reshard", "AWS::SQS::Queue").values()
 
     attempts: list[tuple[str, str, dict[str, Any]]] = [
         ("dynamodb", "scan", {"TableName": deployment.table}),
         ("dynamodb", "delete_table", {"TableName": deployment.table}),
         ("dynamodb", "delete_item", {"TableName": data["TopologyName"], "Key": {}}),
-        ("sqs", "send_message", {"QueueUrl": lost, "MessageBody": "x"}),
+        *(("sqs", "send_message", {"QueueUrl": queue, "MessageBody": "x"}) for queue in queues),
         ("sqs", "purge_queue", {"QueueUrl": deployment.outputs[f"{PREFIX}-Writer"]["IntakeUrl"]}),
         ("lambda", "list_functions", {}),
     ]
