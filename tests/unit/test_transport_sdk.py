@@ -297,15 +297,15 @@ def test_an_operation_whose_deadline_has_passed_sends_nothing(scripted: Script, 
 
 
 def test_retries_end_before_the_deadline(scripted: Script, asked: list[Asked], waits: list[float]) -> None:
-    pauses = {"throttled_pause": 1.0, "longest_pause": 10_000.0, "random": lambda: 1.0}
+    pauses = {"throttled_pause": 0.5, "longest_pause": 100.0, "random": lambda: 1.0}
     transport = scripted(stored("key_range_throttled"), attempts=50, pauses=pauses)
 
-    with within(1000), pytest.raises(KeyRangeThrottledError):
+    with within(15), pytest.raises(KeyRangeThrottledError):
         transport.call("GetItem", GET)
 
     # The pauses are written down, not waited for; the next one alone would be as long as all there is.
-    assert waits == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
-    assert len(asked) == 11
+    assert waits == [0.5, 1, 2, 4, 8]
+    assert len(asked) == 6
 
 
 def test_an_answer_is_not_waited_for_beyond_the_deadline(scripted: Script, asked: list[Asked]) -> None:
