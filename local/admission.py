@@ -1,8 +1,8 @@
-"""Who gets an execution environment next, and who is turned away, while all of them are busy.
+"""Admission control: which call gets an execution environment next, and which is refused, while all are busy.
 
-Cheap calls go first, and expensive ones never hold the last environment: a listing that takes seconds does not keep
-somebody's GET waiting. The line is bounded. Expensive calls are refused when a quarter of it is taken, cheap ones only
-when all of it is.
+Cheap calls go first, and expensive calls never use the last environment, so a GET does not wait for a listing that
+takes seconds. The queue is bounded. Expensive calls are refused when a quarter of it is taken, cheap calls only when it
+is full.
 """
 
 from collections import deque
@@ -11,7 +11,7 @@ from typing import Final, Generic, TypeVar
 C = TypeVar("C")
 
 EXPENSIVE_SHARE: Final = 4
-"""Expensive calls may join while less than one in so many places is taken."""
+"""Expensive calls are accepted while less than this fraction (1 / 4) of the places is taken."""
 
 
 class FullError(Exception):
@@ -33,10 +33,10 @@ class Admission(Generic[C]):
         self._running: dict[bool, int] = {False: 0, True: 0}
 
     def join(self, call: C, *, expensive: bool) -> None:
-        """Put a call in the line.
+        """Put a call into the queue.
 
         Raises:
-            FullError: there is no place for it.
+            FullError: the queue has no place for it.
         """
         free = self._limit - sum(self._running.values())
         most = self._places // EXPENSIVE_SHARE if expensive else self._places
@@ -45,7 +45,7 @@ class Admission(Generic[C]):
         self._waiting[expensive].append(call)
 
     def next(self) -> tuple[C, bool] | None:
-        """The call that may run now, and whether it is expensive; None if none may. It runs until `done`."""
+        """Return the call that may run now and whether it is expensive; None if there is none. It runs until `done`."""
         if sum(self._running.values()) >= self._limit:
             return None
         for expensive in (False, True):
@@ -59,7 +59,7 @@ class Admission(Generic[C]):
         self._running[expensive] -= 1
 
     def drain(self) -> list[C]:
-        """Take away all calls that wait."""
+        """Remove and return all calls that wait."""
         left = [*self._waiting[False], *self._waiting[True]]
         for each in self._waiting.values():
             each.clear()

@@ -22,7 +22,7 @@ from typing import Any, Final
 import orjson
 
 STOP_SECONDS: Final = 5.0
-"""How long a process whose life has ended may take to go before it is killed."""
+"""How long a process may take to end before it is killed."""
 _SPAWN: Final = multiprocessing.get_context("spawn")
 _BEGUN: Final = b"begun"
 
@@ -120,7 +120,7 @@ class Environment:
         return self._ask(None).decode()
 
     def invoke(self, payload: bytes, request_id: str) -> bytes:
-        """What the handler returns for an event, as JSON; empty if it raised, which the log tells.
+        """Return the handler's answer to an event, as JSON; empty if it raised an error, which is in the log.
 
         Raises:
             NotBegunError: the process had ended, and the handler was not called.
@@ -140,7 +140,7 @@ class Environment:
             raise ProcessEndedError from error
 
     def bury(self) -> None:
-        """Wait for the process to end, and give back what it held. It has ended, or its life has."""
+        """Wait for the process to end, and close its pipe. The process or its `Life` must have ended."""
         self._process.join(STOP_SECONDS)
         if self._process.is_alive():
             self._process.kill()

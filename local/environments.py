@@ -62,8 +62,8 @@ class _Call:
 class Environments:
     """The execution environments of one function; new ones start on demand, up to a limit, as on Lambda.
 
-    An environment that was killed while it was idle is noticed before its successor is handed the event, and costs
-    nobody an answer. The caller whose event one died with gets a FunctionError, and nobody else does.
+    If an environment was killed while it was idle, the event goes to another one, and no call fails. If it dies while
+    it serves an event, only that call fails, with a FunctionError.
 
     Args:
         spec: the function.
@@ -88,7 +88,7 @@ class Environments:
         Raises:
             LocalStackError: the handler cannot be imported; the log has the traceback.
         """
-        # Cut in the middle, nobody would know the process that was started, nor wait for it.
+        # If a signal interrupted this, the started process would be lost and never awaited.
         with stopping.deferred():
             environment = Environment(self._spec, self._log, self._life)
             self._idle.append(environment)
@@ -106,8 +106,8 @@ class Environments:
 
         Args:
             event: the event.
-            request_id: what the function is told of it.
-            expensive: the call may be refused, and has to wait, before others.
+            request_id: the id that the function's context has.
+            expensive: whether the call waits longer, and is refused earlier, than others.
 
         Raises:
             PayloadTooLargeError: the event is over 6 MB; the function was not called.

@@ -70,9 +70,9 @@ FINISH_SECONDS = 60
 """What a function may need after its slice for what it has begun, retries included."""
 KEPT_DAYS = 14
 LOOK_ATTEMPTS = 10
-"""How often EventBridge tries to hand a look to the function, within `WATCH_MINUTES`: then the next one is due."""
+"""How often EventBridge tries to deliver a scheduled run within `WATCH_MINUTES`; then the next one is due."""
 LOOK_RETRIES = 2
-"""How often Lambda repeats a look that has failed; it repeats no more."""
+"""How often Lambda repeats a failed scheduled run; two is the most that it allows."""
 
 
 class ReshardStack(Stack):

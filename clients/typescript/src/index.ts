@@ -63,7 +63,7 @@ export function createClient(options: Options): Client {
 
 /**
  * A client that sends `Prefer: respond-async`: a write answers 202 with the record of the operation, and is done soon
- * after. `GET /v1/operations/{id}` tells the outcome.
+ * after. `GET /v1/operations/{id}` returns its outcome.
  */
 export function createDeferredClient(options: Options): DeferredClient {
   return open<DeferredPaths>(options, [deferring]);

@@ -57,7 +57,7 @@ class Claim(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What a stored item tells of its past: its revision, those before it, and that of its creation, if known."""
+    """The revisions that a stored item records: its own, those before it, and that of its creation, if known."""
 
     revision: str
     replaced: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class Past:
 
     @classmethod
     def of(cls, item: Mapping[str, Any] | None) -> "Past | None":
-        """That of a stored item, a marker included; None if there is none, or if it was never written by this layer."""
+        """Return those of a stored item or marker; None if there is none, or if this layer never wrote it."""
         if not item or REV not in item:
             return None
         revision = revision_in(item)
@@ -74,7 +74,7 @@ class Past:
 
 
 def judge(claim: Claim, found: Mapping[str, Any] | None, *, ambiguous: bool) -> Verdict:
-    """What is proved about a write by the item that stands at its key.
+    """Return what the item at its key proves about a write.
 
     Args:
         claim: the write.

@@ -1,11 +1,10 @@
-"""Items that the database stored at their old home later than anybody waited, while their shard count settles.
+"""Late writes: items that the database stored at their old home after the mover had passed.
 
-In SETTLE a key that has nothing at its new home may still have a live item at its old one: a request was executed after
-the mover had passed. Whoever looks for the key there brings the item home before it answers (rule H of the protocol),
-until the second pass has moved all such items.
+In SETTLE a key without an item at its new home may still have a live item at its old one. A read or write of the key
+moves such an item home before it answers (rule H of the protocol), until the second pass has moved all of them.
 
-The writer itself may be told of its success when its view has long ended. Then it is not passed on before the item is
-found, or brought, where readers look for it now (rule A).
+The answer of a successful write may arrive after its view has ended. Then the write is acknowledged only when the item
+is where readers look for it now; if necessary it is moved there (rule A).
 """
 
 from enum import Enum, auto
@@ -31,12 +30,12 @@ from dynashard.transport.interface import Resend, Wire
 
 
 def settling(places: Places) -> bool:
-    """Whether a key's item may still stand at its old home unnoticed."""
+    """Whether a live item of the key may still be at its old home."""
     return places.moving and places.view.phase is Phase.SETTLE
 
 
 def stored_at(store: Store, place: str, sort: str) -> Wire | None:
-    """What stands at a stored key, marker or not. Cost: 1 read unit for 4 KB, 1 round trip."""
+    """Return the item or marker at a stored key, None if it is empty. Cost: 1 read unit for 4 KB, 1 round trip."""
     request = {"TableName": store.table, "Key": wire_key((place, sort)), "ConsistentRead": True}
     item: Wire | None = store.transport.call("GetItem", request).get("Item")
     return item
@@ -46,7 +45,7 @@ def bring_home(store: Store, item: Wire, places: Places) -> Wire | None:
     """Relocate an item from its old home to its new one.
 
     Returns:
-        The item as it stands there; None if it was changed or moved meanwhile: look again.
+        The item as it is stored there; None if it was changed or moved meanwhile, so the caller must read again.
 
     Raises:
         ThrottledError: as a write does.
@@ -71,7 +70,7 @@ def _relocated(store: Store, item: Wire, place: str, origin: int, target: int) -
 
 
 def helped(store: Store, sort: str, places: Places) -> bool:
-    """Bring home what stands at the old home, if anything does. Whether things are not what they were: look again.
+    """Move a live item from the old home to the new one. Return whether there was one, so that the caller starts again.
 
     Cost: `stored_at`, and `bring_home` if there is something.
     """
@@ -83,14 +82,14 @@ def helped(store: Store, sort: str, places: Places) -> bool:
 
 
 class Late(Enum):
-    """What became of a write whose success was told after its view had ended."""
+    """The result of checking a write whose answer arrived after its view had ended."""
 
     STANDS = auto()
     """It took effect, and readers find what it wrote."""
     UNDONE = auto()
-    """Nobody saw it, and it is taken back: its home had been taken meanwhile. It may be done again."""
+    """It was undone, because another item was at its home. No reader has seen it, and it may be done again."""
     UNKNOWN = auto()
-    """Nothing tells whether it took effect where readers look."""
+    """Nothing proves whether it took effect where readers look."""
 
 
 _TRIES: Final = 4
@@ -102,10 +101,10 @@ def ended(store: Store, places: Places) -> bool:
 
 
 def answered_late(operation: str) -> OutcomeUnknownError:
-    """The error for a success that came too late to be told as one."""
+    """Return the error for a success that arrived too late to be reported as one."""
     return OutcomeUnknownError(
-        f"{operation}: the answer came after the view it was sent under had ended, and nothing that is stored tells "
-        "whether it took effect. Read the item before you decide.",
+        f"{operation}: the answer came after the lease of the shard count had ended, and nothing stored proves whether "
+        "the write took effect. Read the item before you decide.",
         operation=operation,
     )
 
@@ -127,7 +126,7 @@ def confirm(store: Store, entity: EntityDefinition[Any], write: Write, place: st
     try:
         return _found(store, entity, write, place, undo=undo)
     except EngineError:
-        # The write itself was executed: that looking for it was throttled, say, must not be told as its refusal.
+        # The write itself was executed. An error of this check, such as a throttle, is not its refusal.
         return Late.UNKNOWN
 
 
@@ -145,7 +144,7 @@ def _found(store: Store, entity: EntityDefinition[Any], write: Write, place: str
         if here is None or not write.did(here):
             there = stored_at(store, home, write.key.sort)
             return Late.STANDS if write.did(there) else Late.UNKNOWN
-        # A mark that bears the revision tells that the item was moved as this write had left it.
+        # A marker with the revision proves that the item was moved as this write had left it.
         if is_mark(here) or _brought(store, here, places, home, moving=moving):
             return Late.STANDS
         mine = undo and here.get(REV) == {"S": write.revision}
@@ -156,7 +155,7 @@ def _found(store: Store, entity: EntityDefinition[Any], write: Write, place: str
 
 
 def _brought(store: Store, item: Wire, places: Places, home: str, *, moving: bool) -> bool:
-    """Whether an item was brought home. Where nobody sweeps any more, its mark goes at once."""
+    """Move an item home, and return whether that was done. Its marker is deleted at once if no sweep will follow."""
     count = places.view.new_count if moving else places.view.count
     if not _relocated(store, item, home, places.view.count, count):
         return False
@@ -172,7 +171,7 @@ def _brought(store: Store, item: Wire, places: Places, home: str, *, moving: boo
 
 
 def _taken_back(store: Store, item: Wire, places: Places, *, moving: bool) -> bool:
-    """Whether an item was taken away from where it should not be; while its key moves, a mark takes its place."""
+    """Remove an item from a wrong place; return whether that was done. While its key moves, a marker replaces it."""
     request = unchanged(store.table, item)
     try:
         if not moving:

@@ -46,12 +46,12 @@ def unproved(cancelled: TransactionCanceledError) -> OutcomeUnknownError:
 def settled_by_token(store: Store, token: str) -> bool:
     """Whether the transaction of a token was done; if not, it can never be done any more.
 
-    A harmless transaction under the same token tells: DynamoDB refuses it as a mismatch if the token's transaction was
-    done; if it accepts it, the token is used up, and the other is refused whenever it comes. It remembers tokens for
-    ten minutes, which is longer than any operation.
+    A harmless transaction with the same token shows it. DynamoDB refuses it as a mismatch if the token's transaction
+    was done. If DynamoDB accepts it, the token is used up, and the other transaction is refused whenever it comes.
+    DynamoDB remembers tokens for ten minutes, which is longer than any operation.
 
     Raises:
-        EngineError: it could not be told.
+        EngineError: there was no usable answer.
 
     Cost: 2 write units, 1 round trip.
     """

@@ -1,8 +1,8 @@
-"""Brings the stored lease in line with the setting of whoever carries changes out.
+"""Brings the stored lease in line with the setting of the process that carries out changes.
 
-The record of a family says how long a view may be used at most, and every wait between two phases is as long as the
-longest lease that somebody may hold. So a lowered setting shortens these waits only after the leases that were given
-out before have ended, and a raised one is published only while nothing changes.
+The record of a family sets the longest time that a view may be used, and every wait between two phases is as long as
+the longest lease in force. So a lowered setting shortens these waits only after the leases that were granted before
+have ended, and a raised setting is stored only while nothing changes.
 """
 
 from dynashard.errors import TopologyChangedError
@@ -42,7 +42,7 @@ def in_line(family: Record, timing: Timing, now: float) -> Record | None:
         now: the time in epoch seconds, after the record was read.
     """
     if family.former_lease and family.lowered_at is None:
-        # The lowered lease stands in the record: from now on nobody is given the former one.
+        # The record has the lowered lease: from now on the former one is no longer granted.
         return family.changed(now, lowered_at=now)
     if family.granted > timing.lease:
         return family.changed(now, lease=timing.lease, former_lease=timing.longest(family, now), lowered_at=None)

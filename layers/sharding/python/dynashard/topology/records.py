@@ -94,7 +94,7 @@ class Record:
 
     @property
     def granted(self) -> float:
-        """The longest lease that this record gives out, in seconds."""
+        """The lease that this record grants, in seconds."""
         return self.lease if self.lease > 0 else DEFAULT_LEASE
 
     @property

@@ -94,7 +94,7 @@ class TopologyTable:
         Raises:
             TopologyChangedError: one of them was changed by somebody else meanwhile, or is just being changed.
                 Nothing was written.
-            OutcomeUnknownError: no answer came, and what stands there now proves nothing.
+            OutcomeUnknownError: no answer came, and the stored records prove nothing.
 
         Cost: 1 round trip; 1 write unit for one record, 2 each for several.
         """
@@ -113,7 +113,7 @@ class TopologyTable:
         except (ConditionFailedError, TransactionCanceledError) as error:
             if isinstance(error, TransactionCanceledError) and any(each.code not in _LOST for each in error.reasons):
                 raise
-            # A write whose answer was lost was sent again, and then stood in its own way.
+            # If the answer of a write was lost and it was sent again, its own first attempt made the condition fail.
             if error.ambiguous and self._stands(changes):
                 return
             keys = ", ".join(new.key for _, new in changes)
@@ -127,7 +127,7 @@ class TopologyTable:
             raise TopologyChangedError("the topology is just being changed by somebody else; look again") from error
 
     def _stands(self, changes: Sequence[tuple[Record | None, Record]]) -> bool:
-        """Whether what was to be written is what stands there."""
+        """Whether the stored records are those that were to be written."""
         now = self.read([new.key for _, new in changes])
         return all(now.get(new.key) == decode(encode(new)) for _, new in changes)
 

@@ -33,8 +33,8 @@ class View:
         expires: when the lease ends, in epoch seconds of the wall clock.
         marks: whether marks may stand anywhere in the entity's items: from well before the first one is written
             until after the last one is swept.
-        changed: whether the count has ever been another: items that the database stored late may stand at homes of
-            then, where no reader may take them for items of now.
+        changed: whether the count was ever different. Items that the database stored late may then be at former homes,
+            where readers must ignore them.
         version: another one after each change of what the topology says; '' if that is not told.
     """
 

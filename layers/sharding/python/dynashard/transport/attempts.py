@@ -1,4 +1,4 @@
-"""One request, sent as often as it may be: which attempts may be repeated, when, and what their caller may be told.
+"""Attempts of one request: which may be repeated, when, and which error follows an ambiguous one.
 
 An attempt is one of three:
 
@@ -39,7 +39,7 @@ Once = Callable[[int], Wire]
 """Sends a request once and returns the answer; takes the number of the attempt, from 1."""
 
 RETRIED_CONFLICTS: Final = frozenset({"ReplicatedWriteConflictException", "TransactionInProgressException"})
-"""Conflicts that pass by themselves; others are for the caller, who waits or reads again."""
+"""Conflicts that end by themselves. The caller handles others: it waits or reads again."""
 _TOKEN: Final = "ClientRequestToken"  # noqa: S105 - the name of a parameter
 _CANCELLED: Final = "TransactionCanceledException"
 _QUOTA: Final = 500
@@ -47,9 +47,10 @@ _RETRY_COST: Final = 5
 
 
 def resend_of(operation: str, request: Any) -> Resend:
-    """How a request may be sent again where its caller does not say.
+    """Return when a request may be sent again if its caller does not say so.
 
-    Reads, and transactions that bear a client request token, always; other writes only if they were not executed.
+    Reads, and transactions with a client request token, may always be sent again. Other writes may be sent again only
+    if they were not executed.
     """
     if operation not in WRITING or _TOKEN in request:
         return Resend.ALWAYS
@@ -57,10 +58,10 @@ def resend_of(operation: str, request: Any) -> Resend:
 
 
 class RetryQuota:
-    """Bounds the retries of a whole process, so that an engine in trouble is not kept there by retries.
+    """Bounds the retries of a whole process, so that retries do not add to the load of an engine in trouble.
 
-    Each retry takes some of the quota, and each success gives a little back. With an empty quota the first failure of
-    a request is its last. The figures are those of the AWS SDKs.
+    Each retry takes some of the quota, and each success returns a little. When the quota is empty, requests are not
+    retried. The figures are those of the AWS SDKs.
     """
 
     def __init__(self, quota: int = _QUOTA) -> None:
@@ -135,7 +136,7 @@ class Attempts:
                 if self._again(error, doubt, number, resend):
                     continue
                 if doubt is not None and operation in WRITING:
-                    raise self._told(error, doubt, operation, number) from error
+                    raise self._unknown(error, doubt, operation, number) from error
                 raise
             self.quota.give_back(number - 1)
             return answer
@@ -153,8 +154,10 @@ class Attempts:
         self.sleep(pause)
         return True
 
-    def _told(self, error: DynashardError, doubt: OutcomeUnknownError, operation: str, number: int) -> EngineError:
-        """What is raised for a write after an ambiguous attempt."""
+    def _after_doubt(
+        self, error: DynashardError, doubt: OutcomeUnknownError, operation: str, number: int
+    ) -> EngineError:
+        """Return the error to raise for a write after an ambiguous attempt."""
         if isinstance(error, ConditionFailedError | TransactionCanceledError):
             error.ambiguous = True
             return error
