@@ -136,7 +136,7 @@ class Attempts:
                 if self._again(error, doubt, number, resend):
                     continue
                 if doubt is not None and operation in WRITING:
-                    raise self._unknown(error, doubt, operation, number) from error
+                    raise self._after_doubt(error, doubt, operation, number) from error
                 raise
             self.quota.give_back(number - 1)
             return answer
