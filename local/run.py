@@ -11,6 +11,7 @@ from pathlib import Path
 
 import uvicorn
 
+from dynashard.tenants import DEFAULT_PATTERN, TenantRule
 from local import stopping
 from local.engine import Engine, running_engine
 from local.environments import Environments, FunctionSpec
@@ -76,7 +77,8 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
     app = build_app(
         gateway,
         issuer,
-        tenant_claim=_tenant_claim(templates),
+        tenant_claim=_told(templates, "TENANT_CLAIM", "tenant_id"),
+        tenants=TenantRule(_told(templates, "TENANT_PATTERN", DEFAULT_PATTERN)),
         ready=lambda: _ready(workers, banner(port, engine, settings)),
         invoker=Invoker({commands.name: direct, COMMANDS_NAME: direct}, report=_report),
     )
@@ -185,12 +187,13 @@ def _ready(workers: Iterable[Worker], text: str) -> None:
     _say(text)
 
 
-def _tenant_claim(templates: Templates) -> str:
+def _told(templates: Templates, variable: str, default: str) -> str:
+    """What the functions are told in a variable."""
     for resource in templates.of_type("AWS::Lambda::Function"):
         variables = resource.properties.get("Environment", {}).get("Variables", {})
-        if isinstance(variables.get("TENANT_CLAIM"), str):
-            return str(variables["TENANT_CLAIM"])
-    return "tenant_id"
+        if isinstance(variables.get(variable), str):
+            return str(variables[variable])
+    return default
 
 
 def _stop_with(engine: Engine, server: uvicorn.Server, functions: Iterable[Environments]) -> list[str]:

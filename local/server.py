@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from dynashard.tenants import DEFAULT_TENANTS, TenantRule
 from local.events import HttpRequest, HttpResponse
 from local.gateway import MAX_BODY_BYTES, Gateway
 from local.invoking import PATH, Invoker, read_body
@@ -39,6 +40,7 @@ def build_app(
     issuer: Issuer,
     *,
     tenant_claim: str,
+    tenants: TenantRule = DEFAULT_TENANTS,
     ready: Callable[[], None],
     invoker: Invoker | None = None,
 ) -> Starlette:
@@ -48,6 +50,7 @@ def build_app(
         gateway: answers everything outside `/local/`.
         issuer: issues tokens under `/local/`, and publishes its key.
         tenant_claim: the claim that carries the tenant.
+        tenants: which texts are tenants. `claims` may set others, to see them refused.
         ready: called once, when requests are being taken.
         invoker: answers direct invocations.
     """
@@ -69,6 +72,9 @@ def build_app(
                 for problem in error.errors(include_url=False)
             ]
             return _json({"message": 'Send {"tenant_id": "..."}.', "errors": problems}, status=422)
+        if tenant_claim not in wanted.claims and not tenants.allows(wanted.tenant_id):
+            problem = {"field": "tenant_id", "message": f"The API takes tenants that match {tenants.pattern}."}
+            return _json({"message": 'Send {"tenant_id": "..."}.', "errors": [problem]}, status=422)
         claims = {tenant_claim: wanted.tenant_id} | wanted.claims
         token = issuer.issue(claims, subject=wanted.subject, lifetime_seconds=wanted.expires_in)
         return _json({"token": token, "token_type": "Bearer", "expires_in": wanted.expires_in})

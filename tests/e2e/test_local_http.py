@@ -67,6 +67,18 @@ def test_a_token_request_that_cannot_be_is_422_with_the_reason(anyone: httpx.Cli
     assert refused.json()["errors"][0]["message"]
 
 
+@pytest.mark.parametrize("tenant", ["a b", "abc\n", "a:b", "a" * 65, "null"])
+def test_a_tenant_that_the_api_refuses_is_refused_unless_it_is_set_as_a_claim(
+    anyone: httpx.Client, tenant: str
+) -> None:
+    refused = anyone.post("/local/tokens", json={"tenant_id": tenant})
+    forced = anyone.post("/local/tokens", json={"tenant_id": "abc", "claims": {"tenant_id": tenant}}).json()["token"]
+
+    assert refused.status_code == 422
+    assert [error["field"] for error in refused.json()["errors"]] == ["tenant_id"]
+    assert anyone.get("/v1/users", headers={"Authorization": f"Bearer {forced}"}).status_code == 403
+
+
 def test_a_page_that_resolves_its_own_name_to_this_machine_gets_nothing(anyone: httpx.Client) -> None:
     refused = anyone.post("/local/tokens", json={"tenant_id": "abc"}, headers={"Host": "evil.example:8000"})
 

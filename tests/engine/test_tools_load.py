@@ -91,6 +91,28 @@ def test_rows_may_name_their_tenants_themselves(command_line: CommandLine, users
     assert emails_of(users, other) == ["u1@example.com"]
 
 
+@pytest.mark.parametrize("wrong", ["a b", "abc:0", "a" * 65, "null"])
+def test_a_tenant_that_the_api_refuses_is_not_loaded(command_line: CommandLine, wrong: str) -> None:
+    named = command_line.run("load", "users", command_line.file("u.jsonl", user(0)), "--tenant", wrong)
+    told = command_line.run("load", "users", command_line.file("v.jsonl", user(0, tenant_id=wrong)))
+
+    assert (named.status, told.status) == (1, 1)
+    assert "^[A-Za-z0-9_-]{1,64}$" in named.err
+    assert "tenant_id" in told.err
+    assert "^[A-Za-z0-9_-]{1,64}$" in told.err
+
+
+def test_another_pattern_of_tenants_is_told_by_the_environment(
+    command_line: CommandLine, users: Users, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TENANT_PATTERN", "^[a-z0-9.-]{1,100}$")
+    file = command_line.file("users.jsonl", user(0))
+
+    assert command_line.run("load", "users", file, "--tenant", f"{tenant}.eu").status == 0
+
+    assert emails_of(users, f"{tenant}.eu") == ["u0@example.com"]
+
+
 def test_the_summary_counts_items_and_write_units(
     command_line: CommandLine, dynamodb: RawDynamoDB, local_table: str, tenant: str
 ) -> None:

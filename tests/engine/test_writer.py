@@ -154,6 +154,24 @@ def test_unreadable_messages_go_to_the_dead_letters_at_once_with_the_reason(
 
 
 @pytest.mark.parametrize(
+    "wrong",
+    ["", "a" * 65, "a b", "abc\n", "abc:0", "null", None, ["abc"]],
+    ids=["empty", "long", "blank", "line break", "colon", "null as text", "null", "list"],
+)
+def test_a_message_of_what_is_no_tenant_goes_to_the_dead_letters(world: QueueWorld, wrong: object) -> None:
+    right = {**CREATE, "items": [world.ping(1)], "operation_id": None, "accepted_at": int(world.clock() * 1000)}
+
+    world.send(INTAKE, json.dumps(right))
+    world.send(INTAKE, json.dumps({**right, "tenant_id": wrong, "items": [world.ping(2)]}))
+    world.drain()
+
+    ((told, _),) = world.dead_letters()
+    assert told == "malformed_message"
+    assert ids(world) == ["p1"]
+    assert len(world.stored()) == 1
+
+
+@pytest.mark.parametrize(
     ("document", "reason"),
     [(PUT, "malformed_message"), ({**DELETE, "operation_id": "nobody"}, "unknown_operation")],
     ids=["without a record", "of an unknown record"],

@@ -1,6 +1,7 @@
 """`dynashard load`."""
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,8 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from domain import ENTITIES, Exposed
+from dynashard.hosting.environment import tenant_rule
+from dynashard.tenants import TenantRule
 from dynashard.transport.interface import metered
 from tools.connection import open_backend
 from tools.entities import exposed
@@ -53,7 +56,8 @@ def load(  # noqa: PLR0917 - typer calls it by name
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
 ) -> None:
     """Load a file of items; `HELP` says more."""
-    wanted = _wanted(entity, tenant)
+    tenants = tenant_rule(os.environ)
+    wanted = _wanted(entity, tenant, tenants)
     chosen = _format(file, file_format)
     # A dry run looks at the whole file, whatever an earlier load has done, unless it is told to go on.
     keeper = CheckpointFile(None if dry_run and not resume else state or _beside(file))
@@ -69,7 +73,9 @@ def load(  # noqa: PLR0917 - typer calls it by name
             metered() as meter,
         ):
             begun = time.monotonic()
-            task = Load(items, keeper, checkpoint, on_error == "stop" and not dry_run, dry_run, report, advance)
+            task = Load(
+                items, keeper, checkpoint, on_error == "stop" and not dry_run, dry_run, report, advance, tenants
+            )
             end = task.run(lines, rows(lines, chosen, columns))
             seconds = time.monotonic() - begun
     done = _done(checkpoint, end, seconds)
@@ -89,12 +95,17 @@ def _done(before: Checkpoint, after: Checkpoint, seconds: float) -> dict[str, An
     }
 
 
-def _wanted(name: str, tenant: str | None) -> Exposed:
+def _wanted(name: str, tenant: str | None, tenants: TenantRule) -> Exposed:
     found = exposed(name)
     if "create" not in found.operations:
         raise CommandError(f"{found.path} are written by the backend itself: what can be loaded is {', '.join(LOADED)}")
     if tenant is not None and TENANT not in found.entity.model_fields:
         raise CommandError(f"{found.path} have no {TENANT}: leave --tenant out")
+    if tenant is not None and not tenants.allows(tenant):
+        raise CommandError(
+            f"{tenant!r} is no tenant that the API takes: it must match {tenants.pattern} (TENANT_PATTERN where the "
+            "environment has another pattern)"
+        )
     return found
 
 

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from dynashard import Collection, Entity
 from dynashard.errors import EngineError, InputError
 from dynashard.routing import rule_of
+from dynashard.tenants import DEFAULT_TENANTS, TenantRule
 from tools.failure import CommandError, CommandInterruptedError
 from tools.load.checkpoint import Checkpoint, CheckpointFile
 from tools.load.rows import Lines, Row
@@ -67,6 +68,7 @@ class Load(Generic[E]):
         dry_run: check, but write nothing.
         report: told every bad line.
         advance: told after every batch.
+        tenants: which texts are tenants.
     """
 
     items: Collection[E]
@@ -76,6 +78,7 @@ class Load(Generic[E]):
     dry_run: bool
     report: Callable[[LineError], None]
     advance: Callable[[Lines, Checkpoint], None]
+    tenants: TenantRule = DEFAULT_TENANTS
     _lines_of_keys: dict[int, int] = field(default_factory=dict)
     """By a hash of the key: 64 bits, so that millions of rows fit in memory and none meets another by chance."""
 
@@ -187,6 +190,8 @@ class Load(Generic[E]):
             return LineError(line, TENANT, "is another than the tenant of this load")
         if TENANT not in fields and TENANT in entity.partition_fields:
             return LineError(line, TENANT, "is missing; give one for all rows with --tenant, or one in each row")
+        if isinstance(fields.get(TENANT), str) and not self.tenants.allows(fields[TENANT]):
+            return LineError(line, TENANT, f"is no tenant: it must match {self.tenants.pattern}")
         for name in entity.generated_fields - fields.keys():
             fields[name] = self.checkpoint.id_of(line)
         return fields
