@@ -1,10 +1,15 @@
 """Creates that are done once however often they are asked for: by an idempotency key, in a table of their own.
 
-A key is one tenant's, one entity's. What is kept is only what the plan and the answer add to the request (identifier,
-revision, stamps, defaults): a retry brings the rest again, and its digest must be the first one's.
+A key is one tenant's, one entity's. What is kept is only what the answer adds to the request (identifier, revision,
+stamps, defaults): a retry brings the rest again, and its digest must be the first one's.
 
-A create whose outcome nobody knows, because its function was ended or the answer of DynamoDB was lost, is not made a
-second time under another identifier: the record keeps the item that was planned, and the retry goes on with that.
+Item and record are put in one transaction, on condition that there is no record. So a create of which nobody knows what
+became of it can be sent again: whichever of the requests is executed first is the one that counts, and as long as its
+record lives none of the others ever does anything, however late it is executed, and though the item is gone.
+
+Items that a transaction cannot hold (detached fields, random placement) are created in steps: the record keeps the item
+that was planned, then the item is created, then the record gets the answer. A retry goes on with the plan.
+
 Creates that were refused leave no record, so the retry of an error is a new attempt.
 """
 
@@ -18,6 +23,7 @@ from secrets import token_urlsafe
 from typing import Any, Final
 
 from dynashard import schema
+from dynashard.codec import item_size
 from dynashard.entity import Entity, definition
 from dynashard.errors import (
     AlreadyExistsError,
@@ -25,12 +31,13 @@ from dynashard.errors import (
     DynashardError,
     IdempotencyKeyReusedError,
     InputError,
+    ItemTooLargeError,
     OutcomeUnknownError,
     RequestInProgressError,
 )
-from dynashard.hosting.documents import Document, representation, validated, without, written
+from dynashard.hosting.documents import REVISION, Document, representation, validated, without, written
 from dynashard.hosting.environment import LONGEST_SECONDS
-from dynashard.repository import Repository
+from dynashard.repository import Beside, Repository
 from dynashard.transport.interface import Transport, Wire
 
 KEPT_SECONDS: Final = 24 * 60 * 60
@@ -40,6 +47,7 @@ _CLAIM: Final = "claim"
 _BODY: Final = "body"
 _PLAN: Final = "item_plan"
 _ANSWER: Final = "answer"
+_SHARDS: Final = "shards"
 _UNTIL: Final = "in_progress_expiration"
 """Attributes of a record; the last in milliseconds since the epoch."""
 
@@ -112,18 +120,81 @@ class IdempotentCreates:
             The item's document, and whether it is an earlier request's answer.
 
         Raises:
-            RequestInProgressError: the first request is under way.
+            AlreadyExistsError: a live item has the key, and there is no record. An earlier attempt of unknown outcome
+                may still be executed.
             IdempotencyKeyReusedError: the key came with another body.
+            OutcomeUnknownError: the same request can be sent again.
+            RequestInProgressError: the first request is under way; only for what is created in steps.
 
-        Cost: 2 writes, or 1 for a repeated request, in the idempotency table, besides the create.
+        Cost: 1 round trip, and twice the write units of the item and of the record, which mostly has less than 1 KB;
+        a repeat costs the same. In steps, 2 writes, or 1 for a repeat, in the idempotency table besides the create.
         """
         try:
-            return self._run(attempt, items)
+            return self._at_once(attempt, items) if items.creates_beside else self._in_steps(attempt, items)
         except OutcomeUnknownError as error:
             error.retryable = True
             raise
 
-    def _run(self, attempt: Attempt, items: Repository[Any]) -> tuple[Document, bool]:
+    def _at_once(self, attempt: Attempt, items: Repository[Any]) -> tuple[Document, bool]:
+        try:
+            attempt.check()
+        except DynashardError:
+            kept = self._kept(attempt)
+            if kept is None:
+                raise
+            return self._answered(attempt, kept, items)
+        claim = self._new_claim()
+        try:
+            created = items.create_beside(attempt.item, self._recording(attempt, claim))
+        except ConditionFailedError as met:
+            kept = dict(met.item or {})
+            document, _ = self._answered(attempt, kept, items)
+            return document, kept.get(_CLAIM) != {"S": claim}
+        return representation(created, created.revision), False
+
+    def _recording(self, attempt: Attempt, claim: str) -> Beside:
+        """What puts the record together with the item, if there is none."""
+        now = self._clock()
+        about = {
+            schema.IDEMPOTENCY_KEY: {"S": attempt.record},
+            schema.IDEMPOTENCY_TTL: {"N": str(int(now) + KEPT_SECONDS)},
+            _CLAIM: {"S": claim},
+            _BODY: {"S": _digest(attempt.body)},
+        }
+
+        def action(item: Entity, shards: int) -> Wire:
+            answer = _added(representation(item, item.revision), attempt.body)
+            record = {**about, _ANSWER: {"S": answer}, _SHARDS: {"N": str(shards)}}
+            _require_fits(record)
+            return {"Put": self._first(record, now)}
+
+        return action
+
+    def _kept(self, attempt: Attempt) -> Wire | None:
+        """The record of an earlier request, if it has not expired."""
+        key = {schema.IDEMPOTENCY_KEY: {"S": attempt.record}}
+        request = {"TableName": self._table, "Key": key, "ConsistentRead": True}
+        found: Wire | None = self._transport.call("GetItem", request).get("Item")
+        if found is None or int(found[schema.IDEMPOTENCY_TTL]["N"]) < int(self._clock()):
+            return None
+        return found
+
+    def _answered(self, attempt: Attempt, kept: Wire, items: Repository[Any]) -> tuple[Document, bool]:
+        """The answer that a record holds."""
+        _refuse_reused(attempt, kept)
+        if _ANSWER not in kept:
+            # It was begun in steps.
+            return self._in_steps(attempt, items)
+        document = _restored(kept[_ANSWER]["S"], attempt.body)
+        if _SHARDS in kept:
+            declared = definition(type(attempt.item))
+            key = {name: declared.check_value(name, document[name]) for name in declared.key_fields}
+            # The first request may have ended before it was certain that readers find what it created.
+            if not items.is_home(key, document[REVISION], int(kept[_SHARDS]["N"])):
+                raise OutcomeUnknownError("The item was created, but is not yet where readers look. Ask again.")
+        return document, True
+
+    def _in_steps(self, attempt: Attempt, items: Repository[Any]) -> tuple[Document, bool]:
         claim = self._new_claim()
         kept, again = self._claimed(attempt, claim)
         if _ANSWER in kept:
@@ -156,10 +227,7 @@ class IdempotentCreates:
             found: Wire = dict(failed.item or {})
             if found.get(_CLAIM) == record[_CLAIM]:
                 return record, False
-            if _BODY in found and found[_BODY] != record[_BODY]:
-                raise IdempotencyKeyReusedError(
-                    "This idempotency key came with another request: use a new key.", field="idempotency_key"
-                ) from None
+            _refuse_reused(attempt, found)
             if _ANSWER in found:
                 return found, True
             if _UNTIL not in found or float(found[_UNTIL]["N"]) >= now * 1000:
@@ -254,6 +322,24 @@ def _create(items: Repository[Any], item: Entity, *, again: bool) -> Document:
 def _planned_fields(item: Entity) -> Document:
     declared = definition(type(item))
     return without(representation(item, None), declared.server_fields | declared.detached.keys())
+
+
+def _refuse_reused(attempt: Attempt, kept: Wire) -> None:
+    if _BODY in kept and kept[_BODY] != {"S": _digest(attempt.body)}:
+        raise IdempotencyKeyReusedError(
+            "This idempotency key came with another request: use a new key.", field="idempotency_key"
+        ) from None
+
+
+def _require_fits(record: Wire) -> None:
+    size = item_size(record)
+    if size > schema.MAX_ITEM_BYTES:
+        raise ItemTooLargeError(
+            f"What is stored differs from what was sent by {size} bytes, and {schema.MAX_ITEM_BYTES} can be kept for "
+            "repeats of the request. Store less in the item.",
+            size=size,
+            limit=schema.MAX_ITEM_BYTES,
+        )
 
 
 def _in_progress() -> RequestInProgressError:

@@ -10,7 +10,7 @@ is where readers look for it now; if necessary it is moved there (rule A).
 from enum import Enum, auto
 from typing import Any, Final
 
-from dynashard.entity import EntityDefinition
+from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import (
     ConditionFailedError,
     EngineError,
@@ -20,10 +20,12 @@ from dynashard.errors import (
 )
 from dynashard.repository.batch import wire_key
 from dynashard.repository.conditions import is_live, is_mark
+from dynashard.repository.evidence import wrote
 from dynashard.repository.relocation import relocation, unchanged
 from dynashard.repository.store import Store
 from dynashard.repository.writes import Write
 from dynashard.routing import Places
+from dynashard.routing import home as home_under
 from dynashard.schema import EXPIRES_AT, MOVED_FROM, MOVED_TO, PK, REV, SK
 from dynashard.topology import Phase
 from dynashard.transport.interface import Resend, Wire
@@ -152,6 +154,39 @@ def _found(store: Store, entity: EntityDefinition[Any], write: Write, place: str
         if taken and _taken_back(store, here, places, moving=moving):
             return Late.UNDONE
     return Late.UNKNOWN
+
+
+def came_home(store: Store, entity: EntityDefinition[Any], key: ItemKey, revision: str, shards: int) -> bool:
+    """Whether what was certainly created by a shard count is where readers look now, or went from there since.
+
+    What still stands unmarked at its old home is brought to the new one. False if that cannot be done, or told.
+
+    Args:
+        store: the table.
+        entity: whose item it is.
+        key: of the item.
+        revision: of its creation.
+        shards: the shard count by which it was placed.
+
+    Cost: none if its place is the home; else 1 read unit, 1 round trip, and what `bring_home` costs.
+    """
+    place = home_under(entity, key, shards)
+    try:
+        for _ in range(_TRIES):
+            places = store.router.places(entity, key)
+            moving = places.moving and places.view.phase in (Phase.MOVE, Phase.SETTLE)
+            now = places.new if moving else places.old
+            if place == now:
+                return True
+            here = stored_at(store, place, key.sort)
+            # Nobody takes away what stands at an old home but movers and sweepers, and those who saw it.
+            if here is None or is_mark(here) or not wrote(revision, here):
+                return True
+            if _brought(store, here, places, now, moving=moving):
+                return True
+    except EngineError:
+        return False
+    return False
 
 
 def _brought(store: Store, item: Wire, places: Places, home: str, *, moving: bool) -> bool:

@@ -13,6 +13,7 @@ from dynashard.errors import (
     InvalidQueryError,
     InvalidValueError,
     NotFoundError,
+    OutcomeUnknownError,
     RevisionMismatchError,
     TransactionRefusedError,
     WriteContendedError,
@@ -30,9 +31,11 @@ from dynashard.repository.changes import (
 from dynashard.repository.conditions import is_live, refusal, revision_of
 from dynashard.repository.evidence import lineage
 from dynashard.repository.items import E, KeyLike
+from dynashard.repository.late import came_home
 from dynashard.repository.store import Store
-from dynashard.repository.transaction import Create, Delete, Put, Step, Update
+from dynashard.repository.transaction import Beside, Create, Delete, Put, Step, Update
 from dynashard.repository.writes import Kind, Write
+from dynashard.routing import rule_of
 from dynashard.schema import REV, index_pk, index_sk
 from dynashard.transport.interface import Wire
 
@@ -65,7 +68,7 @@ class Repository(Batches[E]):
     twice; readers see one of the two, and `delete` takes both away.
     """
 
-    transact: ClassVar[Callable[[Store, Sequence[Step]], list[Entity | None]]]
+    transact: ClassVar[Callable[[Store, Sequence[Step], Beside | None], list[Entity | None]]]
     """Does transactions, whose steps are prepared by repositories; the package sets it."""
 
     def create(self, item: E, *, handling: str | None = None) -> E:
@@ -94,6 +97,41 @@ class Repository(Batches[E]):
         except ConditionFailedError as failed:
             raise self._refusal(failed, item, write) from None
         return self._stored(write)
+
+    @property
+    def creates_beside(self) -> bool:
+        """Whether `create_beside` can be used: items have one home, and no detached fields."""
+        return rule_of(self._entity).fixed and not self._entity.detached
+
+    def create_beside(self, item: E, beside: Beside) -> E:
+        """Store an item under a key that has no live item, together with an action on another table.
+
+        Args:
+            item: the item.
+            beside: the action.
+
+        Raises:
+            ConditionFailedError: the condition of the action fails, with the item that was met there; nothing was done,
+                and as long as it fails nothing will be.
+            OutcomeUnknownError: as of `create`, with the item's key.
+
+        Cost: 2 write units and those of the action, twice what it costs alone; 1 round trip. As much if it is refused.
+        """
+        try:
+            stored: E = self._once(Create(item), beside)
+        except OutcomeUnknownError as unknown:
+            unknown.key = self._key_named(item)
+            raise
+        return stored
+
+    def is_home(self, key: KeyLike, revision: str, shards: int) -> bool:
+        """Whether readers find what a create stored by a shard count, unless it was changed or deleted since.
+
+        It is brought home if it is not there; see `late.came_home`.
+
+        Cost: none if its place is the same under the count in force; else 1 read unit, and what bringing it home costs.
+        """
+        return came_home(self._store, self._entity, self._entity.key_of(key), revision, shards)
 
     def find(self, key: KeyLike, *, consistent: bool = False, include: Sequence[str] = ()) -> E | None:
         """The live item with this key, or None.
@@ -282,10 +320,10 @@ class Repository(Batches[E]):
     def _level(self, handling: str | None) -> Handling:
         return handling_of(handling, self._entity.handling)
 
-    def _once(self, step: Create | Put | Update | Delete) -> Any:
+    def _once(self, step: Create | Put | Update | Delete, beside: Beside | None = None) -> Any:
         """Do a step as a transaction with a token, which settles what became of it; what it stored, if a whole item."""
         try:
-            [stored] = Repository.transact(self._store, [step])
+            [stored] = Repository.transact(self._store, [step], beside)
         except TransactionRefusedError as refused:
             raise refused.cause if refused.cause is not None else refused from None
         return stored

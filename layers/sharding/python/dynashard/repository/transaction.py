@@ -9,12 +9,13 @@
 Steps are frozen values. A key is its fields, or an item that has them.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from dynashard.entity import Entity
 from dynashard.repository.items import KeyLike
+from dynashard.transport.interface import Wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +90,10 @@ class Check:
 
 Step = Create | Put | Update | Delete | Check
 """What a transaction is made of."""
+
+Beside = Callable[[Entity, int], Wire]
+"""Makes a conditional action on another table that is done together with a create, or not at all.
+
+It is told the item as it will be stored, and the shard count that its place follows from. For one item and one count it
+makes the same action each time. If the condition of the action fails, the transaction ends with `ConditionFailedError`.
+"""

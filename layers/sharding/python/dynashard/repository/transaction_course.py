@@ -137,6 +137,12 @@ class Course:
             return [none_alive(table, write, places), action]
         return [action]
 
+    @property
+    def shards(self) -> int:
+        """The shard count that the place follows from to which the step was sent last."""
+        view = self._places.view
+        return view.count if self._sent == self._places.old else view.new_count
+
     def did(self, reasons: Sequence[CancellationReason]) -> bool:
         """Whether the step's own work was met: an earlier attempt of the whole transaction has succeeded."""
         met = [reason.item for reason in reasons if reason.code == FAILED]

@@ -8,6 +8,7 @@ from dynashard.codec import item_size
 from dynashard.entity import Entity
 from dynashard.errors import (
     CancellationReason,
+    ConditionFailedError,
     DynashardError,
     EngineError,
     InvalidKeyError,
@@ -21,7 +22,7 @@ from dynashard.errors import (
 from dynashard.repository.late import answered_late
 from dynashard.repository.standing import settled_by_token, unsettled
 from dynashard.repository.store import Store
-from dynashard.repository.transaction import Step
+from dynashard.repository.transaction import Beside, Step
 from dynashard.repository.transaction_course import FAILED, Course, Lesson
 from dynashard.repository.transaction_steps import Steps, entity_of
 from dynashard.schema import MAX_ITEM_BYTES
@@ -41,10 +42,17 @@ _THROTTLES: Final = 4
 
 
 class Transaction:
-    """One transaction. For one thread."""
+    """One transaction. For one thread.
 
-    def __init__(self, store: Store, steps: Sequence[Step]) -> None:
+    Args:
+        store: the store.
+        steps: what is done.
+        beside: what is done with it in another table; then there is one step, a create.
+    """
+
+    def __init__(self, store: Store, steps: Sequence[Step], beside: Beside | None = None) -> None:
         self._store = store
+        self._beside = beside
         known: dict[type[Entity], Steps] = {}
         self._courses: list[Course] = []
         self._parts: list[list[Wire]] = []
@@ -89,6 +97,7 @@ class Transaction:
         except OutcomeUnknownError as unknown:
             return Lesson.DONE if self._was_done(request, unknown) else Lesson.LATER, unknown
         except TransactionCanceledError as cancelled:
+            self._refuse_beside(cancelled)
             if cancelled.ambiguous and (self._done(cancelled) or self._was_done(request, cancelled)):
                 return Lesson.DONE, cancelled
             return self._learn(cancelled), cancelled
@@ -109,6 +118,11 @@ class Transaction:
         """What to send now. The same as before is the same request to DynamoDB, which then is done once."""
         self._parts = [course.actions() for course in self._courses]
         actions = [action for part in self._parts for action in part]
+        if self._beside is not None:
+            [course] = self._courses
+            item = course.stored()
+            assert item is not None  # noqa: S101 - a create has stored an item
+            actions.append(self._beside(item, course.shards))
         if len(actions) > MOST_WRITES:
             raise InvalidQueryError(
                 f"The transaction makes {len(actions)} stored writes of {len(self._courses)} steps, and {MOST_WRITES} "
@@ -124,6 +138,21 @@ class Transaction:
         reasons = iter(cancelled.reasons)
         told = [[next(reasons, _UNTOLD) for _ in part] for part in self._parts]
         return list(zip(self._courses, told, strict=True))
+
+    def _why_beside(self, cancelled: TransactionCanceledError) -> CancellationReason:
+        """Why the action on the other table was refused."""
+        at = sum(map(len, self._parts))
+        return cancelled.reasons[at] if self._beside is not None and at < len(cancelled.reasons) else _UNTOLD
+
+    def _refuse_beside(self, cancelled: TransactionCanceledError) -> None:
+        """End where the action on the other table may not be done, whatever became of attempts before.
+
+        Raises:
+            ConditionFailedError: with what stands in its way there.
+        """
+        why = self._why_beside(cancelled)
+        if why.code == FAILED:
+            raise ConditionFailedError(str(cancelled), operation=cancelled.operation, item=why.item) from cancelled
 
     def _was_done(self, request: Wire, error: EngineError) -> bool:
         """Whether a transaction of which an attempt was ambiguous was done; if not, it never will be.
@@ -149,6 +178,10 @@ class Transaction:
         courses = self._told(cancelled)
         if any(course.did(why) for course, why in courses):
             return Lesson.DONE
+        beside = self._why_beside(cancelled).code
+        if beside != "None" and beside in _PASSING:
+            # Its condition was not looked at: it decides before what the steps have met.
+            return Lesson.LATER
         lesson = max(course.learn(why) for course, why in courses)
         if lesson is Lesson.NOTHING or any(reason.code not in _PASSING for reason in cancelled.reasons):
             raise _explained(cancelled, courses)
@@ -157,7 +190,9 @@ class Transaction:
     def _given_up(self, error: EngineError) -> EngineError:
         if isinstance(error, ThrottledError):
             owners = [course for course, part in zip(self._courses, self._parts, strict=True) for _ in part]
-            hot = [owners[at] for at in error.actions if at < len(owners)] or self._courses
+            hot = [owners[at] for at in error.actions if at < len(owners)]
+            if not hot and not (self._beside and error.actions):
+                hot = self._courses
             for course in {(c.entity.name, c.key.partition): c for c in hot}.values():
                 self._store.throttled(course.entity, course.key.partition, error)
             return error
@@ -166,9 +201,9 @@ class Transaction:
         return unsettled(self._courses[0].entity, "TransactWriteItems")
 
 
-def transact(store: Store, steps: Sequence[Step]) -> list[Entity | None]:
-    """Do a transaction; see `Dynashard.transact`."""
-    return Transaction(store, steps).run()
+def transact(store: Store, steps: Sequence[Step], beside: Beside | None = None) -> list[Entity | None]:
+    """Do a transaction; see `Dynashard.transact`, and `Transaction` for `beside`."""
+    return Transaction(store, steps, beside).run()
 
 
 def _require_fits(actions: Sequence[Wire]) -> None:
