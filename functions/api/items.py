@@ -67,7 +67,7 @@ class Items:
         return self._repository_of(self._resource.entity)
 
     def create(self, incoming: Incoming) -> Response[str]:
-        """`POST`: 201, or 409 if the item exists. Cost: 1 write; with an `Idempotency-Key` 2 more."""
+        """`POST`: 201, or 409 if the item exists. Cost: 1 write; an `Idempotency-Key` doubles it, and adds 2."""
         return _handled(incoming, self._create_new)
 
     def _create_new(self, incoming: Incoming, handling: str | None) -> Response[str]:

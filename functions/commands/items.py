@@ -53,7 +53,7 @@ class Items:
         self._clock = clock
 
     def create(self, asked: Asked) -> Document:
-        """Store a new item. Cost: 1 write; with an idempotency key 2 more."""
+        """Store a new item. Cost: 1 write; an idempotency key doubles it, and adds 2."""
         asked.only("item", "idempotency_key", HANDLING)
         body, key = asked.document("item"), asked.text("idempotency_key")
         item, items = new_item(asked, body), self._items(asked)

@@ -14,6 +14,8 @@ from tests.faults import FaultyTransport, afterwards, lost_request, throttled
 pytestmark = pytest.mark.engine
 
 KEY = {"Idempotency-Key": "order-66"}
+INCIDENT = {"number": 1, "title": "Errors above 1%", "participants": ["user_ada"]}
+"""It may have detached fields, so that it is created in steps."""
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +60,16 @@ def test_first_answer_is_repeated_even_after_the_item_changed(caller: Caller) ->
     assert again.content == first.content
 
 
+def test_first_answer_is_repeated_even_after_the_item_was_deleted_and_creates_none(caller: Caller) -> None:
+    first = caller.post("/v1/users", a_user(id="1"), headers=KEY)
+    caller.delete("/v1/users/1")
+
+    again = caller.post("/v1/users", a_user(id="1"), headers=KEY)
+
+    assert (again.status, again.content) == (201, first.content)
+    assert caller.get("/v1/users/1").status == 404
+
+
 def test_key_with_another_body_is_refused(caller: Caller) -> None:
     caller.post("/v1/users", a_user(), headers=KEY)
 
@@ -89,24 +101,23 @@ def test_failed_create_is_not_kept(caller: Caller) -> None:
 
 
 def test_create_that_was_throttled_succeeds_when_it_is_repeated(transport: Transport, table: str, records: str) -> None:
-    faulty = FaultyTransport(transport, [throttled("PutItem", nth=2)])
-    caller = caller_on(faulty, table, records)
+    faulty = FaultyTransport(transport, [throttled("TransactWriteItems", nth=None)])
 
-    refused = caller.post("/v1/users", a_user(), headers=KEY)
-    again = caller.post("/v1/users", a_user(), headers=KEY)
+    refused = caller_on(faulty, table, records).post("/v1/users", a_user(), headers=KEY)
+    again = caller_on(transport, table, records).post("/v1/users", a_user(), headers=KEY)
 
     assert not faulty.waiting
     assert (refused.status, again.status) == (429, 201)
 
 
-def test_second_request_while_the_first_is_under_way_is_told_to_wait(
+def test_second_request_while_the_first_is_under_way_in_steps_is_told_to_wait(
     caller: Caller, transport: Transport, table: str, records: str
 ) -> None:
     seconds = []
-    meanwhile = afterwards("PutItem", lambda: seconds.append(caller.post("/v1/users", a_user(), headers=KEY)))
+    meanwhile = afterwards("PutItem", lambda: seconds.append(caller.post("/v1/incidents", INCIDENT, headers=KEY)))
     faulty = FaultyTransport(transport, [meanwhile])
 
-    first = caller_on(faulty, table, records).post("/v1/users", a_user(), headers=KEY)
+    first = caller_on(faulty, table, records).post("/v1/incidents", INCIDENT, headers=KEY)
 
     assert first.status == 201
     [second] = seconds
@@ -119,8 +130,8 @@ def test_create_whose_record_cannot_be_finished_is_still_answered(
     faulty = FaultyTransport(transport, [throttled("UpdateItem")])
     caller = caller_on(faulty, table, records)
 
-    first = caller.post("/v1/users", a_user(), headers=KEY)
-    again = caller.post("/v1/users", a_user(), headers=KEY)
+    first = caller.post("/v1/incidents", INCIDENT, headers=KEY)
+    again = caller.post("/v1/incidents", INCIDENT, headers=KEY)
 
     assert not faulty.waiting
     assert first.status == 201
@@ -128,12 +139,17 @@ def test_create_whose_record_cannot_be_finished_is_still_answered(
     assert (again.status, again.code) == (409, "request_in_progress")
 
 
-def test_unreachable_records_are_answered_as_unavailable(transport: Transport, table: str, records: str) -> None:
-    faulty = FaultyTransport(transport, [lost_request("PutItem")])
+@pytest.mark.parametrize(("operation", "path"), [("TransactWriteItems", "users"), ("PutItem", "incidents")])
+def test_create_without_any_answer_can_be_sent_again(
+    transport: Transport, table: str, records: str, operation: str, path: str
+) -> None:
+    faulty = FaultyTransport(transport, [lost_request(operation, nth=None)])
 
-    answer = caller_on(faulty, table, records).post("/v1/users", a_user(), headers=KEY)
+    body = a_user() if path == "users" else INCIDENT
+    answer = caller_on(faulty, table, records).post(f"/v1/{path}", body, headers=KEY)
 
     assert (answer.status, answer.code) == (503, "outcome_unknown")
+    assert answer.json["details"]["resend"] is True
     assert answer.headers["retry-after"] == "1"
 
 

@@ -14,7 +14,7 @@ from tests.api_caller import a_user
 from tests.engine.api_on_engine import caller_on, engine_transport, idempotency_table
 from tests.engine.commands_on_engine import Service, commands_on
 from tests.engine.raw_dynamodb import RawDynamoDB
-from tests.faults import FaultyTransport, lost_answer, lost_request, throttled, unprocessed
+from tests.faults import FaultyTransport, lost_after, lost_answer, lost_request, throttled, unprocessed
 
 pytestmark = pytest.mark.engine
 
@@ -115,15 +115,32 @@ def test_idempotency_keys_are_those_of_rest(service: Service, transport: Transpo
     assert service.result("create", item=a_user(), idempotency_key="k-1") == first.json
 
 
-def test_create_whose_outcome_was_lost_goes_on_with_the_same_item(
+INCIDENT = {"number": 1, "title": "Errors above 1%", "participants": ["user_ada"]}
+"""It may have detached fields, so that it is created in steps."""
+
+
+def test_create_whose_outcome_was_lost_is_answered_when_it_is_repeated(
+    transport: Transport, table: str, records: str
+) -> None:
+    faulty = FaultyTransport(transport, [lost_after("TransactWriteItems", lambda: None, nth=None)])
+
+    lost = Service(commands_on(faulty, table, records)).error("create", item=a_user(), idempotency_key="k-1")
+    service = Service(commands_on(transport, table, records))
+    again = service.result("create", item=a_user(), idempotency_key="k-1")
+
+    assert (lost["code"], lost["retry_after"], lost["details"]["resend"]) == ("outcome_unknown", 1, True)
+    assert service.result("list")["items"] == [again]
+
+
+def test_create_in_steps_whose_outcome_was_lost_goes_on_with_the_same_item(
     transport: Transport, table: str, records: str
 ) -> None:
     # The second PutItem is the item's: it is stored, but nobody learns of it.
     faulty = FaultyTransport(transport, [lost_answer("PutItem", nth=2), lost_request("GetItem")])
-    service = Service(commands_on(faulty, table, records))
+    service = Service(commands_on(faulty, table, records), entity="incidents")
 
-    lost = service.error("create", item=a_user(), idempotency_key="k-1")
-    again = service.result("create", item=a_user(), idempotency_key="k-1")
+    lost = service.error("create", item=INCIDENT, idempotency_key="k-1")
+    again = service.result("create", item=INCIDENT, idempotency_key="k-1")
 
     assert not faulty.waiting
     assert (lost["code"], lost["retry_after"]) == ("outcome_unknown", 1)
@@ -136,12 +153,12 @@ def test_create_that_was_ended_is_taken_up_when_its_time_is_over(
 ) -> None:
     now = [1_780_000_000.0]
     faulty = FaultyTransport(transport, [throttled("UpdateItem")])
-    service = Service(commands_on(faulty, table, records, clock=lambda: now[0]))
+    service = Service(commands_on(faulty, table, records, clock=lambda: now[0]), entity="incidents")
 
-    first = service.result("create", item=a_user(), idempotency_key="k-1")
-    waiting = service.error("create", item=a_user(), idempotency_key="k-1")
+    first = service.result("create", item=INCIDENT, idempotency_key="k-1")
+    waiting = service.error("create", item=INCIDENT, idempotency_key="k-1")
     now[0] += 31
-    again = service.result("create", item=a_user(), idempotency_key="k-1")
+    again = service.result("create", item=INCIDENT, idempotency_key="k-1")
 
     assert not faulty.waiting
     assert (waiting["code"], waiting["retry_after"]) == ("request_in_progress", 1)
@@ -153,11 +170,12 @@ def test_another_items_place_is_no_answer_to_a_create_that_was_ended(
     transport: Transport, table: str, records: str
 ) -> None:
     faulty = FaultyTransport(transport, [throttled("PutItem", nth=2)])
-    service = Service(commands_on(faulty, table, records))
-    service.error("create", item=a_user(id="ada"), idempotency_key="k-1")
-    service.result("create", item=a_user(id="ada", display_name="Somebody else"))
+    service = Service(commands_on(faulty, table, records), entity="incidents")
+    mine = {**INCIDENT, "id": "i1"}
+    service.error("create", item=mine, idempotency_key="k-1")
+    service.result("create", item={**mine, "title": "Somebody else's"})
 
-    again = service.error("create", item=a_user(id="ada"), idempotency_key="k-1")
+    again = service.error("create", item=mine, idempotency_key="k-1")
 
     assert not faulty.waiting
     assert again["code"] == "already_exists"

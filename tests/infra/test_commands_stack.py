@@ -18,6 +18,20 @@ def test_its_role_may_do_what_the_apis_may(dev: Templates) -> None:
     assert ("secretsmanager:GetSecretValue",) in allowed
 
 
+@pytest.mark.parametrize(
+    ("stack", "role"), [("Api", "ApiRole"), ("Commands", "CommandsRole"), ("Writer", "WorkerRole")]
+)
+def test_who_writes_in_transactions_may_settle_them(dev: Templates, stack: str, role: str) -> None:
+    """By a transaction that deletes what never exists, under the same token."""
+    allowed = statements(dev[stack], role)
+    [table] = [actions for name, actions in allowed.items() if "GetAttTableArn" in name and "/index/" not in name]
+    records = [actions for name, actions in allowed.items() if "IdempotencyArn" in name]
+
+    assert {"dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:ConditionCheckItem"} <= {*table}
+    assert len(records) == (stack != "Writer")
+    assert all({"dynamodb:PutItem", "dynamodb:GetItem"} <= {*actions} for actions in records)
+
+
 def test_no_resource_policy_opens_it(dev: Templates) -> None:
     template = dev["Commands"]
 

@@ -265,7 +265,7 @@ class TransactionRefusedError(DynashardError):
 
 
 class RequestInProgressError(DynashardError):
-    """The first request with this idempotency key is under way."""
+    """The first request with this idempotency key is under way; only for creates that are done in steps."""
 
     code = "request_in_progress"
     status = 409
