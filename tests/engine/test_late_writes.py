@@ -98,6 +98,30 @@ def test_nothing_is_unknown_about_a_lone_create_that_is_late(world: Moving, stag
     assert found.revision == created.revision
 
 
+REFUSALS: dict[str, tuple[str, Any]] = {
+    "update": ("UpdateItem", lambda db, item: things(db).update(item, set={"text": "new"})),
+    "put on a revision": ("PutItem", lambda db, item: things(db).put(item, if_match=item.revision)),
+    "delete": ("DeleteItem", lambda db, item: things(db).delete(item)),
+    "transaction": ("TransactWriteItems", lambda db, item: db.transact(Update(Thing, item, set={"text": "new"}))),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+@pytest.mark.parametrize("stage", ["sweep", "stable"])
+def test_a_late_write_that_finds_nothing_at_the_old_home_is_not_refused(world: Moving, name: str, stage: str) -> None:
+    [identity] = moving_ids(4, 8, 1)
+    item = things(client(world)).create(Thing(tenant="abc", id=identity))
+    world.resharder.start(ABC, 8, survey=False)
+    world.until(ABC, "prepare")
+    operation, act = REFUSALS[name]
+
+    act(client(world, [meanwhile(operation, lambda: reach(world, stage))]), item)
+
+    found = things(client(world)).find({"tenant": "abc", "id": identity}, consistent=True)
+    assert (found is None) == (name == "delete")
+    assert found is None or found.revision != item.revision
+
+
 @pytest.mark.parametrize("stage", ["sweep", "stable"])
 def test_a_late_create_whose_key_was_taken_meanwhile_is_refused(world: Moving, stage: str) -> None:
     [identity] = moving_ids(4, 8, 1)

@@ -5,6 +5,7 @@ moves such an item home before it answers (rule H of the protocol), until the se
 
 The answer of a successful write may arrive after its view has ended. Then the write is acknowledged only when the item
 is where readers look for it now; if necessary it is moved there (rule A).
+A refused write starts again in this case: what it did not find there may be at another home by now.
 """
 
 from enum import Enum, auto

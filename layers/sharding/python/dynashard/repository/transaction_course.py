@@ -170,6 +170,9 @@ class Course:
         if not any(reason.code == FAILED for reason in reasons):
             return Lesson.LATER if any(reason.code != "None" for reason in reasons) else Lesson.NOTHING
         places = self._places
+        if ended(self._store, places):
+            # What was not as it should be here may be so at another home by now.
+            return self._outdated()
         if len(reasons) > 1:
             return self._not_born(met[0], met[1], places)
         place = places.new if self._moved or self._settling(places) else places.old

@@ -175,6 +175,9 @@ class HomeWriter:
             if failed.ambiguous:
                 # What it met may be its own work: whoever asked for the write looks for evidence.
                 raise
+            if ended(self._store, places):
+                # What was not as it should be here may be so at another home by now.
+                return _Obstacle.CHANGE
             if failed.item is not None and is_mark(failed.item):
                 return self._marked(failed.item, place, write, places)
             if settling(places) and not is_live(failed.item, write.now) and helped(self._store, write.key.sort, places):
@@ -227,6 +230,8 @@ class HomeWriter:
                 return Done(stored, again=True)
         if cancelled.ambiguous:
             raise unproved(cancelled)
+        if ended(self._store, places):
+            return _Obstacle.CHANGE
         moving = places.view.phase is Phase.MOVE
         if not moving and is_live(old, write.now) and helped(self._store, write.key.sort, places):
             return _Obstacle.CHANGE
