@@ -25,6 +25,8 @@ SURVEYS: Final = 0.1
 _TURNS: Final = 60
 """How many turns one waits for another at most."""
 _EARLY: Final = 0.5
+LATER: Final = (5, 6, 6, 6, 7, 7, 8, 8, 9, 10, 10, 11, 12)
+"""Stages at which late requests are executed: from the first pass of the mover on."""
 _LOOKS: Final = frozenset({"BatchGetItem", "GetItem"})
 
 
@@ -212,6 +214,13 @@ class Change:
         self.scheduler.idle(actor, pause)
         self._dally(actor)
         return not self.over or actor.random.random() < 0.5
+
+    def delay(self, actor: Actor) -> None:
+        """Wait until the change has come to a later stage, up to its end, and for some turns more."""
+        stage = actor.random.choice([each for each in LATER if each > self.stage] or [self.stage])
+        while self.stage < stage and not self.over:
+            self.scheduler.idle(actor, max(0.5, self.due - self.scheduler.now))
+        self._dally(actor)
 
     def at_rest(self) -> bool:
         """Whether the change has ended, by the records themselves."""

@@ -135,6 +135,11 @@ class Client:
         self._revisions = count(1)
         self._known: dict[Key, Any] = {}
 
+    def write(self) -> None:
+        """Write at once, before the change goes on."""
+        for _ in range(self._random.choice((1, 1, 2, 3))):
+            self.operate(self._random.choice(("create", "create", "put")))
+
     def run(self, bursts: int, pace: "Pace") -> None:
         """Do a few operations at a time, with rests in between.
 
@@ -435,13 +440,16 @@ def _condition(known: Any | None, *, often: float, random: Random) -> tuple[str 
     return known.revision, known.value
 
 
-def kinds_of(choose: Callable[[Sequence[Kinds]], Kinds], *, race: bool, calm: bool = False) -> Kinds:
+def kinds_of(choose: Callable[[Sequence[Any]], Any], *, race: bool, calm: bool = False, strays: bool = False) -> Kinds:
     """The kinds of operations of a schedule: those of writers, and those of readers; often the same."""
     if calm:
         return (
             ("create", "put", "put", "update", "update", "delete"),
             ("get", "get", "page", "put", "update", "delete"),
         )
+    if strays:
+        readers = ("get", "get", "batch_get", "page", "scan")
+        return choose(((*readers, "create", "put", "update", "delete"), (*readers, "get", "create"))), readers
     if race:
         return (
             ("create", "create", "create", "put", "delete", "batch_write"),

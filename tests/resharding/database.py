@@ -88,12 +88,17 @@ class Database:
     def call(self, actor: Actor, operation: str, request: Mapping[str, Any], check: Check | None) -> Wire:
         """Send a request when the actor's turn comes."""
         self.scheduler.pause(actor)
-        fault = self.faults.drawn(operation)
+        fault = self._drawn(operation, check)
         self.scheduler.note(actor, f"{fault + ' ' if fault else ''}{operation} {told(request)}")
         if fault:
             self.struck = True
             return self._strike(fault, actor, operation, request, check)
         return self._send(actor, operation, request, check)
+
+    def _drawn(self, operation: str, check: Check | None) -> str:
+        """What happens to a request; `check` is that of a client's operation."""
+        del check
+        return self.faults.drawn(operation)
 
     def _strike(
         self, fault: str, actor: Actor, operation: str, request: Mapping[str, Any], check: Check | None

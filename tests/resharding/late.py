@@ -6,7 +6,7 @@ was sent again, and when the change of the shard count is long over. An answer m
 view has ended.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,6 +21,8 @@ _HELD: Final = (0, 0, 1, 3, 10, 30)
 """For how many turns an answer is held that never comes."""
 _TROUBLE_GOES_ON: Final = 0.3
 """How often one of the requests after a lost one is throttled: a resend meets the same trouble."""
+_STRAYING: Final = frozenset({"PutItem", "UpdateItem"})
+"""Writes of one item, which go to its old home while the change has not come to MOVE."""
 _LATER: Final = (0.0, 1.0, 10.0, 40.0, 70.0, 130.0, 190.0, 250.0, 310.0, 400.0)
 """After how many seconds a request is executed: up to several phases later."""
 
@@ -30,10 +32,11 @@ class LateFaults(Faults):
     """What happens to requests, and how often.
 
     Attributes:
-        puts: only requests of one write meet a fault, and are executed late then, answered or not.
+        strays: only writes of one item by clients meet a fault, and are executed at a later stage of the change then,
+            answered or not.
     """
 
-    puts: bool = False
+    strays: bool = False
     _soon: int = 0
 
     def drawn(self, operation: str) -> str:
@@ -43,11 +46,9 @@ class LateFaults(Faults):
             return "throttled"
         if not self.rate or not self.left or self.random.random() >= self.rate:
             return ""
-        if self.puts and operation not in ("PutItem", "UpdateItem"):
-            return ""
         self.left -= 1
-        if self.puts:
-            return self.random.choice(("late", "slow"))
+        if self.strays:
+            return self.random.choice(("late", "late", "slow"))
         kinds = ["throttled", "lost"]
         if operation in WRITES:
             kinds += [
@@ -72,7 +73,20 @@ class LateFaults(Faults):
 
 @dataclass
 class LateDatabase(Database):
-    """The engine, as schedules with late requests see it."""
+    """The engine, as schedules with late requests see it.
+
+    Attributes:
+        delay: lets a sender, or a late request, wait until a later stage of the change.
+    """
+
+    delay: Callable[[Actor], None] | None = None
+
+    def _drawn(self, operation: str, check: Check | None) -> str:
+        """See `Database._drawn`."""
+        strays = isinstance(self.faults, LateFaults) and self.faults.strays
+        if strays and (check is None or operation not in _STRAYING):
+            return ""
+        return super()._drawn(operation, check)
 
     def _strike(
         self, fault: str, actor: Actor, operation: str, request: Mapping[str, Any], check: Check | None
@@ -93,13 +107,17 @@ class LateDatabase(Database):
     def _wait(self, actor: Actor) -> None:
         """The engine takes its time: also longer than the sender's view lasts."""
         actor.looked = None
-        self.scheduler.sleep(actor, self.faults.random.choice(_LATER))
+        self._pass_time(actor)
+
+    def _pass_time(self, actor: Actor) -> None:
+        if self.delay is not None:
+            self.delay(actor)
+        else:
+            self.scheduler.sleep(actor, self.faults.random.choice(_LATER))
 
     def _execute_later(self, operation: str, request: Mapping[str, Any], check: Check | None) -> None:
-        seconds = self.faults.random.choice(_LATER)
-
         def arrive(ghost: Actor) -> None:
-            self.scheduler.sleep(ghost, seconds)
+            self._pass_time(ghost)
             self.scheduler.note(ghost, f"arrives: {operation} {told(request)}")
             try:
                 self._send(ghost, operation, request, check)

@@ -33,8 +33,14 @@ from tests.resharding.wire import TABLE, TOPOLOGY, LeanWire, wiped
 KINDS: Final = ("race", "race", "grow", "shrink", "adopt", "random", "index", "family")
 _LATE: Final = 0.0
 """The share of schedules in which requests may be executed at any later time."""
-_LATE_PUTS: Final = 0.6
-"""The share of those in which nothing else fails."""
+_STRAYS: Final = 0.6
+"""The share of those about requests of PREPARE that are executed at later stages; nothing else fails in them."""
+_STRAYING: Final = (
+    *((Note, *counts) for counts in ((1, 2), (2, 1), (2, 4), (4, 2), (4, 1))),
+    *((AdoptedNote, UNSHARDED, count) for count in (1, 2)),
+)
+_PREPARE: Final = 3
+"""The stage of a change at which PREPARE is published."""
 _BATCH: Final = 25
 _INDEX_COUNT: Final = 2
 _STAGES: Final = (1, 2, 3, 4, 5, 6, 7)
@@ -103,34 +109,32 @@ class Outcome:
 def planned(seed: int, kind: str | None = None, stages: int | None = None, *, late: bool | None = None) -> Plan:
     """The plan of a seed, or one for a kind and a stage of the change, and requests late or not, that are given."""
     random = Random(seed)
-    drawn = random.choice(KINDS)
-    kind = kind or drawn
+    kind, late = _kind(random, kind, late)
     model: type[Any] = random.choice((Note, Note, Note, StampedNote))
     partition: str | None = ""
     index, index_origin, index_target = None, _INDEX_COUNT, _INDEX_COUNT
+    moving = {"race": 5, "calm": 1, "strays": 2}.get(kind)
     origin, target = random.choice(((1, 2), (2, 4), (1, 4), (2, 8), (4, 8)))
     if kind == "race":
         model, (origin, target) = Note, random.choice(((1, 2), (2, 1), (2, 4), (4, 2)))
-    if kind == "calm":
+    elif kind == "calm":
         model, target = Note, origin
-    if kind == "shrink":
+    elif kind == "shrink":
         origin, target = target, origin
+    elif kind == "strays":
+        model, origin, target = random.choice(_STRAYING)
     elif kind == "adopt":
         model, origin, target = AdoptedNote, UNSHARDED, random.choice((1, 2, 4))
     elif kind == "random":
         model = Event
-        if random.random() < 0.4:
-            origin, target = target, origin
+        origin, target = (target, origin) if random.random() < 0.4 else (origin, target)
     elif kind == "family":
         partition = None
-        if random.random() < 0.5:
-            origin, target = target, origin
+        origin, target = (target, origin) if random.random() < 0.5 else (origin, target)
     elif kind == "index":
         index = random.choice(("by_rank", "by_rank_key"))
         index_origin, index_target = random.choice(((1, 2), (2, 4), (4, 1), (2, 1), (1, 4)))
         partition = None
-    drawn_late = random.random() < _LATE and model is not Event
-    late = drawn_late if late is None else late
     entity = definition(model)
     whole = None if partition is None else entity.logical_partition({"tenant": TENANT})
     return Plan(
@@ -141,12 +145,16 @@ def planned(seed: int, kind: str | None = None, stages: int | None = None, *, la
         origin=origin,
         target=index_target if index else target,
         index_origin=index_origin,
-        keys=_keys(entity, random, origin, target, moving={"race": 5, "calm": 1}.get(kind) or random.choice((1, 2, 3))),
+        keys=_keys(
+            entity,
+            random,
+            origin,
+            target,
+            moving=moving or random.choice((1, 2, 3)),
+        ),
         clients=3 if kind in ("race", "calm") else random.choice((1, 2, 2, 2, 3, 3, 4)),
         bursts=random.choice((1, 2, 3) if kind == "race" else (3, 5, 7)),
-        stages=None
-        if kind == "calm"
-        else stages or random.choice(_STAGES if kind == "race" else (None, 1, 1, *_STAGES)),
+        stages=stages or _begins(kind, random),
         movers=random.choice((1, 1, 2)),
         operator=random.random() < 0.2 and kind != "calm",
         fault_rate=random.choice((0.05, 0.1, 0.2) if late else (0.0, 0.0, 0.02, 0.08)),
@@ -156,6 +164,22 @@ def planned(seed: int, kind: str | None = None, stages: int | None = None, *, la
         expiring=random.random() < 0.5 and not late,
         late=late,
     )
+
+
+def _kind(random: Random, kind: str | None, late: bool | None) -> tuple[str, bool]:  # noqa: FBT001
+    """The kind of a schedule, and whether requests may be executed at any later time; what is given stays."""
+    drawn = random.choice(KINDS)
+    drawn_late, strays = random.random() < _LATE and drawn != "random", random.random() < _STRAYS
+    if kind is None:
+        late = drawn_late if late is None else late
+        return ("strays" if late and strays else drawn), late
+    return kind, kind == "strays" if late is None else late
+
+
+def _begins(kind: str, random: Random) -> int | None:
+    if kind in ("calm", "strays"):
+        return None if kind == "calm" else _PREPARE
+    return random.choice(_STAGES if kind == "race" else (None, 1, 1, *_STAGES))
 
 
 def _keys(entity: EntityDefinition[Any], random: Random, origin: int, target: int, *, moving: int) -> tuple[Key, ...]:
@@ -185,8 +209,8 @@ class Schedule:
         self._history = History(self._scheduler.clock, skew=SKEW, sees=not plan.late)
         chance = Random(plan.seed ^ 0xFA17)
         if plan.late:
-            puts = plan.kind != "calm" and chance.random() < _LATE_PUTS
-            late_faults = LateFaults(chance, 0.4 if puts else plan.fault_rate, left=16, puts=puts)
+            strays = plan.kind == "strays"
+            late_faults = LateFaults(chance, 0.7 if strays else plan.fault_rate, left=16, strays=strays)
             self._database: Database = LateDatabase(wire, self._scheduler, self._history, late_faults)
         else:
             faults = Faults(chance, plan.fault_rate)
@@ -197,7 +221,9 @@ class Schedule:
             self._database,
             plan.model,
             plan.keys,
-            kinds_of(self._random.choice, race=plan.kind == "race", calm=plan.kind == "calm"),
+            kinds_of(
+                self._random.choice, race=plan.kind == "race", calm=plan.kind == "calm", strays=plan.kind == "strays"
+            ),
             indexes=self._indexes(entity),
             scattered=entity.shards is not None and not entity.shards.rule.fixed,
         )
@@ -206,6 +232,8 @@ class Schedule:
         self._change = Change(
             self._database, plan.model, plan.scope, plan.target, self._kills, begun=plan.stages is not None
         )
+        if plan.kind == "strays" and isinstance(self._database, LateDatabase):
+            self._database.delay = self._change.delay
 
     def run(self) -> Outcome:
         """Run it to its end.
@@ -318,7 +346,7 @@ class Schedule:
     def _start(self) -> None:
         plan, scheduler = self._plan, self._scheduler
         for number in range(plan.clients):
-            scheduler.spawn(f"client{number}", self._client)
+            scheduler.spawn(f"client{number}", self._client if number or plan.kind != "strays" else self._writer)
         if plan.kind == "calm":
             self._change.over = True
             return
@@ -327,6 +355,11 @@ class Schedule:
             scheduler.spawn(f"mover{number}", self._change.move)
         if plan.operator:
             scheduler.spawn("operator", self._change.interfere)
+
+    def _writer(self, actor: Actor) -> None:
+        client = Client(self._traffic, actor)
+        client.write()
+        client.run(self._plan.bursts, self._change)
 
     def _client(self, actor: Actor) -> None:
         Client(self._traffic, actor).run(self._plan.bursts, self._change)
