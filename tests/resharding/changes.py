@@ -218,7 +218,9 @@ class Change:
     def delay(self, actor: Actor) -> None:
         """Wait until the change has come to a later stage, up to its end, and for some turns more."""
         stage = actor.random.choice([each for each in LATER if each > self.stage] or [self.stage])
-        while self.stage < stage and not self.over:
+        for _ in range(_TURNS):
+            if self.stage >= stage or self.over:
+                break
             self.scheduler.idle(actor, max(0.5, self.due - self.scheduler.now))
         self._dally(actor)
 

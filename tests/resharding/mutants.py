@@ -14,6 +14,7 @@ from dynashard.resharding import Timing, controller
 from dynashard.resharding.means import Means
 from dynashard.routing import Places
 from dynashard.topology import Phase
+from tests.engine.late_world import RULES
 from tests.resharding.outcome_mutants import OUTCOMES
 
 
@@ -98,6 +99,7 @@ MUTANTS: Final[Mapping[str, Mutant]] = {
     "no mark in SETTLE": Mutant(_no_mark_in_settle, stages=6),
     "no transactional confirmation": Mutant(_no_confirmation, stages=4),
     **{name: Mutant(apply, kind="calm", late=True) for name, apply in OUTCOMES.items()},
+    **{f"without rule {rule}": Mutant(apply, kind="strays", late=True) for rule, apply in RULES.items()},
 }
 
 

@@ -156,7 +156,7 @@ def planned(seed: int, kind: str | None = None, stages: int | None = None, *, la
         bursts=random.choice((1, 2, 3) if kind == "race" else (3, 5, 7)),
         stages=stages or _begins(kind, random),
         movers=random.choice((1, 1, 2)),
-        operator=random.random() < 0.2 and kind != "calm",
+        operator=random.random() < 0.2 and kind != "calm" and not late,
         fault_rate=random.choice((0.05, 0.1, 0.2) if late else (0.0, 0.0, 0.02, 0.08)),
         kill_rate=random.choice((0.0, 0.0, 0.03, 0.1)),
         filled=random.choice((0.2, 0.5, 0.8)),
