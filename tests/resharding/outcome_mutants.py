@@ -61,12 +61,12 @@ def _absent_is_done(*, conditional: bool) -> Judged:
 
 def _throttled_after_ambiguity(stack: ExitStack) -> None:
     """A throttle is passed on as such, though an earlier attempt may have been executed."""
-    told = Attempts._told
+    told = Attempts._after_doubt
 
     def pass_on(self: Attempts, error: Any, *more: Any) -> Any:
         return error if isinstance(error, ThrottledError) else told(self, error, *more)
 
-    stack.enter_context(patch.object(Attempts, "_told", pass_on))
+    stack.enter_context(patch.object(Attempts, "_after_doubt", pass_on))
 
 
 OUTCOMES: Final[Mapping[str, Apply]] = {
