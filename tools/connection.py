@@ -128,7 +128,7 @@ def _local(*, reach: bool) -> Backend:
         worker=f"`make run` has one, whose log is {settings.data_dir / RESHARD_LOG}",
         growth=growth(variables),
         load=None,
-        entities=_entities(transport, table, topology, told),
+        entities=_entities(transport, table, topology, told, operation_seconds=told.operation),
     )
 
 
@@ -163,7 +163,7 @@ def _deployed(environment: str) -> Backend:
         worker="the executions of the environment's state machine tell why",
         growth=_deployed_growth(environment),
         load=table_load(transport, table),
-        entities=_entities(transport, table, topology, told),
+        entities=_entities(transport, table, topology, told, operation_seconds=place.operation),
     )
 
 

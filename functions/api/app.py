@@ -12,12 +12,13 @@ from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
 from domain import ENTITIES, TOGETHER, Exposed, Together
 from dynashard.hosting.backend import open_backend
-from dynashard.hosting.environment import seconds_left
+from dynashard.hosting.environment import seconds_left, time_to_answer
 from dynashard.hosting.idempotency import IdempotentCreates
 from dynashard.hosting.limits import MAX_QUERIES, READING_SHARE
 from dynashard.hosting.refusals import expected, one_line
 from dynashard.hosting.shedding import LoadSignal
 from dynashard.reads import allowing
+from dynashard.transport.deadline import within
 from dynashard.transport.interface import Transport, metered
 from dynashard.transport.queues import sqs_client
 from functions.api import problems
@@ -116,9 +117,9 @@ class App:
         event = resolver.current_event
         request_id = _request_id(event.raw_event, resolver.lambda_context)
         code, logged = None, None
-        reading = seconds_left(resolver.lambda_context) * READING_SHARE
+        left = seconds_left(resolver.lambda_context)
         expensive = self._routes.expensive(event.http_method, event.path)
-        with metered() as meter, allowing(self._max_queries, reading):
+        with within(time_to_answer(left)), metered() as meter, allowing(self._max_queries, left * READING_SHARE):
             try:
                 if expensive:
                     self._load.refuse_expensive()

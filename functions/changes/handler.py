@@ -10,9 +10,11 @@ from typing import Any
 from domain import ENTITIES
 from dynashard.changes import Dispatcher, Letter, Outcome
 from dynashard.hosting.backend import open_entities
+from dynashard.hosting.environment import seconds_left, time_to_answer
 from dynashard.hosting.metrics import Figure, metrics_line, tell
 from dynashard.hosting.witness import GrowthLog
 from dynashard.transport import connect
+from dynashard.transport.deadline import within
 from functions.changes.following import consumers
 from functions.changes.letters import Keep, to_queue
 from functions.changes.settings import Settings
@@ -20,9 +22,10 @@ from functions.changes.settings import Settings
 logger = logging.getLogger("changes")
 
 
-def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
+def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     """Answer a batch of stream records: from which one on the batch has to come again, if it has to."""
-    outcome = _dispatcher().take(event["Records"])
+    with within(time_to_answer(seconds_left(context))):
+        outcome = _dispatcher().take(event["Records"])
     tell(metrics(_settings().environment, outcome, time.time()))
     if outcome.again is None:
         return {"batchItemFailures": []}

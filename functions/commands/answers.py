@@ -7,13 +7,14 @@ from domain import TOGETHER, Exposed, Together
 from dynashard.errors import AnswerTooLargeError, InputError
 from dynashard.hosting.backend import Backend
 from dynashard.hosting.documents import written
-from dynashard.hosting.environment import LONGEST_SECONDS
+from dynashard.hosting.environment import LONGEST_SECONDS, time_to_answer
 from dynashard.hosting.idempotency import IdempotentCreates
 from dynashard.hosting.limits import MAX_QUERIES, READING_SHARE
 from dynashard.hosting.refusals import refusal_of
 from dynashard.hosting.shedding import LoadSignal, is_expensive
 from dynashard.reads import allowing
 from dynashard.tenants import TenantRule
+from dynashard.transport.deadline import within
 from dynashard.transport.interface import metered
 from functions.commands.batches import Batches
 from functions.commands.items import Items
@@ -104,7 +105,8 @@ class Commands:
         """
         code, started = None, self._clock()
         expensive = is_expensive(event)
-        with metered() as meter, allowing(self._max_queries, seconds * READING_SHARE):
+        reading = seconds * READING_SHARE
+        with within(time_to_answer(seconds)), metered() as meter, allowing(self._max_queries, reading):
             try:
                 if expensive:
                     self._load.refuse_expensive()

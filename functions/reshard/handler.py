@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
-from dynashard.hosting.environment import required
+from dynashard.hosting.environment import required, seconds_left, time_to_answer
 from dynashard.hosting.growth import cloudwatch
 from dynashard.hosting.logs import log_error, without_traceback
 from dynashard.hosting.metrics import Figure, metrics_line, tell
 from dynashard.resharding import Resharder
 from dynashard.transport import Transport, connect
+from dynashard.transport.deadline import within
 from functions.reshard.backend import resharder_of
 from functions.reshard.dispatch import Dispatcher
 from functions.reshard.executions import Executions
@@ -29,21 +30,24 @@ logger = logging.getLogger("reshard")
 
 
 @without_traceback
-def advance(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
+def advance(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     """State machine: bring a change forward, and say what comes next."""
-    return _steps().advance(event["input"])
+    with _until_answer(context):
+        return _steps().advance(event["input"])
 
 
 @without_traceback
-def work(event: Mapping[str, Any], _context: object) -> bool:
+def work(event: Mapping[str, Any], context: object) -> bool:
     """State machine: work on one task for a slice of time."""
-    return _steps().work(event["input"])
+    with _until_answer(context):
+        return _steps().work(event["input"])
 
 
 @without_traceback
-def stop(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
+def stop(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     """State machine: pause a change that has failed, and keep why."""
-    return _steps().stop(event["input"])
+    with _until_answer(context):
+        return _steps().stop(event["input"])
 
 
 def dispatch(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
@@ -51,9 +55,10 @@ def dispatch(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     return Dispatcher(_executions().start, _log).dispatch(event)
 
 
-def operate(event: Any, _context: object) -> dict[str, Any]:
+def operate(event: Any, context: object) -> dict[str, Any]:
     """Direct invocation: start, pause, resume, abort or look."""
-    return Operator(_resharder(), lambda error: log_error(logger, "the request failed", error)).answer(event)
+    with _until_answer(context):
+        return Operator(_resharder(), lambda error: log_error(logger, "the request failed", error)).answer(event)
 
 
 @without_traceback
@@ -106,6 +111,10 @@ def _executions() -> Executions:
     config = Config(connect_timeout=3, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 3})
     client = get_session().create_client("stepfunctions", config=config)
     return Executions(client, required(os.environ, "STATE_MACHINE_ARN"))
+
+
+def _until_answer(context: object) -> within:
+    return within(time_to_answer(seconds_left(context)))
 
 
 def _log(line: str) -> None:

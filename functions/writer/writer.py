@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from domain import ENTITIES, Exposed
+from dynashard.hosting.environment import time_to_answer
 from dynashard.tenants import DEFAULT_TENANTS, TenantRule
+from dynashard.transport.deadline import within
 from functions.writer.creates import CollectionOf, create
 from functions.writer.messages import Message, PoisonError
 from functions.writer.outcomes import End, Outcome, Tally
@@ -112,10 +114,12 @@ class Writer:
         done: list[tuple[Received, Outcome]] = []
         stopped = False
         for received, work in chain:
-            if stopped or remaining() < LAST_MILLISECONDS:
+            left = remaining()
+            if stopped or left < LAST_MILLISECONDS:
                 outcome = Outcome(End.LEFT, "no_time")
             else:
-                outcome = self._guarded(received, work)
+                with within(time_to_answer(left / 1000)):
+                    outcome = self._guarded(received, work)
             stopped = stopped or outcome.end is End.LEFT
             done.append((received, outcome))
         return done

@@ -20,6 +20,7 @@ from dynashard.repository.transaction import Step
 from dynashard.repository.transaction_run import Transaction
 from dynashard.routing import Router
 from dynashard.topology import DEFAULT_LEASE, DeclaredCounts, LeasedTopology, Topology
+from dynashard.transport.deadline import LONGEST_OPERATION
 from dynashard.transport.interface import Transport
 
 __all__ = ["Collection", "Dynashard"]
@@ -45,11 +46,14 @@ class Dynashard:
         retry_policy: how long batches and scans go on against throttling.
         throttled: told of each throttle that outlasted retries, before the caller is; called in the caller's thread,
             and may not raise. `dynashard.resharding.policy.growth_of(...).throttled` has counts grow by it.
+        operation_seconds: how long one operation may take, with all of its requests and pauses; at most
+            `TOPOLOGY_OPERATION_SECONDS` of the backend, for which changes of shard counts wait.
 
     Safe to share between threads; one for each process is enough.
 
     Raises:
-        ConfigurationError: missing or short cursor keys; neither or both of `topology_table` and `topology`.
+        ConfigurationError: missing or short cursor keys; neither or both of `topology_table` and `topology`; an
+            operation of no length.
     """
 
     def __init__(
@@ -64,6 +68,7 @@ class Dynashard:
         clock: Callable[[], float] = time.time,
         retry_policy: RetryPolicy | None = None,
         throttled: Throttled = ignore_throttles,
+        operation_seconds: float = LONGEST_OPERATION,
     ) -> None:
         if topology_table is not None:
             if topology is not None:
@@ -79,7 +84,13 @@ class Dynashard:
         self._owned: Transport | None = None
         router = Router(topology)
         self._store = Store(
-            transport, table, router, clock=clock, retry_policy=retry_policy or RetryPolicy(), throttled=throttled
+            transport,
+            table,
+            router,
+            clock=clock,
+            retry_policy=retry_policy or RetryPolicy(),
+            throttled=throttled,
+            operation_seconds=operation_seconds,
         )
         self._cursors = CursorCodec(cursor_keys)
 
@@ -119,7 +130,7 @@ class Dynashard:
     @classmethod
     def _at(cls, place: Location, more: Mapping[str, Any]) -> Self:
         transport = place.connect()
-        options = {"lease": place.lease, **more}
+        options = {"lease": place.lease, "operation_seconds": place.operation, **more}
         opened = cls(
             transport,
             table=place.table,

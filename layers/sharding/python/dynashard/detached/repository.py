@@ -34,6 +34,7 @@ from dynashard.repository.batch import Reading
 from dynashard.repository.changes import Changes, check_changes, fields_after
 from dynashard.repository.conditions import revision_of
 from dynashard.repository.items import E
+from dynashard.repository.operation import write_operation
 from dynashard.repository.retry_policy import at_once
 from dynashard.repository.standing import unsettled
 from dynashard.repository.writes import Done, Kind, Write
@@ -60,6 +61,7 @@ class DetachedRepository(Repository[E]):
         super().check(_bare(item, self._named(item)))
         self._fields.pack(self._named(item))
 
+    @write_operation
     def create(self, item: E, *, handling: str | None = None) -> E:
         """Store an item under a key that has no live item; see `Repository.create`."""
         self._no_transactions(handling)
@@ -75,6 +77,7 @@ class DetachedRepository(Repository[E]):
         self._fields.take_away(key, pointers_left(done.attributes if not done.again else None, self._entity.detached))
         return self._stored(write)
 
+    @write_operation
     def put(self, item: E, *, if_match: str | None = None, handling: str | None = None) -> Written[E]:
         """Store an item, whether or not its key had one; see `Repository.put`. Always guarded."""
         self._no_transactions(handling)
@@ -94,6 +97,7 @@ class DetachedRepository(Repository[E]):
         """Store an item, whether or not its key had one; see `Repository.replace`."""
         return self.put(item, if_match=if_match, handling=handling).item
 
+    @write_operation
     def update(
         self,
         key: KeyLike,
@@ -128,6 +132,7 @@ class DetachedRepository(Repository[E]):
             _, _, done = self._swap(key, fresh, if_match, write_of)
         return self._entity.decode(done.attributes or {})
 
+    @write_operation
     def delete(self, key: KeyLike, *, if_match: str | None = None, handling: str | None = None) -> None:
         """Delete a live item, and then all of its detached fields; see `Repository.delete`.
 

@@ -11,6 +11,7 @@ from dynashard.errors import InvalidQueryError, InvalidValueError, NotFoundError
 from dynashard.reads import CursorCodec, Listing, Order, Page, query
 from dynashard.reads.query import DEFAULT_LIMIT
 from dynashard.repository import Check, Create, Delete, Repository, Step, Store
+from dynashard.repository.operation import write_operation
 from dynashard.repository.standing import unsettled
 from dynashard.repository.transaction_run import Transaction
 
@@ -50,7 +51,8 @@ class EdgeStore(Generic[E]):
         self._listing = Listing(store, cursors, edges.model)
         self._counters = {way: CounterStore(store, edges.counter(way)) for way in WAYS} if edges.counts else {}
 
-    def add(self, tenant_id: str, one: str, other: str, **fields: Any) -> Added[E]:
+    @write_operation
+    def add(self, /, tenant_id: str, one: str, other: str, **fields: Any) -> Added[E]:
         """Have one node follow another. Doing it again changes nothing, so that it can be sent again.
 
         Args:
@@ -81,6 +83,7 @@ class EdgeStore(Generic[E]):
                     self.complete(half, pair[at ^ 1])
         raise unsettled(self._items.entity, "TransactWriteItems")
 
+    @write_operation
     def remove(self, tenant_id: str, one: str, other: str) -> None:
         """Have one node follow another no more.
 
@@ -160,6 +163,7 @@ class EdgeStore(Generic[E]):
         key = self._counter_key(self._start(tenant_id, node, way))
         return int(self._counted(way).total(key, consistent=consistent)["count"])
 
+    @write_operation
     def complete(self, there: E, missing: E) -> bool:
         """Write the missing half of an edge.
 

@@ -121,4 +121,5 @@ def _opened(
         clock=clock,
         retry_policy=retry_policy,
         throttled=throttled,
+        operation_seconds=settings.topology_operation_seconds,
     )

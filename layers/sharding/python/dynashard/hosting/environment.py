@@ -11,6 +11,9 @@ from dynashard.tenants import DEFAULT_PATTERN, TenantRule
 LONGEST_SECONDS: Final = 30.0
 """How long a request may take where nobody says."""
 
+_MARGIN_SECONDS: Final = 1.0
+_MARGIN_SHARE: Final = 0.1
+
 
 def required(environ: Mapping[str, str], name: str) -> str:
     """A variable that has no default.
@@ -71,3 +74,12 @@ def seconds_left(context: Any) -> float:
     """How long an invocation can still take, in seconds, by the context that its function was given."""
     ask = getattr(context, "get_remaining_time_in_millis", None)
     return LONGEST_SECONDS if ask is None else int(ask()) / 1000
+
+
+def time_to_answer(left: float) -> float:
+    """How long an invocation may work, in seconds, so that it still answers: all but a second, or a tenth if less.
+
+    Args:
+        left: how long it can still take; see `seconds_left`.
+    """
+    return left - min(_MARGIN_SECONDS, left * _MARGIN_SHARE)

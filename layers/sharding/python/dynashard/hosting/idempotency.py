@@ -38,6 +38,7 @@ from dynashard.errors import (
 from dynashard.hosting.documents import REVISION, Document, representation, validated, without, written
 from dynashard.hosting.environment import LONGEST_SECONDS
 from dynashard.repository import Beside, Repository
+from dynashard.transport.deadline import evidence, within
 from dynashard.transport.interface import Transport, Wire
 
 KEPT_SECONDS: Final = 24 * 60 * 60
@@ -130,7 +131,8 @@ class IdempotentCreates:
         a repeat costs the same. In steps, 2 writes, or 1 for a repeat, in the idempotency table besides the create.
         """
         try:
-            return self._at_once(attempt, items) if items.creates_beside else self._in_steps(attempt, items)
+            with within(attempt.seconds, reserve=True):
+                return self._at_once(attempt, items) if items.creates_beside else self._in_steps(attempt, items)
         except OutcomeUnknownError as error:
             error.retryable = True
             raise
@@ -261,7 +263,7 @@ class IdempotentCreates:
     def _released(self, attempt: Attempt, claim: str, *, forget: bool) -> None:
         """Let the next attempt begin: anew if nothing was stored, else with the same plan."""
         # An error of the record would hide the one that is being raised; the record expires by itself.
-        with suppress(DynashardError):
+        with suppress(DynashardError), evidence():
             if forget:
                 self._transport.call(
                     "DeleteItem",
@@ -281,7 +283,7 @@ class IdempotentCreates:
 
     def _finished(self, attempt: Attempt, claim: str, document: Document) -> None:
         # The item is there; only the record of it may fail. Saying so beats an error that invites a repeat.
-        with suppress(DynashardError):
+        with suppress(DynashardError), evidence():
             self._update(
                 attempt.record,
                 "SET answer = :answer REMOVE item_plan",

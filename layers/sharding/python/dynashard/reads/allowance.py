@@ -15,6 +15,7 @@ from threading import Lock
 from typing import Final
 
 from dynashard.errors import QueryTooWideError
+from dynashard.transport.deadline import remaining
 
 UNBOUNDED: Final = sys.maxsize
 
@@ -87,9 +88,9 @@ def allowing(queries: int, seconds: float = inf) -> Iterator[Allowance]:
 
     Args:
         queries: the most Queries in all.
-        seconds: how long it may read.
+        seconds: how long it may read; not beyond the deadline of the operation around it.
     """
-    allowance = Allowance(queries, seconds)
+    allowance = Allowance(queries, min(seconds, remaining()))
     token = _ALLOWANCES.set(allowance)
     try:
         yield allowance

@@ -11,6 +11,7 @@ from dynashard.repository.items import E, Items, KeyLike
 from dynashard.repository.writes import Kind, Write
 from dynashard.routing import rule_of
 from dynashard.schema import PK, REV, SK
+from dynashard.transport.deadline import evidence
 
 
 class Batches(Items[E]):
@@ -79,7 +80,7 @@ class Batches(Items[E]):
         puts = [write.key for write in writes if write.revision]
         found: Mapping[ItemKey, dict[str, Any]] = {}
         if puts:
-            with suppress(DynashardError):
+            with suppress(DynashardError), evidence():
                 found = self._reader.read_all(puts, Reading(consistent=True))
         return [write for write in writes if not write.did(found.get(write.key))]
 

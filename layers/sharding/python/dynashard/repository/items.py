@@ -25,6 +25,7 @@ from dynashard.repository.writes import Done, Write
 from dynashard.routing import Router
 from dynashard.schema import MAX_ITEM_BYTES, PK, PREV, REV, SK, TYPE
 from dynashard.topology import DeclaredTopology
+from dynashard.transport.deadline import evidence
 from dynashard.transport.interface import Wire
 
 E = TypeVar("E", bound=Entity)
@@ -121,7 +122,7 @@ class Items(Generic[E]):
         Cost: 1 consistent read, unless `found` was stored in its way or nothing can prove anything.
         """
         if (found is None or is_mark(found)) and (write.revision or write.exact):
-            with suppress(DynashardError):
+            with suppress(DynashardError), evidence():
                 found = self._reader.read(write.key, Reading(consistent=True))
                 if write.guarded and gone(write, found):
                     return Done(again=True)

@@ -29,6 +29,7 @@ from dynashard.routing import Places
 from dynashard.routing import home as home_under
 from dynashard.schema import EXPIRES_AT, MOVED_FROM, MOVED_TO, PK, REV, SK
 from dynashard.topology import Phase
+from dynashard.transport.deadline import evidence
 from dynashard.transport.interface import Resend, Wire
 
 
@@ -127,7 +128,8 @@ def confirm(store: Store, entity: EntityDefinition[Any], write: Write, place: st
     Cost: none if the place still is the home; else 2 read units, 2 round trips, and what `bring_home` costs.
     """
     try:
-        return _found(store, entity, write, place, undo=undo)
+        with evidence():
+            return _found(store, entity, write, place, undo=undo)
     except EngineError:
         # The write itself was executed. An error of this check, such as a throttle, is not its refusal.
         return Late.UNKNOWN

@@ -32,6 +32,7 @@ from dynashard.repository.conditions import is_live, refusal, revision_of
 from dynashard.repository.evidence import lineage
 from dynashard.repository.items import E, KeyLike
 from dynashard.repository.late import came_home
+from dynashard.repository.operation import read_operation, write_operation
 from dynashard.repository.store import Store
 from dynashard.repository.transaction import Beside, Create, Delete, Put, Step, Update
 from dynashard.repository.writes import Kind, Write
@@ -71,6 +72,7 @@ class Repository(Batches[E]):
     transact: ClassVar[Callable[[Store, Sequence[Step], Beside | None], list[Entity | None]]]
     """Does transactions, whose steps are prepared by repositories; the package sets it."""
 
+    @write_operation
     def create(self, item: E, *, handling: str | None = None) -> E:
         """Store an item under a key that has no live item.
 
@@ -103,6 +105,7 @@ class Repository(Batches[E]):
         """Whether `create_beside` can be used: items have one home, and no detached fields."""
         return rule_of(self._entity).fixed and not self._entity.detached
 
+    @write_operation
     def create_beside(self, item: E, beside: Beside) -> E:
         """Store an item under a key that has no live item, together with an action on another table.
 
@@ -133,6 +136,7 @@ class Repository(Batches[E]):
         """
         return came_home(self._store, self._entity, self._entity.key_of(key), revision, shards)
 
+    @read_operation
     def find(self, key: KeyLike, *, consistent: bool = False, include: Sequence[str] = ()) -> E | None:
         """The live item with this key, or None.
 
@@ -165,6 +169,7 @@ class Repository(Batches[E]):
             raise NotFoundError(f"{self._name(key)} does not exist")
         return item
 
+    @read_operation
     def exists(self, key: KeyLike, *, consistent: bool = False) -> bool:
         """Whether a live item has this key.
 
@@ -193,6 +198,7 @@ class Repository(Batches[E]):
         """
         return self.put(item, if_match=if_match, handling=handling).item
 
+    @write_operation
     def put(self, item: E, *, if_match: str | None = None, handling: str | None = None) -> Written[E]:
         """As `replace`, and say whether the key was free.
 
@@ -210,6 +216,7 @@ class Repository(Batches[E]):
         free = kind is Kind.UPSERT and not done.again and not is_live(done.attributes, write.now)
         return Written(self._stored(write), free)
 
+    @write_operation
     def update(
         self,
         key: KeyLike,
@@ -273,6 +280,7 @@ class Repository(Batches[E]):
                     raise
         raise RevisionMismatchError(f"{self._name(key)} changes too often to be updated; try again later")
 
+    @write_operation
     def delete(self, key: KeyLike, *, if_match: str | None = None, handling: str | None = None) -> None:
         """Delete a live item.
 

@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 from dynashard.entity import ItemKey
 from dynashard.errors import EngineError, UnprocessedError
 from dynashard.schema import PK, SK
+from dynashard.transport.deadline import remaining
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -19,6 +20,8 @@ R = TypeVar("R")
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """How long to go on with what DynamoDB leaves unprocessed, or with what meets a move.
+
+    Whatever it says, pauses end before the deadline of the operation, see `transport.deadline`.
 
     Attributes:
         seconds: how long after the first request to give up.
@@ -35,12 +38,12 @@ class RetryPolicy:
     random: Callable[[], float] = random.random
 
     def pauses(self) -> Iterator[float]:
-        """Pause before each next attempt, in seconds, ending when the time is up."""
+        """Pause before each next attempt, in seconds, ending when the time is up, or the operation's."""
         deadline = self.clock() + self.seconds
         bound = self.first_pause
         while True:
             pause = self.random() * bound
-            if self.clock() + pause > deadline:
+            if self.clock() + pause > deadline or pause >= remaining():
                 return
             self.sleep(pause)
             yield pause

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynashard.entity import EntityDefinition
-from dynashard.errors import ThrottledError
+from dynashard.errors import ConfigurationError, ThrottledError
 from dynashard.repository.retry_policy import RetryPolicy
 from dynashard.routing import Router
+from dynashard.transport.deadline import LONGEST_OPERATION
 from dynashard.transport.interface import Transport
 
 Throttled = Callable[[EntityDefinition[Any], str | None, ThrottledError], None]
@@ -40,6 +41,11 @@ class Store:
         throttled: told of a throttle before the caller is.
         lanes: how many single writes of a batch may be under way at a time. With 1 they go one after the other in the
             calling thread.
+        operation_seconds: how long one operation may take, with all of its requests and pauses. A change of a shard
+            count waits for that long between its phases.
+
+    Raises:
+        ConfigurationError: an operation of no length.
     """
 
     transport: Transport
@@ -51,6 +57,14 @@ class Store:
     random: Callable[[], float] = random.random
     throttled: Throttled = ignore_throttles
     lanes: int = 16
+    operation_seconds: float = LONGEST_OPERATION
+
+    def __post_init__(self) -> None:
+        if not self.operation_seconds > 0:
+            raise ConfigurationError(
+                f"operation_seconds is {self.operation_seconds:g}: an operation needs time. Give seconds above 0, at "
+                "most TOPOLOGY_OPERATION_SECONDS, for which changes of shard counts wait"
+            )
 
     def now(self) -> int:
         """The time by which items expire, in epoch seconds."""

@@ -20,6 +20,7 @@ from dynashard.errors import (
     TransactionConflictError,
 )
 from dynashard.repository.late import answered_late
+from dynashard.repository.operation import write_operation
 from dynashard.repository.standing import settled_by_token, unsettled
 from dynashard.repository.store import Store
 from dynashard.repository.transaction import Beside, Step
@@ -27,6 +28,7 @@ from dynashard.repository.transaction_course import FAILED, Course, Lesson
 from dynashard.repository.transaction_steps import Steps, entity_of
 from dynashard.schema import MAX_ITEM_BYTES
 from dynashard.transport.classification import is_number_refused, no_number
+from dynashard.transport.deadline import evidence
 from dynashard.transport.interface import Wire
 
 MOST_WRITES: Final = 100
@@ -62,6 +64,7 @@ class Transaction:
             self._courses.append(Course(number, step, mine, store))
         self._refuse_doubles()
 
+    @write_operation
     def run(self) -> list[Entity | None]:
         """Do it; see `Dynashard.transact`."""
         request: Wire | None = None
@@ -161,7 +164,8 @@ class Transaction:
             OutcomeUnknownError: that cannot be told.
         """
         try:
-            return settled_by_token(self._store, request["ClientRequestToken"])
+            with evidence():
+                return settled_by_token(self._store, request["ClientRequestToken"])
         except EngineError as failed:
             raise OutcomeUnknownError(
                 "The transaction may have been done, or may still be: no usable answer came. Read what it writes "

@@ -32,6 +32,7 @@ from dynashard.repository.batch import WRITE_WAVE, StoredKey, write_once
 from dynashard.repository.births import birth, leads_on
 from dynashard.repository.conditions import Condition, is_live, is_mark
 from dynashard.repository.late import Late, answered_late, confirm, ended, helped, settling
+from dynashard.repository.operation import write_operation
 from dynashard.repository.retry_policy import Left, at_once, go_on
 from dynashard.repository.standing import Stand, stand, unproved, unsettled
 from dynashard.repository.store import Store
@@ -100,6 +101,7 @@ class HomeWriter:
             key_of=lambda write: write.key,
         )
 
+    @write_operation
     def _round(self, writes: Sequence[Write]) -> Left[Write]:
         together: dict[StoredKey, Write] = {}
         under: dict[StoredKey, Places] = {}

@@ -1,7 +1,11 @@
-"""The deadline of an operation: all of its attempts, retries and pauses end before it.
+"""The deadline of an operation: all of its attempts, retries, pauses and reads of evidence end before it.
 
 An operation is a repository call, a REST request or an invocation. Whoever begins one opens `within(seconds)`; the
-transport and every retry policy inside ask `remaining()`. Deadlines nest, and the earliest holds.
+transport and every retry policy inside ask `remaining()`. Deadlines nest, and the earliest holds: what is opened inside
+never extends what is around it.
+
+A write that was sent and not answered needs time to look for evidence of what became of it. With `reserve`, a share of
+the time is kept for that: `remaining()` counts it only inside `evidence()`.
 
 Time is the wall clock: a frozen Lambda's monotonic clock stands still, so an operation that was frozen would go on
 after the leases it stands on have ended.
@@ -12,11 +16,25 @@ from collections.abc import Callable
 from contextvars import ContextVar, Token
 from math import inf
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 LONGEST_OPERATION: Final = 29.0
-"""Seconds that a request may take where nobody says: as long as a request over the API gateway."""
-_UNTIL: ContextVar[float] = ContextVar("dynashard_deadline", default=inf)
+"""Seconds that an operation may take where nobody says: as long as a request over the API gateway."""
+RESERVED_SHARE: Final = 0.2
+"""Which part of an operation's time is kept for evidence."""
+LEAST_RESERVED: Final = 0.5
+"""Seconds that are kept at least, for one read; of an operation of less than twice that, half of its time."""
+
+
+class _Deadline(NamedTuple):
+    """When an operation ends: its work, and its reads of evidence."""
+
+    work: float
+    end: float
+    clock: Callable[[], float]
+
+
+_DEADLINE: ContextVar[_Deadline | None] = ContextVar("dynashard_deadline", default=None)
 
 
 class within:  # noqa: N801 - reads as a statement: `with within(5):`
@@ -24,30 +42,59 @@ class within:  # noqa: N801 - reads as a statement: `with within(5):`
 
     Args:
         seconds: from now on; an earlier deadline around it holds.
-        clock: the wall clock, in epoch seconds.
+        clock: the wall clock, in epoch seconds. None takes that of the deadline around it, or the system's.
+        reserve: keep a share of the time for `evidence`.
     """
 
-    __slots__ = ("_clock", "_seconds", "_token")
+    __slots__ = ("_clock", "_reserve", "_seconds", "_token")
 
-    def __init__(self, seconds: float, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, seconds: float, clock: Callable[[], float] | None = None, *, reserve: bool = False) -> None:
         self._seconds = seconds
         self._clock = clock
-        self._token: Token[float] | None = None
+        self._reserve = reserve
+        self._token: Token[_Deadline | None] | None = None
 
     def __enter__(self) -> Self:
-        until = self._clock() + self._seconds
-        outer = _UNTIL.get()
-        self._token = _UNTIL.set(min(outer, until))
+        outer = _DEADLINE.get()
+        clock = self._clock or (time.time if outer is None else outer.clock)
+        now = clock()
+        seconds, work = self._seconds, inf
+        if outer is not None:
+            there = now if outer.clock is clock else outer.clock()
+            seconds, work = min(seconds, outer.end - there), outer.work - there
+        kept = max(seconds * RESERVED_SHARE, min(LEAST_RESERVED, seconds / 2)) if self._reserve else 0.0
+        self._token = _DEADLINE.set(_Deadline(now + min(work, seconds - kept), now + seconds, clock))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._token is not None:
-            _UNTIL.reset(self._token)
+            _DEADLINE.reset(self._token)
 
 
-def remaining(clock: Callable[[], float] = time.time) -> float:
+class evidence:  # noqa: N801 - reads as a statement: `with evidence():`
+    """Inside, the time that the operation has kept may be used: to find out what became of a write."""
+
+    __slots__ = ("_token",)
+
+    def __init__(self) -> None:
+        self._token: Token[_Deadline | None] | None = None
+
+    def __enter__(self) -> Self:
+        known = _DEADLINE.get()
+        if known is not None:
+            self._token = _DEADLINE.set(known._replace(work=known.end))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._token is not None:
+            _DEADLINE.reset(self._token)
+
+
+def remaining() -> float:
     """Seconds until the deadline in force; infinite if there is none, not above zero if it has passed."""
-    until = _UNTIL.get()
-    return inf if until == inf else until - clock()
+    known = _DEADLINE.get()
+    return inf if known is None else known.work - known.clock()
