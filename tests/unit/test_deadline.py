@@ -121,7 +121,7 @@ def test_several_requests_of_one_operation_share_its_time() -> None:
     attempts = Attempts(most=3, sleep=time.sleep, random=lambda: 0.5)
 
     def unreachable(_: int) -> dict[str, Any]:
-        time.at += min(2.0, remaining())
+        time.at += max(0.0, min(2.0, remaining()))
         raise EngineUnavailableError("No connection", operation="PutItem")
 
     policy = RetryPolicy(seconds=3600, clock=time, sleep=time.sleep, random=lambda: 0.5)
