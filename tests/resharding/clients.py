@@ -456,7 +456,7 @@ def kinds_of(choose: Callable[[Sequence[Any]], Any], *, race: bool, calm: bool =
             ("batch_get", "scan", "page", "count", "get", "batch_write", "update"),
         )
     mixed = (*_WRITES, *_READS, *_LISTS)
-    return choose(
+    chosen: Kinds = choose(
         (
             (mixed, mixed),
             (_WRITES, mixed),
@@ -465,3 +465,4 @@ def kinds_of(choose: Callable[[Sequence[Any]], Any], *, race: bool, calm: bool =
             (("create", "put", "delete"), ("page", "page", "scan", "batch_get")),
         )
     )
+    return chosen
