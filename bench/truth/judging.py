@@ -62,11 +62,35 @@ class Verdict:
 
 
 def judged(
-    records: Sequence[Record], listings: Sequence[Listed], attempts: Sequence[Attempt], strange: Sequence[str]
+    records: Sequence[Record],
+    listings: Sequence[Listed],
+    attempts: Sequence[Attempt],
+    strange: Sequence[str],
+    *,
+    guarded: bool = False,
 ) -> Verdict:
-    """Judge a run."""
+    """Judge a run.
+
+    Args:
+        records: the operations.
+        listings: the listings.
+        attempts: the ambiguous attempts of writes.
+        strange: answers that should not be.
+        guarded: whether the run was guarded. A guarded delete whose answer was lost succeeds if the item is gone
+            (PROTOCOL, "Outcomes", rule 5), so two deletes of one item may both succeed.
+    """
     verdict = Verdict(len(records), len(listings), strange=list(strange))
-    histories, verdict.violations = histories_of(records, listings)
+    named: defaultdict[str, list[Attempt]] = defaultdict(list)
+    for attempt in attempts:
+        for name in attempt.names or ("",):
+            named[name].append(attempt)
+    gone = {
+        number
+        for number, record in enumerate(records)
+        if guarded and record.kind is Kind.DELETE and record.expected is None and record.answer is Answer.OK
+        if _ambiguous(record, named)
+    }
+    histories, verdict.violations = histories_of(records, listings, gone)
     for subject, violation in check_all(histories).items():
         state = violation.operation.seen.state if violation.operation.seen else None
         told = [str(record) for record in records if state is not None and record.version == state.version]
@@ -76,10 +100,6 @@ def judged(
             name: done for (path, tenant, name), done in histories.items() if (path, tenant) == (each.path, each.tenant)
         }
         verdict.violations += misses_and_doubles(own, each.listing())
-    named: defaultdict[str, list[Attempt]] = defaultdict(list)
-    for attempt in attempts:
-        for name in attempt.names or ("",):
-            named[name].append(attempt)
     for record in records:
         _count(verdict, record, _ambiguous(record, named))
     return verdict

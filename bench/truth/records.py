@@ -1,8 +1,8 @@
 """What clients did and were told, as it came; and the histories of keys that follow from it."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Final
 
@@ -95,11 +95,16 @@ class Listed:
 
 
 def histories_of(
-    records: Iterable[Record], listings: Iterable[Listed]
+    records: Iterable[Record], listings: Iterable[Listed], gone: Container[int] = ()
 ) -> tuple[dict[Subject, list[Operation]], list[str]]:
     """The histories of all keys, and what is wrong already: a revision that stands for two contents.
 
     Answers name items by revision. Which write a revision comes from is known from every answer that shows both.
+
+    Args:
+        records: the operations.
+        listings: the listings.
+        gone: positions of deletes whose success says only that the item is gone, be it by another's delete.
     """
     records, listings = list(records), list(listings)
     names: dict[str, str] = {}
@@ -119,7 +124,8 @@ def histories_of(
     histories: defaultdict[Subject, list[Operation]] = defaultdict(list)
     for number, record in enumerate(records):
         if record.answer is not None:
-            histories[record.subject].append(_operation(record, names, f"{record.subject[2]}#{number}"))
+            operation = _operation(record, names, f"{record.subject[2]}#{number}")
+            histories[record.subject].append(replace(operation, kind=Kind.DROP) if number in gone else operation)
     for each in listings:
         for item, seen, asked, came in each.items:
             read = Operation(Kind.GET, asked, came, Answer.OK, seen=Seen(State(seen.version)), name="listed")

@@ -103,7 +103,8 @@ def run(engine: FaultyEngine, way: Callable[[], Way], done: Callable[[], list[Do
     parts.append(_sum([reader]))
     _, attempts = engine.log()
     records, listings = [r for part in parts for r in part.records], [x for part in parts for x in part.listings]
-    return judged(records, listings, attempts, [each for part in parts for each in part.strange])
+    strange = [each for part in parts for each in part.strange]
+    return judged(records, listings, attempts, strange, guarded=plan.level == "guarded")
 
 
 def run_in_process(plan: Plan) -> tuple[Verdict, dict[str, Any]]:

@@ -130,5 +130,5 @@ def test_a_data_folder_without_a_stack_lists_no_further_than_one_page(stack: Loc
     with Dynashard.local({**os.environ, "DATA_DIR": str(tmp_path)}) as db:
         users = db.collection(User)
         assert stack.url
-        with pytest.raises(Exception, match="set DATA_DIR as for `make run`"):
+        with pytest.raises(Exception, match="set DATA_DIR to the folder of `make run`"):
             users.list(PARTITION, limit=10)

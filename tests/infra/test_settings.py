@@ -41,7 +41,7 @@ def test_the_longest_operation_is_as_long_as_a_request_unless_something_takes_lo
         ({"auth": {**SIGN_IN, "tenant_claim": ""}}, "environments.dev.auth.tenant_claim:"),
         (
             {"auth": {**SIGN_IN, "tenant_pattern": "^(a+)+$"}},
-            "environments.dev.auth.tenant_pattern: '^(a+)+$' has something at position 1",
+            "environments.dev.auth.tenant_pattern: '^(a+)+$' is not allowed from position 1 on",
         ),
         ({"auth": {**SIGN_IN, "issuer": "http://login.example.com"}}, "must start with https://"),
         ({"colour": "blue"}, "environments.dev.colour: there is no such setting"),
