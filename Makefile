@@ -57,7 +57,7 @@ test-e2e: setup $(TESTED) ## Run only the tests of whole processes over HTTP, lo
 	$(PYTEST) tests/e2e
 
 .PHONY: test-deep
-test-deep: setup $(TESTED) ## Run every test with many and random examples and schedules (some twenty minutes)
+test-deep: setup $(TESTED) ## Run every test with many and random examples and schedules
 	TEST_PROFILE=deep $(PYTEST)
 
 .PHONY: check
@@ -113,15 +113,15 @@ bench-reshard: setup ## Explore 100,000 random schedules of a change of counts (
 	$(BIN)/python -m bench.reshard
 
 .PHONY: bench-truth
-bench-truth: setup ## Check 100,000 answers of each level for truth while the engine fails (an hour on two cores)
+bench-truth: setup ## Check 100,000 answers of each level for truth while the engine fails
 	$(BIN)/python -m bench.truth
 
 .PHONY: bench-late
-bench-late: setup ## Change counts while the engine executes writes 9 seconds late (three minutes)
+bench-late: setup ## Change counts while the engine executes writes 9 seconds late
 	$(BIN)/python -m bench.late_writes
 
 .PHONY: bench-hostile
-bench-hostile: setup ## Send requests that are built to cost much, and hold what they cost against their bounds (two minutes)
+bench-hostile: setup ## Send requests that are built to cost much, and hold what they cost against their bounds
 	$(BIN)/python -m bench.hostile
 
 .PHONY: bench-firehose
