@@ -31,7 +31,7 @@ from tests.resharding.scheduler import Actor, AnomalyError, Scheduler
 from tests.resharding.wire import TABLE, TOPOLOGY, LeanWire, wiped
 
 KINDS: Final = ("race", "race", "grow", "shrink", "adopt", "random", "index", "family")
-_LATE: Final = 0.0
+_LATE: Final = 0.3
 """The share of schedules in which requests may be executed at any later time."""
 _STRAYS: Final = 0.6
 """The share of those about requests of PREPARE that are executed at later stages; nothing else fails in them."""
