@@ -33,6 +33,8 @@ def failures(verdict: Verdict, level: str) -> list[str]:
     share = verdict.unknown.total() / max(1, verdict.ambiguous.total())
     if share > _UNKNOWN_SHARE[level]:
         found.append(f"{share:.0%} of ambiguous operations unknown; at most {_UNKNOWN_SHARE[level]:.0%}")
+    if verdict.counter is not None and not verdict.counter.exact:
+        found.append(f"the counter is at {verdict.counter.found} after {verdict.counter.wanted} increments")
     if level == "exactly-once" and verdict.longest > _DEADLINE:
         found.append(f"an operation took {verdict.longest:.1f} s; at most {_DEADLINE:.0f} s")
     return found

@@ -2,9 +2,10 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from bench.truth.counter import Count
 from bench.truth.proxy import Attempt
 from bench.truth.records import Listed, Record, histories_of
 from tests.linearizability.checker import check_all
@@ -30,6 +31,7 @@ class Verdict:
         refused: operations that were refused without effect, by code.
         told: refusals that named the revision they found: only these are checked for it.
         longest: the longest operation in seconds.
+        counter: what the writers of a counter came to before; None if none counted.
     """
 
     operations: int
@@ -42,6 +44,7 @@ class Verdict:
     refused: Counter[str] = field(default_factory=Counter)
     told: int = 0
     longest: float = 0.0
+    counter: Count | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON."""
@@ -58,6 +61,7 @@ class Verdict:
             "refusals_that_named_what_they_found": self.told,
             "strange_answers": len(self.strange),
             "longest_seconds": round(self.longest, 2),
+            "counter": None if self.counter is None else asdict(self.counter),
         }
 
 

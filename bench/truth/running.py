@@ -4,13 +4,14 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 from random import Random
 from typing import Any, Final
 
 from bench.truth.clients import Client, Traffic
+from bench.truth.counter import Count, count_together
 from bench.truth.judging import Verdict, judged
 from bench.truth.proxy import Rates
 from bench.truth.records import Listed, Record
@@ -18,6 +19,7 @@ from bench.truth.ways import FunctionWay, HttpWay, Way, app_on
 from bench.truth.world import FaultyEngine, create_api_tables, faulty_engine, local_stack_on
 
 USUAL: Final = Rates(0.07, 0.19)
+COUNTING: Final = Rates(0.05)
 _EPOCH: Final = 5000
 """Operations until all keys are replaced."""
 
@@ -32,6 +34,7 @@ class Plan:
         processes, threads: of clients; in process each process has an API of its own.
         rates: of faults.
         seed: draws what clients do, and which request meets which fault.
+        increments: of each of the ten writers that count first.
     """
 
     operations: int
@@ -40,6 +43,7 @@ class Plan:
     threads: int = 5
     rates: Rates = USUAL
     seed: int = 1
+    increments: int = 20
 
     def traffic(self) -> Traffic:
         """What each client does."""
@@ -107,6 +111,14 @@ def run(engine: FaultyEngine, way: Callable[[], Way], done: Callable[[], list[Do
     return judged(records, listings, attempts, strange, guarded=plan.level == "guarded")
 
 
+def counted(engine: FaultyEngine, way: Callable[[], Way], plan: Plan) -> Count:
+    """Let ten writers increase a counter while 5% of the engine's answers are lost or late."""
+    engine.fail(COUNTING)
+    count = count_together(way, increments=plan.increments, level=plan.level, seed=plan.seed)
+    engine.fail(Rates())
+    return count
+
+
 def run_in_process(plan: Plan) -> tuple[Verdict, dict[str, Any]]:
     """A run without a gateway: the API function is called in the clients' processes."""
     with faulty_engine(plan.seed) as engine:
@@ -115,8 +127,9 @@ def run_in_process(plan: Plan) -> tuple[Verdict, dict[str, Any]]:
         # With the topology initialised, as any table that is in use has it.
         for path in ("licensors", "users"):
             FunctionWay(app).send("truth0", "GET", f"/v1/{path}", b"", {})
+        count = counted(engine, lambda: FunctionWay(app), plan)
         verdict = run(engine, lambda: FunctionWay(app), lambda: _spread(_in_process, engine.endpoint, plan), plan)
-        return verdict, engine.log()[0]
+        return replace(verdict, counter=count), engine.log()[0]
 
 
 def run_over_http(plan: Plan) -> tuple[Verdict, dict[str, Any]]:
@@ -126,8 +139,9 @@ def run_over_http(plan: Plan) -> tuple[Verdict, dict[str, Any]]:
         faulty_engine(plan.seed) as engine,
         local_stack_on(engine, Path(folder), lease=5) as url,
     ):
+        count = counted(engine, lambda: HttpWay(url), plan)
         verdict = run(engine, lambda: HttpWay(url), lambda: _spread(_over_http, url, plan), plan)
-        return verdict, engine.log()[0]
+        return replace(verdict, counter=count), engine.log()[0]
 
 
 def _spread(part: Callable[[str, Plan, int], Done], where: str, plan: Plan) -> list[Done]:

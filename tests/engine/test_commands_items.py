@@ -381,3 +381,17 @@ def test_fault_of_ours_is_logged_and_not_told(table: str) -> None:
     assert error["code"] == "internal_error"
     assert "secret" not in str(error)
     assert len(errors) == 1
+
+
+def test_half_of_a_surrogate_pair_is_refused_in_a_batch_too(service: Service) -> None:
+    [outcome] = service.result("batch_write", delete=[{"\ud800": "a"}])["delete"]
+
+    assert outcome["error"]["code"] == "validation_failed"
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_time_that_utc_cannot_express_is_refused(service: Service, time: str) -> None:
+    article = {"author": "parth", "title": "On", "published_at": time}
+    asked = Service(service.commands, entity="articles")
+
+    assert asked.fields("create", item=article) == {"published_at": "value_error"}

@@ -95,8 +95,9 @@ def refusal_of(error: Exception) -> Refusal:
 
 
 def shortened(text: str, most: int = MAX_MESSAGE) -> str:
-    """Return the text, cut after `most` characters."""
-    return text if len(text) <= most else f"{text[:most]}..."
+    """Return the text, cut after `most` characters. Half of a surrogate pair, which no answer can hold, is escaped."""
+    cut = text if len(text) <= most else f"{text[:most]}..."
+    return cut.encode(errors="backslashreplace").decode()
 
 
 def _fitting(errors: Sequence[FieldError]) -> tuple[FieldError, ...]:

@@ -59,7 +59,7 @@ class Enumeration:
 
     def fetch(self, budget: Budget) -> Fetch:
         """A sender of this listing's requests."""
-        return Fetch(self._store.transport, budget, self.layouts, self._moves())
+        return Fetch(self._store.transport, budget, self.layouts, self._moves(), clock=self._store.clock)
 
     @property
     def once(self) -> Once | None:
@@ -129,6 +129,7 @@ class Enumeration:
                 signature=(replica.slot, view.count),
                 hash_of=lambda row: hash_of(CALCULATED, ItemKey(partition, row[SK]["S"])),
                 ample=self._ample,
+                expires=view.expires,
             )
 
         return Layouts(lambda: [router.index_view(entity, replica)] * len(partitions), make)
@@ -153,6 +154,7 @@ class Enumeration:
                 strays=_stray_homes(entity, partition, view) if moving and not follows else None,
                 moving=moving,
                 ample=self._ample,
+                expires=view.expires,
             )
 
         return Layouts(lambda: [router.view(entity, partition) for partition in partitions], make)
@@ -175,6 +177,7 @@ class Enumeration:
                 version=_short(f"{moving} {view.version}".encode()) if moving or view.version else "",
                 identity=lambda stored, sort: _identity(logical_partition_of(entity, stored), sort),
                 ample=self._ample,
+                expires=view.expires,
             )
 
         return Layouts(lambda: [router.index_view(entity, index)] * len(partitions), make)

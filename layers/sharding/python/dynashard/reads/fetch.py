@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from time import time
 from typing import cast
 
 from dynashard.errors import QueryTooWideError
@@ -33,6 +34,7 @@ class Fetch:
         consumed: capacity used so far.
         rounds: round trips so far.
         allowance: the Queries that the request may send.
+        clock: gives the time in epoch seconds.
     """
 
     transport: Transport
@@ -42,6 +44,7 @@ class Fetch:
     consumed: Consumed = field(default_factory=Consumed)
     rounds: int = 0
     allowance: Allowance = field(default_factory=current_allowance)
+    clock: Callable[[], float] = time
     _followed: dict[StoredKey, Wire] = field(default_factory=dict)
 
     @property
@@ -90,13 +93,11 @@ class Fetch:
         """Send calls at the same time.
 
         Raises:
-            OvertakenError: a layout has changed.
+            OvertakenError: a layout has changed, before the calls or before the last of their answers.
             QueryTooWideError: they are more Queries than the request may still send; none was sent.
         """
-        if self.rounds and any(
-            now.signature != layout.signature for now, layout in zip(self.layouts(), layouts, strict=True)
-        ):
-            raise OvertakenError
+        if self.rounds:
+            self._require(layouts)
         self.allowance.take(sum(call.operation == "Query" for call in calls))
         self.rounds += 1
         if len(calls) == 1:
@@ -105,7 +106,15 @@ class Fetch:
             answers = self.transport.call_all(calls, concurrency=len(calls))
         for call, answer in zip(calls, answers, strict=True):
             self.consumed.add(consumed_of(call.operation, answer))
+        if self.clock() > min(layout.expires for layout in layouts):
+            # They may have been executed when items had already left these shards.
+            self._require(layouts)
         return answers
+
+    def _require(self, layouts: Sequence[Layout]) -> None:
+        """Raise `OvertakenError` unless these are the layouts now."""
+        if any(now.signature != layout.signature for now, layout in zip(self.layouts(), layouts, strict=True)):
+            raise OvertakenError
 
     def item(self, row: Wire) -> Wire:
         """The item that a row stands for: itself, or the one that it leads to as a mark."""

@@ -6,6 +6,7 @@ another, they are rebased.
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Final
 
 from dynashard.entity import EntityDefinition, IndexDefinition
@@ -39,6 +40,7 @@ class Layout:
         identity: in an index, a short hash of an item's key, from its stored one; None in a table.
         version: of an index, another one after each change of the view.
         ample: positions are not carried by cursors.
+        expires: until when an answer may be taken without another look at the layout, in epoch seconds.
     """
 
     streams: tuple[Stream, ...]
@@ -52,6 +54,7 @@ class Layout:
     identity: Callable[[str, str], str] | None = None
     version: str = ""
     ample: bool = False
+    expires: float = inf
 
     def rebase(self, positions: Positions | None) -> Positions:
         """Positions of any earlier layout, for this one; None is the beginning."""

@@ -4,19 +4,22 @@ A mark says where to look instead. Plain reads may see the mark of an unfinished
 its new home: before an item that has a mark is called absent, one transactional read looks at both places.
 
 In SETTLE a key that has nothing at its new home is looked for at the old one too; see `late`.
+
+An answer that arrives after its view has ended counts only if the topology says the same as before: the read may have
+been executed when the item had already left the place.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import ThrottledError, TransactionConflictError
 from dynashard.repository.batch import GET_WAVE, Reading, StoredKey, chunks, get_once, wire_key
 from dynashard.repository.conditions import is_live, is_mark, moved_to
-from dynashard.repository.late import bring_home, settling, stored_at
+from dynashard.repository.late import bring_home, ended, settling, stored_at
 from dynashard.repository.retry_policy import Left, go_on
-from dynashard.repository.standing import Stand, stand, unsettled
+from dynashard.repository.standing import stand, unsettled
 from dynashard.repository.store import Store
 from dynashard.routing import Places, home
 from dynashard.topology import Phase
@@ -34,12 +37,17 @@ class _Mark:
     Attributes:
         place: the stored partition key where it stands.
         target: the one it points to; the same place if the key is to be looked for again.
-        under: under what it was looked for.
+        places: where the key was looked for.
     """
 
     place: str
     target: str
-    under: Stand
+    places: Places
+
+
+def _unknown(places: Places) -> _Mark:
+    """The mark of a key that must be looked for again."""
+    return _Mark(places.old, places.old, places)
 
 
 class HomeReader:
@@ -53,17 +61,20 @@ class HomeReader:
         """The live item with this key; see `Reader.read`.
 
         Cost: one request; one more for an item that has moved, and a transactional read of two if it is gone. In
-        SETTLE, one more if nothing is found at the new home.
+        SETTLE, one more if nothing is found at the new home. All of it again if a change overtook the answer.
         """
         store = self._store
         places = store.router.places(self._entity, key)
         place = _first(places)
         request = reading.on({"TableName": store.table, "Key": wire_key((place, key.sort))})
         item: Wire | None = store.transport.call("GetItem", request).get("Item")
-        if is_live(item, store.now()):
+        overtaken = self._overtaken(key, places)
+        if not overtaken and is_live(item, store.now()):
             return item
         found: dict[ItemKey, Wire] = {}
-        if item is not None and is_mark(item):
+        if overtaken:
+            marks = {key: _unknown(places)}
+        elif item is not None and is_mark(item):
             marks = {key: self._mark(key, item, place, places)}
         elif settling(places):
             marks = self._helped({key: places}, found)
@@ -83,7 +94,7 @@ class HomeReader:
         return found
 
     def _mark(self, key: ItemKey, mark: Wire, place: str, places: Places) -> _Mark:
-        return _Mark(place, home(self._entity, key, moved_to(mark)), stand(places))
+        return _Mark(place, home(self._entity, key, moved_to(mark)), places)
 
     def _look(
         self, keys: Sequence[ItemKey], reading: Reading, found: dict[ItemKey, Wire], pauses: Iterator[float]
@@ -103,6 +114,10 @@ class HomeReader:
                 marks[key] = self._mark(key, item, _first(places), places)
             elif is_live(item, now):
                 found[key] = item
+        for key, places in asked.items():
+            if self._overtaken(key, places):
+                found.pop(key, None)
+                marks[key] = _unknown(places)
         lacking = {key: p for key, p in asked.items() if settling(p) and key not in found and key not in marks}
         return marks | self._helped(lacking, found)
 
@@ -118,7 +133,7 @@ class HomeReader:
                 if home_again is not None:
                     found[key] = home_again
                 else:
-                    marks[key] = _Mark(places.old, places.old, stand(places))
+                    marks[key] = _unknown(places)
         return marks
 
     def _get(
@@ -169,12 +184,26 @@ class HomeReader:
         now = self._store.now()
         live = {key: item for key, item in stored if is_live(item, now)}
         found.update(live)
-        return again + self._confirm({key: marks[key] for key in behind if key not in live}, reading, found, pauses)
+        again += self._confirm({key: marks[key] for key in behind if key not in live}, reading, found, pauses)
+        overtaken = [key for key in behind if key not in again and self._overtaken(key, marks[key].places)]
+        for key in overtaken:
+            found.pop(key, None)
+        return again + overtaken
+
+    def _overtaken(self, key: ItemKey, places: Places) -> bool:
+        """Whether an answer came after the end of the view, and the topology has changed since it was asked.
+
+        Costs nothing while the view lasts; else what asking the topology for a view costs.
+        """
+        if not ended(self._store, places):
+            return False
+        now = self._store.router.view(self._entity, key.partition)
+        return now != replace(places.view, expires=now.expires)
 
     def _holds(self, key: ItemKey, mark: _Mark) -> bool:
         """Whether a mark may be followed: it points elsewhere, and the view under which it was read is in force."""
         places = self._store.router.places(self._entity, key)
-        return mark.under == stand(places) and mark.target != mark.place
+        return stand(mark.places) == stand(places) and mark.target != mark.place
 
     def _confirm(
         self,
