@@ -68,13 +68,18 @@ class _Tokens(httpx.Auth):
 
 
 @contextmanager
-def running_stack(data_dir: Path, *, lease: int) -> Iterator[Stack]:
+def running_stack(data_dir: Path, *, lease: int, **more: str) -> Iterator[Stack]:
     """Start the local stack on free ports, and stop it at the end.
+
+    Args:
+        data_dir: where it keeps its data.
+        lease: of the topology, in seconds.
+        more: further environment variables.
 
     Raises:
         RuntimeError: it does not start; with what it printed.
     """
-    settings = {"DATA_DIR": str(data_dir), "TOPOLOGY_LEASE_SECONDS": str(lease)}
+    settings = {"DATA_DIR": str(data_dir), "TOPOLOGY_LEASE_SECONDS": str(lease), **more}
     with subprocess.Popen(
         [sys.executable, "-m", "local"],
         cwd=ROOT,
