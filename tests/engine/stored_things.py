@@ -153,7 +153,7 @@ class World:
     retry_seconds: float = 20.0
     views: Views = field(default_factory=Views)
     drawn: Callable[[], float] = lambda: 0.0
-    lanes: int = 1
+    batch_concurrency: int = 1
     throttles: list[tuple[str, str | None, ThrottledError]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -189,7 +189,7 @@ class World:
             retry_policy,
             random=self.drawn,
             throttled=lambda entity, partition, error: self.throttles.append((entity.name, partition, error)),
-            lanes=self.lanes,
+            batch_concurrency=self.batch_concurrency,
         )
 
     def transact(self, *steps: Step) -> list[Any]:

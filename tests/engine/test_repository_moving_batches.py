@@ -107,7 +107,7 @@ def test_large_items_are_written_moved_and_confirmed_absent(world: World, spot: 
 def test_single_writes_of_a_batch_go_several_at_a_time(world: World, spot: Spot) -> None:
     spot.enter(Phase.SETTLE)
     together = Barrier(2, timeout=PATIENCE_SECONDS)
-    world.lanes = 2
+    world.batch_concurrency = 2
     world.faults(Fault("TransactWriteItems", lambda send, request: (together.wait(), send(request))[1], nth=None))
     keys = [{"tenant": "abc", "id": each} for each in ("1", "2", "4", "6")]
     assert all(each.old != each.new for each in (Spot(world, 4, 8, identity=each["id"]) for each in keys[:2]))

@@ -436,7 +436,7 @@ def test_a_refusal_that_will_not_pass_is_told(world: Moving) -> None:
     in_move(world)
 
     resharder = world.on(world.inner)
-    object.__setattr__(resharder._means, "table", "no-such-table")
+    object.__setattr__(resharder._context, "table", "no-such-table")
 
     with pytest.raises(EngineError, match="Create the table"):
         resharder.work(ABC.key, 0, seconds=5)

@@ -6,8 +6,8 @@ from unittest.mock import patch
 
 import pytest
 
-from dynashard.repository import births, transaction_course
-from dynashard.repository.transaction_course import Course, Lesson
+from dynashard.repository import marked_create, participant
+from dynashard.repository.participant import Participant, Verdict
 from tests.resharding.scheduler import AnomalyError
 from tests.resharding.transactions import run_transactions
 from tests.resharding.wire import LeanWire, engine_in_memory
@@ -32,27 +32,27 @@ def test_no_schedule_splits_doubles_or_loses_a_transaction(engine_of_its_own: Le
     assert sum(outcome.operations - outcome.gave_up for outcome in outcomes) > CHUNK
 
 
-def _unmarked_births(table: str, write: Any, places: Any) -> list[Any]:
+def _unmarked_creates(table: str, write: Any, places: Any) -> list[Any]:
     """What comes to life at its new home leaves no mark at the old one."""
-    return [births.put(table, write, places.new)]
+    return [marked_create.put(table, write, places.new)]
 
 
-def _never_moved(self: Course, *_: Any) -> Lesson:
+def _never_moved(self: Participant, *_: Any) -> Verdict:
     """A mark is taken for nothing there."""
     return self._not_so(None)
 
 
-def _always_old(self: Course) -> list[Any]:
+def _always_old(self: Participant) -> list[Any]:
     """Steps stay at the old place, whatever the phase."""
     prepared = self.prepared
     self._places = self._store.router.places(self.entity, self.key)
-    return [transaction_course._action(self._store.table, prepared.write, self._places.old, prepared.alone)]
+    return [participant._action(self._store.table, prepared.write, self._places.old, prepared.alone)]
 
 
 MUTANTS: dict[str, Callable[[], Any]] = {
-    "births without marks": lambda: patch.object(transaction_course, "birth", _unmarked_births),
-    "marks are not followed": lambda: patch.object(Course, "_marked", _never_moved),
-    "steps stay at old": lambda: patch.object(Course, "actions", _always_old),
+    "creates without marks": lambda: patch.object(participant, "create_with_marker", _unmarked_creates),
+    "marks are not followed": lambda: patch.object(Participant, "_marked", _never_moved),
+    "steps stay at old": lambda: patch.object(Participant, "actions", _always_old),
 }
 
 

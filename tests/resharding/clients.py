@@ -430,7 +430,7 @@ class Client:
     def _more(self) -> dict[str, Any]:
         """What a store takes besides, if it does."""
         known = Store.__dataclass_fields__
-        return {"random": self._random.random, "lanes": 1} if "random" in known else {}
+        return {"random": self._random.random, "batch_concurrency": 1} if "random" in known else {}
 
 
 def _condition(known: Any | None, *, often: float, random: Random) -> tuple[str | None, int | None]:

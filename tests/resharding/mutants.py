@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 from unittest.mock import patch
 
-from dynashard.reads.moved import Moves
+from dynashard.reads.follow_markers import Moves
 from dynashard.repository.reading import HomeReader
 from dynashard.repository.writes import Write
 from dynashard.repository.writing import HomeWriter
 from dynashard.resharding import Timing, controller
-from dynashard.resharding.means import Means
+from dynashard.resharding.context import Context
 from dynashard.routing import Places
 from dynashard.topology import Phase
 from tests.engine.late_world import RULES
@@ -37,10 +37,10 @@ def _no_prepare(stack: ExitStack) -> None:
 
 def _eager_mover(stack: ExitStack) -> None:
     """The mover starts with MOVE, while clients still are in PREPARE."""
-    left, left_of_mover, read = controller._Look._left, Means.left, Means.read
+    left, left_of_mover, read = controller._Look._left, Context.left, Context.read
     phases: dict[int, Phase] = {}
 
-    def reads(self: Means, *scope: Any) -> Any:
+    def reads(self: Context, *scope: Any) -> Any:
         records = read(self, *scope)
         if records[0] is not None:
             phases[id(self)] = records[0].phase
@@ -49,11 +49,11 @@ def _eager_mover(stack: ExitStack) -> None:
     def hurry(self: Any, change: Any) -> float:
         return 0.0 if self._record.phase is Phase.MOVE else left(self, change)
 
-    def hurry_mover(self: Means, *times: Any) -> float:
+    def hurry_mover(self: Context, *times: Any) -> float:
         return 0.0 if phases.get(id(self)) is Phase.MOVE else left_of_mover(self, *times)
 
-    stack.enter_context(patch.object(Means, "read", reads))
-    stack.enter_context(patch.object(Means, "left", hurry_mover))
+    stack.enter_context(patch.object(Context, "read", reads))
+    stack.enter_context(patch.object(Context, "left", hurry_mover))
     stack.enter_context(patch.object(controller._Look, "_left", hurry))
 
 

@@ -10,12 +10,12 @@ from unittest.mock import patch
 
 from dynashard.errors import ThrottledError
 from dynashard.repository import evidence, items, writes
-from dynashard.repository.evidence import Verdict
+from dynashard.repository.evidence import Proof
 from dynashard.repository.writes import Kind, Write
 from dynashard.transport.attempts import Attempts
 
 Apply = Callable[[ExitStack], None]
-Judged = Callable[[Any, Mapping[str, Any] | None, Verdict], Verdict]
+Judged = Callable[[Any, Mapping[str, Any] | None, Proof], Proof]
 
 
 def _sent_again(wanted: Callable[[Write], bool]) -> Apply:
@@ -31,7 +31,7 @@ def _sent_again(wanted: Callable[[Write], bool]) -> Apply:
 def _judged(judged: Judged) -> Apply:
     """What is stored is judged otherwise."""
 
-    def judge(claim: Any, found: Mapping[str, Any] | None, *, ambiguous: bool) -> Verdict:
+    def judge(claim: Any, found: Mapping[str, Any] | None, *, ambiguous: bool) -> Proof:
         return judged(claim, found, evidence.judge(claim, found, ambiguous=ambiguous))
 
     def apply(stack: ExitStack) -> None:
@@ -41,20 +41,20 @@ def _judged(judged: Judged) -> Apply:
     return apply
 
 
-def _not_mine_is_refused(claim: Any, _found: Any, verdict: Verdict) -> Verdict:
-    unknown = verdict is Verdict.UNKNOWN and claim.if_match is not None and bool(claim.revision)
-    return Verdict.REFUSED if unknown else verdict
+def _not_mine_is_refused(claim: Any, _found: Any, verdict: Proof) -> Proof:
+    unknown = verdict is Proof.UNKNOWN and claim.if_match is not None and bool(claim.revision)
+    return Proof.REFUSED if unknown else verdict
 
 
-def _older_exists(claim: Any, found: Any, verdict: Verdict) -> Verdict:
-    unknown = verdict is Verdict.UNKNOWN and getattr(claim, "kind", None) is Kind.CREATE
-    return Verdict.REFUSED if unknown and found else verdict
+def _older_exists(claim: Any, found: Any, verdict: Proof) -> Proof:
+    unknown = verdict is Proof.UNKNOWN and getattr(claim, "kind", None) is Kind.CREATE
+    return Proof.REFUSED if unknown and found else verdict
 
 
 def _absent_is_done(*, conditional: bool) -> Judged:
-    def judged(claim: Any, found: Any, verdict: Verdict) -> Verdict:
+    def judged(claim: Any, found: Any, verdict: Proof) -> Proof:
         delete = not claim.revision and (claim.if_match is not None) is conditional
-        return Verdict.DONE if verdict is Verdict.UNKNOWN and delete and not found else verdict
+        return Proof.DONE if verdict is Proof.UNKNOWN and delete and not found else verdict
 
     return judged
 

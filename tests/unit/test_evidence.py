@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dynashard.entity import Revision, revision_in
-from dynashard.repository.evidence import Verdict, gone, judge, lineage
+from dynashard.repository.evidence import Proof, gone, judge, lineage
 from dynashard.repository.writes import Kind, Write
 from dynashard.schema import BORN, PREV, REV
 
@@ -47,16 +47,16 @@ WRITES = {
 }
 
 
-def ruled(kind: str, found: dict[str, Any] | None, *, ambiguous: bool) -> Verdict:
+def ruled(kind: str, found: dict[str, Any] | None, *, ambiguous: bool) -> Proof:
     """The rules of `outcome_model.py`, `settle`, in its own words."""
     rev = found[REV]["S"] if found else None
     prev = found.get(PREV, {"S": ""})["S"].split() if found else []
     born = (found.get(BORN, {}).get("S") or (None if prev else rev)) if found else None
     if found and kind in ("create", "put", "update", "cas") and (rev == "mine" or "mine" in prev):
-        return Verdict.DONE
+        return Proof.DONE
     replaced = found and kind in ("cas", "cdel") and "awaited" in prev
     replaced = replaced or (found and kind == "cdel" and rev != "awaited" and born == "born")
-    return Verdict.REFUSED if replaced or not ambiguous else Verdict.UNKNOWN
+    return Proof.REFUSED if replaced or not ambiguous else Proof.UNKNOWN
 
 
 @pytest.mark.parametrize("kind", WRITES)

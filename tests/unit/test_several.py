@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynashard.reads.by_shard import list_by_shard, positions_of, state_of
+from dynashard.reads.dedup import MEMORY, SETTLING, Dedup
 from dynashard.reads.fetch import Fetch
-from dynashard.reads.once import MEMORY, SETTLING, Once
 from dynashard.reads.ordered import list_ordered, mark_among, recent_of, state_among
 from dynashard.reads.query import Budget
 from dynashard.reads.sources import Source
@@ -85,7 +85,7 @@ def ordered(
     for _ in range(3000):
         fetch = world.fetch(forward=forward, filtered=filtered, budget=budget)
         recent = {} if state is None else recent_of(state)
-        drops = Once("said", "changed", recent) if once else None
+        drops = Dedup("said", "changed", recent) if once else None
         mark = None if state is None else mark_among(state, world.partitions)
         limit = world.random.choice(limits)
         rows, after = list_ordered(fetch, mark, limit=limit, item_bytes=1000, once=drops)
@@ -200,12 +200,12 @@ def _item(value: str, changed: str | None) -> Wire:
 
 
 def test_what_changed_lately_is_remembered_until_it_has_settled() -> None:
-    once = Once("said", "changed")
+    once = Dedup("said", "changed")
     lately = "2030-03-17T17:46:00.000000Z"  # 40 s before NOW
 
     recent = once.remembered([_item("a", lately), _item("b", "2030-03-17T17:00:00Z"), _item("c", None)], NOW)
 
-    later = Once("said", "changed", recent)
+    later = Dedup("said", "changed", recent)
     assert later.first([_item("a", None), _item("b", None), _item("c", None)], lambda item: item) == [
         _item("b", None),
         _item("c", None),
@@ -214,10 +214,10 @@ def test_what_changed_lately_is_remembered_until_it_has_settled() -> None:
 
 
 def test_of_too_many_those_that_changed_last_are_remembered() -> None:
-    once = Once("said", "changed")
+    once = Dedup("said", "changed")
     items = [_item(f"v{n}", f"2030-03-17T17:{45 + n // 60:02d}:{n % 60:02d}Z") for n in range(90)]
 
     recent = once.remembered(items, NOW)
 
     assert len(recent) == MEMORY
-    assert Once("said", None, recent).first(items, lambda item: item) == items[: 90 - MEMORY]
+    assert Dedup("said", None, recent).first(items, lambda item: item) == items[: 90 - MEMORY]

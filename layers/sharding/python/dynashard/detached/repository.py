@@ -36,7 +36,7 @@ from dynashard.repository.conditions import revision_of
 from dynashard.repository.items import E
 from dynashard.repository.operation import write_operation
 from dynashard.repository.retry_policy import at_once
-from dynashard.repository.standing import unsettled
+from dynashard.repository.view_guard import unsettled
 from dynashard.repository.writes import Done, Kind, Write
 from dynashard.schema import REV
 from dynashard.transport.interface import Wire
@@ -167,8 +167,8 @@ class DetachedRepository(Repository[E]):
             except NotFoundError:
                 return
 
-        at_once(self.put, put, self._store.lanes)
-        at_once(remove, delete, self._store.lanes)
+        at_once(self.put, put, self._store.batch_concurrency)
+        at_once(remove, delete, self._store.batch_concurrency)
 
     def sweep(self, *, grace: float = GRACE_SECONDS, dry: bool = False) -> Iterator[Swept]:
         """Remove what interrupted writes and deletes, and items that expired, have left; see `sweep.sweep`."""

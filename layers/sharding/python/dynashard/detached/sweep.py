@@ -9,7 +9,7 @@ from dynashard.detached.pointer import pointers_left
 from dynashard.detached.versions import GRACE_SECONDS
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.repository.batch import Reading
-from dynashard.repository.placing import placed
+from dynashard.repository.io_by_placement import placed
 from dynashard.repository.store import Store
 from dynashard.routing import logical_partition_of
 from dynashard.schema import PK, SK

@@ -10,8 +10,10 @@ from xxhash import xxh64_digest
 
 from dynashard.entity import EntityDefinition, IndexDefinition, ItemKey, plain_types
 from dynashard.placement import CALCULATED
+from dynashard.reads.dedup import Dedup
 from dynashard.reads.fetch import Fetch
 from dynashard.reads.filters import FilterExpression, filter_expression
+from dynashard.reads.follow_markers import Moves
 from dynashard.reads.layout import (
     Layout,
     Layouts,
@@ -22,12 +24,10 @@ from dynashard.reads.layout import (
     table_count,
     table_streams,
 )
-from dynashard.reads.moved import Moves
-from dynashard.reads.once import Once
 from dynashard.reads.query import Budget, Order, Query
 from dynashard.reads.sources import Reading, Source, slot_of
 from dynashard.repository import Store
-from dynashard.repository.conditions import is_live, is_mark
+from dynashard.repository.conditions import is_live, is_marker
 from dynashard.routing import hash_of, home, logical_partition_of, rule_of
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK, TYPE, index_pk, index_sk
 from dynashard.topology import Phase, View
@@ -62,7 +62,7 @@ class Enumeration:
         return Fetch(self._store.transport, budget, self.layouts, self._moves(), clock=self._store.clock)
 
     @property
-    def once(self) -> Once | None:
+    def once(self) -> Dedup | None:
         """What drops the items that say the same as others; None if nothing does."""
         entity, distinct = self._query.entity, self._query.distinct
         if distinct is None:
@@ -70,7 +70,7 @@ class Enumeration:
         # Without a stamp, a time in the sort key says since when a copy stands there.
         fields = entity.model.model_fields
         times = [n for n in (self._query.index or entity).sort.fields if datetime in plain_types(fields[n].annotation)]
-        return Once(distinct, next(iter([*sorted(entity.updated_fields), *times]), None))
+        return Dedup(distinct, next(iter([*sorted(entity.updated_fields), *times]), None))
 
     def stored(self) -> tuple[Source, ...]:
         """All shards in which items of the partition may lie."""
@@ -186,14 +186,14 @@ class Enumeration:
         return is_live(row, self._now) and self._ours(row)
 
     def _listed(self, row: Wire) -> bool:
-        return (is_live(row, self._now) or is_mark(row)) and self._ours(row)
+        return (is_live(row, self._now) or is_marker(row)) and self._ours(row)
 
     def _ours(self, row: Wire) -> bool:
         # Adopted data has no type yet, and a mark of a key that was created elsewhere has nothing.
         return TYPE not in row or row[TYPE]["S"] in self._decoders
 
     def _passing(self, visible: Callable[[Wire], bool]) -> Reading:
-        return replace(self._reading(visible), filters=self.filters.passing_marks)
+        return replace(self._reading(visible), filters=self.filters.passing_markers)
 
     def _reading(self, visible: Callable[[Wire], bool]) -> Reading:
         query = self._query

@@ -8,9 +8,9 @@ from typing import cast
 
 from dynashard.errors import QueryTooWideError
 from dynashard.reads.allowance import Allowance, current_allowance
+from dynashard.reads.follow_markers import Moves, StoredKey, distinct, markers_of, stored_key
 from dynashard.reads.layout import Layout
 from dynashard.reads.merged import read_groups
-from dynashard.reads.moved import Moves, StoredKey, distinct, marks_of, stored_key
 from dynashard.reads.query import Budget
 from dynashard.reads.sources import Chunk, Group, Source, Stream, Want, queries_of
 from dynashard.schema import MOVED_TO
@@ -148,7 +148,7 @@ class Fetch:
             mark
             for chunk, want in zip(chunks, wants, strict=True)
             if layouts[want.part].follows
-            for mark in marks_of(chunk.rows)
+            for mark in markers_of(chunk.rows)
         ]
         if marks and self.moves:
             self._followed |= self.moves.follow(self, layouts, marks)

@@ -48,7 +48,7 @@ class FilterExpression:
         return FilterExpression(text, self.names | other.names, self.values | other.values, self.terms + other.terms)
 
     @property
-    def passing_marks(self) -> "FilterExpression":
+    def passing_markers(self) -> "FilterExpression":
         """The same, but marks pass: what they lead to is what has to answer."""
         if not self.text:
             return self

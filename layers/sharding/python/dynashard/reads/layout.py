@@ -160,8 +160,8 @@ def _group(index: IndexDefinition, number: int, old: list[str], new: list[str], 
     """Of the shards that share the lowest bits of a hash: those that entries leave, and those that gain them."""
     leaving = [key for key in old if key not in new] or old
     keys = [*leaving, *(key for key in dict.fromkeys(old + new) if key not in leaving)]
-    lanes = tuple(Source(place, key, index.slot) for place, key in enumerate(keys))
-    return Group(number, lanes, len(leaving), change)
+    sources = tuple(Source(place, key, index.slot) for place, key in enumerate(keys))
+    return Group(number, sources, len(leaving), change)
 
 
 def replica_streams(index: IndexDefinition, partition: str, count: int) -> tuple[Source, ...]:

@@ -13,9 +13,9 @@ from dynashard.reads.allowance import UNBOUNDED, current_allowance
 from dynashard.reads.by_shard import list_by_shard, positions_of, state_of
 from dynashard.reads.counting import Counting
 from dynashard.reads.cursor import CursorCodec
+from dynashard.reads.dedup import Dedup
 from dynashard.reads.enumeration import Enumeration
 from dynashard.reads.fetch import Fetch
-from dynashard.reads.once import Once
 from dynashard.reads.ordered import list_ordered, mark_among, mark_of, recent_of, state_among, state_of_mark
 from dynashard.reads.query import MAX_LIMIT, Order, Page, Query
 from dynashard.reads.scan import Scan
@@ -170,7 +170,7 @@ class Listing(Generic[E]):
         return rows, [state_of(at, partition) for at, partition in zip(after, query.partitions, strict=True)]
 
     def _ordered(
-        self, fetch: Fetch, query: Query, state: Any, once: Once | None
+        self, fetch: Fetch, query: Query, state: Any, once: Dedup | None
     ) -> tuple[list[Wire], list[Any] | None]:
         slot = slot_of(query.index)
         known = self._item_bytes.get(slot, _FIRST_GUESS)

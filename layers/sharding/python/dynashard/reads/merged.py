@@ -50,21 +50,23 @@ def read_groups(send: Send, reading: Reading, wants: Sequence[Want]) -> list[Chu
 def _gathered(reading: Reading, want: Want, group: Group) -> _Gathered:
     bounds = want.bounds or reading.bounds
     begun = _begin(group, want.start, bounds, forward=reading.forward)
-    wants = [Want(lane, want.limit, start, within) for lane, (start, within) in zip(group.lanes, begun, strict=True)]
+    wants = [
+        Want(source, want.limit, start, within) for source, (start, within) in zip(group.sources, begun, strict=True)
+    ]
     return _Gathered(group, wants)
 
 
 def _begin(
     group: Group, after: Position | None, bounds: Bounds, *, forward: bool
 ) -> list[tuple[Position | None, Bounds]]:
-    """Where reading goes on in each lane."""
+    """Where reading goes on in each source."""
     if after is None:
-        return [(None, bounds)] * len(group.lanes)
+        return [(None, bounds)] * len(group.sources)
     at, beyond = bounds.at(after.sort, forward=forward), bounds.after(after.sort, forward=forward)
-    place = next((i for i, lane in enumerate(group.lanes) if after.item and lane.partition == after.shard), None)
+    place = next((i for i, source in enumerate(group.sources) if after.item and source.partition == after.shard), None)
     if place is None or after.change != group.change:
-        return [(None, at)] * len(group.lanes)
-    rest = len(group.lanes) - place - 1
+        return [(None, at)] * len(group.sources)
+    rest = len(group.sources) - place - 1
     return [*[(None, beyond)] * place, (after, bounds), *[(None, at)] * rest]
 
 
@@ -85,18 +87,18 @@ def _short_of(want: Want, key: str | None, reading: Reading) -> Want:
 
 
 def _merge(reading: Reading, gathered: _Gathered) -> Chunk:
-    """The entries up to where every lane has been read."""
+    """The entries up to where every source has been read."""
     attribute, forward = reading.sort_attribute, reading.forward
-    ranked = [(lane, row) for lane, chunk in enumerate(gathered.chunks) for row in chunk.rows]
+    ranked = [(source, row) for source, chunk in enumerate(gathered.chunks) for row in chunk.rows]
     ranked.sort(key=lambda entry: entry[1][attribute]["S"], reverse=not forward)
-    open_lanes = [(chunk.last, lane) for lane, chunk in enumerate(gathered.chunks) if chunk.last is not None]
-    if not open_lanes:
+    open_sources = [(chunk.last, source) for source, chunk in enumerate(gathered.chunks) if chunk.last is not None]
+    if not open_sources:
         return Chunk([row for _, row in ranked], None)
-    ends = sorted((last.sort for last, _ in open_lanes), reverse=not forward)
-    last, least = next((last, lane) for last, lane in open_lanes if last.sort == ends[0])
+    ends = sorted((last.sort for last, _ in open_sources), reverse=not forward)
+    last, least = next((last, source) for last, source in open_sources if last.sort == ends[0])
 
-    def known(row: dict[str, Any], lane: int) -> bool:
+    def known(row: dict[str, Any], source: int) -> bool:
         key = row[attribute]["S"]
-        return lane <= least if key == last.sort else (key < last.sort) is forward
+        return source <= least if key == last.sort else (key < last.sort) is forward
 
-    return Chunk([row for lane, row in ranked if known(row, lane)], last)
+    return Chunk([row for source, row in ranked if known(row, source)], last)

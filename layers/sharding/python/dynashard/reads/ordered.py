@@ -22,10 +22,10 @@ from typing import Any, Final
 
 from dynashard.reads.bounds import Bounds
 from dynashard.reads.by_shard import FILTERED_READ
+from dynashard.reads.dedup import Dedup
 from dynashard.reads.fetch import Fetch, OvertakenError
+from dynashard.reads.follow_markers import distinct
 from dynashard.reads.layout import Layout
-from dynashard.reads.moved import distinct
-from dynashard.reads.once import Once
 from dynashard.reads.progress import remembering, returned_at, returned_before
 from dynashard.reads.sources import Chunk, Position, Reading, Stream, Want
 from dynashard.transport.interface import Wire
@@ -107,7 +107,7 @@ class _Lane:
 
 
 def list_ordered(
-    fetch: Fetch, after: Mark | None, *, limit: int, item_bytes: float, once: Once | None = None
+    fetch: Fetch, after: Mark | None, *, limit: int, item_bytes: float, once: Dedup | None = None
 ) -> tuple[list[Wire], Mark | None]:
     """One page in order, and its mark, None after the last.
 
@@ -246,7 +246,7 @@ _Ranked = tuple[int, Wire]
 """A source's rank and an item of it."""
 
 
-def _ranked(reading: Reading, lanes: Sequence[_Lane], fetch: Fetch, once: Once | None) -> list[_Ranked]:
+def _ranked(reading: Reading, lanes: Sequence[_Lane], fetch: Fetch, once: Dedup | None) -> list[_Ranked]:
     """All items known, in order; equal sort keys by source, and within a source as it returned them."""
     attribute = reading.sort_attribute
     ranked = [(lane.rank, row) for lane in lanes for row in lane.rows]
@@ -266,7 +266,7 @@ def _before(reading: Reading, place: _Place, item: _Ranked) -> bool:
 
 
 def _page(
-    fetch: Fetch, lanes: Sequence[_Lane], after: Mark | None, limit: int, once: Once | None
+    fetch: Fetch, lanes: Sequence[_Lane], after: Mark | None, limit: int, once: Dedup | None
 ) -> tuple[list[Wire], Mark | None]:
     """The items up to where every source has been read, and where that is."""
     reading = lanes[0].layout.reading

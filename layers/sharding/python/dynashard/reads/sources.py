@@ -83,13 +83,13 @@ class Group:
 
     Attributes:
         number: its place among the sources of the listing.
-        lanes: the shards that entries leave, then those that they come to. Equal sort keys are read in this order.
+        sources: the shards that entries leave, then those that they come to. Equal sort keys are read in this order.
         leaving: how many of them entries leave.
         change: from which count to which: `16>32`.
     """
 
     number: int
-    lanes: tuple[Source, ...]
+    sources: tuple[Source, ...]
     leaving: int
     change: str
 
@@ -100,7 +100,7 @@ Stream = Source | Group
 
 def queries_of(streams: Iterable[Stream]) -> int:
     """How many Queries it takes to read on all of these."""
-    return sum(len(stream.lanes) if isinstance(stream, Group) else 1 for stream in streams)
+    return sum(len(stream.sources) if isinstance(stream, Group) else 1 for stream in streams)
 
 
 @dataclass(frozen=True, slots=True)

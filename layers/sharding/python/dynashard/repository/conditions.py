@@ -89,7 +89,7 @@ def is_live(item: Mapping[str, Any] | None, now: int) -> bool:
     return EXPIRES_AT not in item or float(item[EXPIRES_AT]["N"]) > now
 
 
-def is_mark(item: Mapping[str, Any] | None) -> bool:
+def is_marker(item: Mapping[str, Any] | None) -> bool:
     """Whether what is stored only says that the item has another home now."""
     return item is not None and MOVED_TO in item
 

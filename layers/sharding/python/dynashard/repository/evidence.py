@@ -27,7 +27,7 @@ _NONE: Final = "-"
 """In `Prev`: an item without a revision, from before it was adopted."""
 
 
-class Verdict(Enum):
+class Proof(Enum):
     """What is proved."""
 
     DONE = "done"
@@ -73,7 +73,7 @@ class Past:
         return cls(str(revision), revision.replaced, revision.born)
 
 
-def judge(claim: Claim, found: Mapping[str, Any] | None, *, ambiguous: bool) -> Verdict:
+def judge(claim: Claim, found: Mapping[str, Any] | None, *, ambiguous: bool) -> Proof:
     """Return what the item at its key proves about a write.
 
     Args:
@@ -82,10 +82,10 @@ def judge(claim: Claim, found: Mapping[str, Any] | None, *, ambiguous: bool) -> 
         ambiguous: whether an attempt of the write may have been executed, or may still be.
     """
     if wrote(claim.revision, found):
-        return Verdict.DONE
+        return Proof.DONE
     if not ambiguous or replaced(claim, Past.of(found)):
-        return Verdict.REFUSED
-    return Verdict.UNKNOWN
+        return Proof.REFUSED
+    return Proof.UNKNOWN
 
 
 def wrote(revision: str, found: Mapping[str, Any] | None) -> bool:

@@ -17,9 +17,9 @@ from dynashard.errors import (
 )
 from dynashard.keys import key_text
 from dynashard.repository.batch import Reading
-from dynashard.repository.conditions import is_mark
-from dynashard.repository.evidence import Verdict, gone, judge, lineage
-from dynashard.repository.placing import placed
+from dynashard.repository.conditions import is_marker
+from dynashard.repository.evidence import Proof, gone, judge, lineage
+from dynashard.repository.io_by_placement import placed
 from dynashard.repository.store import Store
 from dynashard.repository.writes import Done, Write
 from dynashard.routing import Router
@@ -121,7 +121,7 @@ class Items(Generic[E]):
 
         Cost: 1 consistent read, unless `found` was stored in its way or nothing can prove anything.
         """
-        if (found is None or is_mark(found)) and (write.revision or write.exact):
+        if (found is None or is_marker(found)) and (write.revision or write.exact):
             with suppress(DynashardError), evidence():
                 found = self._reader.read(write.key, Reading(consistent=True))
                 if write.guarded and gone(write, found):
@@ -129,9 +129,9 @@ class Items(Generic[E]):
         elif write.guarded and gone(write, found):
             return Done(again=True)
         verdict = judge(write, found, ambiguous=True)
-        if verdict is Verdict.DONE:
+        if verdict is Proof.DONE:
             return Done(found, again=True)
-        if verdict is Verdict.REFUSED:
+        if verdict is Proof.REFUSED:
             raise ConditionFailedError(str(error), operation=write.operation, item=found) from error
         raise self._unknown(write, key) from error
 

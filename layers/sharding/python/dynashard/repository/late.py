@@ -20,7 +20,7 @@ from dynashard.errors import (
     TransactionConflictError,
 )
 from dynashard.repository.batch import wire_key
-from dynashard.repository.conditions import is_live, is_mark
+from dynashard.repository.conditions import is_live, is_marker
 from dynashard.repository.evidence import wrote
 from dynashard.repository.relocation import relocation, unchanged
 from dynashard.repository.store import Store
@@ -150,7 +150,7 @@ def _found(store: Store, entity: EntityDefinition[Any], write: Write, place: str
             there = stored_at(store, home, write.key.sort)
             return Late.STANDS if write.did(there) else Late.UNKNOWN
         # A marker with the revision proves that the item was moved as this write had left it.
-        if is_mark(here) or _brought(store, here, places, home, moving=moving):
+        if is_marker(here) or _brought(store, here, places, home, moving=moving):
             return Late.STANDS
         mine = undo and here.get(REV) == {"S": write.revision}
         taken = mine and is_live(stored_at(store, home, write.key.sort), store.now())
@@ -183,7 +183,7 @@ def came_home(store: Store, entity: EntityDefinition[Any], key: ItemKey, revisio
                 return True
             here = stored_at(store, place, key.sort)
             # Nobody takes away what stands at an old home but movers and sweepers, and those who saw it.
-            if here is None or is_mark(here) or not wrote(revision, here):
+            if here is None or is_marker(here) or not wrote(revision, here):
                 return True
             if _brought(store, here, places, now, moving=moving):
                 return True

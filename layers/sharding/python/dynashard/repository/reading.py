@@ -16,11 +16,11 @@ from typing import Any, Final
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import ThrottledError, TransactionConflictError
 from dynashard.repository.batch import GET_WAVE, Reading, StoredKey, chunks, get_once, wire_key
-from dynashard.repository.conditions import is_live, is_mark, moved_to
+from dynashard.repository.conditions import is_live, is_marker, moved_to
 from dynashard.repository.late import bring_home, ended, settling, stored_at
 from dynashard.repository.retry_policy import Left, go_on
-from dynashard.repository.standing import stand, unsettled
 from dynashard.repository.store import Store
+from dynashard.repository.view_guard import stand, unsettled
 from dynashard.routing import Places, home
 from dynashard.topology import Phase
 from dynashard.transport.interface import Call, Wire
@@ -74,7 +74,7 @@ class HomeReader:
         found: dict[ItemKey, Wire] = {}
         if overtaken:
             marks = {key: _unknown(places)}
-        elif item is not None and is_mark(item):
+        elif item is not None and is_marker(item):
             marks = {key: self._mark(key, item, place, places)}
         elif settling(places):
             marks = self._helped({key: places}, found)
@@ -109,7 +109,7 @@ class HomeReader:
         marks: dict[ItemKey, _Mark] = {}
         now = self._store.now()
         for key, item in self._get(keys, place, reading, pauses):
-            if is_mark(item):
+            if is_marker(item):
                 places = asked[key]
                 marks[key] = self._mark(key, item, _first(places), places)
             elif is_live(item, now):
@@ -126,7 +126,7 @@ class HomeReader:
         marks: dict[ItemKey, _Mark] = {}
         for key, places in keys.items():
             item = stored_at(self._store, places.old, key.sort)
-            if item is not None and is_mark(item):
+            if item is not None and is_marker(item):
                 marks[key] = self._mark(key, item, places.old, places)
             elif item is not None and is_live(item, self._store.now()):
                 home_again = bring_home(self._store, item, places)
@@ -224,7 +224,7 @@ class HomeReader:
             now = self._store.now()
             for key, old, new in zip(left, items[::2], items[1::2], strict=True):
                 item = new if old is not None and self._points(old, key, marks[key].target) else old
-                if item is not None and is_mark(item):
+                if item is not None and is_marker(item):
                     again.append(key)
                 elif item is not None and is_live(item, now):
                     found[key] = item
@@ -234,7 +234,7 @@ class HomeReader:
         return again
 
     def _points(self, item: Wire, key: ItemKey, target: str) -> bool:
-        return is_mark(item) and home(self._entity, key, moved_to(item)) == target
+        return is_marker(item) and home(self._entity, key, moved_to(item)) == target
 
     def _get_at_one_moment(self, spots: Sequence[StoredKey], reading: Reading) -> list[Wire | None]:
         gets = [

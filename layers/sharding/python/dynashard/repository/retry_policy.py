@@ -104,11 +104,11 @@ def go_on(
     return unknown
 
 
-def at_once(work: Callable[[T], R], members: Sequence[T], lanes: int) -> list[R]:
+def at_once(work: Callable[[T], R], members: Sequence[T], concurrency: int) -> list[R]:
     """What the work came to for each member, several at a time; raises the first error in their order."""
-    lanes = min(lanes, len(members))
-    if lanes <= 1:
+    concurrency = min(concurrency, len(members))
+    if concurrency <= 1:
         return [work(member) for member in members]
-    with ThreadPoolExecutor(lanes, thread_name_prefix="dynashard-batch") as pool:
+    with ThreadPoolExecutor(concurrency, thread_name_prefix="dynashard-batch") as pool:
         under_way = [pool.submit(copy_context().run, work, member) for member in members]
     return [future.result() for future in under_way]

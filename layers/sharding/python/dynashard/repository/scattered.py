@@ -20,8 +20,8 @@ from dynashard.repository.batch import (
 )
 from dynashard.repository.conditions import is_live
 from dynashard.repository.retry_policy import go_on
-from dynashard.repository.standing import unsettled
 from dynashard.repository.store import Store
+from dynashard.repository.view_guard import unsettled
 from dynashard.repository.writes import Done, Kind, Write, send
 from dynashard.routing import rule_of, shard_keys
 from dynashard.schema import PK

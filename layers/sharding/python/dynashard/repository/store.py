@@ -39,8 +39,8 @@ class Store:
         retry_policy: how long to go on with what DynamoDB leaves unprocessed, or what meets a move.
         random: draws shards for placements that are random: evenly from zero to below one.
         throttled: told of a throttle before the caller is.
-        lanes: how many single writes of a batch may be under way at a time. With 1 they go one after the other in the
-            calling thread.
+        batch_concurrency: how many single writes of a batch may be under way at a time. With 1 they go one after the
+            other in the calling thread.
         operation_seconds: how long one operation may take, with all of its requests and pauses. A change of a shard
             count waits for that long between its phases.
 
@@ -56,7 +56,7 @@ class Store:
     retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
     random: Callable[[], float] = random.random
     throttled: Throttled = ignore_throttles
-    lanes: int = 16
+    batch_concurrency: int = 16
     operation_seconds: float = LONGEST_OPERATION
 
     def __post_init__(self) -> None:

@@ -21,11 +21,11 @@ from dynashard.errors import (
 )
 from dynashard.repository.late import answered_late
 from dynashard.repository.operation import write_operation
-from dynashard.repository.standing import settled_by_token, unsettled
+from dynashard.repository.participant import FAILED, Participant, Verdict
 from dynashard.repository.store import Store
 from dynashard.repository.transaction import Beside, Step
-from dynashard.repository.transaction_course import FAILED, Course, Lesson
 from dynashard.repository.transaction_steps import Steps, entity_of
+from dynashard.repository.view_guard import settled_by_token, unsettled
 from dynashard.schema import MAX_ITEM_BYTES
 from dynashard.transport.classification import is_number_refused, no_number
 from dynashard.transport.deadline import evidence
@@ -56,12 +56,12 @@ class Transaction:
         self._store = store
         self._beside = beside
         known: dict[type[Entity], Steps] = {}
-        self._courses: list[Course] = []
+        self._participants: list[Participant] = []
         self._parts: list[list[Wire]] = []
         for number, step in enumerate(steps):
             model = entity_of(step)
             mine = known.get(model) or known.setdefault(model, Steps(store, model))
-            self._courses.append(Course(number, step, mine, store))
+            self._participants.append(Participant(number, step, mine, store))
         self._refuse_doubles()
 
     @write_operation
@@ -70,77 +70,78 @@ class Transaction:
         request: Wire | None = None
         pauses: Iterator[float] | None = None
         throttles = 0
-        while self._courses:
+        while self._participants:
             request = self._request(request)
-            lesson, error = self._sent(request)
-            if error is None or lesson is Lesson.DONE:
+            verdict, error = self._sent(request)
+            if error is None or verdict is Verdict.DONE:
                 self._confirm()
                 break
             throttles += isinstance(error, ThrottledError)
             if isinstance(error, OutcomeUnknownError) or error.aws_code == _CANCELLED:
                 # Another request takes another token: that of this one may be used up.
                 request = None
-            if lesson is Lesson.LATER:
+            if verdict is Verdict.LATER:
                 pauses = self._store.retry_policy.pauses() if pauses is None else pauses
                 if throttles == _THROTTLES or next(pauses, None) is None:
                     raise self._given_up(error)
-        return [course.stored() for course in self._courses]
+        return [participant.stored() for participant in self._participants]
 
     def _confirm(self) -> None:
         """Pass no success on that was told after a view had ended, before all of it is where readers look."""
         # All of them: each that stands elsewhere is brought home, whatever became of the others.
-        stand = [course.stands() for course in self._courses]
+        stand = [participant.stands() for participant in self._participants]
         if not all(stand):
             raise answered_late("TransactWriteItems")
 
-    def _sent(self, request: Wire) -> tuple[Lesson, EngineError | None]:
+    def _sent(self, request: Wire) -> tuple[Verdict, EngineError | None]:
         """Send the transaction once; what its failure teaches, and None if there was none."""
         try:
             self._store.transport.call("TransactWriteItems", request)
         except OutcomeUnknownError as unknown:
-            return Lesson.DONE if self._was_done(request, unknown) else Lesson.LATER, unknown
+            return Verdict.DONE if self._was_done(request, unknown) else Verdict.LATER, unknown
         except TransactionCanceledError as cancelled:
             self._refuse_beside(cancelled)
             if cancelled.ambiguous and (self._done(cancelled) or self._was_done(request, cancelled)):
-                return Lesson.DONE, cancelled
+                return Verdict.DONE, cancelled
             return self._learn(cancelled), cancelled
         except (TransactionConflictError, ThrottledError) as hindered:
-            return Lesson.LATER, hindered
-        return Lesson.DONE, None
+            return Verdict.LATER, hindered
+        return Verdict.DONE, None
 
     def _refuse_doubles(self) -> None:
         seen: dict[Any, int] = {}
-        for number, course in enumerate(self._courses):
-            first = seen.setdefault(course.key, number)
+        for number, participant in enumerate(self._participants):
+            first = seen.setdefault(participant.key, number)
             if first != number:
                 raise InvalidKeyError(
-                    f"steps {first} and {number} of the transaction concern one item, {course.name}: make them one"
+                    f"steps {first} and {number} of the transaction concern one item, {participant.name}: make them one"
                 )
 
     def _request(self, before: Wire | None) -> Wire:
         """What to send now. The same as before is the same request to DynamoDB, which then is done once."""
-        self._parts = [course.actions() for course in self._courses]
+        self._parts = [participant.actions() for participant in self._participants]
         actions = [action for part in self._parts for action in part]
         if self._beside is not None:
-            [course] = self._courses
-            item = course.stored()
+            [participant] = self._participants
+            item = participant.stored()
             assert item is not None  # noqa: S101 - a create has stored an item
-            actions.append(self._beside(item, course.shards))
+            actions.append(self._beside(item, participant.shards))
         if len(actions) > MOST_WRITES:
             raise InvalidQueryError(
-                f"The transaction makes {len(actions)} stored writes of {len(self._courses)} steps, and {MOST_WRITES} "
-                "is the most. Send fewer steps; one that creates an item takes two while its shard count changes"
+                f"The transaction makes {len(actions)} stored writes of {len(self._participants)} steps, and "
+                f"{MOST_WRITES} is the most. Send fewer steps; one that creates an item takes two while its shard "
+                "count changes"
             )
         if before is not None and before["TransactItems"] == actions:
             return before
         _require_fits(actions)
         return {"TransactItems": actions, "ClientRequestToken": secrets.token_urlsafe(24)}
 
-    def _told(self, cancelled: TransactionCanceledError) -> list[tuple[Course, list[CancellationReason]]]:
+    def _told(self, cancelled: TransactionCanceledError) -> list[tuple[Participant, list[CancellationReason]]]:
         """The steps, and why each of them was refused."""
         reasons = iter(cancelled.reasons)
         told = [[next(reasons, _UNTOLD) for _ in part] for part in self._parts]
-        return list(zip(self._courses, told, strict=True))
+        return list(zip(self._participants, told, strict=True))
 
     def _why_beside(self, cancelled: TransactionCanceledError) -> CancellationReason:
         """Why the action on the other table was refused."""
@@ -176,33 +177,35 @@ class Transaction:
 
     def _done(self, cancelled: TransactionCanceledError) -> bool:
         """Whether an earlier attempt has done it: then the work of all of its steps was done, so one is proof."""
-        return any(course.did(why) for course, why in self._told(cancelled))
+        return any(participant.did(why) for participant, why in self._told(cancelled))
 
-    def _learn(self, cancelled: TransactionCanceledError) -> Lesson:
-        courses = self._told(cancelled)
-        if any(course.did(why) for course, why in courses):
-            return Lesson.DONE
+    def _learn(self, cancelled: TransactionCanceledError) -> Verdict:
+        participants = self._told(cancelled)
+        if any(participant.did(why) for participant, why in participants):
+            return Verdict.DONE
         beside = self._why_beside(cancelled).code
         if beside != "None" and beside in _PASSING:
             # Its condition was not looked at: it decides before what the steps have met.
-            return Lesson.LATER
-        lesson = max(course.learn(why) for course, why in courses)
-        if lesson is Lesson.NOTHING or any(reason.code not in _PASSING for reason in cancelled.reasons):
-            raise _explained(cancelled, courses)
-        return lesson
+            return Verdict.LATER
+        verdict = max(participant.learn(why) for participant, why in participants)
+        if verdict is Verdict.NOTHING or any(reason.code not in _PASSING for reason in cancelled.reasons):
+            raise _explained(cancelled, participants)
+        return verdict
 
     def _given_up(self, error: EngineError) -> EngineError:
         if isinstance(error, ThrottledError):
-            owners = [course for course, part in zip(self._courses, self._parts, strict=True) for _ in part]
+            owners = [
+                participant for participant, part in zip(self._participants, self._parts, strict=True) for _ in part
+            ]
             hot = [owners[at] for at in error.actions if at < len(owners)]
             if not hot and not (self._beside and error.actions):
-                hot = self._courses
-            for course in {(c.entity.name, c.key.partition): c for c in hot}.values():
-                self._store.throttled(course.entity, course.key.partition, error)
+                hot = self._participants
+            for participant in {(c.entity.name, c.key.partition): c for c in hot}.values():
+                self._store.throttled(participant.entity, participant.key.partition, error)
             return error
         if isinstance(error, TransactionConflictError):
             return error
-        return unsettled(self._courses[0].entity, "TransactWriteItems")
+        return unsettled(self._participants[0].entity, "TransactWriteItems")
 
 
 def transact(store: Store, steps: Sequence[Step], beside: Beside | None = None) -> list[Entity | None]:
@@ -223,10 +226,10 @@ def _require_fits(actions: Sequence[Wire]) -> None:
 
 
 def _explained(
-    cancelled: TransactionCanceledError, told: Sequence[tuple[Course, Sequence[CancellationReason]]]
+    cancelled: TransactionCanceledError, told: Sequence[tuple[Participant, Sequence[CancellationReason]]]
 ) -> DynashardError:
     """An update that DynamoDB could not do: that it made its item or a sum too large is the caller's doing."""
-    for course, reasons in told:
+    for participant, reasons in told:
         for reason in reasons:
             if reason.code != _INVALID:
                 continue
@@ -238,5 +241,5 @@ def _explained(
                     limit=MAX_ITEM_BYTES,
                 )
             if is_number_refused(reason.message):
-                return course.refuse_sum(no_number("A step of the transaction"))
+                return participant.refuse_sum(no_number("A step of the transaction"))
     return cancelled

@@ -8,7 +8,7 @@ from typing import Any
 from dynashard.entity import ItemKey
 from dynashard.errors import ConditionFailedError
 from dynashard.repository.conditions import Condition, absent, live, unmarked
-from dynashard.repository.evidence import Verdict, judge
+from dynashard.repository.evidence import Proof, judge
 from dynashard.repository.store import Store
 from dynashard.schema import PK, SK
 from dynashard.transport.interface import Resend, Wire
@@ -82,7 +82,7 @@ class Write:
 
     def did(self, stored: Mapping[str, Any] | None) -> bool:
         """Whether a stored item, marked or not, proves that this very write was done."""
-        return judge(self, stored, ambiguous=True) is Verdict.DONE
+        return judge(self, stored, ambiguous=True) is Proof.DONE
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,13 +29,13 @@ from dynashard.errors import (
     TransactionConflictError,
 )
 from dynashard.repository.batch import WRITE_WAVE, StoredKey, write_once
-from dynashard.repository.births import birth, leads_on
-from dynashard.repository.conditions import Condition, is_live, is_mark
+from dynashard.repository.conditions import Condition, is_live, is_marker
 from dynashard.repository.late import Late, answered_late, confirm, ended, helped, settling
+from dynashard.repository.marked_create import create_with_marker, leads_on
 from dynashard.repository.operation import write_operation
 from dynashard.repository.retry_policy import Left, at_once, go_on
-from dynashard.repository.standing import Stand, stand, unproved, unsettled
 from dynashard.repository.store import Store
+from dynashard.repository.view_guard import Stand, stand, unproved, unsettled
 from dynashard.repository.writes import Done, Kind, Write, send
 from dynashard.routing import Places
 from dynashard.topology import Phase
@@ -90,7 +90,7 @@ class HomeWriter:
         """Do many writes; see `Writer.write_all`.
 
         Cost: one BatchWriteItem for 25 of those whose logical partitions are stable, 16 at a time; what `write` costs
-        for each of the others, as many at a time as the store has lanes.
+        for each of the others, as many at a time as `Store.batch_concurrency`.
         """
         return go_on(
             writes,
@@ -114,7 +114,7 @@ class HomeWriter:
             else:
                 single.append(write)
         unprocessed = write_once(self._store, together)
-        refusals = at_once(self._refusal, single, self._store.lanes)
+        refusals = at_once(self._refusal, single, self._store.batch_concurrency)
         left = [together[key] for key in unprocessed.members]
         unknown = [together[key] for key in unprocessed.unknown]
         undone = self._undone(together, under, {*unprocessed.members, *unprocessed.unknown}, unknown)
@@ -180,7 +180,7 @@ class HomeWriter:
             if ended(self._store, places):
                 # What was not as it should be here may be so at another home by now.
                 return _Obstacle.CHANGE
-            if failed.item is not None and is_mark(failed.item):
+            if failed.item is not None and is_marker(failed.item):
                 return self._marked(failed.item, place, write, places)
             if settling(places) and not is_live(failed.item, write.now) and helped(self._store, write.key.sort, places):
                 return _Obstacle.CHANGE
@@ -212,7 +212,7 @@ class HomeWriter:
     def _create(self, write: Write, places: Places) -> Done | _Obstacle:
         """Bring an item to life at its new home, leaving a mark at the old one."""
         request = {
-            "TransactItems": birth(self._store.table, write, places),
+            "TransactItems": create_with_marker(self._store.table, write, places),
             # By this DynamoDB recognises a request that is sent again; another attempt is another request.
             "ClientRequestToken": secrets.token_urlsafe(24),
         }
@@ -237,7 +237,7 @@ class HomeWriter:
         moving = places.view.phase is Phase.MOVE
         if not moving and is_live(old, write.now) and helped(self._store, write.key.sort, places):
             return _Obstacle.CHANGE
-        if old is not None and is_mark(old):
+        if old is not None and is_marker(old):
             return self._marked(old, places.old, write, places)
         rival = old if moving else new
         if not is_live(rival, write.now):

@@ -10,7 +10,7 @@ from dynashard.topology import Record
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of a shard count, from the wish until its marks are swept.
+    """A change of a shard count, from the request until its marks are swept.
 
     Attributes:
         id: tells this change from all others.

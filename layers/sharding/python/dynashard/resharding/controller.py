@@ -8,14 +8,14 @@ from typing import Any, Final
 
 from dynashard.errors import TopologyChangedError
 from dynashard.resharding.change import Change
+from dynashard.resharding.context import Context
 from dynashard.resharding.job import checks_of, kind_of, tasks_of
 from dynashard.resharding.lease_setting import keep_lease
-from dynashard.resharding.means import Means
 from dynashard.resharding.progress import Pass, Progress, add, open_tasks
+from dynashard.resharding.resize_requests import pending_again
 from dynashard.resharding.scope import Scope
 from dynashard.resharding.status import Step, surveyed
 from dynashard.resharding.vacancy import Vacancy
-from dynashard.resharding.wishes import pending_again
 from dynashard.routing import rule_of
 from dynashard.topology import Phase, Record
 
@@ -29,22 +29,22 @@ class Controller:
     """Takes one step at a time about a record.
 
     Args:
-        means: tables, time and randomness.
+        context: tables, time and randomness.
     """
 
-    def __init__(self, means: Means) -> None:
-        self._means = means
+    def __init__(self, context: Context) -> None:
+        self._context = context
 
     def advance(self, scope: Scope) -> Step:
         """Publish what it is time for, and say what to do next. See `Resharder.advance`."""
         for _ in range(_ROUNDS):
-            record, family = self._means.read(scope)
+            record, family = self._context.read(scope)
             if record is None or family is None:
                 return _DONE
-            if keep_lease(self._means, family):
+            if keep_lease(self._context, family):
                 continue
             try:
-                return _Look(self._means, scope, record, family).step()
+                return _Look(self._context, scope, record, family).step()
             except TopologyChangedError:
                 continue
         return Step("wait", _CONTENDED)
@@ -53,12 +53,12 @@ class Controller:
 class _Look:
     """One look at the records of a change."""
 
-    def __init__(self, means: Means, scope: Scope, record: Record, family: Record) -> None:
-        self._means = means
+    def __init__(self, context: Context, scope: Scope, record: Record, family: Record) -> None:
+        self._context = context
         self._scope = scope
         self._record = record
         self._family = family
-        self._now = means.clock()
+        self._now = context.clock()
 
     def step(self) -> Step:
         change = Change.of(self._record)
@@ -77,24 +77,24 @@ class _Look:
 
     def _see(self, change: Change) -> Change:
         """Write down that what was published is there: from now on it can be waited for."""
-        seen = change.but(seen=self._means.clock(), margin=self._means.timing.wait(0.0))
+        seen = change.but(seen=self._context.clock(), margin=self._context.timing.wait(0.0))
         record = self._record.changed(self._now, change=seen.stored())
-        self._means.topology.save((self._record, record))
+        self._context.topology.save((self._record, record))
         self._record = record
         return seen
 
     def _pending(self, change: Change) -> Step:
         record = self._record
-        # Where nothing moves, the wish itself is not waited for, but what it stands on.
+        # When nothing moves, wait only for the previous publication.
         since = change.seen if self._moves else max(record.since, self._family.differ_since or 0.0)
-        left = self._means.left(self._family, since or 0.0, self._now)
+        left = self._context.left(self._family, since or 0.0, self._now)
         checks = checks_of(self._scope, change)
         todo = open_tasks(self._progress(change), Pass.CHECK, checks) if checks else ()
         if todo:
             return self._work(todo)
         if left > 0:
             return Step("wait", left)
-        tasks = tasks_of(self._scope, change.origin, change.target, self._means.segments)
+        tasks = tasks_of(self._scope, change.origin, change.target, self._context.segments)
         wait = self._publish(change.but(tasks=tasks), phase=Phase.PREPARE)
         return self._work(tuple(range(tasks))) if change.survey and tasks else wait
 
@@ -111,11 +111,11 @@ class _Look:
     def _widened(self, change: Change) -> Step:
         """Of a placement that moves nothing: growing, readers look everywhere; shrinking, writers have left."""
         if change.target < change.origin:
-            left = Vacancy(self._means, self._scope, change).wait()
+            left = Vacancy(self._context, self._scope, change).wait()
             if left:
                 return Step("wait", left)
         answer = self._stable(change, swept=True)
-        self._means.progress.clear(self._scope.key, change.id, 1)
+        self._context.progress.clear(self._scope.key, change.id, 1)
         return answer
 
     def _move(self, change: Change) -> Step:
@@ -125,19 +125,19 @@ class _Look:
         if self._scope.index is not None:
             sums = _summed(change, progress)
             answer = self._stable(sums, swept=True)
-            self._means.progress.clear(self._scope.key, change.id, change.tasks)
+            self._context.progress.clear(self._scope.key, change.id, change.tasks)
             return answer
         return self._lagging(change) or self._publish(change.but(passed=None), phase=Phase.SETTLE)
 
     def _lagging(self, change: Change) -> Step | None:
         """What was moved last may not be seen yet by eventually consistent reads of its new place."""
-        if not self._means.timing.lag:
+        if not self._context.timing.lag:
             return None
         if change.passed is None:
             passed = self._record.changed(self._now, change=change.but(passed=self._now).stored())
-            self._means.topology.save((self._record, passed))
-            return Step("wait", self._means.timing.lag)
-        left = change.passed + self._means.timing.lag - self._now
+            self._context.topology.save((self._record, passed))
+            return Step("wait", self._context.timing.lag)
+        left = change.passed + self._context.timing.lag - self._now
         return Step("wait", left) if left > 0 else None
 
     def _settled(self, change: Change) -> Step:
@@ -150,7 +150,7 @@ class _Look:
         if step is not None:
             return step
         answer = self._finish(_summed(change, progress))
-        self._means.progress.clear(self._scope.key, change.id, change.tasks)
+        self._context.progress.clear(self._scope.key, change.id, change.tasks)
         return answer
 
     def _worked(self, change: Change) -> tuple[Step | None, list[Progress]]:
@@ -174,16 +174,16 @@ class _Look:
         """No marks are left, and everybody knows the count: quiet, or the way back."""
         record, family, now = self._record, self._family, self._now
         if change.back_to is not None:
-            means = self._means
-            again = pending_again(self._scope, record, change, means.new_id(), now=now, segments=means.segments)
-            means.topology.save((record, again))
-            return Step("wait", means.left(family, now, now))
+            context = self._context
+            again = pending_again(self._scope, record, change, context.new_id(), now=now, segments=context.segments)
+            context.topology.save((record, again))
+            return Step("wait", context.left(family, now, now))
         quiet = record.changed(now, swept=True, change=change.stored())
         active = family.active - {self._scope.key}
         if self._scope.whole_family:
-            self._means.topology.save((record, quiet.changed(now, active=active)))
+            self._context.topology.save((record, quiet.changed(now, active=active)))
         else:
-            self._means.topology.save((record, quiet), (family, family.changed(now, active=active)))
+            self._context.topology.save((record, quiet), (family, family.changed(now, active=active)))
         return _DONE
 
     def _stable(self, change: Change, *, swept: bool) -> Step:
@@ -193,19 +193,19 @@ class _Look:
         """Publish, and then say when that was certainly done: a save may arrive long after it was sent."""
         unseen = change.but(seen=None)
         record = self._record.changed(self._now, since=self._now, change=unseen.stored(), **fields)
-        self._means.topology.save((self._record, record))
+        self._context.topology.save((self._record, record))
         self._record = record
         return Step("wait", self._left(self._see(unseen)))
 
     def _left(self, change: Change) -> float:
         """Seconds until what was published last has reached everybody."""
-        return self._means.left(self._family, change.seen or 0.0, self._now)
+        return self._context.left(self._family, change.seen or 0.0, self._now)
 
     def _work(self, tasks: tuple[int, ...]) -> Step:
-        return Step("work", 0.0, tasks, self._means.concurrency)
+        return Step("work", 0.0, tasks, self._context.concurrency)
 
     def _progress(self, change: Change) -> list[Progress]:
-        return self._means.progress.of(self._scope.key, change.id, change.tasks)
+        return self._context.progress.of(self._scope.key, change.id, change.tasks)
 
     @property
     def _moves(self) -> bool:

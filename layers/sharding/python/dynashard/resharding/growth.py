@@ -237,18 +237,18 @@ class Growth:
 
     def _change(self, scope: Scope, target: int, why: str) -> Report:
         """Ask for a count, or say that it would be asked for."""
-        wish = f"{scope.key} to {target} shards: {why}"
+        request = f"{scope.key} to {target} shards: {why}"
         if self._settings.mode == "dry_run":
-            return self._tell(News.WOULD_ASK, scope, f"dry run: {wish}", target)
+            return self._tell(News.WOULD_ASK, scope, f"dry run: {request}", target)
         try:
             self._ask(scope.entity, scope.partition, scope.index, target)
         except TopologyChangedError:
             return self._tell(News.LOST, scope, f"somebody else has changed {scope.key} already", target)
         except ReshardRefusedError as error:
-            return self._tell(News.REFUSED, scope, f"{wish}; refused: {error}", target)
+            return self._tell(News.REFUSED, scope, f"{request}; refused: {error}", target)
         except DynashardError as error:
-            return self._tell(News.FAILED, scope, f"{wish}; failed: {error}", target)
-        return self._tell(News.ASKED, scope, wish, target)
+            return self._tell(News.FAILED, scope, f"{request}; failed: {error}", target)
+        return self._tell(News.ASKED, scope, request, target)
 
     def _wait_begins(self, key: str) -> bool:
         """Begin the random wait where nobody waits in the calling thread; False once it is over."""

@@ -24,7 +24,7 @@ class Ask(Protocol):
     def __call__(
         self, entity: EntityDefinition[Any], partition: str | None, index: IndexDefinition | None, target: int, /
     ) -> object:
-        """Write the wish down, on condition that nobody else has changed the record meanwhile.
+        """Write the request down, on condition that nobody else has changed the record meanwhile.
 
         Raises:
             ReshardRefusedError: the change cannot be, or not now.

@@ -5,8 +5,8 @@ from typing import Protocol
 
 from dynashard.entity import ItemKey
 from dynashard.errors import DynashardError
+from dynashard.resharding.context import Context
 from dynashard.resharding.job import Job
-from dynashard.resharding.means import Means
 from dynashard.routing import home, logical_partition_of
 from dynashard.schema import PK, SK
 from dynashard.topology import partition_key
@@ -58,12 +58,12 @@ class Homes:
         change: the id of the change.
     """
 
-    def __init__(self, means: Means, job: Job) -> None:
+    def __init__(self, context: Context, job: Job) -> None:
         self.change = job.change.id
         self._job = job
         self._own: frozenset[str] = frozenset()
         if job.scope.whole_family:
-            self._own = frozenset(record.key for record in means.topology.own(job.scope.family))
+            self._own = frozenset(record.key for record in context.topology.own(job.scope.family))
 
     def partition(self, stored: str) -> str | None:
         """The logical partition of a stored partition key, if the change concerns it."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from dynashard.placement import UNSHARDED
 from dynashard.resharding.change import Change
-from dynashard.resharding.means import Means
+from dynashard.resharding.context import Context
 from dynashard.resharding.progress import Pass, Position
 from dynashard.resharding.scope import Family, Scope
 from dynashard.routing import rule_of, shard_keys
@@ -117,8 +117,8 @@ class Guard:
     So a worker that was left over from an earlier change, or from before a pause, does nothing more.
     """
 
-    def __init__(self, means: Means, scope: Scope) -> None:
-        self._means = means
+    def __init__(self, context: Context, scope: Scope) -> None:
+        self._context = context
         self._scope = scope
         self._read = 0.0
         self._until = 0.0
@@ -129,7 +129,7 @@ class Guard:
 
         Cost: 1 round trip and 2 read units every few seconds.
         """
-        now = self._means.clock()
+        now = self._context.clock()
         if not self._read <= now < self._until:
             self._look(now)
         return self._job
@@ -140,8 +140,8 @@ class Guard:
         return now is not None and now.change.id == job.change.id and now.kind is job.kind
 
     def _look(self, now: float) -> None:
-        record, family = self._means.read(self._scope)
-        looked = self._means.clock()
+        record, family = self._context.read(self._scope)
+        looked = self._context.clock()
         self._read = now
         self._until = now
         self._job = None
@@ -151,11 +151,11 @@ class Guard:
         change, kind = Change.of(record), kind_of(record, self._scope)
         if change is None or kind is None or change.paused:
             return
-        known = change.seen is not None and self._means.left(family, change.seen, looked) <= 0
+        known = change.seen is not None and self._context.left(family, change.seen, looked) <= 0
         if not known and kind not in _AT_ONCE:
             self._until = now
             return
-        self._job = Job(self._scope, self._means.families[self._scope.family], change, kind)
+        self._job = Job(self._scope, self._context.families[self._scope.family], change, kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,17 +170,17 @@ class Sources:
     """The places that a task reads, one after the other: shards of a partition, or a segment of the table.
 
     Args:
-        means: the way there.
+        context: the way there.
         job: what is to be done.
         task: the task's number.
         reading: what else the requests say: filter, projection.
     """
 
-    def __init__(self, means: Means, job: Job, task: int, reading: Wire) -> None:
-        self._means = means
+    def __init__(self, context: Context, job: Job, task: int, reading: Wire) -> None:
+        self._context = context
         self._requests = [
             (operation, {**reading, **request, **_merged(reading, request)})
-            for operation, request in _requests(means.table, job, task)
+            for operation, request in _requests(context.table, job, task)
         ]
 
     def read(self, position: Position) -> Chunk:
@@ -190,7 +190,7 @@ class Sources:
         operation, request = self._requests[position.source]
         if position.key is not None:
             request = {**request, "ExclusiveStartKey": position.key}
-        answer = self._means.transport.call(operation, request)
+        answer = self._context.transport.call(operation, request)
         last = answer.get("LastEvaluatedKey")
         nothing = last is None and not answer["ScannedCount"]
         if operation == "Scan" and nothing and position.key and self._gone(position.key):
@@ -206,8 +206,8 @@ class Sources:
         The local engine says then that the segment has ended, and so it is read again from its beginning: what is
         done stays done. DynamoDB itself keeps the place.
         """
-        request = {"TableName": self._means.table, "Key": key, "ConsistentRead": True, "ProjectionExpression": PK}
-        return "Item" not in self._means.transport.call("GetItem", request)
+        request = {"TableName": self._context.table, "Key": key, "ConsistentRead": True, "ProjectionExpression": PK}
+        return "Item" not in self._context.transport.call("GetItem", request)
 
 
 def after(position: Position, item: Wire) -> Position:

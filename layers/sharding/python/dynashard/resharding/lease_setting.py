@@ -6,16 +6,16 @@ have ended, and a raised setting is stored only while nothing changes.
 """
 
 from dynashard.errors import TopologyChangedError
-from dynashard.resharding.means import Means
+from dynashard.resharding.context import Context
 from dynashard.resharding.timing import Timing
 from dynashard.topology import Record
 
 
-def keep_lease(means: Means, family: Record) -> bool:
+def keep_lease(context: Context, family: Record) -> bool:
     """Bring the lease of a family's record one step closer to the setting.
 
     Args:
-        means: tables, time and the setting.
+        context: tables, time and the setting.
         family: the record, just read.
 
     Returns:
@@ -23,11 +23,11 @@ def keep_lease(means: Means, family: Record) -> bool:
 
     Cost: none if the stored lease is the setting's; else 1 round trip, 1 write unit. Lowering takes two steps.
     """
-    changed = in_line(family, means.timing, means.clock())
+    changed = in_line(family, context.timing, context.clock())
     if changed is None:
         return False
     try:
-        means.topology.save((family, changed))
+        context.topology.save((family, changed))
     except TopologyChangedError:
         return True
     return True

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from dynashard.errors import DynashardError, TransactionCanceledError
 from dynashard.repository.relocation import relocation, unchanged
+from dynashard.resharding.context import Context
 from dynashard.resharding.homes import Homes
 from dynashard.resharding.job import Job
-from dynashard.resharding.means import Means
 from dynashard.resharding.progress import Pass
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK
 from dynashard.transport.interface import Call, Wire
@@ -23,14 +23,14 @@ class Mover:
     index the item stands in. An item that has expired for longer than clocks differ is deleted instead.
 
     Args:
-        means: tables, time and randomness.
+        context: tables, time and randomness.
         job: the job.
         homes: which items have another home.
         yields: an item whose new home is taken stays where it is; otherwise that is for somebody to decide.
     """
 
-    def __init__(self, means: Means, job: Job, homes: Homes, *, yields: bool = False) -> None:
-        self._means = means
+    def __init__(self, context: Context, job: Job, homes: Homes, *, yields: bool = False) -> None:
+        self._context = context
         self._change = job.change
         self._counter = "moved" if job.kind is Pass.MOVE else "late"
         self._homes = homes
@@ -48,11 +48,11 @@ class Mover:
     def write(self, item: Wire) -> Call:
         """The transaction that moves it, or the deletion of one long expired."""
         if self._expired(item):
-            return Call("DeleteItem", _with_expiry(unchanged(self._means.table, item), item))
+            return Call("DeleteItem", _with_expiry(unchanged(self._context.table, item), item))
         new = self._homes.new_home(item) or ""
         change = self._change
         actions = relocation(
-            self._means.table, item, new, origin=change.origin, target=change.target, now=self._means.clock()
+            self._context.table, item, new, origin=change.origin, target=change.target, now=self._context.clock()
         )
         return Call("TransactWriteItems", {"TransactItems": actions})
 
@@ -88,8 +88,8 @@ class Mover:
     def _taken(self, item: Wire, new: str) -> bool:
         """Whether another item than an expired one stands at the new home, and this one is still where it was."""
         keys = [{PK: item[PK], SK: item[SK]}, {PK: {"S": new}, SK: item[SK]}]
-        gets = [{"Get": {"TableName": self._means.table, "Key": key}} for key in keys]
-        answer = self._means.transport.call("TransactGetItems", {"TransactItems": gets})
+        gets = [{"Get": {"TableName": self._context.table, "Key": key}} for key in keys]
+        answer = self._context.transport.call("TransactGetItems", {"TransactItems": gets})
         old, there = (response.get("Item") for response in answer["Responses"])
         if not old or not there or MOVED_TO in old:
             return False
@@ -97,8 +97,8 @@ class Mover:
 
     def _expired(self, item: Wire, skew: float | None = None) -> bool:
         expires = item.get(EXPIRES_AT, {}).get("N")
-        margin = self._means.timing.skew if skew is None else skew
-        return expires is not None and float(expires) <= self._means.clock() - margin
+        margin = self._context.timing.skew if skew is None else skew
+        return expires is not None and float(expires) <= self._context.clock() - margin
 
 
 def _with_expiry(request: Wire, item: Wire) -> Wire:

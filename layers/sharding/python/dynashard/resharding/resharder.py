@@ -10,18 +10,18 @@ from dynashard.entity import Entity, EntityDefinition, definition
 from dynashard.errors import ReshardRefusedError
 from dynashard.resharding.change import Change
 from dynashard.resharding.checks import under_way
+from dynashard.resharding.context import SEGMENTS, WIDTH, Context, fresh_change_id
 from dynashard.resharding.controller import Controller
 from dynashard.resharding.homes import Homes
 from dynashard.resharding.job import Guard, Job
 from dynashard.resharding.lease_setting import keep_lease
-from dynashard.resharding.means import SEGMENTS, WIDTH, Means, fresh_change_id
 from dynashard.resharding.mover import TakenError
 from dynashard.resharding.pace import Pace, Speed
 from dynashard.resharding.progress import Pass, ProgressTable
+from dynashard.resharding.resize_requests import ResizeRequests
 from dynashard.resharding.scope import Family, Scope
 from dynashard.resharding.status import Status, Step, status_of
 from dynashard.resharding.timing import Timing
-from dynashard.resharding.wishes import Wishes
 from dynashard.resharding.worker import Slice
 from dynashard.topology import Record, TopologyTable, family_of
 from dynashard.transport.interface import Transport
@@ -61,7 +61,7 @@ class Resharder:
         concurrency: int = 4,
         segments: int = SEGMENTS,
     ) -> None:
-        self._means = Means(
+        self._context = Context(
             transport=transport,
             table=table,
             topology=TopologyTable(transport, topology_table),
@@ -75,8 +75,8 @@ class Resharder:
             concurrency=concurrency,
             segments=segments,
         )
-        self._wishes = Wishes(self._means)
-        self._controller = Controller(self._means)
+        self._requests = ResizeRequests(self._context)
+        self._controller = Controller(self._context)
         self._table_speed = Speed()
         self._paces: dict[tuple[str, int], Pace] = {}
         self._homes: dict[str, Homes] = {}
@@ -85,11 +85,11 @@ class Resharder:
     @property
     def clock(self) -> Callable[[], float]:
         """The wall clock."""
-        return self._means.clock
+        return self._context.clock
 
     def scope(self, key: str) -> Scope:
         """What a record's key stands for; raises `ConfigurationError` for one of an unknown entity."""
-        return self._means.scope(key)
+        return self._context.scope(key)
 
     def start(
         self,
@@ -100,7 +100,7 @@ class Resharder:
         cause: str = "operator",
         survey: bool = True,
     ) -> Status:
-        """Ask for another shard count. Writes the wish down and returns; a driver does the rest.
+        """Ask for another shard count. Writes the request down and returns; a driver does the rest.
 
         Args:
             scope: what to change.
@@ -118,7 +118,7 @@ class Resharder:
 
         Cost: 3 round trips, 3 read units, 4 write units.
         """
-        self._wishes.start(scope, to, budget=budget, cause=cause, survey=survey)
+        self._requests.start(scope, to, budget=budget, cause=cause, survey=survey)
         return self.status(scope)
 
     def abort(self, scope: Scope) -> Status:
@@ -132,7 +132,7 @@ class Resharder:
 
         Cost: 3 round trips, 3 read units, 1 write unit.
         """
-        self._wishes.abort(scope)
+        self._requests.abort(scope)
         return self.status(scope)
 
     def pause(self, scope: Scope, *, error: str | None = None) -> Status:
@@ -143,7 +143,7 @@ class Resharder:
 
         Cost: as `abort`.
         """
-        self._wishes.pause(scope, paused=True, error=error)
+        self._requests.pause(scope, paused=True, error=error)
         return self.status(scope)
 
     def resume(self, scope: Scope) -> Status:
@@ -154,7 +154,7 @@ class Resharder:
 
         Cost: as `abort`.
         """
-        self._wishes.pause(scope, paused=False)
+        self._requests.pause(scope, paused=False)
         return self.status(scope)
 
     def status(self, scope: Scope) -> Status:
@@ -164,7 +164,7 @@ class Resharder:
 
         Cost: 1 round trip, 2 read units; while a change is under way 1 more, with up to 64 read units.
         """
-        record, family = self._wishes.known(scope)
+        record, family = self._requests.known(scope)
         return self._status(scope, record or family, family)
 
     def busy(self) -> list[Status]:
@@ -173,7 +173,7 @@ class Resharder:
         Cost: 1 round trip and 1 read unit a family, and 1 a change, and what `status` costs for each.
         """
         families = self._families()
-        found = self._means.topology.read(_active(families))
+        found = self._context.topology.read(_active(families))
         return [
             self._status(scope, record, families[scope.family])
             for scope, record in ((self.scope(key), found[key]) for key in sorted(found))
@@ -197,7 +197,7 @@ class Resharder:
         """
         families = self._families()
         for record in families.values():
-            keep_lease(self._means, record)
+            keep_lease(self._context, record)
         return _active(families)
 
     def advance(self, key: str) -> Step:
@@ -230,13 +230,13 @@ class Resharder:
         items read.
         """
         scope = self.scope(key)
-        guard = Guard(self._means, scope)
+        guard = Guard(self._context, scope)
         job = guard.job()
         if job is None or not 0 <= task < job.change.tasks:
             return True
         try:
             homes, pace = self._homes_of(job), self._pace(job, task)
-            complete = Slice(self._means, guard, job, task, homes=homes, pace=pace).run(seconds)
+            complete = Slice(self._context, guard, job, task, homes=homes, pace=pace).run(seconds)
         except TakenError as taken:
             self._fail(job, str(taken))
             return True
@@ -247,13 +247,13 @@ class Resharder:
 
     def _fail(self, job: Job, reason: str) -> None:
         try:
-            self._wishes.pause(job.scope, paused=True, error=reason, change_id=job.change.id)
+            self._requests.pause(job.scope, paused=True, error=reason, change_id=job.change.id)
         except ReshardRefusedError:
             return
 
     def _pace(self, job: Job, task: int) -> Pace:
-        means, change = self._means, job.change
-        rate = None if change.budget is None else change.budget / min(means.concurrency, change.tasks)
+        context, change = self._context, job.change
+        rate = None if change.budget is None else change.budget / min(context.concurrency, change.tasks)
         with self._lock:
             pace = self._paces.get((change.id, task))
             if pace is None:
@@ -261,9 +261,9 @@ class Resharder:
                     rate,
                     width=WIDTH,
                     table=self._table_speed,
-                    clock=means.clock,
-                    sleep=means.sleep,
-                    random=means.random,
+                    clock=context.clock,
+                    sleep=context.sleep,
+                    random=context.random,
                 )
                 self._paces[change.id, task] = pace
             return pace
@@ -271,25 +271,25 @@ class Resharder:
     def _homes_of(self, job: Job) -> Homes:
         """Kept for the last change of each record: which partitions have records of their own is read once."""
         if job.kind is Pass.CHECK:
-            return Homes(self._means, job.turned)
+            return Homes(self._context, job.turned)
         with self._lock:
             kept = self._homes.get(job.key)
         if kept is not None and kept.change == job.change.id:
             return kept
-        homes = Homes(self._means, job)
+        homes = Homes(self._context, job)
         with self._lock:
             self._homes[job.key] = homes
         return homes
 
     def _status(self, scope: Scope, record: Record, family: Record) -> Status:
-        means, change = self._means, Change.of(record)
+        context, change = self._context, Change.of(record)
         progress = []
         if change is not None and record.busy and change.tasks and scope.key == record.key:
-            progress = means.progress.of(record.key, change.id, change.tasks)
-        return status_of(scope, record, family, progress, timing=means.timing, now=means.clock())
+            progress = context.progress.of(record.key, change.id, change.tasks)
+        return status_of(scope, record, family, progress, timing=context.timing, now=context.clock())
 
     def _families(self) -> dict[str, Record]:
-        return self._means.topology.read(list(self._means.families))
+        return self._context.topology.read(list(self._context.families))
 
 
 def _active(families: Mapping[str, Record]) -> list[str]:

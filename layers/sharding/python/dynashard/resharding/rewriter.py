@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dynashard.entity import IndexDefinition, ItemKey
 from dynashard.errors import DynashardError
 from dynashard.repository.relocation import unchanged
+from dynashard.resharding.context import Context
 from dynashard.resharding.job import Job
-from dynashard.resharding.means import Means
 from dynashard.routing import index_home, logical_partition_of
 from dynashard.schema import MOVED_TO, PK, SK, index_pk, index_sk
 from dynashard.transport.interface import Call, Wire
@@ -18,9 +18,9 @@ class Rewriter:
     Costs 1 write unit for every 1 KB of the item, and 2 in the index: one entry goes, another comes.
     """
 
-    def __init__(self, means: Means, job: Job) -> None:
+    def __init__(self, context: Context, job: Job) -> None:
         slot = job.scope.index.slot if job.scope.index else ""
-        self._table = means.table
+        self._table = context.table
         self._family = job.family
         self._count = job.change.target
         self._pk, self._sk = index_pk(slot), index_sk(slot)

@@ -72,7 +72,7 @@ class Status:
         seconds_left: an estimate; None if nothing tells.
         lease: the longest lease that somebody may hold now, in seconds.
         wait: the longest that a published phase takes to reach everybody, in seconds.
-        error: why it stands still, if not by an operator's wish.
+        error: why it stands still, if not because an operator asked for it.
     """
 
     key: str

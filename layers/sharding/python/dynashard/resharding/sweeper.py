@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from dynashard.errors import DynashardError
+from dynashard.resharding.context import Context
 from dynashard.resharding.homes import Homes
 from dynashard.resharding.job import Job
-from dynashard.resharding.means import Means
 from dynashard.resharding.mover import Mover
 from dynashard.resharding.progress import Pass
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV, SK, TYPE
@@ -28,13 +28,13 @@ class Sweeper:
     and its marker.
     """
 
-    def __init__(self, means: Means, job: Job, homes: Homes) -> None:
-        self._table = means.table
+    def __init__(self, context: Context, job: Job, homes: Homes) -> None:
+        self._table = context.table
         self._family = job.family
         self._homes = homes
         self._checks = job.kind is Pass.CHECK
         self._target = {"N": str(job.change.target)}
-        self._mover = Mover(means, job, homes, yields=not self._checks)
+        self._mover = Mover(context, job, homes, yields=not self._checks)
         self.reading: Wire = {
             "ConsistentRead": True,
             "ProjectionExpression": _READ,

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from dynashard.resharding.change import Change
-from dynashard.resharding.means import Means
+from dynashard.resharding.context import Context
 from dynashard.resharding.progress import Pass, Position
 from dynashard.resharding.scope import Scope
 from dynashard.routing import logical_partition_of, rule_of, shard_keys
@@ -29,8 +29,8 @@ class Vacancy:
     Where none was found before, none will be: nobody writes there any more. So each look goes on from the last.
     """
 
-    def __init__(self, means: Means, scope: Scope, change: Change) -> None:
-        self._means = means
+    def __init__(self, context: Context, scope: Scope, change: Change) -> None:
+        self._context = context
         self._scope = scope
         self._change = change
 
@@ -39,19 +39,19 @@ class Vacancy:
 
         Cost: 1 round trip and mostly half a read unit for each shard; of a whole family, a Scan of the table, once.
         """
-        means, change = self._means, self._change
-        stored = means.progress.begin(self._scope.key, 0, change.id, Pass.SURVEY)
+        context, change = self._context, self._change
+        stored = context.progress.begin(self._scope.key, 0, change.id, Pass.SURVEY)
         now = stored
         for _ in range(_ROUNDS):
             if now.done:
                 break
             items, following = self._read(now.position)
             if any(self._stands(item) for item in items):
-                means.progress.save(stored, now)
+                context.progress.save(stored, now)
                 return _PATIENCE
             now = replace(now, done=True) if following is None else replace(now, position=following)
         if not stored.done:
-            means.progress.save(stored, now)
+            context.progress.save(stored, now)
         return 0.0 if now.done else 1.0
 
     def _read(self, position: Position) -> tuple[list[Wire], Position | None]:
@@ -59,7 +59,7 @@ class Vacancy:
         operation, request = requests[position.source]
         if position.key is not None:
             request = {**request, "ExclusiveStartKey": position.key}
-        answer = self._means.transport.call(operation, request)
+        answer = self._context.transport.call(operation, request)
         last = answer.get("LastEvaluatedKey")
         if last is not None:
             return answer["Items"], Position(position.source, last)
@@ -68,7 +68,7 @@ class Vacancy:
 
     def _requests(self) -> Iterator[tuple[str, Wire]]:
         reading: dict[str, Any] = {
-            "TableName": self._means.table,
+            "TableName": self._context.table,
             "ConsistentRead": True,
             "Limit": _CHUNK,
             "ProjectionExpression": f"{PK}, {SK}, {EXPIRES_AT}, #type",
@@ -91,9 +91,9 @@ class Vacancy:
 
     def _stands(self, item: Wire) -> bool:
         expires = item.get(EXPIRES_AT, {}).get("N")
-        if expires is not None and float(expires) <= self._means.clock() - self._means.timing.skew:
+        if expires is not None and float(expires) <= self._context.clock() - self._context.timing.skew:
             return False
-        if not self._means.families[self._scope.family].has(item):
+        if not self._context.families[self._scope.family].has(item):
             return False
         stored = item[PK]["S"]
         logical = logical_partition_of(self._scope.entity, stored)
@@ -106,7 +106,7 @@ class Vacancy:
     @cached_property
     def _own(self) -> frozenset[str]:
         """The partitions that have counts of their own."""
-        return frozenset(record.key for record in self._means.topology.own(self._scope.family))
+        return frozenset(record.key for record in self._context.topology.own(self._scope.family))
 
     def _leaving(self, partition: str) -> list[str]:
         entity = self._scope.entity

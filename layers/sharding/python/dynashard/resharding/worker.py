@@ -12,9 +12,9 @@ from dynashard.errors import (
     TransactionCanceledError,
     TransactionConflictError,
 )
+from dynashard.resharding.context import Context
 from dynashard.resharding.homes import Homes, Work
 from dynashard.resharding.job import Chunk, Guard, Job, Sources, after
-from dynashard.resharding.means import Means
 from dynashard.resharding.mover import Mover
 from dynashard.resharding.pace import Pace
 from dynashard.resharding.progress import Pass, Progress
@@ -36,22 +36,22 @@ _AGAIN: Final = frozenset(
 """Reasons of a cancelled transaction that may be gone the next time."""
 
 
-def work_of(means: Means, job: Job, homes: Homes) -> Work:
+def work_of(context: Context, job: Job, homes: Homes) -> Work:
     """What a job does with items."""
     if job.kind is Pass.CHECK:
-        return Sweeper(means, job.turned, homes)
+        return Sweeper(context, job.turned, homes)
     if job.kind is Pass.SWEEP:
-        return Sweeper(means, job, homes)
+        return Sweeper(context, job, homes)
     if job.scope.index is not None:
-        return Rewriter(means, job)
-    return Mover(means, job, homes, yields=job.kind is Pass.SETTLE)
+        return Rewriter(context, job)
+    return Mover(context, job, homes, yields=job.kind is Pass.SETTLE)
 
 
 class Slice:
     """Works on one task for a while.
 
     Args:
-        means: tables, time and randomness.
+        context: tables, time and randomness.
         guard: tells whether the job is still to be done.
         job: the job.
         task: the task's number.
@@ -59,15 +59,15 @@ class Slice:
         pace: how fast to write.
     """
 
-    def __init__(self, means: Means, guard: Guard, job: Job, task: int, *, homes: Homes, pace: Pace) -> None:
-        self._means = means
+    def __init__(self, context: Context, guard: Guard, job: Job, task: int, *, homes: Homes, pace: Pace) -> None:
+        self._context = context
         self._guard = guard
         self._job = job
         self._task = task
-        self._work = work_of(means, job, homes)
+        self._work = work_of(context, job, homes)
         self._pace = pace
         reading = _survey_of(self._work, job) if job.kind is Pass.SURVEY else self._work.reading
-        self._sources = Sources(means, job, task, reading)
+        self._sources = Sources(context, job, task, reading)
 
     def run(self, seconds: float) -> bool:
         """Work for about so many seconds; whether there is no more to do.
@@ -76,9 +76,9 @@ class Slice:
             TakenError: an item cannot move.
             EngineError: what trying again does not help.
         """
-        means, job = self._means, self._job
-        deadline = means.clock() + seconds
-        stored = means.progress.begin(job.key, self._task, job.change.id, job.kind)
+        context, job = self._context, self._job
+        deadline = context.clock() + seconds
+        stored = context.progress.begin(job.key, self._task, job.change.id, job.kind)
         self._pace.not_before(stored.after)
         while not stored.done and stored.change == job.change.id and stored.kind is job.kind:
             if not self._guard.holds(job):
@@ -92,8 +92,8 @@ class Slice:
                 read_units=stored.read_units + used.read_units,
                 after=max(0.0, self._pace.after),
             )
-            stored = means.progress.save(stored, now)
-            if means.clock() >= deadline:
+            stored = context.progress.save(stored, now)
+            if context.clock() >= deadline:
                 return stored.done
         return True
 
@@ -143,7 +143,7 @@ class Slice:
             if left:
                 stay = {_key(item) for item in staying}
                 left = [item for item in self._still(left) if _key(item) not in stay]
-            if left and self._means.clock() >= deadline:
+            if left and self._context.clock() >= deadline:
                 return False
         return True
 
@@ -151,7 +151,7 @@ class Slice:
         """Send for each item; whether any was refused."""
         calls = [self._work.write(item) for item in items]
         try:
-            self._means.transport.call_all(calls, concurrency=self._pace.width)
+            self._context.transport.call_all(calls, concurrency=self._pace.width)
         except ThrottledError as error:
             self._pace.throttled(error)
         except (TransactionConflictError, EngineUnavailableError):
@@ -171,10 +171,10 @@ class Slice:
         """Those of some items about which there still is something to do, as they are now."""
         waiting = {_key(item): item for item in items}
         keys = [{PK: item[PK], SK: item[SK]} for item in items]
-        table = self._means.table
+        table = self._context.table
         request = {"RequestItems": {table: {"Keys": keys, "ConsistentRead": True}}}
         try:
-            answer = self._means.transport.call("BatchGetItem", request)
+            answer = self._context.transport.call("BatchGetItem", request)
         except ThrottledError as error:
             self._pace.throttled(error)
             return list(items)

@@ -24,8 +24,8 @@ from dynashard.transport.classification import classify, unanswered
 from dynashard.transport.client import Opened, Settings, open_client, refusal_of
 from dynashard.transport.deadline import remaining, within
 from dynashard.transport.interface import Call, Resend, Wire, meters
-from dynashard.transport.lanes import Lanes
 from dynashard.transport.sender import HandshakeError
+from dynashard.transport.worker_pool import WorkerPool
 
 _NOT_SENT = (
     EndpointConnectionError,
@@ -53,7 +53,7 @@ class SdkTransport:
         self._methods: dict[str, Any] = {}
         self._closed = False
         # The asking thread sends too: together no more than there are sockets.
-        self._lanes = Lanes(max(1, settings.max_connections - 1))
+        self._pool = WorkerPool(max(1, settings.max_connections - 1))
 
     def warm(self) -> None:
         """Build the client now, so that the first request does not wait for it.
@@ -82,12 +82,12 @@ class SdkTransport:
     def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
         """Send several requests at once; see `Transport.call_all`."""
         self._open()
-        return self._lanes.run(self._call, calls, concurrency)
+        return self._pool.run(self._call, calls, concurrency)
 
     def try_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire | DynashardError]:
         """Send several requests at once; see `Transport.try_all`."""
         self._open()
-        return self._lanes.run(self._tried, calls, concurrency)
+        return self._pool.run(self._tried, calls, concurrency)
 
     def _call(self, call: Call) -> Wire:
         return self.call(call.operation, call.request, resend=call.resend)
@@ -103,7 +103,7 @@ class SdkTransport:
         with self._lock:
             opened, self._opened, self._closed = self._opened, None, True
             self._methods = {}
-        self._lanes.close()
+        self._pool.close()
         if opened is not None:
             opened.close()
 

@@ -8,7 +8,7 @@ from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import ConditionFailedError, TransactionCanceledError, TransactionConflictError
 from dynashard.repository import Store
 from dynashard.repository.batch import wire_key
-from dynashard.repository.conditions import is_live, is_mark, moved_to
+from dynashard.repository.conditions import is_live, is_marker, moved_to
 from dynashard.repository.late import stored_at
 from dynashard.repository.relocation import relocation
 from dynashard.routing import home, logical_partition_of, rule_of, shard_keys
@@ -49,14 +49,14 @@ class Homes:
         if not rule_of(entity).fixed:
             yield Finding(Kind.AWAY, key_text(now), "it is in a shard that readers do not read")
             return
-        yield self._marker(entity, now) if is_mark(now) else self._away(entity, now)
+        yield self._marker(entity, now) if is_marker(now) else self._away(entity, now)
 
     def _wrong(self, entity: EntityDefinition[Any], item: Wire, *, fresh: bool) -> bool:
         partition = logical_partition_of(entity, item[PK]["S"])
         record = self.counts.record(entity, partition, fresh=fresh)
         if self._moving(record):
             return False
-        if is_mark(item):
+        if is_marker(item):
             return True
         if not is_live(item, self.store.now()):
             return False
@@ -80,7 +80,7 @@ class Homes:
             detail = f"its home {place} has another live item: compare both, and delete one of them"
             return Finding(Kind.DOUBLE, key_text(item), detail)
         detail = f"its home is {place}, which is empty"
-        mended = self.mend and not is_mark(there) and self._bring(item, place, count)
+        mended = self.mend and not is_marker(there) and self._bring(item, place, count)
         return Finding(Kind.AWAY, key_text(item), detail, mended=mended)
 
     def _bring(self, item: Wire, place: str, count: int) -> bool:

@@ -6,15 +6,15 @@ from threading import Barrier, Lock
 import pytest
 
 from dynashard.transport import Call, Wire, metered, meters
-from dynashard.transport.lanes import Lanes
+from dynashard.transport.worker_pool import WorkerPool
 from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.unit
 
 
 @pytest.fixture
-def lanes() -> Iterator[Lanes]:
-    made = Lanes(7)
+def pool() -> Iterator[WorkerPool]:
+    made = WorkerPool(7)
     yield made
     made.close()
 
@@ -23,13 +23,13 @@ def calls(count: int) -> list[Call]:
     return [Call("GetItem", {"number": number}) for number in range(count)]
 
 
-def test_answers_come_in_the_order_of_the_calls(lanes: Lanes) -> None:
-    answers = lanes.run(lambda call: {"doubled": call.request["number"] * 2}, calls(100), 5)
+def test_answers_come_in_the_order_of_the_calls(pool: WorkerPool) -> None:
+    answers = pool.run(lambda call: {"doubled": call.request["number"] * 2}, calls(100), 5)
 
     assert answers == [{"doubled": number * 2} for number in range(100)]
 
 
-def test_as_many_calls_as_asked_for_are_under_way_at_once_and_no_more(lanes: Lanes) -> None:
+def test_as_many_calls_as_asked_for_are_under_way_at_once_and_no_more(pool: WorkerPool) -> None:
     together = Barrier(4)
     lock = Lock()
     under_way: list[int] = []
@@ -45,12 +45,12 @@ def test_as_many_calls_as_asked_for_are_under_way_at_once_and_no_more(lanes: Lan
             under_way.remove(call.request["number"])
         return {}
 
-    lanes.run(send, calls(12), 4)
+    pool.run(send, calls(12), 4)
 
     assert most == 4
 
 
-def test_the_first_error_in_the_order_of_the_calls_is_raised_after_all_have_ended(lanes: Lanes) -> None:
+def test_the_first_error_in_the_order_of_the_calls_is_raised_after_all_have_ended(pool: WorkerPool) -> None:
     ended: list[int] = []
 
     def send(call: Call) -> Wire:
@@ -61,22 +61,22 @@ def test_the_first_error_in_the_order_of_the_calls_is_raised_after_all_have_ende
         return {}
 
     with pytest.raises(ValueError, match="3"):
-        lanes.run(send, calls(10), 4)
+        pool.run(send, calls(10), 4)
 
     assert sorted(ended) == list(range(10))
 
 
-def test_calls_from_within_calls_do_not_wait_for_a_free_thread(lanes: Lanes) -> None:
+def test_calls_from_within_calls_do_not_wait_for_a_free_thread(pool: WorkerPool) -> None:
     def outer(call: Call) -> Wire:
-        inner = lanes.run(lambda each: dict(each.request), calls(5), 5)
+        inner = pool.run(lambda each: dict(each.request), calls(5), 5)
         return {"outer": call.request["number"], "inner": len(inner)}
 
-    answers = lanes.run(outer, calls(40), 8)
+    answers = pool.run(outer, calls(40), 8)
 
     assert answers == [{"outer": number, "inner": 5} for number in range(40)]
 
 
-def test_meters_in_force_where_the_calls_are_made_are_in_force_in_every_thread(lanes: Lanes) -> None:
+def test_meters_in_force_where_the_calls_are_made_are_in_force_in_every_thread(pool: WorkerPool) -> None:
     together = Barrier(8)
 
     def send(_call: Call) -> Wire:
@@ -86,10 +86,10 @@ def test_meters_in_force_where_the_calls_are_made_are_in_force_in_every_thread(l
         return {}
 
     with metered() as meter:
-        lanes.run(send, calls(8), 8)
+        pool.run(send, calls(8), 8)
 
     assert meter.throttles == {"seen": 8}
 
 
-def test_no_calls_give_no_answers(lanes: Lanes) -> None:
-    assert lanes.run(lambda _: {}, [], 16) == []
+def test_no_calls_give_no_answers(pool: WorkerPool) -> None:
+    assert pool.run(lambda _: {}, [], 16) == []

@@ -26,7 +26,7 @@ def fresh_change_id() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class Context:
     """Tables, the way to them, and the sources of time and randomness.
 
     Attributes:

@@ -7,8 +7,8 @@ from dynashard.errors import ReshardRefusedError, TopologyChangedError
 from dynashard.placement import UNSHARDED
 from dynashard.resharding.change import Change
 from dynashard.resharding.checks import check_now, check_possible, under_way
+from dynashard.resharding.context import SEGMENTS, Context
 from dynashard.resharding.job import tasks_of
-from dynashard.resharding.means import SEGMENTS, Means
 from dynashard.resharding.scope import Scope
 from dynashard.routing import rule_of
 from dynashard.topology import Phase, Record, family_of
@@ -20,20 +20,20 @@ Put = tuple[Record | None, Record]
 """A record as it was read, and as it is to be."""
 
 
-class Wishes:
+class ResizeRequests:
     """Writes down what is wanted; the controller makes it so, step by step.
 
     Args:
-        means: tables, time and randomness.
+        context: tables, time and randomness.
     """
 
-    def __init__(self, means: Means) -> None:
-        self._means = means
+    def __init__(self, context: Context) -> None:
+        self._context = context
 
     def start(self, scope: Scope, to: int, *, budget: float | None, cause: str, survey: bool) -> None:
         """Ask for a change. See `Resharder.start`."""
         check_possible(scope, to, budget)
-        fresh = self._means.new_id()
+        fresh = self._context.new_id()
 
         def asked(record: Record | None, family: Record) -> list[Put]:
             if record is not None and record.change.get("id") == fresh:
@@ -52,7 +52,7 @@ class Wishes:
             record, change = _running(scope, record)
             if change.back_to is not None:
                 return []
-            now = self._means.clock()
+            now = self._context.clock()
             if record.target is not None and record.phase in (Phase.STABLE, Phase.PREPARE):
                 stopped = change.but(paused=False, error=None, seen=None).stored()
                 quiet = record.changed(now, phase=Phase.STABLE, target=None, since=now, change=stopped)
@@ -73,7 +73,7 @@ class Wishes:
             if (change.paused, change.error) == (paused, error):
                 return []
             stored = change.but(paused=paused, error=error).stored()
-            return [(record, record.changed(self._means.clock(), change=stored))]
+            return [(record, record.changed(self._context.clock(), change=stored))]
 
         self.change(scope, asked)
 
@@ -89,11 +89,11 @@ class Wishes:
             if not puts:
                 return
             try:
-                self._means.topology.save(*puts)
+                self._context.topology.save(*puts)
             except TopologyChangedError:
                 if round_ + 1 == _ROUNDS:
                     raise
-                self._means.sleep(0.05 * self._means.random())
+                self._context.sleep(0.05 * self._context.random())
             else:
                 return
 
@@ -102,7 +102,7 @@ class Wishes:
 
         Cost: 1 round trip, 2 read units; to found one, 1 round trip and 1 write unit.
         """
-        record, family = self._means.read(scope)
+        record, family = self._context.read(scope)
         entity = scope.entity
         if family is None:
             family = self._found(family_of(entity), entity.shards.initial if entity.shards else UNSHARDED)
@@ -113,8 +113,8 @@ class Wishes:
         return record, family
 
     def _found(self, key: str, count: int) -> Record:
-        means = self._means
-        return means.topology.found(founded(key, count, now=means.clock(), lease=means.timing.lease))
+        context = self._context
+        return context.topology.found(founded(key, count, now=context.clock(), lease=context.timing.lease))
 
     def _begin(
         self,
@@ -128,8 +128,8 @@ class Wishes:
         cause: str,
         survey: bool,
     ) -> list[Put]:
-        means = self._means
-        now, lease = means.clock(), family.granted
+        context = self._context
+        now, lease = context.clock(), family.granted
         here = record or founded(scope.key, family.count, now=now, lease=lease)
         moves = scope.index is not None or rule_of(scope.entity).fixed
         change = Change(
@@ -138,21 +138,21 @@ class Wishes:
             target=to,
             cause=cause,
             started=now,
-            tasks=tasks_of(scope, here.count, to, means.segments),
+            tasks=tasks_of(scope, here.count, to, context.segments),
             budget=budget,
             survey=survey and moves,
             check=_to_check(scope, record),
         )
         # Where nothing moves, writers may be waiting for new shards: only what was published before must be known.
         since = now if moves else family.since if record is None else record.since
-        wish = here.changed(now, target=to, since=since, lease=lease, change=change.stored())
+        request = here.changed(now, target=to, since=since, lease=lease, change=change.stored())
         active = family.active | {scope.key}
         if scope.whole_family:
-            return [(record, wish.changed(now, active=active))]
+            return [(record, request.changed(now, active=active))]
         differ = family.differ_since
         if scope.partition is not None and differ is None:
             differ = now
-        return [(record, wish), (family, family.changed(now, active=active, differ_since=differ))]
+        return [(record, request), (family, family.changed(now, active=active, differ_since=differ))]
 
 
 def _to_check(scope: Scope, record: Record | None) -> bool:
@@ -170,7 +170,7 @@ def _to_check(scope: Scope, record: Record | None) -> bool:
 def pending_again(
     scope: Scope, record: Record, change: Change, fresh: str, *, now: float, segments: int = SEGMENTS
 ) -> Record:
-    """The record of a change that is over and is to be taken back: the wish for the way back."""
+    """The record of a change that is over and is to be taken back: the request for the way back."""
     over = record.changed(now, change=change.stored())
     back = Change(
         id=fresh,

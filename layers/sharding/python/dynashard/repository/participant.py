@@ -20,14 +20,14 @@ from dynashard.errors import (
     RevisionMismatchError,
     TransactionRefusedError,
 )
-from dynashard.repository.births import birth, leads_on, none_alive, put
-from dynashard.repository.conditions import Condition, is_live, is_mark, refusal
+from dynashard.repository.conditions import Condition, is_live, is_marker, refusal
 from dynashard.repository.evidence import wrote
 from dynashard.repository.late import Late, confirm, ended, helped, settling
-from dynashard.repository.standing import stand
+from dynashard.repository.marked_create import create_with_marker, leads_on, none_alive, put
 from dynashard.repository.store import Store
 from dynashard.repository.transaction import Step
 from dynashard.repository.transaction_steps import CHECK, Prepared, Steps
+from dynashard.repository.view_guard import stand
 from dynashard.repository.writes import Write
 from dynashard.routing import Places
 from dynashard.topology import Phase
@@ -38,7 +38,7 @@ _AT_OLD: Final = (Phase.STABLE, Phase.PREPARE)
 _ACTIONS: Final = {"PutItem": "Put", "UpdateItem": "Update", "DeleteItem": "Delete", CHECK: CHECK}
 
 
-class Lesson(IntEnum):
+class Verdict(IntEnum):
     """What a cancelled transaction has taught; the highest of all steps decides."""
 
     NOTHING = 0
@@ -51,7 +51,7 @@ class Lesson(IntEnum):
     """The step's own work is stored: an earlier attempt of the whole transaction has succeeded."""
 
 
-class Course:
+class Participant:
     """One step: where it goes next, by what it has met. For one transaction, in one thread.
 
     Args:
@@ -130,7 +130,7 @@ class Course:
             return [_action(table, write, place, prepared.alone)]
         if self._empty and prepared.born:
             self._sent = places.new
-            return birth(table, prepared.born(), places)
+            return create_with_marker(table, prepared.born(), places)
         self._sent = places.old if places.view.phase is Phase.MOVE else places.new
         action = _action(table, write, self._sent, prepared.over)
         if settling(places) and prepared.content_with_none:
@@ -157,7 +157,7 @@ class Course:
             return True
         return confirm(self._store, self.entity, self.prepared.write, self._sent, undo=False) is Late.STANDS
 
-    def learn(self, reasons: Sequence[CancellationReason]) -> Lesson:
+    def learn(self, reasons: Sequence[CancellationReason]) -> Verdict:
         """Take note of why the transaction was cancelled.
 
         Args:
@@ -168,7 +168,7 @@ class Course:
         """
         met = [reason.item if reason.code == FAILED else None for reason in reasons]
         if not any(reason.code == FAILED for reason in reasons):
-            return Lesson.LATER if any(reason.code != "None" for reason in reasons) else Lesson.NOTHING
+            return Verdict.LATER if any(reason.code != "None" for reason in reasons) else Verdict.NOTHING
         places = self._places
         if ended(self._store, places):
             # What was not as it should be here may be so at another home by now.
@@ -176,10 +176,10 @@ class Course:
         if len(reasons) > 1:
             return self._not_born(met[0], met[1], places)
         place = places.new if self._moved or self._settling(places) else places.old
-        if met[0] is not None and is_mark(met[0]):
+        if met[0] is not None and is_marker(met[0]):
             return self._marked(met[0], place, places)
         if self._helped(met[0], places):
-            return Lesson.LATER
+            return Verdict.LATER
         return self._not_so(met[0])
 
     def _helped(self, met: Mapping[str, Any] | None, places: Places) -> bool:
@@ -191,40 +191,40 @@ class Course:
     def _settling(self, places: Places) -> bool:
         return places.moving and places.view.phase is Phase.SETTLE
 
-    def _not_born(self, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None, places: Places) -> Lesson:
+    def _not_born(self, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None, places: Places) -> Verdict:
         """What brings an item to life, or demands that none lives, at both places was refused."""
-        if old is not None and is_mark(old):
+        if old is not None and is_marker(old):
             return self._marked(old, places.old, places)
         if is_live(old, self.prepared.write.now) and self._helped(new, places):
-            return Lesson.LATER
+            return Verdict.LATER
         rival = old if places.view.phase is Phase.MOVE else new
         if not is_live(rival, self.prepared.write.now):
             return self._outdated()
         return self._not_so(rival)
 
-    def _marked(self, mark: Mapping[str, Any], place: str, places: Places) -> Lesson:
+    def _marked(self, mark: Mapping[str, Any], place: str, places: Places) -> Verdict:
         if not leads_on(self.entity, self.key, mark, place, places):
             return self._outdated()
         self._moved, self._empty = True, self.prepared.creates
-        return Lesson.NEXT
+        return Verdict.NEXT
 
-    def _outdated(self) -> Lesson:
+    def _outdated(self) -> Verdict:
         self._store.router.refresh(self.entity, self.key.partition)
         self._moved, self._empty = False, self.prepared.creates
-        return Lesson.LATER
+        return Verdict.LATER
 
-    def _not_so(self, met: Mapping[str, Any] | None) -> Lesson:
+    def _not_so(self, met: Mapping[str, Any] | None) -> Verdict:
         """What stands there, or that nothing does, is not what the step asks for."""
         prepared = self.prepared
         if prepared.fresh:
             self._prepared = None
-            return Lesson.LATER
+            return Verdict.LATER
         if self._empty and not prepared.creates:
             self._empty = False
-            return Lesson.LATER
+            return Verdict.LATER
         if prepared.born and not prepared.creates and not is_live(met, prepared.write.now):
             self._empty = True
-            return Lesson.NEXT
+            return Verdict.NEXT
         write = prepared.write
         failed = ConditionFailedError("", operation=write.operation, item=met)
         raise self._refused(refusal(failed, name=self.name, now=write.now, if_match=write.if_match))

@@ -12,7 +12,7 @@ from dynashard.transport.interface import Call
 Outcome = TypeVar("Outcome")
 
 
-class Lanes:
+class WorkerPool:
     """A pool of threads that exists once it is needed, shared by everyone who sends several calls.
 
     A lane takes the next waiting call until none is left. The asking thread is a lane itself, so that calls

@@ -12,7 +12,7 @@ from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import TransactionConflictError, UnprocessedError
 from dynashard.reads.layout import Layout
 from dynashard.repository import RetryPolicy
-from dynashard.repository.conditions import is_mark, moved_to
+from dynashard.repository.conditions import is_marker, moved_to
 from dynashard.routing import home, logical_partition_of
 from dynashard.schema import MOVED_TO, PK, SK
 from dynashard.transport.interface import Call, Wire
@@ -113,11 +113,11 @@ class Moves:
         return before is not None and self.live(before) and (after is None or not self.live(after))
 
     def _settles(self, item: Wire | None) -> bool:
-        return item is not None and (is_mark(item) or self.live(item))
+        return item is not None and (is_marker(item) or self.live(item))
 
     def _further(self, before: Wire | None, after: Wire | None, new: StoredKey) -> _Places | None:
         """Where to look on, if the item has moved again since its mark was read."""
-        mark = next((item for item in (after, before) if item is not None and is_mark(item)), None)
+        mark = next((item for item in (after, before) if item is not None and is_marker(item)), None)
         if mark is None or self._target(mark) == new:
             return None
         return stored_key(mark), self._target(mark)
@@ -198,7 +198,7 @@ def distinct(layout: Layout, rows: list[Wire]) -> list[Wire]:
     return kept
 
 
-def marks_of(rows: Iterable[Wire]) -> list[Wire]:
+def markers_of(rows: Iterable[Wire]) -> list[Wire]:
     """Those of the stored items that are marks."""
     return [row for row in rows if MOVED_TO in row]
 

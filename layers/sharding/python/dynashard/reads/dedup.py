@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Once:
+class Dedup:
     """What one listing drops.
 
     Attributes:

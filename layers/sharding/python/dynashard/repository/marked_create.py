@@ -13,7 +13,7 @@ from dynashard.topology import Phase
 from dynashard.transport.interface import Wire
 
 
-def birth(table: str, write: Write, places: Places) -> list[Wire]:
+def create_with_marker(table: str, write: Write, places: Places) -> list[Wire]:
     """The two actions of a transaction that creates the item of a write: first the mark, then the put."""
     return [_mark(table, write, places), put(table, write, places.new)]
 
