@@ -1,5 +1,6 @@
 """`dynashard export`: what is in the file, whatever moves meanwhile, and what becomes of an export that fails."""
 
+import csv
 import gzip
 import json
 from collections.abc import Mapping, Sequence
@@ -7,16 +8,17 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Annotated, Any
 
 import orjson
 import pyarrow as pa
 import pytest
 from moto import mock_aws
 from pyarrow import parquet
+from pydantic import JsonValue
 
 from domain import Ping
-from dynashard import Dynashard, Entity, Key, Registry, definition
+from dynashard import Detached, Dynashard, Entity, Key, Registry, definition
 from dynashard.schema import EXPIRES_AT, MOVED_FROM, MOVED_TO, PK, REV, SK, TYPE
 from dynashard.service import Collection
 from dynashard.topology import DeclaredTopology
@@ -137,6 +139,57 @@ def test_what_has_no_column_of_its_own_is_text_in_parquet(tmp_path: Path) -> Non
     assert table.column("weight").to_pylist() == [0.5] * 2
 
 
+class Wide(Entity, name="test.v1.Wide", key=Key("{tenant}", "{id}"), registry=Registry()):
+    tenant: str
+    id: str
+    note: str | None = None
+    at: datetime | None = None
+    on: bool = False
+    big: int = 0
+    nested: dict[str, Any] = {}  # noqa: RUF012 - pydantic copies it
+    picture: Annotated[JsonValue | None, Detached()] = None
+
+
+def test_csv_names_its_columns_in_the_order_of_the_declaration(tmp_path: Path) -> None:
+    path = tmp_path / "wide.csv"
+
+    with new_file(path, Wide) as rows:
+        rows.add([Wide(tenant="a", id="1", at=DAY, on=True, big=2**70, nested={"a": ["ä", None]}, note="5")])
+        rows.add([Wide(tenant="a", id="2")])
+
+    assert path.read_bytes().decode() == (
+        "tenant,id,note,at,on,big,nested\r\n"
+        'a,1,5,2026-11-20T00:00:00Z,true,1180591620717411303424,"{""a"":[""ä"",null]}"\r\n'
+        "a,2,,,false,0,{}\r\n"
+    )
+
+
+@pytest.mark.parametrize("text", ['"', "a,b", "a\nb", "a\rb", "a\r\nb", " a ", "'", ";", "\t", "=1+1", "\\"])
+def test_csv_keeps_every_text(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "wide.csv"
+
+    with new_file(path, Wide) as rows:
+        rows.add([Wide(tenant=text, id="1")])
+
+    with path.open(newline="") as file:
+        assert [row["tenant"] for row in csv.DictReader(file)] == [text]
+
+
+@pytest.mark.parametrize("name", ["day.csv", "day"])
+def test_a_day_as_csv(command_line: CommandLine, stored: list[Ping], tenant: str, name: str) -> None:
+    path = command_line.folder / name
+
+    outcome = command_line.run(
+        "export", "pings", "--day", "2026-11-20", "--tenant", tenant, "--to", path, "--format", "csv"
+    )
+
+    assert outcome.status == 0, outcome.err
+    with path.open(newline="") as file:
+        found = sorted(csv.DictReader(file), key=lambda row: row["at"])
+    plain = [{name: "" if value is None else str(value) for name, value in row.items()} for row in told(stored[1:-1])]
+    assert found == plain
+
+
 def test_a_file_that_cannot_be_finished_leaves_what_was_there(tmp_path: Path) -> None:
     path = tmp_path / "odd.parquet"
     path.write_text("before")
@@ -152,7 +205,8 @@ def test_a_file_that_cannot_be_finished_leaves_what_was_there(tmp_path: Path) ->
     ("arguments", "said"),
     [
         (["nobodies", "--to", "x.jsonl"], "no entity is called 'nobodies'"),
-        (["pings", "--to", "x.csv"], "call it .jsonl or .parquet"),
+        (["pings", "--to", "x.txt"], "call it .csv, .jsonl, .parquet, or give --format"),
+        (["pings", "--to", "s3://bucket/prefix", "--format", "csv"], "leave --format out"),
         (["pings", "--to", "no/such/folder/x.jsonl"], "cannot be written"),
         (["pings", "--day", "20.11.2026", "--to", "x.jsonl"], "write it like 2026-11-20"),
         (["pings", "--day", "2026-11-20", "--month", "2026-11", "--to", "x.jsonl"], "not both"),

@@ -15,10 +15,10 @@ from dynashard import Entity
 from dynashard.errors import UndecodableItemError
 from dynashard.transport.interface import metered
 from tools.connection import open_backend
-from tools.entities import exposed
+from tools.entities import exposed, names_beginning
 from tools.export.choice import TENANT, Choice, choose
 from tools.export.converting import Export, converted
-from tools.export.files import FORMATS, new_file
+from tools.export.files import FORMATS, Format, new_file
 from tools.export.reading import chosen
 from tools.export.snapshot import Place, Snapshot
 from tools.failure import WITH_ERRORS, CommandError, CommandInterruptedError
@@ -40,8 +40,17 @@ class _Commands(TyperGroup):
 
 export = typer.Typer(help=HELP, no_args_is_help=True, cls=_Commands)
 
-EntityName = Annotated[str, typer.Argument(help="What: " + ", ".join(each.path for each in ENTITIES) + ".")]
-File = Annotated[str, typer.Option("--to", help="The file to write, .jsonl or .parquet.")]
+EntityName = Annotated[
+    str,
+    typer.Argument(
+        help="What: " + ", ".join(each.path for each in ENTITIES) + ".",
+        autocompletion=names_beginning,
+    ),
+]
+File = Annotated[str, typer.Option("--to", help="The file to write, .csv, .jsonl or .parquet.")]
+FileFormat = Annotated[
+    Format | None, typer.Option("--format", help="What to write; told from the file's name if left out.")
+]
 Day = Annotated[str | None, typer.Option(help="Items of this day in UTC, such as 2026-11-20.")]
 Month = Annotated[str | None, typer.Option(help="Items of this month in UTC, such as 2026-11.")]
 Time = Annotated[str | None, typer.Option(help="The field that says when; at or created_at if left out.")]
@@ -52,7 +61,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one J
 @export.command()
 def run(  # noqa: PLR0917 - typer calls it by name
     entity: EntityName,
-    to: Annotated[str, typer.Option(help="The file to write, .jsonl or .parquet; or a place s3://bucket/prefix.")],
+    to: Annotated[
+        str, typer.Option(help="The file to write, .csv, .jsonl or .parquet; or a place s3://bucket/prefix.")
+    ],
     day: Day = None,
     month: Month = None,
     time_field: Annotated[str | None, typer.Option("--time", help="The field that says when.")] = None,
@@ -61,6 +72,7 @@ def run(  # noqa: PLR0917 - typer calls it by name
     environment: Annotated[
         str | None, typer.Option("--env", help="A deployed environment; the local stack if left out.")
     ] = None,
+    file_format: FileFormat = None,
     *,
     as_json: AsJson = False,
 ) -> None:
@@ -71,11 +83,15 @@ def run(  # noqa: PLR0917 - typer calls it by name
     """
     choice = choose(exposed(entity).entity, day=day, month=month, time=time_field, tenant=tenant)
     if to.startswith("s3://"):
+        if file_format is not None:
+            raise CommandError(
+                "DynamoDB exports to S3 in a format of its own: leave --format out, and convert afterwards"
+            )
         _to_s3(choice, Place.of(to), environment, as_json=as_json)
         return
     backend = open_backend(environment)
     with metered() as meter:
-        summary = _written(Path(to), choice, chosen(backend, choice, workers=workers))
+        summary = _written(Path(to), file_format, choice, chosen(backend, choice, workers=workers))
     _tell({**summary, "read_units": meter.consumed.read_units}, as_json=as_json)
 
 
@@ -88,6 +104,7 @@ def convert(  # noqa: PLR0917 - typer calls it by name
     month: Month = None,
     time_field: Annotated[str | None, typer.Option("--time", help="The field that says when.")] = None,
     tenant: Tenant = None,
+    file_format: FileFormat = None,
     *,
     as_json: AsJson = False,
 ) -> None:
@@ -104,17 +121,19 @@ def convert(  # noqa: PLR0917 - typer calls it by name
         print(f"left out: {error}", file=sys.stderr)
 
     found = Export.at(source, lambda: _client("s3"))
-    summary = _written(Path(to), choice, converted(found, choice, undecodable))
+    summary = _written(Path(to), file_format, choice, converted(found, choice, undecodable))
     _tell({**summary, "refused": len(refused)}, as_json=as_json)
     if refused:
         raise typer.Exit(WITH_ERRORS)
 
 
-def _written(path: Path, choice: Choice, batches: Iterator[Sequence[Entity]]) -> dict[str, Any]:
+def _written(
+    path: Path, file_format: Format | None, choice: Choice, batches: Iterator[Sequence[Entity]]
+) -> dict[str, Any]:
     """Write batches of items into a file; what became of it."""
     begun, items = time.monotonic(), 0
     try:
-        with counting("{:>11,} items") as advance, new_file(path, choice.model) as rows:
+        with counting("{:>11,} items") as advance, new_file(path, choice.model, file_format) as rows:
             for batch in batches:
                 rows.add(batch)
                 items += len(batch)
@@ -133,9 +152,7 @@ def _written(path: Path, choice: Choice, batches: Iterator[Sequence[Entity]]) ->
 
 def _to_s3(choice: Choice, place: Place, environment: str | None, *, as_json: bool) -> None:
     if environment is None:
-        raise CommandError(
-            f"the local engine exports nothing to S3: name a file ({' or '.join(FORMATS)}), or give --env"
-        )
+        raise CommandError(f"the local engine exports nothing to S3: name a file ({', '.join(FORMATS)}), or give --env")
     backend = open_backend(environment)
     snapshot = Snapshot(_client("dynamodb"))
     made = snapshot.run(backend.table, place, lambda line: print(line, file=sys.stderr))

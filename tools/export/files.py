@@ -1,21 +1,26 @@
 """The files that exports write: all of it or none, and a bounded part of it in memory."""
 
+import csv
+import io
+import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
 from enum import Enum
 from pathlib import Path
 from types import NoneType
-from typing import Any, BinaryIO, Final, Protocol
+from typing import Any, BinaryIO, Final, Literal, Protocol
 
 import orjson
 
-from dynashard import Entity
+from dynashard import Entity, definition
 from dynashard.entity.checks import plain_types
 from tools.failure import CommandError
 
-FORMATS: Final = (".jsonl", ".parquet")
+Format = Literal["csv", "jsonl", "parquet"]
+FORMATS: Final[Mapping[str, Format]] = {".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet"}
+"""By the end of a file's name."""
 _GROUP: Final = 20_000
 """Rows of a Parquet file that are written, and held in memory, together."""
 
@@ -34,21 +39,28 @@ class Rows(Protocol):
 
 
 @contextmanager
-def new_file(path: Path, model: type[Entity]) -> Iterator[Rows]:
-    """A file of an entity's items, in the format that its name says.
+def new_file(path: Path, model: type[Entity], file_format: Format | None = None) -> Iterator[Rows]:
+    """A file of an entity's items.
 
     It is written under another name and takes its own when all is written, so that there is no half of it; what was
     there before is replaced.
 
+    Args:
+        path: the file.
+        model: the entity.
+        file_format: what to write; None for what the file's name says.
+
     Raises:
         CommandError: the name says no format, or the file cannot be written.
     """
-    if path.suffix not in FORMATS:
-        raise CommandError(f"{path.name} does not say what it is to be: call it .jsonl or .parquet")
+    chosen = file_format or FORMATS.get(path.suffix)
+    if chosen is None:
+        known = ", ".join(FORMATS)
+        raise CommandError(f"{path.name} does not say what it is to be: call it {known}, or give --format")
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with partial.open("wb") as stream:
-            rows: Rows = JsonLines(stream) if path.suffix == ".jsonl" else Parquet(stream, model)
+            rows = _rows(stream, model, chosen)
             try:
                 yield rows
                 rows.end()
@@ -61,6 +73,49 @@ def new_file(path: Path, model: type[Entity]) -> Iterator[Rows]:
         raise CommandError(f"{path} cannot be written: {error.strerror or error}") from error
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _rows(stream: BinaryIO, model: type[Entity], file_format: Format) -> Rows:
+    match file_format:
+        case "csv":
+            return Csv(stream, model)
+        case "jsonl":
+            return JsonLines(stream)
+        case "parquet":
+            return Parquet(stream, model)
+
+
+class Csv:
+    """A column for each field, in the order of the declaration, under a line that names them.
+
+    A text is its cell, whatever else is nested is JSON, and None is an empty cell. Detached fields are left out. The
+    dialect is RFC 4180's: its line ends are the only ones with which Python 3.11 quotes every line break in a cell.
+    """
+
+    def __init__(self, stream: BinaryIO, model: type[Entity]) -> None:
+        detached = definition(model).detached
+        self._columns = [name for name in model.model_fields if name not in detached]
+        self._text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
+        self._writer = csv.writer(self._text)
+        self._writer.writerow(self._columns)
+
+    def add(self, items: Sequence[Entity]) -> None:
+        """Take in items."""
+        documents = (item.model_dump(mode="json", include=set(self._columns)) for item in items)
+        self._writer.writerows([_text(document[name]) for name in self._columns] for document in documents)
+
+    def end(self) -> None:
+        """Nothing is held back."""
+
+    def close(self) -> None:
+        """Leave the stream to whoever opened it."""
+        self._text.detach()
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 class JsonLines:
