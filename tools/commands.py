@@ -1,12 +1,17 @@
 """All commands of the command line."""
 
+import tomllib
+from typing import Annotated
+
 import typer
 
+from local.settings import ROOT
 from tools.account.command import account
 from tools.copies.command import copies
 from tools.details.command import details
 from tools.etl.command import etl
 from tools.export.command import export
+from tools.items.command import delete, get, list_, put
 from tools.load.command import HELP, load
 from tools.plot.command import plot
 from tools.queue.command import queue
@@ -20,9 +25,33 @@ app = typer.Typer(
     name="dynashard",
     help="Load, look at and operate a Dynashard backend: the local stack, or with --env a deployed one.",
     no_args_is_help=True,
-    add_completion=False,
+    # Applies to every command below.
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
+
+
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
+    if wanted:
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+        typer.echo(f"dynashard {project['version']}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""
+
+
+app.command(no_args_is_help=True)(get)
+app.command("list", no_args_is_help=True)(list_)
+app.command(no_args_is_help=True)(put)
+app.command(no_args_is_help=True)(delete)
 app.command(help=HELP)(load)
 app.command()(topology)
 app.command()(etl)

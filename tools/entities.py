@@ -25,6 +25,11 @@ def exposed(name: str) -> Exposed:
     raise CommandError(f"no entity is called {name!r}; there are {', '.join(each.path for each in ENTITIES)}")
 
 
+def names_beginning(incomplete: str) -> list[str]:
+    """The outside names of entities that begin so, for completion in a shell."""
+    return [each.path for each in ENTITIES if each.path.startswith(incomplete)]
+
+
 def partition_fields(model: type[Entity], text: str) -> dict[str, Any]:
     """A partition's fields from `abc` or `abc:engineering`: no such field holds a colon.
 

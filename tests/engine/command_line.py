@@ -84,7 +84,11 @@ class CommandLine:
         return process.returncode, shown.decode()
 
     def start(
-        self, *arguments: str | Path, stderr: int = subprocess.PIPE, **environment: str
+        self,
+        *arguments: str | Path,
+        stdout: int = subprocess.PIPE,
+        stderr: int = subprocess.PIPE,
+        **environment: str,
     ) -> "subprocess.Popen[str]":
         """One command as a process that reads a pipe."""
         with signals_as_by_default():
@@ -93,7 +97,7 @@ class CommandLine:
                 cwd=ROOT,
                 env={**os.environ, **self.environment, **environment},
                 stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
+                stdout=stdout,
                 stderr=stderr,
                 text=True,
             )

@@ -9,14 +9,16 @@ import typer
 
 from dynashard.transport.interface import metered
 from tools.connection import open_backend
-from tools.entities import exposed, partition_fields
+from tools.entities import exposed, names_beginning, partition_fields
 from tools.etl.mapping import load_map
 from tools.etl.run import Etl
 from tools.progress import counting
 
 
 def etl(
-    entity: Annotated[str, typer.Argument(help="An entity, such as users or user.v1.User.")],
+    entity: Annotated[
+        str, typer.Argument(help="An entity, such as users or user.v1.User.", autocompletion=names_beginning)
+    ],
     partition: Annotated[str, typer.Argument(help="A logical partition, such as abc.")],
     file: Annotated[
         Path,

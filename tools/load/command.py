@@ -19,7 +19,7 @@ from dynashard.hosting.environment import tenant_rule
 from dynashard.tenants import TenantRule
 from dynashard.transport.interface import metered
 from tools.connection import open_backend
-from tools.entities import exposed
+from tools.entities import exposed, names_beginning
 from tools.failure import WITH_ERRORS, CommandError
 from tools.load.checkpoint import Checkpoint, CheckpointFile
 from tools.load.loader import TENANT, LineError, Load
@@ -38,7 +38,7 @@ A load that ended early goes on with --resume: no row becomes two items. Exit st
 
 
 def load(  # noqa: PLR0917 - typer calls it by name
-    entity: Annotated[str, typer.Argument(help=f"What to load: {', '.join(LOADED)}.")],
+    entity: Annotated[str, typer.Argument(help=f"What to load: {', '.join(LOADED)}.", autocompletion=names_beginning)],
     file: Annotated[str, typer.Argument(help="The file, or - for standard input.")],
     tenant: Annotated[str | None, typer.Option(help="Tenant of all rows; needed if the rows do not name one.")] = None,
     file_format: Annotated[

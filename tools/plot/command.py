@@ -10,7 +10,7 @@ from dynashard import Entity, Order, definition
 from dynashard.routing import home, rule_of, shard_keys
 from dynashard.topology import TopologyTable
 from tools.connection import Backend, open_backend
-from tools.entities import exposed, logical_partition, partition_fields
+from tools.entities import exposed, logical_partition, names_beginning, partition_fields
 from tools.failure import CommandError
 from tools.plot import order as order_picture
 from tools.plot import shards as shards_picture
@@ -24,7 +24,9 @@ PAGE: Final = 500
 
 plot = typer.Typer(help="Draw live data: how shards are filled, in which order listings come.", no_args_is_help=True)
 
-EntityName = Annotated[str, typer.Argument(help="An entity, such as users or user.v1.User.")]
+EntityName = Annotated[
+    str, typer.Argument(help="An entity, such as users or user.v1.User.", autocompletion=names_beginning)
+]
 Partition = Annotated[str, typer.Argument(help="A logical partition, such as abc.")]
 File = Annotated[Path, typer.Argument(help="The picture, .png or .svg; replaced if it is there.")]
 Environment = Annotated[str | None, typer.Option("--env", help="A deployed environment; the local stack if left out.")]

@@ -12,6 +12,7 @@ from dynashard.errors import ReshardRefusedError
 from dynashard.resharding import Resharder, Scope, Status
 from dynashard.resharding.checks import check_possible
 from tools.connection import Backend, open_backend
+from tools.entities import names_beginning
 from tools.failure import CommandError
 from tools.reshard.scopes import all_scopes, arguments, busy_of, named_scope, own_scopes, require_items
 from tools.reshard.waiting import wait_for, watch_until
@@ -28,8 +29,17 @@ _REMEDIES: Final = {
 }
 """What else to do about a refusal; most say it themselves."""
 
-Entity = Annotated[str, typer.Argument(help="An entity: " + ", ".join(each.path for each in ENTITIES) + ".")]
-AnyEntity = Annotated[str | None, typer.Argument(help="An entity; everything that is changing if left out.")]
+Entity = Annotated[
+    str,
+    typer.Argument(
+        help="An entity: " + ", ".join(each.path for each in ENTITIES) + ".",
+        autocompletion=names_beginning,
+    ),
+]
+AnyEntity = Annotated[
+    str | None,
+    typer.Argument(help="An entity; everything that is changing if left out.", autocompletion=names_beginning),
+]
 Partition = Annotated[
     str | None,
     typer.Argument(help="A logical partition, such as abc; all without a count of their own if left out."),

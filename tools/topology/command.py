@@ -14,7 +14,7 @@ from dynashard import Entity, definition
 from dynashard.reads import ShardLoad
 from dynashard.topology import TopologyTable, partition_key
 from tools.connection import open_backend
-from tools.entities import exposed, logical_partition, models, partition_fields
+from tools.entities import exposed, logical_partition, models, names_beginning, partition_fields
 from tools.failure import CommandError
 from tools.plot.figure import picture_format
 from tools.plot.shards import draw, total
@@ -27,7 +27,10 @@ _LISTED: Final = 50
 
 def topology(
     entity: Annotated[
-        str | None, typer.Argument(help="An entity, such as users or user.v1.User; all if left out.")
+        str | None,
+        typer.Argument(
+            help="An entity, such as users or user.v1.User; all if left out.", autocompletion=names_beginning
+        ),
     ] = None,
     partition: Annotated[
         str | None, typer.Argument(help="A logical partition, such as abc: count the items of its shards.")

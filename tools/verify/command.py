@@ -11,7 +11,7 @@ from dynashard.transport.interface import metered
 from dynashard.verification import Declared, Finding, Report, Verifier
 from dynashard.verification.stored import ReadPace
 from tools.connection import Backend, open_backend
-from tools.entities import exposed, models, partition_fields
+from tools.entities import exposed, models, names_beginning, partition_fields
 from tools.failure import WITH_ERRORS, CommandInterruptedError
 from tools.progress import counting
 
@@ -26,7 +26,9 @@ Exit status: 0 if nothing is wrong, or all of it was repaired; 3 if something is
 
 
 def verify(
-    entity: Annotated[str | None, typer.Argument(help="Which entity; the whole table if left out.")] = None,
+    entity: Annotated[
+        str | None, typer.Argument(help="Which entity; the whole table if left out.", autocompletion=names_beginning)
+    ] = None,
     partition: Annotated[str | None, typer.Argument(help="Which partition, such as abc; all if left out.")] = None,
     read_units: Annotated[
         float | None, typer.Option(min=1.0, help="The most read units a second; no bound if left out.")

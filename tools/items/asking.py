@@ -1,0 +1,85 @@
+"""Asking a backend as direct invocation asks it, in this process: same checks, same bounds, same errors."""
+
+import logging
+import os
+import secrets
+from collections.abc import Mapping
+from typing import Any, Final
+
+from dynashard.hosting.environment import tenant_rule
+from dynashard.hosting.settings import ServingSettings
+from dynashard.locations import CURSOR_SECRET_OUTPUT
+from functions.commands.handler import Log, build_commands
+from local.functions import api_environment
+from local.settings import Settings
+from tools.connection import Backend, open_backend, outputs_of
+from tools.failure import CommandError
+
+_SHOWN: Final = 5
+"""Fields at fault that one line names."""
+
+
+class _Raised(Log):
+    """Lets errors of ours reach the command line, which shows what callers of the API may not see."""
+
+    def failed(self, error: Exception) -> None:
+        """Raise it."""
+        raise error
+
+
+def ask(environment: str | None, request: Mapping[str, Any], *, cursors: bool = False) -> Any:
+    """Return the result of a request.
+
+    Args:
+        environment: the environment's name in cdk.json; None for the local stack.
+        request: as docs/invoking.md describes it.
+        cursors: whether the request accepts or answers cursors, so that the keys which sign them are needed.
+
+    Raises:
+        CommandError: the request is refused; the message names the fields at fault, and ends with the code.
+        DynashardError: it failed on our side.
+
+    Cost: what `open_backend` costs and what the operation costs; deployed, a DescribeStacks and a GetSecretValue more
+    with cursors.
+    """
+    backend = open_backend(environment)
+    settings = _settings(backend, environment, cursors=cursors)
+    log = _Raised(logging.getLogger(__name__), settings.environment)
+    answer = build_commands(settings, backend.transport, log=log).answer(dict(request))
+    if not answer["ok"]:
+        raise CommandError(_line(answer["error"]))
+    return answer["result"]
+
+
+def _settings(backend: Backend, environment: str | None, *, cursors: bool) -> ServingSettings:
+    if environment is None:
+        return ServingSettings.from_env(api_environment(Settings.from_env(os.environ)))
+    # Single-item calls never sign cursors, so a throwaway key avoids reading the secret.
+    keys: dict[str, Any] = {"cursor_keys": (secrets.token_urlsafe(),)}
+    if cursors:
+        keys = {"cursor_secret_arn": _cursor_secret(f"Dynashard-{environment}-Api")}
+    return ServingSettings(
+        table=backend.table,
+        topology_table=backend.topology_table,
+        idempotency_table="none: commands send no idempotency keys",
+        topology_lease_seconds=backend.timing.lease,
+        # One throttled command does not show that a partition is hot.
+        growth_mode="off",
+        tenants=tenant_rule(os.environ),
+        **keys,
+    )
+
+
+def _cursor_secret(stack: str) -> str:
+    outputs = outputs_of(stack)
+    if CURSOR_SECRET_OUTPUT not in outputs:
+        raise CommandError(f"the stack {stack} has no output {CURSOR_SECRET_OUTPUT}: deploy it again from this version")
+    return outputs[CURSOR_SECRET_OUTPUT]
+
+
+def _line(error: Mapping[str, Any]) -> str:
+    errors = error.get("errors", [])
+    named = [f"{each['field'] or 'the item'}: {each['message']}" for each in errors[:_SHOWN]]
+    more = len(errors) - len(named) + error.get("errors_omitted", 0)
+    text = " ".join(named) if named else error["message"]
+    return f"{text}{f' And {more} more.' if more else ''} ({error['code']})"

@@ -1,0 +1,154 @@
+"""`dynashard get`, `list`, `put` and `delete`."""
+
+from typing import Annotated, Any, Final, Literal
+
+import typer
+
+from domain import Exposed
+from dynashard import definition
+from dynashard.hosting.documents import REVISION, TENANT
+from tools.entities import exposed, names_beginning
+from tools.failure import CommandError
+from tools.items.arguments import STDIN, document, fields
+from tools.items.asking import ask
+from tools.items.showing import show_item, show_page
+
+DEFAULT_LIMIT: Final = 50
+
+EntityName = Annotated[
+    str, typer.Argument(help="An entity, such as users or user.v1.User.", autocompletion=names_beginning)
+]
+Key = Annotated[list[str], typer.Argument(metavar="NAME=VALUE...", help="The key, such as tenant_id=abc id=ada.")]
+Environment = Annotated[str | None, typer.Option("--env", help="A deployed environment; the local stack if left out.")]
+IfMatch = Annotated[str | None, typer.Option(help="Only if the stored item is at this revision.")]
+
+
+def get(
+    entity: EntityName,
+    key: Key,
+    include: Annotated[list[str] | None, typer.Option(help="A detached field to read too; may be repeated.")] = None,
+    environment: Environment = None,
+    *,
+    consistent: Annotated[bool, typer.Option("--consistent", help="See every write acknowledged before.")] = False,
+) -> None:
+    """Print an item as JSON, with its revision: `dynashard get users tenant_id=abc id=ada`.
+
+    One read: 0.5 read units for 4 KB, 1 if consistent.
+    """
+    wanted = exposed(entity)
+    request = {**_asked("get", wanted, given := fields(wanted.entity, key)), "key": _without_tenant(given)}
+    show_item(ask(environment, {**request, "include": include or [], "consistent": consistent}))
+
+
+def put(
+    entity: EntityName,
+    item: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME=VALUE... JSON", help="The item: its fields, JSON, or both; - is standard input."),
+    ] = None,
+    file: Annotated[str | None, typer.Option(help="A file with the item as JSON; - is standard input.")] = None,
+    if_match: IfMatch = None,
+    environment: Environment = None,
+) -> None:
+    """Store an item, whether or not its key has one, and print it as stored: `dynashard put users tenant_id=abc -`.
+
+    What `get` prints can be put back: revision and stamps are ignored. With --if-match nothing that others have
+    written since is overwritten. One write: 1 write unit for each KB, in the table and in each index.
+    """
+    wanted = exposed(entity)
+    texts = [text for text in item or [] if not _is_document(text)]
+    documents = [text for text in item or [] if _is_document(text)]
+    if len(documents) > 1:
+        raise CommandError("give one item: there are two JSON arguments")
+    whole = document(documents[0] if documents else None, file, fields(wanted.entity, texts))
+    request = {**_asked("put", wanted, whole), "item": whole, "if_match": _revision(if_match)}
+    show_item(ask(environment, request)["item"])
+
+
+def delete(entity: EntityName, key: Key, if_match: IfMatch = None, environment: Environment = None) -> None:
+    """Delete an item: `dynashard delete users tenant_id=abc id=ada`. Prints nothing.
+
+    One write: 1 write unit for each KB, in the table and in each index.
+    """
+    wanted = exposed(entity)
+    request = {**_asked("delete", wanted, given := fields(wanted.entity, key)), "key": _without_tenant(given)}
+    ask(environment, {**request, "if_match": _revision(if_match)})
+
+
+def list_(  # noqa: PLR0917 - typer calls it by name
+    entity: EntityName,
+    given: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME=VALUE...", help="The partition, then fields of the sort key and filters; all as over REST."
+        ),
+    ],
+    index: Annotated[str | None, typer.Option(help="An index; the table if left out.")] = None,
+    limit: Annotated[int, typer.Option(help="Items a page, 1 to 1000.")] = DEFAULT_LIMIT,
+    order: Annotated[Literal["round_robin", "ordered", "shard"], typer.Option(help="Over the shards.")] = "round_robin",
+    direction: Annotated[Literal["asc", "desc"], typer.Option(help="Of the sort keys.")] = "asc",
+    prefix: Annotated[str | None, typer.Option(help="Only sort keys that begin so.")] = None,
+    start: Annotated[str | None, typer.Option("--from", help="Only sort keys from this one on.")] = None,
+    end: Annotated[str | None, typer.Option("--to", help="Only sort keys before this one.")] = None,
+    names: Annotated[str | None, typer.Option("--fields", help="These fields only, such as id,email.")] = None,
+    cursor: Annotated[str | None, typer.Option(help="Go on after a page, with all else as it was.")] = None,
+    environment: Environment = None,
+    *,
+    consistent: Annotated[bool, typer.Option("--consistent", help="See every write acknowledged before.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON on a terminal too.")] = False,
+) -> None:
+    """Print a page of items: `dynashard list users tenant_id=abc --order ordered`.
+
+    A table on a terminal; elsewhere the JSON object that REST answers. A page may be short: only a null cursor ends.
+    Costs what docs/listing.md says of the order.
+    """
+    wanted = exposed(entity)
+    chosen = fields(wanted.entity, given)
+    members = {
+        "index": index,
+        "limit": limit,
+        "order": order,
+        "direction": direction,
+        "prefix": prefix,
+        "from": start,
+        "to": end,
+        "fields": names.split(",") if names else None,
+        "cursor": cursor,
+        "consistent": consistent,
+    }
+    request = {**_asked("list", wanted, chosen), **_sorted_out(wanted, index, chosen), **members}
+    page = ask(environment, request, cursors=True)
+    show_page(page, [*wanted.entity.model_fields, REVISION], as_json=as_json)
+
+
+def _asked(operation: str, wanted: Exposed, given: dict[str, Any]) -> dict[str, Any]:
+    return {"operation": operation, "entity": definition(wanted.entity).name, TENANT: given.get(TENANT)}
+
+
+def _without_tenant(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if name != TENANT}
+
+
+def _sorted_out(wanted: Exposed, index: str | None, given: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The fields of a listing by what they choose, as REST tells them apart by their names."""
+    entity = definition(wanted.entity)
+    # The backend refuses an index that does not exist.
+    by = entity if index is None else entity.indexes.get(index, entity)
+    parts: dict[str, dict[str, Any]] = {"partition": {}, "sort": {}, "filters": {}}
+    for name, value in _without_tenant(given).items():
+        if name in by.sort.fields and name not in by.partition.fields:
+            parts["sort"][name] = value
+        elif name in wanted.filters and name not in by.partition.fields:
+            parts["filters"][name] = value
+        else:
+            parts["partition"][name] = value
+    return {name: values for name, values in parts.items() if values}
+
+
+def _is_document(text: str) -> bool:
+    return text == STDIN or text.lstrip().startswith(("{", "["))
+
+
+def _revision(text: str | None) -> str | None:
+    """A revision from itself, or from an ETag."""
+    return text.strip('"') if text is not None else None
