@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 from dynashard import Collection, Dynashard
 from dynashard.errors import DynashardError
-from dynashard.repository import participant, reading, writing
+from dynashard.repository import late, reading
 from dynashard.resharding import controller, job
 from dynashard.resharding.progress import Pass
 from dynashard.topology import LeasedTopology
@@ -91,15 +91,13 @@ def moving_ids(old: int, new: int, count: int) -> list[str]:
 
 def _no_confirmation(stack: ExitStack) -> None:
     """Without rule A: a success is passed on however late it is told."""
-    stack.enter_context(patch.object(writing, "ended", lambda *_: False))
-    stack.enter_context(patch.object(participant, "ended", lambda *_: False))
+    stack.enter_context(patch.object(late, "ended", lambda *_: False))
 
 
 def _no_help(stack: ExitStack) -> None:
     """Without rule H: SETTLE looks at the new home only."""
     stack.enter_context(patch.object(reading, "settling", lambda _: False))
-    stack.enter_context(patch.object(writing, "helped", lambda *_: False))
-    stack.enter_context(patch.object(participant, "helped", lambda *_: False))
+    stack.enter_context(patch.object(late, "helped", lambda *_: False))
 
 
 def _no_second_pass(stack: ExitStack) -> None:

@@ -6,8 +6,9 @@ from unittest.mock import patch
 
 import pytest
 
-from dynashard.repository import marked_create, participant
-from dynashard.repository.participant import Participant, Verdict
+from dynashard.repository import late, marked_create, participant
+from dynashard.repository.participant import Participant
+from dynashard.repository.phase_table import Next
 from tests.resharding.scheduler import AnomalyError
 from tests.resharding.transactions import run_transactions
 from tests.resharding.wire import LeanWire, engine_in_memory
@@ -37,9 +38,10 @@ def _unmarked_creates(table: str, write: Any, places: Any) -> list[Any]:
     return [marked_create.put(table, write, places.new)]
 
 
-def _never_moved(self: Participant, *_: Any) -> Verdict:
+def _never_followed(*refused: Any) -> Next:
     """A mark is taken for nothing there."""
-    return self._not_so(None)
+    found = late.next_after(*refused)
+    return Next.DECIDE if found is Next.FOLLOW else found
 
 
 def _always_old(self: Participant) -> list[Any]:
@@ -51,7 +53,7 @@ def _always_old(self: Participant) -> list[Any]:
 
 MUTANTS: dict[str, Callable[[], Any]] = {
     "creates without marks": lambda: patch.object(participant, "create_with_marker", _unmarked_creates),
-    "marks are not followed": lambda: patch.object(Participant, "_marked", _never_moved),
+    "marks are not followed": lambda: patch.object(participant, "next_after", _never_followed),
     "steps stay at old": lambda: patch.object(Participant, "actions", _always_old),
 }
 

@@ -19,7 +19,7 @@ from dynashard.errors import (
     EngineUnavailableError,
     TransactionCanceledError,
 )
-from dynashard.repository.view_guard import SETTLED
+from dynashard.repository.outcomes import SETTLED
 from dynashard.schema import PK, SK, TOPOLOGY_KEY
 from dynashard.transport.attempts import Attempts, resend_of
 from dynashard.transport.capacity import consumed_of

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from unittest.mock import patch
 
-from dynashard.reads.follow_markers import Moves
-from dynashard.repository.reading import HomeReader
+from dynashard.repository.follow_markers import StoredItems
 from dynashard.repository.writes import Write
 from dynashard.repository.writing import HomeWriter
 from dynashard.resharding import Timing, controller
@@ -71,8 +70,7 @@ def _no_mark_in_settle(stack: ExitStack) -> None:
 
 def _no_confirmation(stack: ExitStack) -> None:
     """A mark with nothing behind it is taken for an absent item."""
-    stack.enter_context(patch.object(HomeReader, "_confirm", lambda *_args: []))
-    stack.enter_context(patch.object(Moves, "_confirm", lambda *_args: {}))
+    stack.enter_context(patch.object(StoredItems, "pairs", lambda *_args: {}))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ ERRORS_PAGE = Path(__file__).parents[2] / "docs" / "errors.md"
 def _tree(root: type[errors.DynashardError]) -> Iterator[type[errors.DynashardError]]:
     yield root
     for child in root.__subclasses__():
-        if child.__module__ == errors.__name__:
+        if child.__module__.startswith(errors.__name__):
             yield from _tree(child)
 
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.unit
 def family(root: type[DynashardError]) -> Iterator[type[DynashardError]]:
     yield root
     for child in root.__subclasses__():
-        if child.__module__ == errors.__name__:
+        if child.__module__.startswith(errors.__name__):
             yield from family(child)
 
 

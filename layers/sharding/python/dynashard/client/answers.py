@@ -144,7 +144,7 @@ def _details(refusal: Refusal) -> Mapping[str, Any]:
 def _classes(root: type[DynashardError]) -> Iterator[type[DynashardError]]:
     yield root
     for child in root.__subclasses__():
-        if child.__module__ == errors.__name__:
+        if child.__module__.startswith(errors.__name__):
             yield from _classes(child)
 
 

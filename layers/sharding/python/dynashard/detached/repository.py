@@ -35,8 +35,8 @@ from dynashard.repository.changes import Changes, check_changes, fields_after
 from dynashard.repository.conditions import revision_of
 from dynashard.repository.items import E
 from dynashard.repository.operation import write_operation
+from dynashard.repository.outcomes import unsettled
 from dynashard.repository.retry_policy import at_once
-from dynashard.repository.view_guard import unsettled
 from dynashard.repository.writes import Done, Kind, Write
 from dynashard.schema import REV
 from dynashard.transport.interface import Wire

@@ -12,8 +12,8 @@ from dynashard.reads import CursorCodec, Listing, Order, Page, query
 from dynashard.reads.query import DEFAULT_LIMIT
 from dynashard.repository import Check, Create, Delete, Repository, Step, Store
 from dynashard.repository.operation import write_operation
+from dynashard.repository.outcomes import unsettled
 from dynashard.repository.transaction_run import Transaction
-from dynashard.repository.view_guard import unsettled
 
 RACES: Final = 8
 """How often an edge is tried again because others add and remove it at the same time."""

@@ -13,7 +13,6 @@ from dynashard.placement import CALCULATED
 from dynashard.reads.dedup import Dedup
 from dynashard.reads.fetch import Fetch
 from dynashard.reads.filters import FilterExpression, filter_expression
-from dynashard.reads.follow_markers import Moves
 from dynashard.reads.layout import (
     Layout,
     Layouts,
@@ -24,6 +23,7 @@ from dynashard.reads.layout import (
     table_count,
     table_streams,
 )
+from dynashard.reads.moved_items import MovedItems
 from dynashard.reads.query import Budget, Order, Query
 from dynashard.reads.sources import Reading, Source, slot_of
 from dynashard.repository import Store
@@ -211,11 +211,9 @@ class Enumeration:
             consistent=query.consistent,
         )
 
-    def _moves(self) -> Moves | None:
-        store, query = self._store, self._query
-        if not rule_of(query.entity).fixed:
-            return None
-        return Moves(store.table, query.entity, self._live, self._returned, store.retry_policy)
+    def _moves(self) -> MovedItems | None:
+        entity = self._query.entity
+        return MovedItems(self._store, entity, self._live, self._returned) if rule_of(entity).fixed else None
 
     def _returned(self, mark: Wire, item: Wire) -> bool:
         return self.filters.matches(item) and (self._query.index is None or self._same_entry(mark, item))

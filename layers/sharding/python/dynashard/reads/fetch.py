@@ -8,11 +8,12 @@ from typing import cast
 
 from dynashard.errors import QueryTooWideError
 from dynashard.reads.allowance import Allowance, current_allowance
-from dynashard.reads.follow_markers import Moves, StoredKey, distinct, markers_of, stored_key
 from dynashard.reads.layout import Layout
 from dynashard.reads.merged import read_groups
+from dynashard.reads.moved_items import MovedItems, distinct
 from dynashard.reads.query import Budget
 from dynashard.reads.sources import Chunk, Group, Source, Stream, Want, queries_of
+from dynashard.repository.batch import StoredKey, stored_key
 from dynashard.schema import MOVED_TO
 from dynashard.transport.capacity import consumed_of
 from dynashard.transport.interface import Call, Consumed, Transport, Wire
@@ -40,7 +41,7 @@ class Fetch:
     transport: Transport
     budget: Budget
     layouts: Callable[[], Sequence[Layout]]
-    moves: Moves | None = None
+    moves: MovedItems | None = None
     consumed: Consumed = field(default_factory=Consumed)
     rounds: int = 0
     allowance: Allowance = field(default_factory=current_allowance)
@@ -142,16 +143,17 @@ class Fetch:
             if layout.foreign:
                 own = [row for row in chunk.rows if layout.at_home(row, want.source.number)]
                 if layout.strays is not None and self.moves is not None and len(own) < len(chunk.rows):
-                    own = self.moves.with_strays(self, layouts, chunk.rows, own, layout.strays)
+                    own = self.moves.with_strays(partial(self.send, layouts), chunk.rows, own, layout.strays)
                 chunks[i] = Chunk(own, chunk.last)
         marks = [
             mark
             for chunk, want in zip(chunks, wants, strict=True)
             if layouts[want.part].follows
-            for mark in markers_of(chunk.rows)
+            for mark in chunk.rows
+            if MOVED_TO in mark
         ]
         if marks and self.moves:
-            self._followed |= self.moves.follow(self, layouts, marks)
+            self._followed |= self.moves.follow(partial(self.send, layouts), marks)
             chunks = [Chunk([row for row in chunk.rows if self._stands(row)], chunk.last) for chunk in chunks]
         for i, want in enumerate(wants):
             layout = layouts[want.part]

@@ -24,8 +24,8 @@ from dynashard.reads.bounds import Bounds
 from dynashard.reads.by_shard import FILTERED_READ
 from dynashard.reads.dedup import Dedup
 from dynashard.reads.fetch import Fetch, OvertakenError
-from dynashard.reads.follow_markers import distinct
 from dynashard.reads.layout import Layout
+from dynashard.reads.moved_items import distinct
 from dynashard.reads.progress import remembering, returned_at, returned_before
 from dynashard.reads.sources import Chunk, Position, Reading, Stream, Want
 from dynashard.transport.interface import Wire

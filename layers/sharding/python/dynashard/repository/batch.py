@@ -1,6 +1,6 @@
 """One round of a batch: as many requests at once as it takes, and what DynamoDB leaves of it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -63,9 +63,15 @@ def stored_key(item: Mapping[str, Any]) -> StoredKey:
 
 
 def get_once(
-    store: Store, keys: Sequence[StoredKey], reading: Reading, found: dict[StoredKey, Wire]
+    store: Store,
+    keys: Sequence[StoredKey],
+    reading: Reading,
+    found: dict[StoredKey, Wire],
+    send: Callable[[Sequence[Call]], list[Wire]] | None = None,
 ) -> Left[StoredKey]:
     """Read stored items into `found`, by keys that differ; those that are not stored are left out.
+
+    `send` sends calls at the same time, in place of the store's own transport.
 
     Cost: one BatchGetItem for 100 keys, 16 at a time, and what one GetItem for each key would cost.
     """
@@ -75,7 +81,7 @@ def get_once(
         for chunk in chunks(keys, GET_LIMIT)
     ]
     try:
-        answers = store.transport.call_all(calls)
+        answers = (send or store.transport.call_all)(calls)
     except (ThrottledError, TransactionConflictError) as error:
         return Left(keys, error)
     left: list[StoredKey] = []

@@ -19,23 +19,18 @@ from dynashard.errors import (
     TransactionCanceledError,
     TransactionConflictError,
 )
-from dynashard.repository.batch import wire_key
+from dynashard.repository.batch import stored_key, wire_key
 from dynashard.repository.conditions import is_live, is_marker
-from dynashard.repository.evidence import wrote
-from dynashard.repository.relocation import relocation, unchanged
+from dynashard.repository.phase_table import Met, Next
+from dynashard.repository.relocation import marking, relocation, unchanged
 from dynashard.repository.store import Store
-from dynashard.repository.writes import Write
+from dynashard.repository.writes import Kind, Write
 from dynashard.routing import Places
 from dynashard.routing import home as home_under
-from dynashard.schema import EXPIRES_AT, MOVED_FROM, MOVED_TO, PK, REV, SK
+from dynashard.schema import MOVED_FROM, MOVED_TO, PK, REV
 from dynashard.topology import Phase
 from dynashard.transport.deadline import evidence
 from dynashard.transport.interface import Resend, Wire
-
-
-def settling(places: Places) -> bool:
-    """Whether a live item of the key may still be at its old home."""
-    return places.moving and places.view.phase is Phase.SETTLE
 
 
 def stored_at(store: Store, place: str, sort: str) -> Wire | None:
@@ -85,6 +80,23 @@ def helped(store: Store, sort: str, places: Places) -> bool:
     return True
 
 
+def next_after(store: Store, entity: EntityDefinition[Any], write: Write, met: Met) -> Next:
+    """Return what follows a refused write: `FOLLOW`, `RESTART` or `DECIDE`. What else there is to do has been done.
+
+    Cost: none; in SETTLE that of `helped` where nothing lives at the new home.
+    """
+    late = ended(store, met.places)
+    found = met.next(entity, write.key, now=write.now, ended=late)
+    if found is Next.HELP:
+        if helped(store, write.key.sort, met.places):
+            return Next.RESTART
+        found = met.next(entity, write.key, now=write.now, ended=late, helped=True)
+    if found is Next.REFRESH:
+        store.router.refresh(entity, write.key.partition)
+        return Next.RESTART
+    return found
+
+
 class Late(Enum):
     """The result of checking a write whose answer arrived after its view had ended."""
 
@@ -113,8 +125,10 @@ def answered_late(operation: str) -> OutcomeUnknownError:
     )
 
 
-def confirm(store: Store, entity: EntityDefinition[Any], write: Write, place: str, *, undo: bool) -> Late:
-    """Find what a write has stored at a place, under the view in force now, and bring it home if it is not there.
+def confirm(
+    store: Store, entity: EntityDefinition[Any], write: Write, place: str, places: Places, *, undo: bool
+) -> Late:
+    """Check a write that was answered with success, and bring home what it stored if that is elsewhere by now.
 
     One transaction puts it at its home and marks the place. To remove it there first would break what others saw.
 
@@ -123,40 +137,15 @@ def confirm(store: Store, entity: EntityDefinition[Any], write: Write, place: st
         entity: whose item it is.
         write: what was done.
         place: the stored partition key where it was done.
+        places: where its item might stand under the view that it was sent under.
         undo: whether it may be taken back where its home is taken: it is the whole of its operation.
 
-    Cost: none if the place still is the home; else 2 read units, 2 round trips, and what `bring_home` costs.
+    Cost: none while the view lasts, or if the place still is the home; else 2 read units, 2 round trips, and what
+    `bring_home` costs.
     """
-    try:
-        with evidence():
-            return _found(store, entity, write, place, undo=undo)
-    except EngineError:
-        # The write itself was executed. An error of this check, such as a throttle, is not its refusal.
-        return Late.UNKNOWN
-
-
-def _found(store: Store, entity: EntityDefinition[Any], write: Write, place: str, *, undo: bool) -> Late:
-    for _ in range(_TRIES):
-        places = store.router.places(entity, write.key)
-        moving = places.moving and places.view.phase in (Phase.MOVE, Phase.SETTLE)
-        home = places.new if moving else places.old
-        if place == home:
-            return Late.STANDS
-        if not write.revision:
-            # What bore no mark was the one item of its key, as long as the second pass is not complete.
-            return Late.STANDS if moving and place == places.old else Late.UNKNOWN
-        here = stored_at(store, place, write.key.sort)
-        if here is None or not write.did(here):
-            there = stored_at(store, home, write.key.sort)
-            return Late.STANDS if write.did(there) else Late.UNKNOWN
-        # A marker with the revision proves that the item was moved as this write had left it.
-        if is_marker(here) or _brought(store, here, places, home, moving=moving):
-            return Late.STANDS
-        mine = undo and here.get(REV) == {"S": write.revision}
-        taken = mine and is_live(stored_at(store, home, write.key.sort), store.now())
-        if taken and _taken_back(store, here, places, moving=moving):
-            return Late.UNDONE
-    return Late.UNKNOWN
+    if not ended(store, places):
+        return Late.STANDS
+    return _located(store, entity, write, place, undo=undo)
 
 
 def came_home(store: Store, entity: EntityDefinition[Any], key: ItemKey, revision: str, shards: int) -> bool:
@@ -173,23 +162,58 @@ def came_home(store: Store, entity: EntityDefinition[Any], key: ItemKey, revisio
 
     Cost: none if its place is the home; else 1 read unit, 1 round trip, and what `bring_home` costs.
     """
-    place = home_under(entity, key, shards)
+    write = Write(Kind.CREATE, key, "PutItem", store.now(), revision=revision)
+    return _located(store, entity, write, home_under(entity, key, shards), certain=True) is Late.STANDS
+
+
+def _located(
+    store: Store,
+    entity: EntityDefinition[Any],
+    write: Write,
+    place: str,
+    *,
+    undo: bool = False,
+    certain: bool = False,
+) -> Late:
+    """Find what a write has stored at a place, under the view in force now, and bring it home if it is not there.
+
+    If it is `certain` that it was stored there, it may have gone from there: nobody takes away what stands at an old
+    home but movers and sweepers, and those who saw it.
+    """
     try:
-        for _ in range(_TRIES):
-            places = store.router.places(entity, key)
-            moving = places.moving and places.view.phase in (Phase.MOVE, Phase.SETTLE)
-            now = places.new if moving else places.old
-            if place == now:
-                return True
-            here = stored_at(store, place, key.sort)
-            # Nobody takes away what stands at an old home but movers and sweepers, and those who saw it.
-            if here is None or is_marker(here) or not wrote(revision, here):
-                return True
-            if _brought(store, here, places, now, moving=moving):
-                return True
+        with evidence():
+            for _ in range(_TRIES):
+                found = _look(store, entity, write, place, undo=undo, certain=certain)
+                if found is not None:
+                    return found
     except EngineError:
-        return False
-    return False
+        # The write itself was executed. An error of this check, such as a throttle, is not its refusal.
+        return Late.UNKNOWN
+    return Late.UNKNOWN
+
+
+def _look(
+    store: Store, entity: EntityDefinition[Any], write: Write, place: str, *, undo: bool, certain: bool
+) -> Late | None:
+    """Look for it once; None if it was changed or moved meanwhile."""
+    places = store.router.places(entity, write.key)
+    moving = places.moving and places.view.phase in (Phase.MOVE, Phase.SETTLE)
+    home = places.new if moving else places.old
+    if place == home:
+        return Late.STANDS
+    if not write.revision:
+        # What bore no mark was the one item of its key, as long as the second pass is not complete.
+        return Late.STANDS if moving and place == places.old else Late.UNKNOWN
+    here = stored_at(store, place, write.key.sort)
+    if here is None or not write.did(here):
+        there = certain or write.did(stored_at(store, home, write.key.sort))
+        return Late.STANDS if there else Late.UNKNOWN
+    # A marker with the revision proves that the item was moved as this write had left it.
+    if is_marker(here) or _brought(store, here, places, home, moving=moving):
+        return Late.STANDS
+    mine = undo and here.get(REV) == {"S": write.revision}
+    taken = mine and is_live(stored_at(store, home, write.key.sort), store.now())
+    return Late.UNDONE if taken and _taken_back(store, here, places, moving=moving) else None
 
 
 def _brought(store: Store, item: Wire, places: Places, home: str, *, moving: bool) -> bool:
@@ -198,11 +222,11 @@ def _brought(store: Store, item: Wire, places: Places, home: str, *, moving: boo
     if not _relocated(store, item, home, places.view.count, count):
         return False
     if not moving:
-        mark = wire_key((item[PK]["S"], item[SK]["S"]))
+        marker = {"TableName": store.table, "Key": wire_key(stored_key(item))}
         values = {":target": {"N": str(count)}}
         condition = {"ConditionExpression": f"{MOVED_TO} = :target", "ExpressionAttributeValues": values}
         try:
-            store.transport.call("DeleteItem", {"TableName": store.table, "Key": mark, **condition})
+            store.transport.call("DeleteItem", {**marker, **condition})
         except ConditionFailedError:
             return True
     return True
@@ -212,14 +236,10 @@ def _taken_back(store: Store, item: Wire, places: Places, *, moving: bool) -> bo
     """Remove an item from a wrong place; return whether that was done. While its key moves, a marker replaces it."""
     request = unchanged(store.table, item)
     try:
-        if not moving:
+        if moving:
+            store.transport.call("UpdateItem", marking(request, places.view.new_count))
+        else:
             store.transport.call("DeleteItem", request)
-            return True
-        values = {**request.get("ExpressionAttributeValues", {}), ":target": {"N": str(places.view.new_count)}}
-        expression = f"SET {MOVED_TO} = :target REMOVE {EXPIRES_AT}"
-        store.transport.call(
-            "UpdateItem", {**request, "UpdateExpression": expression, "ExpressionAttributeValues": values}
-        )
     except (ConditionFailedError, TransactionConflictError):
         return False
     return True

@@ -1,14 +1,11 @@
 """Bringing an item to life at its new home while its shard count changes: a mark at the old one, in one transaction."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.repository.batch import wire_key
-from dynashard.repository.conditions import markable, moved_to
+from dynashard.repository.conditions import markable
+from dynashard.repository.relocation import marking
 from dynashard.repository.writes import Write
-from dynashard.routing import Places, home
-from dynashard.schema import EXPIRES_AT, MOVED_TO
+from dynashard.routing import Places
+from dynashard.schema import MOVED_TO
 from dynashard.topology import Phase
 from dynashard.transport.interface import Wire
 
@@ -30,21 +27,8 @@ def none_alive(table: str, write: Write, places: Places) -> Wire:
     return {"ConditionCheck": markable(write.now).on({"TableName": table, "Key": key})}
 
 
-def leads_on(entity: EntityDefinition[Any], key: ItemKey, mark: Mapping[str, Any], place: str, places: Places) -> bool:
-    """Whether a mark met at a stored partition key sends a write to the new home; if not, the view is out of date."""
-    if places.view.phase is not Phase.MOVE or place != places.old:
-        return False
-    return home(entity, key, moved_to(mark)) == places.new
-
-
 def _mark(table: str, write: Write, places: Places) -> Wire:
-    key, target = wire_key((places.old, write.key.sort)), {"N": str(places.view.target)}
+    key, target = wire_key((places.old, write.key.sort)), places.view.new_count
     if places.view.phase is Phase.MOVE:
-        return {"Put": write.creating().on({"TableName": table, "Item": {**key, MOVED_TO: target}})}
-    update = {
-        "TableName": table,
-        "Key": key,
-        "UpdateExpression": f"SET {MOVED_TO} = :target REMOVE {EXPIRES_AT}",
-        "ExpressionAttributeValues": {":target": target},
-    }
-    return {"Update": markable(write.now).on(update)}
+        return {"Put": write.creating().on({"TableName": table, "Item": {**key, MOVED_TO: {"N": str(target)}}})}
+    return {"Update": markable(write.now).on(marking({"TableName": table, "Key": key}, target))}

@@ -1,8 +1,8 @@
 """One step of a transaction on its way through the phases of a changing shard count.
 
-Where a step goes is what `writing` says of single writes. A `Check` goes where a change goes: as long as old bears
-neither a mark nor a live item, nothing can have come to life at new, since whoever creates there marks old in the same
-transaction; so that one place always tells. In SETTLE an item may live at old unnoticed (`late`): a step that is
+Where a step goes is what `phase_table` says of single writes. A `Check` goes where a change goes: as long as old bears
+neither a marker nor a live item, nothing can have come to life at new, since whoever creates there marks old in the
+same transaction; so that one place always tells. In SETTLE an item may live at old unnoticed (`late`): a step that is
 content with no item demands the same of old.
 """
 
@@ -20,21 +20,17 @@ from dynashard.errors import (
     RevisionMismatchError,
     TransactionRefusedError,
 )
-from dynashard.repository.conditions import Condition, is_live, is_marker, refusal
+from dynashard.repository.conditions import Condition, is_live, refusal
 from dynashard.repository.evidence import wrote
-from dynashard.repository.late import Late, confirm, ended, helped, settling
-from dynashard.repository.marked_create import create_with_marker, leads_on, none_alive, put
+from dynashard.repository.late import Late, confirm, next_after
+from dynashard.repository.marked_create import create_with_marker, none_alive, put
+from dynashard.repository.phase_table import How, Met, Next, Target, plan, settling
 from dynashard.repository.store import Store
 from dynashard.repository.transaction import Step
 from dynashard.repository.transaction_steps import CHECK, Prepared, Steps
-from dynashard.repository.view_guard import stand
 from dynashard.repository.writes import Write
-from dynashard.routing import Places
-from dynashard.topology import Phase
 from dynashard.transport.interface import Wire
 
-FAILED: Final = "ConditionalCheckFailed"
-_AT_OLD: Final = (Phase.STABLE, Phase.PREPARE)
 _ACTIONS: Final = {"PutItem": "Put", "UpdateItem": "Update", "DeleteItem": "Delete", CHECK: CHECK}
 
 
@@ -75,7 +71,7 @@ class Participant:
         self._places = store.router.places(self.entity, self.key)
         self._moved = False
         self._empty = False
-        self._sent = ""
+        self._target = Target("", How.ALONE)
 
     @property
     def entity(self) -> EntityDefinition[Any]:
@@ -118,22 +114,19 @@ class Participant:
         """
         prepared = self.prepared
         before, places = self._places, self._store.router.places(self.entity, self.key)
-        if stand(before) != stand(places):
-            self._moved, self._empty = False, prepared.creates
+        if before.view.guard != places.view.guard:
+            self._start_again()
         self._places = places
         table, write = self._store.table, prepared.write
-        if not places.moving or places.view.phase in _AT_OLD or self._moved:
-            place = places.new if self._moved else places.old
-            self._sent = place
-            if self._empty and prepared.born:
-                return [put(table, prepared.born(), place)]
-            return [_action(table, write, place, prepared.alone)]
-        if self._empty and prepared.born:
-            self._sent = places.new
-            return create_with_marker(table, prepared.born(), places)
-        self._sent = places.old if places.view.phase is Phase.MOVE else places.new
-        action = _action(table, write, self._sent, prepared.over)
-        if settling(places) and prepared.content_with_none:
+        born = prepared.born() if self._empty and prepared.born else None
+        self._target = plan(places, creates=born is not None, followed=self._moved)
+        if born is not None:
+            if self._target.how is How.WITH_MARKER:
+                return create_with_marker(table, born, places)
+            return [put(table, born, self._target.place)]
+        over_live = self._target.how is How.OVER_LIVE
+        action = _action(table, write, self._target.place, prepared.over if over_live else prepared.alone)
+        if over_live and settling(places) and prepared.content_with_none:
             return [none_alive(table, write, places), action]
         return [action]
 
@@ -141,21 +134,19 @@ class Participant:
     def shards(self) -> int:
         """The shard count that the place follows from to which the step was sent last."""
         view = self._places.view
-        return view.count if self._sent == self._places.old else view.new_count
+        return view.count if self._target.place == self._places.old else view.new_count
 
     def did(self, reasons: Sequence[CancellationReason]) -> bool:
         """Whether the step's own work was met: an earlier attempt of the whole transaction has succeeded."""
-        met = [reason.item for reason in reasons if reason.code == FAILED]
-        return any(wrote(revision, item) for item in met for revision in self._revisions if revision)
+        return any(wrote(revision, reason.met) for reason in reasons for revision in self._revisions if revision)
 
     def stands(self) -> bool:
         """Whether the step, which was done, certainly took effect where readers look; see `late.confirm`.
 
         Cost: none as long as the view lasts under which it was sent.
         """
-        if not ended(self._store, self._places):
-            return True
-        return confirm(self._store, self.entity, self.prepared.write, self._sent, undo=False) is Late.STANDS
+        write, place = self.prepared.write, self._target.place
+        return confirm(self._store, self.entity, write, place, self._places, undo=False) is Late.STANDS
 
     def learn(self, reasons: Sequence[CancellationReason]) -> Verdict:
         """Take note of why the transaction was cancelled.
@@ -166,52 +157,19 @@ class Participant:
         Raises:
             TransactionRefusedError: the step asks for what is not so.
         """
-        met = [reason.item if reason.code == FAILED else None for reason in reasons]
-        if not any(reason.code == FAILED for reason in reasons):
-            return Verdict.LATER if any(reason.code != "None" for reason in reasons) else Verdict.NOTHING
+        if not any(reason.condition_failed for reason in reasons):
+            return Verdict.LATER if any(reason.refused for reason in reasons) else Verdict.NOTHING
         places = self._places
-        if ended(self._store, places):
-            # What was not as it should be here may be so at another home by now.
-            return self._outdated()
-        if len(reasons) > 1:
-            return self._not_born(met[0], met[1], places)
-        place = places.new if self._moved or self._settling(places) else places.old
-        if met[0] is not None and is_marker(met[0]):
-            return self._marked(met[0], place, places)
-        if self._helped(met[0], places):
-            return Verdict.LATER
-        return self._not_so(met[0])
+        asked = (self._target.place,) if len(reasons) == 1 else (places.old, places.new)
+        met = Met(places, dict(zip(asked, (reason.met for reason in reasons), strict=True)))
+        found = next_after(self._store, self.entity, self.prepared.write, met)
+        if found is Next.DECIDE:
+            return self._not_so(met.rival)
+        self._start_again(moved=found is Next.FOLLOW)
+        return Verdict.NEXT if self._moved else Verdict.LATER
 
-    def _helped(self, met: Mapping[str, Any] | None, places: Places) -> bool:
-        """Whether something lived at the old home while nothing was met at the new one; it is brought home."""
-        if not settling(places) or is_live(met, self.prepared.write.now):
-            return False
-        return helped(self._store, self.key.sort, places)
-
-    def _settling(self, places: Places) -> bool:
-        return places.moving and places.view.phase is Phase.SETTLE
-
-    def _not_born(self, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None, places: Places) -> Verdict:
-        """What brings an item to life, or demands that none lives, at both places was refused."""
-        if old is not None and is_marker(old):
-            return self._marked(old, places.old, places)
-        if is_live(old, self.prepared.write.now) and self._helped(new, places):
-            return Verdict.LATER
-        rival = old if places.view.phase is Phase.MOVE else new
-        if not is_live(rival, self.prepared.write.now):
-            return self._outdated()
-        return self._not_so(rival)
-
-    def _marked(self, mark: Mapping[str, Any], place: str, places: Places) -> Verdict:
-        if not leads_on(self.entity, self.key, mark, place, places):
-            return self._outdated()
-        self._moved, self._empty = True, self.prepared.creates
-        return Verdict.NEXT
-
-    def _outdated(self) -> Verdict:
-        self._store.router.refresh(self.entity, self.key.partition)
-        self._moved, self._empty = False, self.prepared.creates
-        return Verdict.LATER
+    def _start_again(self, *, moved: bool = False) -> None:
+        self._moved, self._empty = moved, self.prepared.creates
 
     def _not_so(self, met: Mapping[str, Any] | None) -> Verdict:
         """What stands there, or that nothing does, is not what the step asks for."""

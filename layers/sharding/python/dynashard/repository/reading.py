@@ -1,7 +1,6 @@
 """Reads of items that have one home, while their shard counts change.
 
-A mark says where to look instead. Plain reads may see the mark of an unfinished transaction and not yet the item at
-its new home: before an item that has a mark is called absent, one transactional read looks at both places.
+A marker says where to look instead; see `follow_markers`.
 
 In SETTLE a key that has nothing at its new home is looked for at the old one too; see `late`.
 
@@ -11,27 +10,24 @@ been executed when the item had already left the place.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from dynashard.entity import EntityDefinition, ItemKey
-from dynashard.errors import ThrottledError, TransactionConflictError
-from dynashard.repository.batch import GET_WAVE, Reading, StoredKey, chunks, get_once, wire_key
+from dynashard.repository.batch import GET_WAVE, Reading, StoredKey, get_once, wire_key
 from dynashard.repository.conditions import is_live, is_marker, moved_to
-from dynashard.repository.late import bring_home, ended, settling, stored_at
+from dynashard.repository.follow_markers import StoredItems
+from dynashard.repository.late import bring_home, ended, stored_at
+from dynashard.repository.outcomes import unsettled
+from dynashard.repository.phase_table import settling
 from dynashard.repository.retry_policy import Left, go_on
 from dynashard.repository.store import Store
-from dynashard.repository.view_guard import stand, unsettled
 from dynashard.routing import Places, home
 from dynashard.topology import Phase
-from dynashard.transport.interface import Call, Wire
-
-_PAIRS: Final = 5
-"""Pairs of items in one transactional read: however large they are, they stay below DynamoDB's 4 MB for one."""
-_PAIR_WAVE: Final = _PAIRS * 16
+from dynashard.transport.interface import Wire
 
 
 @dataclass(frozen=True, slots=True)
-class _Mark:
+class _Marker:
     """A mark that was read.
 
     Attributes:
@@ -45,9 +41,9 @@ class _Mark:
     places: Places
 
 
-def _unknown(places: Places) -> _Mark:
+def _unknown(places: Places) -> _Marker:
     """The mark of a key that must be looked for again."""
-    return _Mark(places.old, places.old, places)
+    return _Marker(places.old, places.old, places)
 
 
 class HomeReader:
@@ -93,12 +89,12 @@ class HomeReader:
         self._follow(self._look(keys, reading, found, pauses), reading, found, pauses)
         return found
 
-    def _mark(self, key: ItemKey, mark: Wire, place: str, places: Places) -> _Mark:
-        return _Mark(place, home(self._entity, key, moved_to(mark)), places)
+    def _mark(self, key: ItemKey, mark: Wire, place: str, places: Places) -> _Marker:
+        return _Marker(place, home(self._entity, key, moved_to(mark)), places)
 
     def _look(
         self, keys: Sequence[ItemKey], reading: Reading, found: dict[ItemKey, Wire], pauses: Iterator[float]
-    ) -> dict[ItemKey, _Mark]:
+    ) -> dict[ItemKey, _Marker]:
         """Read items where they should be into `found`; the marks that stand there instead."""
         asked: dict[ItemKey, Places] = {}
 
@@ -106,7 +102,7 @@ class HomeReader:
             places = asked[key] = self._store.router.places(self._entity, key)
             return _first(places)
 
-        marks: dict[ItemKey, _Mark] = {}
+        marks: dict[ItemKey, _Marker] = {}
         now = self._store.now()
         for key, item in self._get(keys, place, reading, pauses):
             if is_marker(item):
@@ -121,9 +117,9 @@ class HomeReader:
         lacking = {key: p for key, p in asked.items() if settling(p) and key not in found and key not in marks}
         return marks | self._helped(lacking, found)
 
-    def _helped(self, keys: Mapping[ItemKey, Places], found: dict[ItemKey, Wire]) -> dict[ItemKey, _Mark]:
+    def _helped(self, keys: Mapping[ItemKey, Places], found: dict[ItemKey, Wire]) -> dict[ItemKey, _Marker]:
         """Look for keys at their old homes; bring home what lives there into `found`. The marks that stand there."""
-        marks: dict[ItemKey, _Mark] = {}
+        marks: dict[ItemKey, _Marker] = {}
         for key, places in keys.items():
             item = stored_at(self._store, places.old, key.sort)
             if item is not None and is_marker(item):
@@ -154,7 +150,7 @@ class HomeReader:
 
     def _follow(
         self,
-        marks: Mapping[ItemKey, _Mark],
+        marks: Mapping[ItemKey, _Marker],
         reading: Reading,
         found: dict[ItemKey, Wire],
         pauses: Iterator[float],
@@ -172,23 +168,25 @@ class HomeReader:
 
     def _moved(
         self,
-        marks: Mapping[ItemKey, _Mark],
+        marks: Mapping[ItemKey, _Marker],
         reading: Reading,
         found: dict[ItemKey, Wire],
         pauses: Iterator[float],
     ) -> list[ItemKey]:
         """Look behind marks once; the keys that must be looked for again from the start."""
-        again = [key for key, mark in marks.items() if not self._holds(key, mark)]
-        behind = [key for key in marks if key not in again]
-        stored = self._get(behind, lambda key: marks[key].target, reading, pauses)
+        followed = {key: marker for key, marker in marks.items() if self._holds(key, marker)}
         now = self._store.now()
-        live = {key: item for key, item in stored if is_live(item, now)}
-        found.update(live)
-        again += self._confirm({key: marks[key] for key in behind if key not in live}, reading, found, pauses)
-        overtaken = [key for key in behind if key not in again and self._overtaken(key, marks[key].places)]
+        items, further = StoredItems(self._store, self._entity, reading, pauses).behind(
+            {key: ((marker.place, key.sort), (marker.target, key.sort)) for key, marker in followed.items()},
+            lambda item: is_live(item, now),
+        )
+        found.update(items)
+        overtaken = [
+            key for key, marker in followed.items() if key not in further and self._overtaken(key, marker.places)
+        ]
         for key in overtaken:
             found.pop(key, None)
-        return again + overtaken
+        return [*(key for key in marks if key not in followed), *further, *overtaken]
 
     def _overtaken(self, key: ItemKey, places: Places) -> bool:
         """Whether an answer came after the end of the view, and the topology has changed since it was asked.
@@ -200,54 +198,10 @@ class HomeReader:
         now = self._store.router.view(self._entity, key.partition)
         return now != replace(places.view, expires=now.expires)
 
-    def _holds(self, key: ItemKey, mark: _Mark) -> bool:
+    def _holds(self, key: ItemKey, marker: _Marker) -> bool:
         """Whether a mark may be followed: it points elsewhere, and the view under which it was read is in force."""
         places = self._store.router.places(self._entity, key)
-        return stand(mark.places) == stand(places) and mark.target != mark.place
-
-    def _confirm(
-        self,
-        marks: Mapping[ItemKey, _Mark],
-        reading: Reading,
-        found: dict[ItemKey, Wire],
-        pauses: Iterator[float],
-    ) -> list[ItemKey]:
-        """Read both places of each key at one moment; the keys of which even this tells nothing."""
-        again: list[ItemKey] = []
-
-        def once(left: Sequence[ItemKey]) -> Left[ItemKey]:
-            spots = [(place, key.sort) for key in left for place in (marks[key].place, marks[key].target)]
-            try:
-                items = self._get_at_one_moment(spots, reading)
-            except (ThrottledError, TransactionConflictError) as error:
-                return Left(left, error)
-            now = self._store.now()
-            for key, old, new in zip(left, items[::2], items[1::2], strict=True):
-                item = new if old is not None and self._points(old, key, marks[key].target) else old
-                if item is not None and is_marker(item):
-                    again.append(key)
-                elif item is not None and is_live(item, now):
-                    found[key] = item
-            return Left([])
-
-        go_on(list(marks), once, pauses, wave=_PAIR_WAVE, operation="TransactGetItems", key_of=lambda key: key)
-        return again
-
-    def _points(self, item: Wire, key: ItemKey, target: str) -> bool:
-        return is_marker(item) and home(self._entity, key, moved_to(item)) == target
-
-    def _get_at_one_moment(self, spots: Sequence[StoredKey], reading: Reading) -> list[Wire | None]:
-        gets = [
-            {
-                "Get": Reading(consistent=False, fields=reading.fields).on(
-                    {"TableName": self._store.table, "Key": wire_key(spot)}
-                )
-            }
-            for spot in spots
-        ]
-        calls = [Call("TransactGetItems", {"TransactItems": list(chunk)}) for chunk in chunks(gets, 2 * _PAIRS)]
-        answers = self._store.transport.call_all(calls)
-        return [response.get("Item") for answer in answers for response in answer["Responses"]]
+        return marker.places.view.guard == places.view.guard and marker.target != marker.place
 
 
 def _first(places: Places) -> str:

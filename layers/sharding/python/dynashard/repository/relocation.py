@@ -34,6 +34,15 @@ def unchanged(table: str, item: Wire) -> dict[str, Any]:
     }
 
 
+def marking(request: Wire, target: int) -> Wire:
+    """Return the update that turns an item into a marker for a shard count, on the condition of a request."""
+    return {
+        **request,
+        "UpdateExpression": f"SET {MOVED_TO} = :target REMOVE {EXPIRES_AT}",
+        "ExpressionAttributeValues": {**request.get("ExpressionAttributeValues", {}), ":target": {"N": str(target)}},
+    }
+
+
 def relocation(table: str, item: Wire, place: str, *, origin: int, target: int, now: float) -> list[Wire]:
     """The two actions of a transaction that relocates an item: first the marker, then the copy.
 
@@ -49,16 +58,15 @@ def relocation(table: str, item: Wire, place: str, *, origin: int, target: int, 
 
 
 def _marker(table: str, item: Wire, target: int) -> Wire:
-    request, value = unchanged(table, item), {"N": str(target)}
+    request = unchanged(table, item)
     kept = {name: value for name, value in item.items() if name != EXPIRES_AT}
-    if item_size({**kept, MOVED_TO: value}) > _MOST_BYTES:
+    marker = {MOVED_TO: {"N": str(target)}}
+    if item_size({**kept, **marker}) > _MOST_BYTES:
         # An adopted item may leave no room for a marker: its keys are enough to follow it.
         bare = {name: item[name] for name in _KEPT if name in item}
         put = {name: value for name, value in request.items() if name != "Key"}
-        return {"Put": {**put, "Item": {**bare, MOVED_TO: value}}}
-    values = {**request.get("ExpressionAttributeValues", {}), ":target": value}
-    expression = f"SET {MOVED_TO} = :target REMOVE {EXPIRES_AT}"
-    return {"Update": {**request, "UpdateExpression": expression, "ExpressionAttributeValues": values}}
+        return {"Put": {**put, "Item": {**bare, **marker}}}
+    return {"Update": marking(request, target)}
 
 
 def _copy(table: str, item: Wire, place: str, origin: int, now: float) -> Wire:

@@ -19,9 +19,9 @@ from dynashard.repository.batch import (
     write_once,
 )
 from dynashard.repository.conditions import is_live
+from dynashard.repository.outcomes import unsettled
 from dynashard.repository.retry_policy import go_on
 from dynashard.repository.store import Store
-from dynashard.repository.view_guard import unsettled
 from dynashard.repository.writes import Done, Kind, Write, send
 from dynashard.routing import rule_of, shard_keys
 from dynashard.schema import PK

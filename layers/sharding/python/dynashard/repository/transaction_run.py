@@ -21,11 +21,11 @@ from dynashard.errors import (
 )
 from dynashard.repository.late import answered_late
 from dynashard.repository.operation import write_operation
-from dynashard.repository.participant import FAILED, Participant, Verdict
+from dynashard.repository.outcomes import settled_by_token, unsettled
+from dynashard.repository.participant import Participant, Verdict
 from dynashard.repository.store import Store
 from dynashard.repository.transaction import Beside, Step
 from dynashard.repository.transaction_steps import Steps, entity_of
-from dynashard.repository.view_guard import settled_by_token, unsettled
 from dynashard.schema import MAX_ITEM_BYTES
 from dynashard.transport.classification import is_number_refused, no_number
 from dynashard.transport.deadline import evidence
@@ -33,12 +33,8 @@ from dynashard.transport.interface import Wire
 
 MOST_WRITES: Final = 100
 MOST_BYTES: Final = 4 * 1024 * 1024
-_PASSING: Final = frozenset(
-    {"None", FAILED, "TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingError", "RequestLimitExceeded"}
-)
 _CANCELLED: Final = "TransactionCanceledException"
-_INVALID: Final = "ValidationError"
-_UNTOLD: Final = CancellationReason("None")
+_UNTOLD: Final = CancellationReason(CancellationReason.NONE)
 _THROTTLES: Final = 4
 """How often a throttled transaction is tried, each time with all the retries of the transport."""
 
@@ -155,7 +151,7 @@ class Transaction:
             ConditionFailedError: with what stands in its way there.
         """
         why = self._why_beside(cancelled)
-        if why.code == FAILED:
+        if why.condition_failed:
             raise ConditionFailedError(str(cancelled), operation=cancelled.operation, item=why.item) from cancelled
 
     def _was_done(self, request: Wire, error: EngineError) -> bool:
@@ -183,12 +179,12 @@ class Transaction:
         participants = self._told(cancelled)
         if any(participant.did(why) for participant, why in participants):
             return Verdict.DONE
-        beside = self._why_beside(cancelled).code
-        if beside != "None" and beside in _PASSING:
+        beside = self._why_beside(cancelled)
+        if beside.refused and beside.passing:
             # Its condition was not looked at: it decides before what the steps have met.
             return Verdict.LATER
         verdict = max(participant.learn(why) for participant, why in participants)
-        if verdict is Verdict.NOTHING or any(reason.code not in _PASSING for reason in cancelled.reasons):
+        if verdict is Verdict.NOTHING or not all(reason.passing for reason in cancelled.reasons):
             raise _explained(cancelled, participants)
         return verdict
 
@@ -231,7 +227,7 @@ def _explained(
     """An update that DynamoDB could not do: that it made its item or a sum too large is the caller's doing."""
     for participant, reasons in told:
         for reason in reasons:
-            if reason.code != _INVALID:
+            if reason.code != CancellationReason.INVALID:
                 continue
             if "Item size" in reason.message:
                 return ItemTooLargeError(

@@ -1,23 +1,8 @@
-"""Writes of items that have one home, while their shard counts change.
-
-In each phase a write goes where the protocol sends it:
-
-    phase            create                      upsert                       change
-    stable, prepare  at old                      at old                       at old
-    move             mark at old, put at new     at old, if it lives there;   at old
-                                                 else as create
-    settle           mark at old, put at new     at new, if it lives there;   at new
-                                                 else as create
-
-In the settle phase, what still lives at old is brought to new first (`late`). "At old" demands that no mark stands
-there. In the move phase a mark sends the write to new; in all others it says that the view is out of date. "Mark at
-old, put at new" is one transaction. Keys that do not move are written as if stable.
-"""
+"""Writes of items that have one home, while their shard counts change: each goes where `phase_table` sends it."""
 
 import secrets
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from enum import Enum, auto
-from typing import Any, Final
+from typing import Any
 
 from dynashard.entity import EntityDefinition
 from dynashard.errors import (
@@ -29,30 +14,16 @@ from dynashard.errors import (
     TransactionConflictError,
 )
 from dynashard.repository.batch import WRITE_WAVE, StoredKey, write_once
-from dynashard.repository.conditions import Condition, is_live, is_marker
-from dynashard.repository.late import Late, answered_late, confirm, ended, helped, settling
-from dynashard.repository.marked_create import create_with_marker, leads_on
+from dynashard.repository.conditions import Condition
+from dynashard.repository.late import Late, answered_late, confirm, next_after
+from dynashard.repository.marked_create import create_with_marker
 from dynashard.repository.operation import write_operation
+from dynashard.repository.outcomes import unproved, unsettled
+from dynashard.repository.phase_table import How, Met, Next, plan
 from dynashard.repository.retry_policy import Left, at_once, go_on
 from dynashard.repository.store import Store
-from dynashard.repository.view_guard import Stand, stand, unproved, unsettled
 from dynashard.repository.writes import Done, Kind, Write, send
 from dynashard.routing import Places
-from dynashard.topology import Phase
-
-_AT_OLD: Final = (Phase.STABLE, Phase.PREPARE)
-_FAILED: Final = "ConditionalCheckFailed"
-
-
-class _Obstacle(Enum):
-    """What a step met instead of being done."""
-
-    MARK = auto()
-    """The item has moved: its home is the new one."""
-    NOTHING = auto()
-    """No live item is where an upsert would have written over one."""
-    CHANGE = auto()
-    """Things are not what they were, or not what the view says: start again."""
 
 
 class HomeWriter:
@@ -67,21 +38,20 @@ class HomeWriter:
 
         Cost: one request when stable; at most two more, a transaction among them, while its key moves.
         """
-        met: _Obstacle | None = None
-        under: Stand | None = None
+        found, under = Next.RESTART, None
         while True:
             places = self._store.router.places(self._entity, write.key)
-            if met is not None and under != stand(places):
-                met = None
+            if under != places.view.guard:
+                found = Next.RESTART
             conflict = None
             try:
-                outcome = self._step(write, places, met)
+                outcome = self._step(write, places, found)
             except TransactionConflictError as error:
-                outcome, conflict = _Obstacle.CHANGE, error
+                outcome, conflict = Next.RESTART, error
             if isinstance(outcome, Done):
                 return outcome
-            met, under = (None if outcome is _Obstacle.CHANGE else outcome), stand(places)
-            if met is None:
+            found, under = outcome, places.view.guard
+            if found is Next.RESTART:
                 pauses = self._store.retry_policy.pauses() if pauses is None else pauses
                 if next(pauses, None) is None:
                     raise conflict or unsettled(self._entity, write.operation)
@@ -137,7 +107,7 @@ class HomeWriter:
         """
         undone: list[Write] = []
         for key, places in under.items():
-            if key in others or not ended(self._store, places):
+            if key in others:
                 continue
             try:
                 came = self._acknowledged(Done(), together[key], key[0], places)
@@ -159,58 +129,26 @@ class HomeWriter:
             return None
         return None
 
-    def _step(self, write: Write, places: Places, met: _Obstacle | None) -> Done | _Obstacle:
-        """One request, chosen by the phase and by what the request before it met."""
-        phase = places.view.phase
-        if not places.moving or phase in _AT_OLD:
-            return self._at(places.old, write, places, write.alone())
-        if met is _Obstacle.MARK:
-            return self._at(places.new, write, places, write.alone())
-        if write.kind is Kind.CREATE or met is _Obstacle.NOTHING:
+    def _step(self, write: Write, places: Places, found: Next) -> Done | Next:
+        """One request, chosen by the phase and by what the request before it found."""
+        creates = write.kind is Kind.CREATE or found is Next.DECIDE
+        target = plan(places, creates=creates, followed=found is Next.FOLLOW)
+        if target.how is How.WITH_MARKER:
             return self._create(write, places)
-        return self._at(places.old if phase is Phase.MOVE else places.new, write, places, write.changing())
+        return self._at(target.place, write, places, write.changing() if target.how is How.OVER_LIVE else write.alone())
 
-    def _at(self, place: str, write: Write, places: Places, condition: Condition) -> Done | _Obstacle:
+    def _at(self, place: str, write: Write, places: Places, condition: Condition) -> Done | Next:
         try:
             done = send(self._store, write, place, condition)
         except ConditionFailedError as failed:
             if failed.ambiguous:
                 # What it met may be its own work: whoever asked for the write looks for evidence.
                 raise
-            if ended(self._store, places):
-                # What was not as it should be here may be so at another home by now.
-                return _Obstacle.CHANGE
-            if failed.item is not None and is_marker(failed.item):
-                return self._marked(failed.item, place, write, places)
-            if settling(places) and not is_live(failed.item, write.now) and helped(self._store, write.key.sort, places):
-                return _Obstacle.CHANGE
-            if write.kind is Kind.UPSERT:
-                return _Obstacle.NOTHING
-            raise
+            return self._refused(write, Met(places, {place: failed.item}), failed)
         return self._acknowledged(done, write, place, places)
 
-    def _acknowledged(self, done: Done, write: Write, place: str, places: Places) -> Done | _Obstacle:
-        """What is done, once it is certain that readers find it; see `late.confirm`."""
-        if not ended(self._store, places):
-            return done
-        came = confirm(self._store, self._entity, write, place, undo=True)
-        if came is Late.UNDONE:
-            return _Obstacle.CHANGE
-        if came is Late.UNKNOWN:
-            raise answered_late(write.operation)
-        return done
-
-    def _marked(self, mark: Mapping[str, Any], place: str, write: Write, places: Places) -> _Obstacle:
-        if leads_on(self._entity, write.key, mark, place, places):
-            return _Obstacle.MARK
-        return self._outdated(write)
-
-    def _outdated(self, write: Write) -> _Obstacle:
-        self._store.router.refresh(self._entity, write.key.partition)
-        return _Obstacle.CHANGE
-
-    def _create(self, write: Write, places: Places) -> Done | _Obstacle:
-        """Bring an item to life at its new home, leaving a mark at the old one."""
+    def _create(self, write: Write, places: Places) -> Done | Next:
+        """Bring an item to life at its new home, leaving a marker at the old one."""
         request = {
             "TransactItems": create_with_marker(self._store.table, write, places),
             # By this DynamoDB recognises a request that is sent again; another attempt is another request.
@@ -219,29 +157,34 @@ class HomeWriter:
         try:
             self._store.transport.call("TransactWriteItems", request)
         except TransactionCanceledError as cancelled:
-            return self._not_created(write, places, cancelled)
+            met = [reason.met for reason in cancelled.reasons]
+            mine = next((stored for stored in met if write.did(stored)), None)
+            if mine is not None:
+                return Done(mine, again=True)
+            if cancelled.ambiguous:
+                raise unproved(cancelled) from cancelled
+            if not any(reason.condition_failed for reason in cancelled.reasons):
+                raise
+            return self._refused(write, Met(places, dict(zip((places.old, places.new), met, strict=True))), cancelled)
         return self._acknowledged(Done(), write, places.new, places)
 
-    def _not_created(self, write: Write, places: Places, cancelled: TransactionCanceledError) -> Done | _Obstacle:
-        reasons = cancelled.reasons
-        if not any(reason.code == _FAILED for reason in reasons):
-            raise unproved(cancelled) if cancelled.ambiguous else cancelled
-        old, new = (reason.item if reason.code == _FAILED else None for reason in reasons)
-        for stored in (old, new):
-            if write.did(stored):
-                return Done(stored, again=True)
-        if cancelled.ambiguous:
-            raise unproved(cancelled)
-        if ended(self._store, places):
-            return _Obstacle.CHANGE
-        moving = places.view.phase is Phase.MOVE
-        if not moving and is_live(old, write.now) and helped(self._store, write.key.sort, places):
-            return _Obstacle.CHANGE
-        if old is not None and is_marker(old):
-            return self._marked(old, places.old, write, places)
-        rival = old if moving else new
-        if not is_live(rival, write.now):
-            return self._outdated(write)
+    def _acknowledged(self, done: Done, write: Write, place: str, places: Places) -> Done | Next:
+        """What is done, once it is certain that readers find it; see `late.confirm`."""
+        came = confirm(self._store, self._entity, write, place, places, undo=True)
+        if came is Late.UNKNOWN:
+            raise answered_late(write.operation)
+        return Next.RESTART if came is Late.UNDONE else done
+
+    def _refused(self, write: Write, met: Met, error: EngineError) -> Next:
+        """What a write does next whose condition failed.
+
+        Raises:
+            ConditionFailedError: with the item that refuses it.
+        """
+        found = next_after(self._store, self._entity, write, met)
+        if found is not Next.DECIDE:
+            return found
         if write.kind is Kind.UPSERT:
-            return _Obstacle.CHANGE
-        raise ConditionFailedError(str(cancelled), operation=cancelled.operation, item=rival) from cancelled
+            # It makes the item next, or was about to when another writer did.
+            return Next.DECIDE if len(met.at) == 1 else Next.RESTART
+        raise ConditionFailedError(str(error), operation=error.operation, item=met.rival) from error

@@ -69,7 +69,7 @@ class Mover:
         if not isinstance(error, TransactionCanceledError) or len(error.reasons) != 2:  # noqa: PLR2004 - mark and copy
             return ()
         mark, copy = error.reasons
-        if copy.code != "ConditionalCheckFailed" or mark.code != "None":
+        if mark.refused or not copy.condition_failed:
             return ()
         taken = []
         for item in items:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from dynashard.errors import (
     ConditionFailedError,
@@ -22,18 +22,6 @@ from dynashard.resharding.rewriter import Rewriter
 from dynashard.resharding.sweeper import Sweeper
 from dynashard.schema import MOVED_TO, PK, SK, TYPE, index_pk, index_sk
 from dynashard.transport.interface import Wire, metered
-
-_AGAIN: Final = frozenset(
-    {
-        "None",
-        "ConditionalCheckFailed",
-        "TransactionConflict",
-        "ThrottlingError",
-        "ProvisionedThroughputExceeded",
-        "RequestLimitExceeded",
-    }
-)
-"""Reasons of a cancelled transaction that may be gone the next time."""
 
 
 def work_of(context: Context, job: Job, homes: Homes) -> Work:
@@ -157,7 +145,7 @@ class Slice:
         except (TransactionConflictError, EngineUnavailableError):
             self._pace.conflicted()
         except TransactionCanceledError as error:
-            if not {reason.code for reason in error.reasons} <= _AGAIN:
+            if not all(reason.passing for reason in error.reasons):
                 raise
             staying += self._work.failed(error, items)
             self._pace.conflicted()

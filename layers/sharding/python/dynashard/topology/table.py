@@ -12,12 +12,11 @@ from dynashard.errors import (
 )
 from dynashard.schema import TOPOLOGY_COUNT, TOPOLOGY_KEY, TOPOLOGY_UPDATED
 from dynashard.topology.records import Record, decode, encode
-from dynashard.transport.interface import Resend, Transport, Wire
+from dynashard.transport.interface import Call, Resend, Transport, Wire
+from dynashard.transport.paging import pages
 
 _BATCH: Final = 100
 _TRIES: Final = 5
-_LOST: Final = {"None", "ConditionalCheckFailed", "TransactionConflict"}
-"""Codes of a transaction's actions that say that somebody else was first."""
 
 
 class TopologyTable:
@@ -111,7 +110,7 @@ class TopologyTable:
             if not self._stands(changes):
                 raise
         except (ConditionFailedError, TransactionCanceledError) as error:
-            if isinstance(error, TransactionCanceledError) and any(each.code not in _LOST for each in error.reasons):
+            if isinstance(error, TransactionCanceledError) and not error.overtaken:
                 raise
             # If the answer of a write was lost and it was sent again, its own first attempt made the condition fail.
             if error.ambiguous and self._stands(changes):
@@ -143,15 +142,9 @@ class TopologyTable:
             "ExpressionAttributeNames": {"#key": TOPOLOGY_KEY},
             "ExpressionAttributeValues": {":partition": {"S": f"{family}:"}, ":index": {"S": f"{family}|"}},
         }
-        while True:
-            answer = self._transport.call("Scan", request)
-            for wire in answer["Items"]:
-                # The controller keeps more than records here.
-                if TOPOLOGY_COUNT in wire:
-                    yield decode(wire)
-            if "LastEvaluatedKey" not in answer:
-                return
-            request = {**request, "ExclusiveStartKey": answer["LastEvaluatedKey"]}
+        for answer in pages(self._transport, Call("Scan", request)):
+            # The controller keeps more than records here.
+            yield from (decode(wire) for wire in answer["Items"] if TOPOLOGY_COUNT in wire)
 
     def _put(self, was: Record | None, new: Record) -> Wire:
         put: Wire = {"TableName": self._table, "Item": encode(new)}

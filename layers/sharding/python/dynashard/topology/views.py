@@ -52,6 +52,11 @@ class View:
         return self.phase is Phase.STABLE
 
     @property
+    def guard(self) -> tuple[Phase, int, int | None]:
+        """What must not change while an operation goes by what it has found under this view."""
+        return self.phase, self.count, self.target
+
+    @property
     def new_count(self) -> int:
         """The count after the change; the present one when stable."""
         return self.count if self.target is None else self.target

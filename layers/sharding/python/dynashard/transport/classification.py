@@ -42,8 +42,7 @@ _THROTTLES: Final = frozenset(
         "LimitExceededException",
     }
 )
-_CANCELLED_BY_THROTTLE: Final = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError", "RequestLimitExceeded"})
-_ACCOUNT: Final = "RequestLimitExceeded"
+_ACCOUNT: Final = CancellationReason.ACCOUNT_LIMIT
 """The one throttle that says by its name whose limit was met: the account's."""
 _INDEX_BLAMED: Final = "secondary index"
 """In messages about the limits of an index. The one about "your table or index" leaves it open."""
@@ -160,7 +159,7 @@ def throttle_names(refusal: Refusal) -> tuple[str, ...]:
     """Names under which a meter counts a throttled attempt; empty if the attempt was not throttled."""
     if refusal.code == "TransactionCanceledException":
         codes = {reason.code for reason in _cancellation_reasons(refusal.body)}
-        return tuple(sorted(codes & _CANCELLED_BY_THROTTLE))
+        return tuple(sorted(codes & CancellationReason.THROTTLES))
     if refusal.code not in _THROTTLES and refusal.status != 429:  # noqa: PLR2004 - HTTP's own number
         return ()
     return tuple(sorted({r.reason for r in _throttle_reasons(refusal.body)})) or (refusal.code,)
@@ -180,7 +179,7 @@ def _throttle_reasons(body: Mapping[str, Any]) -> tuple[ThrottleReason, ...]:
 
 def _cancellation_reasons(body: Mapping[str, Any]) -> tuple[CancellationReason, ...]:
     return tuple(
-        CancellationReason(entry.get("Code", "None"), entry.get("Item"), entry.get("Message") or "")
+        CancellationReason(entry.get("Code", CancellationReason.NONE), entry.get("Item"), entry.get("Message") or "")
         for entry in body.get("CancellationReasons") or ()
     )
 
@@ -225,8 +224,8 @@ def _condition_failed(refusal: Refusal) -> ConditionFailedError:
 def _cancelled(refusal: Refusal) -> EngineError:
     """A cancelled transaction is one of three: a decision for the caller, a conflict, or a throttle."""
     reasons = _cancellation_reasons(refusal.body)
-    codes = {reason.code for reason in reasons} - {"None"}
-    if codes and codes <= _CANCELLED_BY_THROTTLE:
+    codes = {reason.code for reason in reasons if reason.refused}
+    if codes and codes <= CancellationReason.THROTTLES:
         kind = TableThrottledError if codes == {_ACCOUNT} else ThrottledError
         return kind(
             f"{refusal.operation} was throttled ({refusal.sent}): {', '.join(sorted(codes))}. {_ADVICE[kind]}",
@@ -236,11 +235,11 @@ def _cancelled(refusal: Refusal) -> EngineError:
                 _INDEX_BLAMED in entry.get("Message", "") for entry in refusal.body.get("CancellationReasons") or ()
             ),
             retry_after=refusal.retry_after,
-            actions=[at for at, reason in enumerate(reasons) if reason.code in _CANCELLED_BY_THROTTLE],
+            actions=[at for at, reason in enumerate(reasons) if reason.code in CancellationReason.THROTTLES],
         )
-    if "TransactionConflict" in codes and "ConditionalCheckFailed" not in codes:
+    if CancellationReason.CONFLICT in codes and CancellationReason.CONDITION not in codes:
         return _conflict(refusal)
-    told = ", ".join(f"action {at}: {reason.code}" for at, reason in enumerate(reasons) if reason.code != "None")
+    told = ", ".join(f"action {at}: {reason.code}" for at, reason in enumerate(reasons) if reason.refused)
     return TransactionCanceledError(
         f"{refusal.operation} was cancelled as a whole: {told or refusal.message}.",
         operation=refusal.operation,

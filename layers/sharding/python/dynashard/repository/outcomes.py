@@ -1,26 +1,15 @@
-"""What must hold still while an operation is under way, and the error if it never does."""
+"""What callers are told of operations that did not settle, and what settles a transaction."""
 
 from typing import Any, Final
 
 from dynashard.entity import EntityDefinition
 from dynashard.errors import EngineError, OutcomeUnknownError, TransactionCanceledError, TransactionConflictError
 from dynashard.repository.store import Store
-from dynashard.routing import Places
 from dynashard.schema import PK, SK
-from dynashard.topology import Phase
 
 SETTLED: Final = "dynashard:settled"
 """The partition key of what the transactions delete that settle others. Nothing is ever stored there."""
 _MISMATCH: Final = "IdempotentParameterMismatchException"
-
-Stand = tuple[Phase, int, int | None]
-"""What must not change while an operation is under way: phase, count and target of a view."""
-
-
-def stand(places: Places) -> Stand:
-    """Under what a key's places were told."""
-    view = places.view
-    return view.phase, view.count, view.target
 
 
 def unsettled(entity: EntityDefinition[Any], operation: str) -> TransactionConflictError:

@@ -1,0 +1,129 @@
+"""Where a write goes in each phase of a changing shard count, and what a failed condition leads to. Pure.
+
+    phase            creates                         writes over anything        changes a live item
+    stable, prepare  at old                          at old                      at old
+    move             marker at old, item at new      at old, if it lives there;  at old
+                                                     else as a create
+    settle           marker at old, item at new      at new, if it lives there;  at new
+                                                     else as a create
+
+"At old" demands that no relocation marker stands there. In the move phase a marker at old sends the write to new; any
+other marker says that the view is out of date. In the settle phase, what still lives at old is moved to new first. Keys
+that do not move are written as if stable. Single writes and transactions both go by this table.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any
+
+from dynashard.entity import EntityDefinition, ItemKey
+from dynashard.repository.conditions import is_live, is_marker, moved_to
+from dynashard.routing import Places, home
+from dynashard.topology import Phase
+
+Stored = Mapping[str, Any] | None
+"""A stored item or marker in DynamoDB JSON; None if nothing is stored, or if its condition did not fail."""
+
+
+class How(Enum):
+    """How a write is sent."""
+
+    ALONE = auto()
+    """To one place, which tells everything."""
+    OVER_LIVE = auto()
+    """To one place, over a live item only: if there is none, that is no answer yet."""
+    WITH_MARKER = auto()
+    """In one transaction: a marker at old, the item at new. Both places must be empty."""
+
+
+class Next(Enum):
+    """What a failed condition leads to."""
+
+    FOLLOW = auto()
+    """The item has moved: write at its new home."""
+    HELP = auto()
+    """An item lives at old and none at new: move it, then start again."""
+    REFRESH = auto()
+    """The view is out of date: read the topology, then start again."""
+    RESTART = auto()
+    """The view has ended, or the item has just been moved: start again."""
+    DECIDE = auto()
+    """The condition failed because of the item, or because there is none: the phase has nothing to do with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a write goes, and how; with a marker, `place` is that of the item."""
+
+    place: str
+    how: How
+
+
+def settling(places: Places) -> bool:
+    """Whether a live item of the key may still be at its old home."""
+    return places.moving and places.view.phase is Phase.SETTLE
+
+
+def plan(places: Places, *, creates: bool, followed: bool = False) -> Target:
+    """Return where a write goes.
+
+    Args:
+        places: where its item may stand.
+        creates: whether it makes an item where none lives: it can do nothing else, or none was found.
+        followed: whether a marker was found that leads to the new home, under the same view.
+    """
+    if followed:
+        return Target(places.new, How.ALONE)
+    if not places.moving or places.view.phase in (Phase.STABLE, Phase.PREPARE):
+        return Target(places.old, How.ALONE)
+    if creates:
+        return Target(places.new, How.WITH_MARKER)
+    return Target(places.old if places.view.phase is Phase.MOVE else places.new, How.OVER_LIVE)
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """What stood in the way of a write.
+
+    Attributes:
+        places: where its item may stand, as the write was planned.
+        at: what the failed conditions met, by stored partition key; each place that was asked is named.
+    """
+
+    places: Places
+    at: Mapping[str, Stored]
+
+    @property
+    def rival(self) -> Stored:
+        """What was met where the item lives in this phase."""
+        if len(self.at) == 1:
+            return next(iter(self.at.values()))
+        return self.at[self.places.old if self.places.view.phase is Phase.MOVE else self.places.new]
+
+    def next(self, entity: EntityDefinition[Any], key: ItemKey, *, now: int, ended: bool, helped: bool = False) -> Next:
+        """Return what it leads to.
+
+        Args:
+            entity: whose item it is.
+            key: of the item.
+            now: the time by which items expire, in epoch seconds.
+            ended: whether the answer came after the view had ended: by now the item may be at another home.
+            helped: whether `HELP` was the answer before, and nothing lived at the old home then.
+        """
+        if ended:
+            return Next.RESTART
+        both, old = len(self.at) > 1, self.at.get(self.places.old)
+        marker = old if both else self.rival
+        if marker is not None and is_marker(marker):
+            return Next.FOLLOW if marker is old and self._leads_on(entity, key, marker) else Next.REFRESH
+        if is_live(self.rival, now):
+            return Next.DECIDE
+        if settling(self.places) and not helped and (is_live(old, now) or not both):
+            return Next.HELP
+        # If both were asked, neither has an item, and yet a condition failed.
+        return Next.REFRESH if both else Next.DECIDE
+
+    def _leads_on(self, entity: EntityDefinition[Any], key: ItemKey, marker: Mapping[str, Any]) -> bool:
+        moves = self.places.moving and self.places.view.phase is Phase.MOVE
+        return moves and home(entity, key, moved_to(marker)) == self.places.new

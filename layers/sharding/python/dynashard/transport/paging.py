@@ -1,0 +1,50 @@
+"""Queries and Scans to their end: each answer says where the next one begins."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from dynashard.errors import ThrottledError
+from dynashard.transport.interface import Call, Transport, Wire
+
+
+def segments(request: Mapping[str, Any], count: int) -> list[Call]:
+    """Divide a Scan into segments that can be read side by side."""
+    return [Call("Scan", {**request, "Segment": segment, "TotalSegments": count}) for segment in range(count)]
+
+
+def pages(
+    transport: Transport, *calls: Call, pauses: Callable[[], Iterator[float]] = lambda: iter(())
+) -> Iterator[Wire]:
+    """Yield the answers of Queries or Scans, page after page, reading all of them side by side.
+
+    Args:
+        transport: the wire.
+        calls: the first request of each. At most one answer of each is held in memory.
+        pauses: begins the pauses in which to try again what is throttled beyond the transport's own retries.
+
+    Raises:
+        ThrottledError: throttling outlasted the pauses.
+
+    Cost: 1 round trip for 1 MB of each, and what it reads.
+    """
+    left: Sequence[Call] = calls
+    while left:
+        answers = _sent(transport, left, pauses())
+        following = []
+        for call, answer in zip(left, answers, strict=True):
+            yield answer
+            if "LastEvaluatedKey" in answer:
+                further = {**call.request, "ExclusiveStartKey": answer["LastEvaluatedKey"]}
+                following.append(Call(call.operation, further))
+        left = following
+
+
+def _sent(transport: Transport, calls: Sequence[Call], pauses: Iterator[float]) -> list[Wire]:
+    while True:
+        try:
+            if len(calls) == 1:
+                return [transport.call(calls[0].operation, calls[0].request)]
+            return transport.call_all(calls, concurrency=len(calls))
+        except ThrottledError:
+            if next(pauses, None) is None:
+                raise
