@@ -9,11 +9,11 @@ from itertools import islice
 from typing import Any, Final
 
 from dynashard import Entity
-from dynashard.errors import ThrottledError
 from dynashard.reads.filters import filter_expression
 from dynashard.repository import RetryPolicy
 from dynashard.schema import MOVED_TO, TYPE
-from dynashard.transport import Wire
+from dynashard.transport import Call, Wire
+from dynashard.transport.paging import pages
 from tools.connection import Backend
 from tools.export.choice import Choice
 
@@ -64,19 +64,5 @@ def _scanned(backend: Backend, choice: Choice) -> Iterator[Wire]:
         "ExpressionAttributeNames": {"#type": TYPE, **fields, **wanted.names},
         "ExpressionAttributeValues": {":type": {"S": entity.name}, **wanted.values},
     }
-    while True:
-        answer = _patiently(backend, request)
+    for answer in pages(backend.transport, Call("Scan", request), pauses=RetryPolicy().pauses):
         yield from answer["Items"]
-        if "LastEvaluatedKey" not in answer:
-            return
-        request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
-
-
-def _patiently(backend: Backend, request: Mapping[str, Any]) -> Wire:
-    pauses = RetryPolicy().pauses()
-    while True:
-        try:
-            return backend.transport.call("Scan", request)
-        except ThrottledError:
-            if next(pauses, None) is None:
-                raise

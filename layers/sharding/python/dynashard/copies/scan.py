@@ -4,11 +4,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from dynashard.entity import EntityDefinition
-from dynashard.errors import ThrottledError
 from dynashard.repository.conditions import is_live
 from dynashard.repository.store import Store
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK, TYPE
-from dynashard.transport.interface import Call, Wire
+from dynashard.transport.interface import Wire
+from dynashard.transport.paging import pages
+from dynashard.transport.paging import segments as scan_segments
 
 SEGMENTS: Final = 4
 
@@ -29,21 +30,11 @@ def rows(
 
     Cost: a consistent read of the whole table, of all entities.
     """
-    asked = _request(store, entity, fields)
-    begins: dict[int, Wire | None] = dict.fromkeys(range(segments))
-    while begins:
-        parts = list(begins)
-        calls = [
-            Call("Scan", {**asked, "Segment": part, "TotalSegments": segments, **_begin(begins[part])})
-            for part in parts
-        ]
-        for part, answer in zip(parts, _answers(store, calls), strict=True):
-            for item in answer["Items"]:
-                if is_live(item, store.now()):
-                    yield entity.decode_fields(item, fields)
-            begins[part] = answer.get("LastEvaluatedKey")
-            if begins[part] is None:
-                del begins[part]
+    calls = scan_segments(_request(store, entity, fields), segments)
+    for answer in pages(store.transport, *calls, pauses=store.retry_policy.pauses):
+        for item in answer["Items"]:
+            if is_live(item, store.now()):
+                yield entity.decode_fields(item, fields)
 
 
 def _request(store: Store, entity: EntityDefinition[Any], fields: Sequence[str]) -> Wire:
@@ -57,17 +48,3 @@ def _request(store: Store, entity: EntityDefinition[Any], fields: Sequence[str])
         "ExpressionAttributeNames": {**names, "#type": TYPE},
         "ExpressionAttributeValues": {":type": {"S": entity.name}},
     }
-
-
-def _begin(key: Wire | None) -> Wire:
-    return {} if key is None else {"ExclusiveStartKey": key}
-
-
-def _answers(store: Store, calls: Sequence[Call]) -> list[Wire]:
-    pauses = store.retry_policy.pauses()
-    while True:
-        try:
-            return store.transport.call_all(calls, concurrency=len(calls))
-        except ThrottledError:
-            if next(pauses, None) is None:
-                raise

@@ -22,6 +22,7 @@ from dynashard.repository.batch import wire_key
 from dynashard.repository.store import Store
 from dynashard.schema import MAX_SORT_KEY_BYTES, PK, SK, TYPE, index_pk, index_sk
 from dynashard.transport.interface import Call, Resend, Wire
+from dynashard.transport.paging import pages
 
 BUCKETS: Final = 16
 _SLOT: Final = "GSI3"
@@ -165,13 +166,7 @@ class Pieces:
             "Select": "COUNT",
             "ConsistentRead": True,
         }
-        found = 0
-        while True:
-            answer = self._store.transport.call("Query", request)
-            found += int(answer["Count"])
-            if "LastEvaluatedKey" not in answer:
-                return found
-            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+        return sum(int(answer["Count"]) for answer in pages(self._store.transport, Call("Query", request)))
 
     def remove(self, place: Place, version: str, count: int) -> None:
         """Remove a version and then its manifest. Cost: as writing it."""
@@ -199,12 +194,8 @@ class Pieces:
             "KeyConditionExpression": condition,
             "ExpressionAttributeValues": values,
         }
-        while True:
-            answer = self._store.transport.call("Query", request)
+        for answer in pages(self._store.transport, Call("Query", request)):
             yield [Manifest.of(item) for item in answer["Items"]]
-            if "LastEvaluatedKey" not in answer:
-                return
-            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
     def _send(self, calls: Sequence[Call]) -> list[Wire]:
         return self._store.transport.call_all(calls, concurrency=_AT_A_TIME)

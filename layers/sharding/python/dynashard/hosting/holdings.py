@@ -19,6 +19,7 @@ from dynashard.repository.batch import chunks
 from dynashard.repository.conditions import is_live
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK, TYPE
 from dynashard.transport.interface import Call, Transport, Wire
+from dynashard.transport.paging import pages, segments
 
 SEGMENTS: Final = 8
 """Parts of the table that are read at a time."""
@@ -165,26 +166,10 @@ class Holdings:
         return _Beginnings(frozenset(whole), tuple(sorted(divided)))
 
     def _pages(self, request: Mapping[str, Any], scanned: Scanned) -> Iterator[list[Wire]]:
-        begins: dict[int, Mapping[str, Any]] = {part: {} for part in range(SEGMENTS)}
-        asked = {"TableName": self._table, "TotalSegments": SEGMENTS, **request}
-        while begins:
-            calls = [Call("Scan", {**asked, "Segment": part, **begin}) for part, begin in begins.items()]
-            for part, answer in zip(list(begins), self._patiently(calls), strict=True):
-                scanned(int(answer.get("ScannedCount", 0)))
-                yield answer["Items"]
-                if "LastEvaluatedKey" in answer:
-                    begins[part] = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
-                else:
-                    del begins[part]
-
-    def _patiently(self, calls: Sequence[Call]) -> list[Wire]:
-        pauses = self._retry_policy.pauses()
-        while True:
-            try:
-                return self._transport.call_all(calls, concurrency=SEGMENTS)
-            except ThrottledError:
-                if next(pauses, None) is None:
-                    raise
+        calls = segments({"TableName": self._table, **request}, SEGMENTS)
+        for answer in pages(self._transport, *calls, pauses=self._retry_policy.pauses):
+            scanned(int(answer.get("ScannedCount", 0)))
+            yield answer["Items"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from dynashard.errors import ThrottledError
 from dynashard.repository import Store
 from dynashard.schema import PK, SK
 from dynashard.transport.capacity import consumed_of
-from dynashard.transport.interface import Wire
+from dynashard.transport.interface import Call, Wire
+from dynashard.transport.paging import pages
 
 _CHUNK: Final = 500
 
@@ -60,18 +60,7 @@ def places(store: Store, pace: ReadPace, keys: Sequence[str]) -> Iterator[list[W
 
 
 def _pages(store: Store, pace: ReadPace, operation: str, request: dict[str, Any]) -> Iterator[list[Wire]]:
-    asked = {**request, "ConsistentRead": True, "Limit": _CHUNK}
-    pauses = store.retry_policy.pauses()
-    while True:
-        try:
-            answer = store.transport.call(operation, asked)
-        except ThrottledError:
-            if next(pauses, None) is None:
-                raise
-            continue
-        pauses = store.retry_policy.pauses()
+    call = Call(operation, {**request, "ConsistentRead": True, "Limit": _CHUNK})
+    for answer in pages(store.transport, call, pauses=store.retry_policy.pauses):
         pace.spent(consumed_of(operation, answer).read_units)
         yield answer["Items"]
-        if "LastEvaluatedKey" not in answer:
-            return
-        asked["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
