@@ -59,9 +59,10 @@ def document(argument: str | None, file: str | None, given: Mapping[str, Any]) -
 
 
 def _value(model: type[Entity], name: str, text: str) -> Any:
-    if name not in model.model_fields:
+    field = model.model_fields.get(name)
+    if field is None or field.annotation is None:
         return text
-    adapter = TypeAdapter[Any](model.model_fields[name].annotation)
+    adapter = TypeAdapter[Any](field.annotation)
     try:
         return to_jsonable_python(adapter.validate_strings(text))
     except ValidationError as plain:
