@@ -9,12 +9,13 @@ import pytest
 
 from dynashard import Dynashard
 from dynashard.errors import InvalidQueryError
-from dynashard.rollups import Counter, Mended, Mender
+from dynashard.rollups import Counter, Level, Mended, Mender
 from dynashard.rollups.declaration import Counted
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from tests.beats import BEATS, NOON, Beat, Months, Sums, beat, roll_ups, told, truth
 from tests.faults import Fault, FaultyTransport, afterwards
+from tests.recording import RecordingTransport
 
 pytestmark = pytest.mark.engine
 
@@ -88,6 +89,18 @@ def test_a_month_is_compared_with_the_others(db: Dynashard, beats: list[Beat]) -
     found = list(mender(db, beats).check(MONTH, MONTH + timedelta(days=30)))
 
     assert [dict(each.row.key)["level"] for each in found] == ["minute", "hour", "day", "month"]
+
+
+def test_only_the_hours_that_are_named_are_read(wire: Transport, shared: str, db: Dynashard, beats: list[Beat]) -> None:
+    counter(db).count(beats[1:])
+    recorded = RecordingTransport(wire)
+    mending = mender(Dynashard(recorded, table=shared, topology=DeclaredTopology(), cursor_keys=KEYS), beats)
+    hours = {Level.HOUR.start(each.at) for each in beats}
+
+    found = list(mending.check(MONTH, MONTH + timedelta(days=30), hours=hours))
+
+    assert [dict(each.row.key)["level"] for each in found] == ["minute", "hour", "day", "month"]
+    assert sum("IndexName" in request for request in recorded.requests) == len(hours)
 
 
 def test_all_rows_that_lack_items_are_mended_and_nothing_counts_them_again(db: Dynashard, beats: list[Beat]) -> None:

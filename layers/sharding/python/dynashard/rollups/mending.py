@@ -8,7 +8,7 @@ before, and it is in the parts; or it does so meanwhile, and the condition fails
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -103,7 +103,7 @@ class Mender(Generic[E]):
         self._db, self._roll_ups, self._of = db, roll_ups, dict(of)
         self._clock, self._advance = clock, advance
 
-    def check(self, start: datetime, end: datetime) -> Iterator[Drift]:
+    def check(self, start: datetime, end: datetime, *, hours: Collection[datetime] | None = None) -> Iterator[Drift]:
         """The rows that differ from the items, of all spans that lie within a time.
 
         Items of the last moments may be on their way to the roll-ups, or to the index.
@@ -111,18 +111,17 @@ class Mender(Generic[E]):
         Args:
             start: a full hour.
             end: a full hour.
+            hours: the only hours whose items are read, by their starts, if the caller knows which hours have items. An
+                item of another hour makes its rows say too much. If None, all hours are read.
 
         Cost: what reading the items of the time and their roll-ups costs: 0.5 read units for 4 KB of items, 1 for 4 KB
-        of roll-ups. Memory for the sums of an hour, and of each longer span.
+        of roll-ups; at least one Query a shard for each of the hours, or for each day if they are not given. Memory for
+        the sums of an hour, and of each longer span.
         """
         sums: dict[Row, Sums] = {}
         read = 0
-        empty = datetime.min.replace(tzinfo=UTC)
-        for hour in Level.HOUR.within(start, end):
-            day = Level.DAY.start(hour)
-            if hour in (start, day) and not self._any(hour, min(end, Level.DAY.end(day))):
-                empty = day
-            for item in () if empty == day else self._items(hour, hour + _HOUR):
+        for hour, filled in self._hours(start, end, hours):
+            for item in self._items(hour, hour + _HOUR) if filled else ():
                 read += 1
                 for row in self._roll_ups.rows(item):
                     if _start(row) >= start and _end(row) <= end:
@@ -133,12 +132,15 @@ class Mender(Generic[E]):
                 del sums[row]
             yield from self._differing(due, hour)
 
-    def repair(self, start: datetime, end: datetime, *, lower: bool = False) -> Mended:
+    def repair(
+        self, start: datetime, end: datetime, *, lower: bool = False, hours: Collection[datetime] | None = None
+    ) -> Mended:
         """Mend what `check` finds.
 
         Args:
             start: a full hour.
             end: a full hour.
+            hours: as in `check`.
             lower: also take away what rows say too much. Not where items have been deleted, or have expired: what they
                 had added would be lost.
 
@@ -147,7 +149,7 @@ class Mender(Generic[E]):
         """
         total = Mended()
         spans: dict[tuple[datetime, datetime], list[Row]] = defaultdict(list)
-        for drift in self.check(start, end):
+        for drift in self.check(start, end, hours=hours):
             if drift.lacking or lower:
                 level = max(_level(drift.row), Level.HOUR, key=list(Level).index)
                 begin = level.start(_start(drift.row))
@@ -224,6 +226,20 @@ class Mender(Generic[E]):
             bounds = [index.sort.field_text(first, {roll_ups.at: at}) for at in (begin, finish)]
             found = self._db.collection(roll_ups.of).scan(partition, index=index.name, start=bounds[0], end=bounds[1])
             yield from found
+
+    def _hours(
+        self, start: datetime, end: datetime, known: Collection[datetime] | None
+    ) -> Iterator[tuple[datetime, bool]]:
+        """The full hours of a time, and whether they may have items."""
+        empty = datetime.min.replace(tzinfo=UTC)
+        for hour in Level.HOUR.within(start, end):
+            if known is not None:
+                yield hour, hour in known
+                continue
+            day = Level.DAY.start(hour)
+            if hour in (start, day) and not self._any(hour, min(end, Level.DAY.end(day))):
+                empty = day
+            yield hour, day != empty
 
     def _any(self, start: datetime, end: datetime) -> bool:
         """Whether there are items of a time: a day without any costs one Query a shard, not one for every hour."""

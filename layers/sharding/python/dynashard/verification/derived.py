@@ -3,9 +3,10 @@
 Each package repairs its own data; this module calls them and reports what they find.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from typing import Any, Final
 
 from dynashard.copies import Copies
@@ -83,8 +84,31 @@ class Nodes:
 
 
 @dataclass
+class _Span:
+    """The times of the items of one tenant.
+
+    Attributes:
+        first, last: of all these items.
+        ends: when the first item expires, in epoch seconds; None if it does not.
+        hours: the starts of the hours that have items.
+    """
+
+    first: datetime
+    last: datetime
+    ends: float | None
+    hours: set[datetime] = field(default_factory=set)
+
+    def add(self, time: datetime, expires: float | None) -> None:
+        """Record the time of an item, and when it expires."""
+        if time < self.first:
+            self.first, self.ends = time, expires
+        self.last = max(self.last, time)
+        self.hours.add(Level.HOUR.start(time))
+
+
+@dataclass
 class Times:
-    """The tenants and spans of time of the items that a roll-up counts.
+    """The tenants and times of the items that a roll-up counts.
 
     Attributes:
         db: the entities.
@@ -97,7 +121,7 @@ class Times:
     declared: RollUps[Any]
     clock: Callable[[], float]
     mend: bool = False
-    _met: dict[tuple[tuple[str, Any], ...], tuple[datetime, datetime, float | None]] = field(default_factory=dict)
+    _met: dict[tuple[tuple[str, Any], ...], _Span] = field(default_factory=dict)
 
     def met(self, entity: EntityDefinition[Any], item: Wire) -> None:
         """Record the time of a stored item."""
@@ -108,24 +132,24 @@ class Times:
         fields = entity.decode_fields(item, [*names, at])
         of, time = tuple((name, fields[name]) for name in names), fields[at]
         expires = float(item[EXPIRES_AT]["N"]) if EXPIRES_AT in item else None
-        first, last, ends = self._met.get(of, (time, time, expires))
-        self._met[of] = (min(first, time), max(last, time), expires if time < first else ends)
+        self._met.setdefault(of, _Span(time, time, expires)).add(time, expires)
 
     def check(self) -> Iterator[Finding | int]:
-        """Findings about roll-ups, and how many items have been read. Cost: as `Mender.check`.
+        """Findings about roll-ups, and how many items have been read. Cost: as `Mender.check` of the hours with items.
 
         Spans whose items may have expired are skipped, because they can no longer be compared.
         """
-        for of, (first, last, ends) in sorted(self._met.items()):
-            start, end = self._start(first, ends), Level.MONTH.end(Level.MONTH.start(last))
+        for of, span in sorted(self._met.items(), key=itemgetter(0)):
+            start, end = self._start(span.first, span.ends), Level.MONTH.end(Level.MONTH.start(span.last))
             mender = Mender(self.db, self.declared, dict(of), clock=self.clock)
-            lacking = [drift for drift in mender.check(start, end) if drift.lacking]
+            lacking = _lacking(mender, start, end, span.hours)
             if lacking:
                 # What was created just now is counted a moment later.
-                lacking = [drift for drift in mender.check(start, end) if drift.lacking]
+                lacking = _lacking(mender, start, end, span.hours)
+            left = None
             if lacking and self.mend:
-                mender.repair(start, end)
-            left = {drift.row for drift in mender.check(start, end) if drift.lacking} if lacking and self.mend else None
+                mender.repair(start, end, hours=span.hours)
+                left = {drift.row for drift in _lacking(mender, start, end, span.hours)}
             for drift in lacking:
                 yield Finding(
                     Kind.ROLL_UP, _row(drift), _sums(drift), mended=left is not None and drift.row not in left
@@ -139,6 +163,10 @@ class Times:
             if left is None or left > longest:
                 return level.start(first).astimezone(UTC)
         return (Level.HOUR.start(first) + _HOUR).astimezone(UTC)
+
+
+def _lacking(mender: Mender[Any], start: datetime, end: datetime, hours: Collection[datetime]) -> list[Drift]:
+    return [drift for drift in mender.check(start, end, hours=hours) if drift.lacking]
 
 
 def _row(drift: Drift) -> str:
