@@ -3,6 +3,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 BIN := .venv/bin
+# Some machines forbid bytecode. Then each of the hundreds of processes of a test run would compile what it imports.
+unexport PYTHONDONTWRITEBYTECODE
 MINISTACK := .venv-ministack/bin
 CDK := JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION=20 node_modules/.bin/cdk
 
@@ -61,9 +63,15 @@ test-deep: setup $(TESTED) ## Run every test with many and random examples and s
 	TEST_PROFILE=deep $(PYTEST)
 
 .PHONY: check
-check: setup ## Lint, formatting, types
+check: lint types ## Lint, formatting, types
+
+.PHONY: lint
+lint: setup ## Check style and formatting (a second)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+.PHONY: types
+types: setup ## Check types: all of them the first time, then what changed and what uses it (seconds)
 	$(BIN)/mypy
 
 .PHONY: lock
