@@ -7,14 +7,15 @@ part, instead of one after the other.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from math import ceil
 from typing import Any, Final
 
 from dynashard.reads.cursor import pack_texts, unpack_texts
-from dynashard.reads.fetch import Fetch, OvertakenError
-from dynashard.reads.layout import Layout
+from dynashard.reads.fetch import Fetch
+from dynashard.reads.layout import Layout, OvertakenError
 from dynashard.reads.positions import DONE, Positions
-from dynashard.reads.progress import advanced, unseen, want
+from dynashard.reads.progress import advanced, passed, unseen, want
 from dynashard.reads.sources import Chunk, Position
 from dynashard.transport.interface import Wire
 
@@ -64,7 +65,7 @@ def list_by_shard(
             for part, shard in (streams[number] for number in due)
         ]
         try:
-            chunks = fetch.wave(layouts, wants)
+            chunks = fetch.wave(layouts, wants, partial(_passed, layouts, tuple(state)))
         except OvertakenError:
             state[0] = replace(state[0], turn=turn)
             continue
@@ -76,6 +77,10 @@ def list_by_shard(
             width = _width(limit - len(items), sum(len(chunk.rows) for chunk in chunks), [want.start for want in wants])
         state[0] = replace(state[0], turn=(due[-1] + in_turn) % len(streams))
     return items, None if state is None or all(each.done for each in state) else state
+
+
+def _passed(layouts: Sequence[Layout], state: Sequence[Positions], part: int, row: Wire) -> bool:
+    return passed(layouts[part], state[part], row)
 
 
 def _rebased(layouts: Sequence[Layout], state: Sequence[Positions] | None) -> list[Positions]:

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from dynashard.reads.bounds import Bounds
-from dynashard.reads.fetch import Fetch, OvertakenError
+from dynashard.reads.fetch import Fetch
 from dynashard.reads.filters import FilterExpression
-from dynashard.reads.layout import Layout
+from dynashard.reads.layout import Layout, OvertakenError
 from dynashard.reads.positions import Positions
-from dynashard.reads.progress import advanced, straight, unseen, want
+from dynashard.reads.progress import advanced, passed, straight, unseen, want
 from dynashard.reads.sources import Source
 from dynashard.transport.interface import Call
 
@@ -95,7 +95,9 @@ class Counting:
     def _by_keys(self, layout: Layout, state: Positions, left: Sequence[int]) -> tuple[int, Positions]:
         total = 0
         wants = [want(layout, state, stream, _PAGE) for stream in left]
-        for stream, chunk in zip(left, self.fetch.wave((layout,), wants), strict=True):
+        before = state
+        chunks = self.fetch.wave((layout,), wants, lambda _, row: passed(layout, before, row))
+        for stream, chunk in zip(left, chunks, strict=True):
             rows = unseen(layout, state, stream, chunk.rows)
             total += len(rows)
             state = advanced(layout, state, stream, rows, chunk.last)

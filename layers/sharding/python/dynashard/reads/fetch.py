@@ -8,7 +8,7 @@ from typing import cast
 
 from dynashard.errors import QueryTooWideError
 from dynashard.reads.allowance import Allowance, current_allowance
-from dynashard.reads.layout import Layout
+from dynashard.reads.layout import Layout, OvertakenError
 from dynashard.reads.merged import read_groups
 from dynashard.reads.moved_items import MovedItems, distinct
 from dynashard.reads.query import Budget
@@ -18,9 +18,12 @@ from dynashard.schema import MOVED_TO
 from dynashard.transport.capacity import consumed_of
 from dynashard.transport.interface import Call, Consumed, Transport, Wire
 
+Passed = Callable[[int, Wire], bool]
 
-class OvertakenError(Exception):
-    """The layout has changed: what was to be read for the last one is to be read for the next."""
+
+def never(_part: int, _row: Wire) -> bool:
+    """Answer for a listing in the order of sort keys: it reads all shards up to one sort key, and none beyond."""
+    return False
 
 
 @dataclass(slots=True)
@@ -73,11 +76,16 @@ class Fetch:
         [layout] = self.layouts()
         return layout
 
-    def wave(self, layouts: Sequence[Layout], wants: Sequence[Want]) -> list[Chunk]:
+    def wave(self, layouts: Sequence[Layout], wants: Sequence[Want], passed: Passed = never) -> list[Chunk]:
         """Read these streams at the same time.
 
+        Args:
+            layouts: one for each logical partition.
+            wants: what is read.
+            passed: whether the listing has read the home of a row of this partition beyond the row's sort key.
+
         Raises:
-            OvertakenError: a layout changed before all was read that belongs to what was.
+            OvertakenError: a layout changed before all was read that belongs to what was, or an item was moved home.
 
         Cost: 1 round trip for as many as the transport has connections; a Query each, billed for what it reads in
         blocks of 4 KB (0.5 units, 1 if consistent). A group takes a Query for each of its shards, in 2 round trips;
@@ -88,7 +96,7 @@ class Fetch:
             chunks = read_groups(partial(self._query, layouts), layouts[0].reading, wants)
         else:
             chunks = self._query(layouts, wants)
-        return self._settled(layouts, wants, chunks)
+        return self._settled(layouts, wants, chunks, passed)
 
     def send(self, layouts: Sequence[Layout], calls: Sequence[Call]) -> list[Wire]:
         """Send calls at the same time.
@@ -134,7 +142,9 @@ class Fetch:
             chunks[i] = layouts[want.part].reading.chunk(answer, want.bounds)
         return chunks
 
-    def _settled(self, layouts: Sequence[Layout], wants: Sequence[Want], chunks: list[Chunk]) -> list[Chunk]:
+    def _settled(
+        self, layouts: Sequence[Layout], wants: Sequence[Want], chunks: list[Chunk], passed: Passed
+    ) -> list[Chunk]:
         """The chunks without items that are none of their stream's own, and with no mark that leads nowhere."""
         if not any(layout.foreign or layout.follows or layout.moving for layout in layouts):
             return chunks
@@ -143,7 +153,13 @@ class Fetch:
             if layout.foreign:
                 own = [row for row in chunk.rows if layout.at_home(row, want.source.number)]
                 if layout.strays is not None and self.moves is not None and len(own) < len(chunk.rows):
-                    own = self.moves.with_strays(partial(self.send, layouts), chunk.rows, own, layout.strays)
+                    own = self.moves.with_strays(
+                        partial(self.send, layouts),
+                        chunk.rows,
+                        own,
+                        home_of=layout.strays,
+                        passed=partial(passed, want.part),
+                    )
                 chunks[i] = Chunk(own, chunk.last)
         marks = [
             mark

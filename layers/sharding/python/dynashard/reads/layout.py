@@ -22,6 +22,10 @@ AMPLE: Final = 10_000
 """How many returned items a position that no cursor carries may name."""
 
 
+class OvertakenError(Exception):
+    """The layout has changed, or items have moved: what was to be read is to be read for what holds now."""
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
     """The shards of a listing under one view.

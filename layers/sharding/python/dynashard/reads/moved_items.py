@@ -4,12 +4,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dynashard.entity import EntityDefinition
+from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import EngineError, UnprocessedError
-from dynashard.reads.layout import Layout
+from dynashard.reads.layout import Layout, OvertakenError
 from dynashard.repository import Store
 from dynashard.repository.batch import Reading, StoredKey, stored_key
 from dynashard.repository.follow_markers import Pair, StoredItems
+from dynashard.repository.late import bring_home, settling
+from dynashard.routing import logical_partition_of
 from dynashard.schema import SK
 from dynashard.transport.interface import Call, Wire
 
@@ -61,13 +63,30 @@ class MovedItems:
         return {key: item for key, item in found.items() if self.returned(met[key], item)}
 
     def with_strays(
-        self, send: Send, rows: Sequence[Wire], own: Sequence[Wire], home_of: Callable[[Wire], str | None]
+        self,
+        send: Send,
+        rows: Sequence[Wire],
+        own: Sequence[Wire],
+        *,
+        home_of: Callable[[Wire], str | None],
+        passed: Callable[[Wire], bool],
     ) -> list[Wire]:
-        """Return the rows of a shard that belong to it, and live rows of others whose home is empty.
+        """Return the rows of a shard that belong to it, and live rows of others whose home is empty and was passed.
 
-        While counts settle, such an item was stored after the mover had passed, and readers of its key see it.
+        While counts settle, such an item was stored after the mover had passed, and readers of its key see it. If the
+        listing has yet to read its home, the item is moved there first: read at both places, it would be listed twice.
 
-        Cost: 4 read units for 4 KB of each row that is not the shard's own, 1 round trip for 5.
+        Args:
+            send: sends calls.
+            rows: what the shard holds.
+            own: the rows that belong to it.
+            home_of: gives the new home of a row that is at its old one.
+            passed: whether the listing has read the home of a row beyond the row's sort key.
+
+        Raises:
+            OvertakenError: items were moved home, so the rows must be read again.
+
+        Cost: 4 read units for 4 KB of each row that is not the shard's own, 1 round trip for 5; what a move costs.
         """
         mine = {stored_key(row) for row in own}
         strange = {stored_key(row): home_of(row) for row in rows if stored_key(row) not in mine}
@@ -75,14 +94,25 @@ class MovedItems:
             both = self._items(send).pairs((old, (new, old[1])) for old, new in strange.items() if new is not None)
         except UnprocessedError as error:
             raise _left_unread(error) from error
-        kept = mine | {old for (old, _), (before, after) in both.items() if self._strays(before, after)}
+        strays = [
+            item for item, after in both.values() if item and self.live(item) and not (after and self.live(after))
+        ]
+        away = [item for item in strays if not passed(item)]
+        for item in away:
+            self._relocate(item)
+        if away:
+            raise OvertakenError
+        kept = mine | {stored_key(item) for item in strays}
         return [row for row in rows if stored_key(row) in kept]
+
+    def _relocate(self, item: Wire) -> None:
+        stored, sort = stored_key(item)
+        places = self.store.router.places(self.entity, ItemKey(logical_partition_of(self.entity, stored), sort))
+        if settling(places):
+            bring_home(self.store, item, places)
 
     def _items(self, send: Send) -> StoredItems:
         return StoredItems(self.store, self.entity, Reading(consistent=True), self.store.retry_policy.pauses(), send)
-
-    def _strays(self, before: Wire | None, after: Wire | None) -> bool:
-        return before is not None and self.live(before) and (after is None or not self.live(after))
 
 
 def _left_unread(error: UnprocessedError) -> EngineError:

@@ -23,8 +23,8 @@ from typing import Any, Final
 from dynashard.reads.bounds import Bounds
 from dynashard.reads.by_shard import FILTERED_READ
 from dynashard.reads.dedup import Dedup
-from dynashard.reads.fetch import Fetch, OvertakenError
-from dynashard.reads.layout import Layout
+from dynashard.reads.fetch import Fetch
+from dynashard.reads.layout import Layout, OvertakenError
 from dynashard.reads.moved_items import distinct
 from dynashard.reads.progress import remembering, returned_at, returned_before
 from dynashard.reads.sources import Chunk, Position, Reading, Stream, Want

@@ -41,6 +41,14 @@ def _after(layout: Layout, at: Position | None, rows: list[Wire]) -> list[Wire]:
     return [row for row in rows[:tied] if layout.identity_of(row) not in returned] + rows[tied:]
 
 
+def passed(layout: Layout, state: Positions, row: Wire) -> bool:
+    """Whether the listing has read the shard that a row belongs to beyond the row's sort key."""
+    if layout.hash_of is None:
+        return False
+    sort = row[layout.reading.sort_attribute]["S"]
+    return not state.counts(sort, layout.hash_of(row) & (len(state.at) - 1), forward=layout.reading.forward)
+
+
 def start_of(layout: Layout, state: Positions, stream: int) -> Position | None:
     """Where to go on reading a stream; None for its beginning."""
     return layout.resumed(state.start(stream, len(layout.streams), forward=layout.reading.forward))

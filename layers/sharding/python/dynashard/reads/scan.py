@@ -13,10 +13,10 @@ from threading import Condition, Event, Thread
 from typing import Final
 
 from dynashard.errors import InvalidQueryError, ThrottledError
-from dynashard.reads.fetch import Fetch, OvertakenError
-from dynashard.reads.layout import Layout
+from dynashard.reads.fetch import Fetch
+from dynashard.reads.layout import Layout, OvertakenError
 from dynashard.reads.positions import Positions
-from dynashard.reads.progress import advanced, unseen, want
+from dynashard.reads.progress import advanced, passed, unseen, want
 from dynashard.reads.sources import Chunk, Want
 from dynashard.repository import RetryPolicy
 from dynashard.transport.interface import Wire
@@ -99,7 +99,9 @@ class _Tasks:
                         continue
                 else:
                     left = [s for s in range(self.shards) if not self._state.finished(s, self.shards)]
-                    free = next((stream for stream in left if stream not in self._taken), None)
+                    # An item that is moved home from one shard must not be missed by who reads the other meanwhile.
+                    alone = layout.strays is not None and self._taken
+                    free = None if alone else next((stream for stream in left if stream not in self._taken), None)
                     if free is not None:
                         self._taken.add(free)
                         return _Task(self._layout, self._state, free)
@@ -196,7 +198,7 @@ class _Crew:
         while True:
             fetch.go_on([task.layout.streams[task.stream]])
             try:
-                [chunk] = fetch.wave((task.layout,), [task.want])
+                [chunk] = fetch.wave((task.layout,), [task.want], lambda _, row: passed(task.layout, task.state, row))
             except ThrottledError:
                 if next(pauses, None) is None:
                     raise

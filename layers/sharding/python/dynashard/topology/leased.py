@@ -122,9 +122,13 @@ class LeasedTopology:
         family = records[family_of(entity)]
         lease = min(self._lease, family.granted)
         expires, marks = now + lease, bool(family.active)
-        bare = View(UNSHARDED, expires=expires, marks=marks)
+        # Items move, and their index entries with them, only between two writes of the family's record.
+        version = str(family.updated)
+        bare = View(UNSHARDED, expires=expires, marks=marks, version=version)
         views = {
-            each.slot: records[index_key(entity, each)].view(expires, marks=marks) if each.shards else bare
+            each.slot: records[index_key(entity, each)].view(expires, marks=marks, version=version)
+            if each.shards
+            else bare
             for each in indexes
         }
         return _Common(family.view(expires, marks=marks), family.differ_since is not None, views), lease

@@ -102,10 +102,10 @@ class Record:
         """Whether a change is wanted, under way or not swept."""
         return self.target is not None or not self.swept
 
-    def view(self, expires: float, *, marks: bool) -> View:
+    def view(self, expires: float, *, marks: bool, version: str = "") -> View:
         """What it says to those who route."""
         target = None if self.phase is Phase.STABLE else self.target
-        return View(self.count, self.phase, target, expires, marks, changed=len(self.history) > 1)
+        return View(self.count, self.phase, target, expires, marks, changed=len(self.history) > 1, version=version)
 
     def changed(self, now: float, **fields: Any) -> "Record":
         """The record after a change of its fields, with a later `updated`; a new count goes into the history."""
