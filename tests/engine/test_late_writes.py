@@ -196,9 +196,9 @@ def story(world: Moving, db: Dynashard | None = None) -> None:
             world.finish(ABC)
         else:
             world.until(ABC, stage)
+        assert things(db or client(world)).get(key, consistent=True).text == "changed", stage
         listed = [item.id for item in things(client(world)).list({"tenant": "abc"}, consistent=True).items]
         assert listed == [identity], stage
-        assert things(db or client(world)).get(key, consistent=True).text == "changed", stage
     assert (verified(world).total, world.misplaced(Thing, 8), world.marks()) == (0, [], [])
 
 
