@@ -10,7 +10,8 @@ from dynashard.reads.layout import Layout, OvertakenError
 from dynashard.repository import Store
 from dynashard.repository.batch import Reading, StoredKey, stored_key
 from dynashard.repository.follow_markers import Pair, StoredItems
-from dynashard.repository.late import bring_home, settling
+from dynashard.repository.late import bring_home
+from dynashard.repository.phase_table import settling
 from dynashard.routing import logical_partition_of
 from dynashard.schema import SK
 from dynashard.transport.interface import Call, Wire
