@@ -140,12 +140,13 @@ class Environment:
             raise ProcessEndedError from error
 
     def bury(self) -> None:
-        """Wait for the process to end, and close its pipe. The process or its `Life` must have ended."""
+        """End the process, unless it has ended, and wait for that. It serves no event any more, or its `Life` ended."""
+        # A process that waits for an event ends when its pipe does.
+        self._pipe.close()
         self._process.join(STOP_SECONDS)
         if self._process.is_alive():
             self._process.kill()
             self._process.join()
-        self._pipe.close()
         self._process.close()
 
 

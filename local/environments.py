@@ -28,6 +28,7 @@ __all__ = [
     "Environments",
     "FunctionError",
     "FunctionSpec",
+    "HandlerError",
     "LambdaContext",
     "OverloadedError",
     "PayloadTooLargeError",
@@ -48,6 +49,14 @@ class OverloadedError(Exception):
     """All environments are busy and too many calls wait; the function was not called."""
 
 
+class HandlerError(LocalStackError):
+    """A handler cannot be imported. `problem` says why, in one line; the log has the traceback."""
+
+    def __init__(self, handler: str, problem: str, log: Path) -> None:
+        super().__init__(f"{handler} cannot be started ({problem}): see {log}.")
+        self.problem = problem
+
+
 class PayloadTooLargeError(Exception):
     """The event is larger than Lambda takes."""
 
@@ -59,11 +68,30 @@ class _Call:
     answer: "Future[bytes]" = field(default_factory=Future)
 
 
+@dataclass(slots=True, eq=False)
+class Generation:
+    """Environments that were started with the same code.
+
+    Attributes:
+        life: ends them all.
+        idle: those that wait for an event, the one that was used last at the end.
+        busy: how many serve an event or are being started.
+    """
+
+    life: Life = field(default_factory=Life)
+    idle: list[Environment] = field(default_factory=list)
+    busy: int = 0
+
+
 class Environments:
     """The execution environments of one function; new ones start on demand, up to a limit, as on Lambda.
 
     If an environment was killed while it was idle, the event goes to another one, and no call fails. If it dies while
-    it serves an event, only that call fails, with a FunctionError.
+    it serves an event, only that call fails, with a FunctionError. If a new one cannot import the handler, because its
+    code was changed and is wrong, the call waits for one that could.
+
+    When the code has changed, `prepare` and `replace` start new environments and let the old ones go, one by one as
+    they answer.
 
     Args:
         spec: the function.
@@ -75,31 +103,89 @@ class Environments:
     def __init__(self, spec: FunctionSpec, *, limit: int, log: Path, places: int = PLACES) -> None:
         self._spec = spec
         self._log = log
-        self._life = Life()
-        self._lock = threading.Lock()
-        self._idle: list[Environment] = []
+        self._ended = False
+        self._changed = threading.Condition()
+        self._current = Generation()
+        self._generations = [self._current]
+        self._retiring: list[threading.Thread] = []
         self._admission = Admission[_Call](limit, places)
         # As many threads as environments: each waits for the answer of one.
         self._threads = ThreadPoolExecutor(limit, thread_name_prefix=spec.name)
+
+    @property
+    def handler(self) -> str:
+        """What runs, such as `functions.api.handler:handler`."""
+        return self._spec.handler
+
+    @property
+    def in_use(self) -> bool:
+        """Whether there are environments."""
+        with self._changed:
+            return bool(self._current.idle or self._current.busy)
 
     def warm(self) -> None:
         """Start the first environment and import the handler.
 
         Raises:
-            LocalStackError: the handler cannot be imported; the log has the traceback.
+            HandlerError: the handler cannot be imported.
         """
         # If a signal interrupted this, the started process would be lost and never awaited.
         with stopping.deferred():
-            environment = Environment(self._spec, self._log, self._life)
-            self._idle.append(environment)
-        try:
-            problem = environment.load()
-        except (NotBegunError, ProcessEndedError):
-            self._idle.remove(environment)
+            environment = Environment(self._spec, self._log, self._current.life)
+            self._current.idle.append(environment)
+        if problem := _problem(environment):
+            self._current.idle.remove(environment)
             environment.bury()
-            problem = "its process ended"
-        if problem:
-            raise LocalStackError(f"{self._spec.handler} cannot be started ({problem}): see {self._log}.")
+            raise HandlerError(self._spec.handler, problem, self._log)
+
+    def prepare(self) -> Generation:
+        """Start an environment with the code as it is now, beside those that serve.
+
+        Returns:
+            What `replace` takes, or `discard`.
+
+        Raises:
+            HandlerError: the handler cannot be imported; nothing has changed.
+        """
+        generation = Generation()
+        with self._changed:
+            if self._ended:
+                raise HandlerError(self._spec.handler, _ENDING, self._log)
+            # From here on it ends with all others.
+            self._generations.append(generation)
+        environment = Environment(self._spec, self._log, generation.life)
+        generation.idle.append(environment)
+        if problem := _problem(environment):
+            self.discard(generation)
+            raise HandlerError(self._spec.handler, problem, self._log)
+        return generation
+
+    def replace(self, prepared: Generation) -> None:
+        """Serve from now on by what was prepared. What serves an event ends when it has answered; returns at once."""
+        with self._changed:
+            old, self._current = self._current, prepared
+            # Calls may wait for an environment that can be used.
+            self._changed.notify_all()
+        thread = threading.Thread(target=self._retire, args=[old], name=f"{self._spec.name}-retire", daemon=True)
+        self._retiring = [each for each in self._retiring if each.is_alive()] + [thread]
+        thread.start()
+
+    def discard(self, prepared: Generation) -> None:
+        """End what was prepared and is not needed."""
+        with self._changed:
+            # `abandon` ends it too, from another thread.
+            prepared.life.end()
+        for environment in prepared.idle:
+            environment.bury()
+        with self._changed:
+            self._generations.remove(prepared)
+
+    def _retire(self, old: Generation) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._ended or not old.busy)
+            if self._ended:
+                return
+        self.discard(old)
 
     async def invoke(self, event: Mapping[str, Any], request_id: str, *, expensive: bool = False) -> Any:
         """What the handler returns for an event, through JSON as on Lambda.
@@ -118,8 +204,8 @@ class Environments:
         if len(payload) > MAX_PAYLOAD_BYTES:
             raise PayloadTooLargeError
         call = _Call(payload, request_id)
-        with self._lock:
-            if self._life.ended:
+        with self._changed:
+            if self._ended:
                 raise FunctionError(_ENDING)
             try:
                 self._admission.join(call, expensive=expensive)
@@ -137,15 +223,21 @@ class Environments:
         """End all environments, whatever they are doing; their callers get a FunctionError."""
         self.abandon()
         self._threads.shutdown(wait=True)
-        for environment in self._idle:
-            environment.bury()
-        self._idle.clear()
+        for thread in self._retiring:
+            thread.join()
+        for generation in self._generations:
+            for environment in generation.idle:
+                environment.bury()
+            generation.idle.clear()
 
     def abandon(self) -> None:
         """The same without waiting; may be called from any thread."""
-        with self._lock:
-            self._life.end()
+        with self._changed:
+            self._ended = True
+            for generation in self._generations:
+                generation.life.end()
             waiting = self._admission.drain()
+            self._changed.notify_all()
         for call in waiting:
             if call.answer.set_running_or_notify_cancel():
                 call.answer.set_exception(FunctionError(_ENDING))
@@ -163,9 +255,9 @@ class Environments:
             answer = self._answer(call) if wanted else b""
         except Exception as error:  # noqa: BLE001 - whatever it is, the caller must not wait for ever
             answer = error
-        with self._lock:
+        with self._changed:
             self._admission.done(expensive=expensive)
-            if not self._life.ended:
+            if not self._ended:
                 self._dispatch()
         if not wanted:
             return
@@ -176,27 +268,62 @@ class Environments:
 
     def _answer(self, call: _Call) -> bytes:
         while True:
-            environment, idle = self._taken()
+            generation, environment, idle = self._taken()
             try:
                 answer = environment.invoke(call.payload, call.request_id)
             except (NotBegunError, ProcessEndedError) as error:
                 environment.bury()
+                self._returned(generation)
                 if idle and isinstance(error, NotBegunError):
                     # It was killed while it was idle: the event was not worked on, so the next one gets it.
                     continue
                 raise FunctionError("the function's process ended") from None
-            with self._lock:
-                self._idle.append(environment)
+            self._returned(generation, environment)
             return answer
 
-    def _taken(self) -> tuple[Environment, bool]:
+    def _taken(self) -> tuple[Generation, Environment, bool]:
         """An idle environment, the one that was used last, or a new one; and whether it was idle."""
-        with self._lock:
-            if self._life.ended:
+        with self._changed:
+            if self._ended:
                 raise FunctionError(_ENDING)
-            if self._idle:
-                return self._idle.pop(), True
-        return Environment(self._spec, self._log, self._life), False
+            generation = self._current
+            generation.busy += 1
+            if generation.idle:
+                return generation, generation.idle.pop(), True
+        environment = Environment(self._spec, self._log, generation.life)
+        problem = _problem(environment)
+        if not problem:
+            return generation, environment, False
+        environment.bury()
+        self._returned(generation)
+        return self._waited_for(problem)
+
+    def _waited_for(self, problem: str) -> tuple[Generation, Environment, bool]:
+        """An environment that was started before the code was changed, once one is idle."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._ended or self._current.idle or not self._current.busy)
+            if self._ended:
+                raise FunctionError(_ENDING)
+            if not self._current.idle:
+                raise FunctionError(f"the function cannot be started: {problem}")
+            self._current.busy += 1
+            return self._current, self._current.idle.pop(), True
+
+    def _returned(self, generation: Generation, environment: Environment | None = None) -> None:
+        """An environment has answered; or None: it has ended."""
+        with self._changed:
+            generation.busy -= 1
+            if environment is not None:
+                generation.idle.append(environment)
+            self._changed.notify_all()
+
+
+def _problem(environment: Environment) -> str:
+    """What prevents an environment from serving, in one line; empty if nothing does."""
+    try:
+        return environment.load()
+    except (NotBegunError, ProcessEndedError):
+        return "its process ended"
 
 
 def event_text(event: Mapping[str, Any]) -> bytes:

@@ -86,4 +86,6 @@ def writer_worker(spec: FunctionSpec, queues: Queues, settings: Settings) -> Wor
         "LANES": "4",
         "PYTHONUNBUFFERED": "1",
     }
-    return WorkerSpec("local.queue_worker", environment, settings.data_dir / QUEUE_LOG)
+    return WorkerSpec(
+        "local.queue_worker", environment, settings.data_dir / QUEUE_LOG, WRITER.removesuffix(".handler.handler")
+    )

@@ -20,6 +20,7 @@ from local.functions import cursor_key, function_named, function_specs
 from local.gateway import Gateway
 from local.invoking import COMMANDS, COMMANDS_NAME, Invoker
 from local.queues import QUEUE_LOG, WRITER, Queues, running_queues, writer_worker
+from local.reloading import Reloader
 from local.routes import route_table
 from local.server import build_app
 from local.settings import Settings
@@ -69,6 +70,7 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
     (follower,) = _specs(settings, templates, {function_named(templates, FOLLOWER)}, engine, queues)
     beside = (_reshard(specs[0], settings), writer_worker(writer, queues, settings), _follow(follower, settings))
     workers = [_worker(each, stack) for each in beside]
+    reloader = _reloader([*functions.values(), direct], workers, settings, stack)
     audience = routes.audience
     issuer = Issuer(
         local_key(settings.data_dir), f"http://127.0.0.1:{port}/local", audience[0] if audience else "local"
@@ -79,7 +81,7 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
         issuer,
         tenant_claim=_told(templates, "TENANT_CLAIM", "tenant_id"),
         tenants=TenantRule(_told(templates, "TENANT_PATTERN", DEFAULT_PATTERN)),
-        ready=lambda: _ready(workers, banner(port, engine, settings)),
+        ready=lambda: _ready([*workers, *reloader], banner(port, engine, settings)),
         invoker=Invoker({commands.name: direct, COMMANDS_NAME: direct}, report=_report),
     )
     config = uvicorn.Config(
@@ -171,7 +173,7 @@ def _reshard(api: FunctionSpec, settings: Settings) -> WorkerSpec:
 def _follow(changes: FunctionSpec, settings: Settings) -> WorkerSpec:
     """What hands the table's stream to the function that follows it."""
     environment = {**changes.environment, "DATA_DIR": str(settings.data_dir)}
-    return WorkerSpec("local.changes", environment, settings.data_dir / CHANGES_LOG)
+    return WorkerSpec("local.changes", environment, settings.data_dir / CHANGES_LOG, "functions.changes")
 
 
 def _worker(spec: WorkerSpec, stack: ExitStack) -> Worker:
@@ -180,7 +182,18 @@ def _worker(spec: WorkerSpec, stack: ExitStack) -> Worker:
     return worker
 
 
-def _ready(workers: Iterable[Worker], text: str) -> None:
+def _reloader(
+    functions: Iterable[Environments], workers: Iterable[Worker], settings: Settings, stack: ExitStack
+) -> list[Reloader]:
+    """What watches the code, in a list; an empty one if nobody wants it watched."""
+    if settings.local_reload == "off":
+        return []
+    reloader = Reloader(functions, workers, say=_say)
+    stack.callback(reloader.close)
+    return [reloader]
+
+
+def _ready(workers: Iterable[Worker | Reloader], text: str) -> None:
     # Workers start beside the first requests: nobody waits for them.
     for worker in workers:
         worker.start()

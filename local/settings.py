@@ -45,9 +45,10 @@ class Settings(BaseModel):
     """How long a message of a queue is hidden from the moment a worker has it in hand."""
     local_workers: int = Field(default=4, ge=1, le=64)
     """How many execution environments a function may have: as on Lambda, each takes one event at a time."""
-
     local_queue: int = Field(default=256, ge=0, le=10_000)
     """How many calls may wait for an environment of a function; expensive ones are refused at a quarter of it."""
+    local_reload: Literal["on", "off"] = "on"
+    """Whether functions and workers start again with the new code when their code changes."""
 
     @field_validator("data_dir", "dynoxide_bin")
     @classmethod

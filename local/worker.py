@@ -30,11 +30,13 @@ class WorkerSpec:
         module: its name, run as `python -m`.
         environment: its environment variables, all of them.
         log: where its output goes.
+        function: the package of the function that it runs, such as `functions.writer`; empty if it runs none.
     """
 
     module: str
     environment: Mapping[str, str]
     log: Path
+    function: str = ""
 
 
 class Worker:
@@ -55,6 +57,7 @@ class Worker:
         self._report = report
         self._clock = clock
         self._ending = Event()
+        self._restarting = False
         self._lock = Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._thread = Thread(target=self._keep, name="worker", daemon=True)
@@ -62,6 +65,22 @@ class Worker:
     def start(self) -> None:
         """Start it; returns at once."""
         self._thread.start()
+
+    @property
+    def function(self) -> str:
+        """The package of the function that it runs; empty if it runs none."""
+        return self._spec.function
+
+    def restart(self) -> None:
+        """End it, if it runs, so that it begins again at once with the code as it is now."""
+        with self._lock:
+            process = self._process
+            if process is None or process.poll() is not None:
+                return
+            self._restarting = True
+            # It ends with its standard input. Whoever waits for it closes this end once more, which does no harm.
+            if process.stdin is not None:
+                process.stdin.close()
 
     def close(self) -> None:
         """End it, whatever it is doing, and wait for that. What it works on is made to be cut off anywhere."""
@@ -84,8 +103,13 @@ class Worker:
             status = process.wait()
             if self._ending.is_set():
                 return
-            if process.stdin is not None:
-                process.stdin.close()
+            with self._lock:
+                wanted, self._restarting = self._restarting, False
+                if process.stdin is not None:
+                    process.stdin.close()
+            if wanted:
+                pause = 0.0
+                continue
             pause = pause_after(pause, self._clock() - begun)
             self._report(f"{self._spec.module} ended (status {status}), and is started again: see {self._spec.log}")
 

@@ -19,40 +19,30 @@ from domain import Operation
 from dynashard import Collection, Entity
 from dynashard.errors import (
     AlreadyExistsError,
-    FieldError,
     IdempotencyKeyReusedError,
-    InvalidValueError,
     NotFoundError,
     QueueUnavailableError,
     ValidationFailedError,
 )
-from dynashard.hosting.acceptance import refuse_past, refuse_past_expiry
-from dynashard.hosting.idempotency import MAX_KEY_LENGTH, usable
-from functions.api.bodies import (
-    JSON,
-    MERGE_PATCH,
-    Document,
-    json_object,
-    refuse_changed,
-    refuse_read_only,
-    representation,
-    validated,
-    with_fixed,
-    without,
-    written,
+from dynashard.hosting.acceptance import refuse_past_expiry
+from dynashard.hosting.operations.accepting import (
+    new_item,
+    refuse_patch,
+    refuse_patched_expiry,
+    refuse_untimely,
+    whole_item,
 )
-from functions.api.conditional import Preconditions, Tags
+from dynashard.hosting.operations.conditions import UNCONDITIONAL, Conditions, Revisions
+from functions.api.bodies import JSON, representation, with_fixed, written
 from functions.api.incoming import Incoming
 from functions.api.outbox import Letter, Outbox, as_body
-from functions.api.parameters import consistent_only
-from functions.api.problems import ProblemError
+from functions.api.requests import create_of, delete_of, idempotency_key, put_of, update_of
 from functions.api.resource import PREFIX, TENANT, Resource
 
 PREFERENCE: Final = "respond-async"
 KEPT: Final = timedelta(days=7)
 """How long a record is kept: longer than a message can lie on a queue."""
 ROOT: Final = f"{PREFIX}/operations"
-_ANY: Final = "*"
 
 Perform = Callable[[Incoming], Response[Any]]
 
@@ -64,6 +54,7 @@ class Accepted:
     message: Mapping[str, Any]
     item: Mapping[str, Any] | Entity
     target: str
+    conditions: Conditions = UNCONDITIONAL
     check: Callable[[], None] = lambda: None
     """Raises an error if the write must not begin now. It is not called for a repeat of an accepted write."""
 
@@ -116,79 +107,55 @@ class Asynchronous:
         return answer
 
     def _created(self, incoming: Incoming) -> Accepted:
-        body = json_object(incoming)
-        refuse_read_only(body, self._resource.server_fields)
-        fixed = {TENANT: incoming.tenant}
-        item = validated(self._resource.entity, with_fixed(body, fixed))
-        refuse_changed(item, fixed)
-        document = representation(item, None)
-        self._resource.refuse_unaddressable(document)
+        item = new_item(self._resource, create_of(self._resource, incoming))
         self._items.check(item)
-        return Accepted({"item": document}, item, self._resource.location(document), self._unexpired(item))
+        document = representation(item, None)
+        return Accepted(
+            {"item": document},
+            item,
+            self._resource.location(document),
+            check=lambda: refuse_untimely(self._resource, item, self._clock()),
+        )
 
     def _put(self, incoming: Incoming) -> Accepted:
-        key = self._key(incoming)
-        body = with_fixed(json_object(incoming), key)
-        item = validated(self._resource.entity, without(body, self._resource.server_fields))
-        refuse_changed(item, key)
-        self._resource.refuse_unaddressable(_plain(key))
+        request = put_of(self._resource, incoming)
+        item = whole_item(self._resource, request)
         self._items.check(item)
-        return Accepted({"item": representation(item, None)}, item, incoming.path, self._unexpired(item))
+        # Whether it creates an item, to which a window applies, is known when it is done.
+        return Accepted(
+            {"item": representation(item, None)},
+            item,
+            incoming.path,
+            request.conditions,
+            lambda: refuse_past_expiry(item, self._clock()),
+        )
 
     def _updated(self, incoming: Incoming) -> Accepted:
-        key = self._key(incoming)
-        patch = json_object(incoming, (MERGE_PATCH, JSON))
-        self._refuse_patch(without(patch, self._resource.server_fields), key)
-        expires = self._resource.definition.expires
-        until = None if expires is None else patch.get(expires)
-        if expires is None or until is None:
-            return Accepted({"key": _plain(key), "patch": patch}, key, incoming.path)
-        time = self._resource.definition.check_value(expires, until)
+        request = update_of(self._resource, incoming)
+        refuse_patch(self._resource, request)
         return Accepted(
-            {"key": _plain(key), "patch": patch}, key, incoming.path, lambda: refuse_past(expires, time, self._clock())
+            {"key": with_fixed({}, request.key), "patch": request.patch},
+            request.key,
+            incoming.path,
+            request.conditions,
+            lambda: refuse_patched_expiry(self._resource, request, self._clock()),
         )
 
     def _deleted(self, incoming: Incoming) -> Accepted:
-        key = self._key(incoming)
-        return Accepted({"key": _plain(key)}, key, incoming.path)
-
-    def _key(self, incoming: Incoming) -> dict[str, Any]:
-        consistent_only(incoming.query, allowed=False)
-        return self._resource.key_of(incoming)
-
-    def _refuse_patch(self, patch: Document, key: Mapping[str, Any]) -> None:
-        """Refuse what would be wrong whatever the item is; the rest is checked when it is done."""
-        errors = []
-        for name, value in patch.items():
-            field = self._resource.entity.model_fields.get(name)
-            if field is None:
-                errors.append(FieldError(name, "There is no such field.", "extra_forbidden"))
-            elif value is None:
-                if field.is_required():
-                    errors.append(FieldError(name, "The field is required: it cannot be removed.", "missing"))
-            elif not isinstance(value, dict):
-                try:
-                    checked = self._resource.definition.check_value(name, value)
-                except InvalidValueError as error:
-                    errors.append(FieldError(name, str(error), error.code))
-                    continue
-                if name in key and checked != key[name]:
-                    told = "The address and the token decide this field: leave it out or as it is."
-                    errors.append(FieldError(name, told, "immutable"))
-        if errors:
-            raise ValidationFailedError(*errors)
+        request = delete_of(self._resource, incoming)
+        return Accepted({"key": with_fixed({}, request.key)}, request.key, incoming.path, request.conditions)
 
     def _answer(self, incoming: Incoming, name: str, accepted: Accepted) -> Response[str]:
         record = self._record(incoming, accepted)
-        conditions = Preconditions.of(incoming.headers)
+        conditions = accepted.conditions
         message = {
             "entity": self._resource.definition.name,
             "operation": name,
             TENANT: incoming.tenant,
             **accepted.message,
             "operation_id": record.id,
-            "if_match": _revisions(conditions.if_match, weak=False),
-            "if_none_match": _revisions(conditions.if_none_match, weak=True),
+            "if_match": _names(conditions.if_match, weak=False),
+            "if_none_match": _names(conditions.if_none_match, weak=True),
             "accepted_at": int(self._clock() * 1000),
         }
         letter = Letter(as_body(message), self._group(accepted.item), record.id)
@@ -204,21 +171,14 @@ class Asynchronous:
     def _record(self, incoming: Incoming, accepted: Accepted) -> Operation:
         kept_until = datetime.fromtimestamp(self._clock(), UTC) + KEPT
         fields = {TENANT: incoming.tenant, "method": incoming.method, "target": accepted.target}
-        key = incoming.headers.get("idempotency-key")
+        key = idempotency_key(incoming)
         if key is None:
             return Operation(**fields, expires_at=kept_until)
-        if not usable(key):
-            raise ProblemError(
-                "malformed_header", f"Idempotency-Key is 1 to {MAX_KEY_LENGTH} printable ASCII characters."
-            )
         route = f"{incoming.method} {incoming.path}"
         named = b32encode(sha256(f"{route}\n{key}".encode()).digest()).decode()[:32].lower()
         asked = [_header(incoming, "if-match"), _header(incoming, "if-none-match"), incoming.body.decode()]
         request = sha256(json.dumps(asked).encode()).hexdigest()
         return Operation(**fields, id=named, request=request, expires_at=kept_until)
-
-    def _unexpired(self, item: Entity) -> Callable[[], None]:
-        return lambda: refuse_past_expiry(item, self._clock())
 
     def _refuse_unless_repeated(self, incoming: Incoming, accepted: Accepted, record: Operation) -> None:
         """Refuse a write that must not begin now, unless it was accepted before. Cost: a read of the record if so."""
@@ -265,18 +225,10 @@ def preferred(incoming: Incoming) -> bool:
     return any(each.partition(";")[0].strip().lower() == PREFERENCE for each in preferences)
 
 
-def _plain(key: Mapping[str, Any]) -> Document:
-    return with_fixed({}, key)
-
-
 def _header(incoming: Incoming, name: str) -> str:
     return incoming.headers.get(name, "")
 
 
-def _revisions(tags: Tags | None, *, weak: bool) -> list[str] | None:
-    """The revisions that a header names; weak tags never match where a strong comparison is asked for."""
-    if tags is None:
-        return None
-    if tags.anything:
-        return [_ANY]
-    return sorted(tags.strong | tags.weak if weak else tags.strong)
+def _names(revisions: Revisions | None, *, weak: bool) -> list[str] | None:
+    """The revisions of a condition in a message. Weak tags never match where a strong comparison is asked for."""
+    return None if revisions is None else revisions.names(weak=weak)

@@ -8,13 +8,9 @@ from dynashard.hosting.documents import (
     REVISION,
     Document,
     field_errors,
-    merge_patch,
-    refuse_changed,
-    refuse_read_only,
     representation,
     validated,
     with_fixed,
-    without,
     written,
 )
 from dynashard.hosting.json_input import MalformedJsonError, read_json
@@ -29,14 +25,10 @@ __all__ = [
     "field_errors",
     "json_object",
     "json_value",
-    "merge_patch",
     "parse_json",
-    "refuse_changed",
-    "refuse_read_only",
     "representation",
     "validated",
     "with_fixed",
-    "without",
     "written",
 ]
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from dynashard.hosting.idempotency import MAX_KEY_LENGTH
+from dynashard.hosting.limits import DEFAULT_LIMIT, MAX_LIMIT
 from dynashard.reads.query import MAX_PARTITIONS
 from functions.api.bodies import JSON
-from functions.api.parameters import DEFAULT_LIMIT, MAX_LIMIT
 from functions.api.problems import CONTENT_TYPE
 
 Schema = dict[str, Any]

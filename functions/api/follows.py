@@ -1,24 +1,25 @@
 """Who follows whom, over HTTP: edges of a graph, listed from either end."""
 
 import re
+from functools import partial
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
 from aws_lambda_powertools.event_handler import Response
 from pydantic import BaseModel
 
 from domain import FOLLOWS, Follow
-from dynashard import Edge, Page
+from dynashard import Edge
 from dynashard.edges import NODE
 from dynashard.errors import NotFoundError
 from dynashard.hosting.backend import Backend
 from dynashard.hosting.edges import WAYS, EdgesWanted, Graph, NewEdge, Node
+from dynashard.hosting.pages import page_that_fits
 from functions.api.bodies import JSON, Document, json_object, representation, validated
 from functions.api.conditional import etag
 from functions.api.describing import Operation, Schema, answer, body, operation, page, page_of, ref
 from functions.api.incoming import Incoming, path_values
-from functions.api.listing import Options
 from functions.api.listing import answered as page_answered
 from functions.api.parameters import consistent_only
 from functions.api.resource import PREFIX
@@ -56,11 +57,9 @@ def _add(backend: Backend, incoming: Incoming) -> Response[str]:
 
 def _list(backend: Backend, incoming: Incoming) -> Response[str]:
     wanted, graph = asked(EdgesWanted, incoming.query), Graph(backend, FOLLOWS)
-
-    def read(options: Options) -> Page[Any]:
-        return graph.page(incoming.tenant, wanted, **options)
-
-    return page_answered(ROOT, incoming.query, {"limit": wanted.limit, "cursor": wanted.cursor}, read, _shown)
+    options = {"limit": wanted.limit, "cursor": wanted.cursor}
+    page = page_that_fits(partial(graph.page, incoming.tenant, wanted), options, _shown)
+    return page_answered(ROOT, incoming.query, page)
 
 
 def _count(backend: Backend, incoming: Incoming) -> Response[str]:

@@ -9,18 +9,14 @@ from typing import Any, Final
 from aws_lambda_powertools.event_handler import Response
 
 from dynashard.errors import AnswerTooLargeError
-from dynashard.hosting import documents
-from dynashard.hosting.limits import MAX_BODY_BYTES
-from functions.api.bodies import JSON, Document
+from dynashard.hosting.limits import MAX_ANSWER_BYTES, MAX_BODY_BYTES
+from functions.api.bodies import JSON
 from functions.api.parameters import Parameters, Query
-from functions.api.problems import FieldError, invalid_fields
 from functions.api.resource import Resource
 
 INCLUDE: Final = "include"
 COMPRESSED_FROM: Final = 64 * 1024
 """Bytes from which an answer with detached fields is compressed for clients that take it so."""
-_MAX_ANSWER_BYTES: Final = 6 * 1024 * 1024 - 16 * 1024
-"""What Lambda answers at most, less room for headers."""
 
 
 class _Compressed(Response[bytes]):
@@ -39,25 +35,13 @@ def asked_of_one(resource: Resource, query: Query) -> tuple[bool, tuple[str, ...
     """What the query of a single item asks for: a consistent read, and the detached fields to include.
 
     Raises:
-        ProblemError: 422 with every other parameter, or a value that is none.
+        ValidationFailedError: with every other parameter, or a value that is none.
     """
     detached = tuple(resource.definition.detached)
     parameters = Parameters(query, ("consistent", INCLUDE) if detached else ("consistent",))
     text = parameters.text(INCLUDE)
-    names = () if text is None else tuple(dict.fromkeys(text.split(",")))
-    if any(name not in detached for name in names):
-        raise invalid_fields(FieldError(INCLUDE, f"Use a list of {', '.join(detached)}.", "enum"))
+    names = () if text is None else tuple(text.split(","))
     return parameters.flag("consistent"), names
-
-
-def patched(resource: Resource, document: Document, patch: Mapping[str, Any]) -> Document:
-    """A document after a JSON Merge Patch; see `documents.patched`."""
-    return documents.patched(resource.entity, document, patch)
-
-
-def patched_fields(resource: Resource, patch: Mapping[str, Any]) -> tuple[str, ...]:
-    """The detached fields that a patch can only be merged with if they are read."""
-    return documents.patched_fields(resource.entity, patch)
 
 
 def fitting(answer: Response[Any], headers: Mapping[str, str]) -> Response[Any]:
@@ -72,10 +56,10 @@ def fitting(answer: Response[Any], headers: Mapping[str, str]) -> Response[Any]:
     answer.headers["Vary"] = "Accept-Encoding"
     if takes_gzip(headers.get("accept-encoding", "")):
         squeezed = gzip.compress(text.encode(), compresslevel=6, mtime=0)
-        if len(squeezed) * 4 / 3 <= _MAX_ANSWER_BYTES:
+        if len(squeezed) * 4 / 3 <= MAX_ANSWER_BYTES:
             told = {**answer.headers, "Content-Encoding": "gzip"}
             return _Compressed(answer.status_code, content_type=JSON, body=squeezed, headers=told)
-    elif len(json.dumps(text)) <= _MAX_ANSWER_BYTES:
+    elif len(json.dumps(text)) <= MAX_ANSWER_BYTES:
         return answer
     raise AnswerTooLargeError(
         f"The answer has {len(text.encode())} bytes and does not fit into the 6 MB of one: "

@@ -43,7 +43,7 @@ class Later:
         """The operations of a resource, with those in place that accept instead of do, or may do either."""
         taken = {**operations, **self._asynchronous(resource, operations)}
         if resource.queued and self.queue_url is not None and "create" in operations:
-            check = self.backend.repository(resource.entity).check
+            check = self.backend.collection(resource.entity).check
             queued = Queued(resource, check, self.outbox, self.queue_url, self.clock)
             taken["create"] = ("POST", queued.create)
         return taken
@@ -53,8 +53,8 @@ class Later:
             return {}
         accepting = Asynchronous(
             resource,
-            self.backend.repository(resource.entity),
-            self.backend.repository(Record),
+            self.backend.collection(resource.entity),
+            self.backend.collection(Record),
             outbox=self.outbox,
             queue_url=self.operations_queue_url,
             clock=self.clock,

@@ -1,50 +1,130 @@
 """Listings over HTTP: query parameters in, a page and a `Link` to the next one out."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from http import HTTPStatus
-from itertools import islice, product
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from aws_lambda_powertools.event_handler import Response
-from pydantic import ValidationError
 
-from dynashard import Entity, Filter, Page
-from dynashard.hosting.documents import part
-from dynashard.hosting.limits import MAX_LINK_BYTES
-from dynashard.hosting.pages import page_that_fits
-from functions.api.bodies import JSON, Document, representation
+from dynashard.errors import ValidationFailedError
+from dynashard.hosting.limits import DEFAULT_LIMIT, MAX_LIMIT, MAX_LINK_BYTES
+from dynashard.hosting.operations.choosing import index_of
+from dynashard.hosting.operations.listings import Listings
+from dynashard.hosting.operations.requests import Choice, List, Paging
+from dynashard.hosting.pages import Answer
+from functions.api.bodies import JSON
 from functions.api.incoming import Incoming
 from functions.api.parameters import Parameters, Query
-from functions.api.problems import FieldError, invalid_fields
-from functions.api.resource import LIST_PARAMETERS, TENANT, Resource
+from functions.api.resource import LIST_PARAMETERS, Resource
 
-ENOUGH: Final = 101
-"""One partition more than the layer lists: it says so itself."""
-
-Options = dict[str, Any]
-PageOf = Callable[..., Page[Any]]
-"""Reads a page: of an entity, with these options, and of other entities that share its logical partitions."""
+PLACES: Final = ("partition", "sort", "filters")
+"""Where a listing's request has fields, which are all parameters here."""
 
 
-def answered(
-    root: str, query: Query, options: Options, read: Callable[[Options], Page[Any]], shown: Callable[[Any], Document]
-) -> Response[str]:
+class ListingRoute:
+    """The listing of a resource.
+
+    Args:
+        resource: the resource.
+        listings: reads pages.
+    """
+
+    def __init__(self, resource: Resource, listings: Listings) -> None:
+        self._resource = resource
+        self._listings = listings
+
+    def page(self, incoming: Incoming) -> Response[str]:
+        """`GET` of the resource: a page."""
+        with by_parameter():
+            page = self._listings.page(self._resource, list_of(self._resource, incoming))
+        return answered(self._resource.root, incoming.query, page)
+
+
+def list_of(resource: Resource, incoming: Incoming) -> List:
+    """What the query of a listing asks for.
+
+    Raises:
+        ValidationFailedError: with every parameter at fault.
+    """
+    names = [name for name, _ in incoming.query]
+    index = index_of(resource, dict(reversed(incoming.query)).get("index"), names)
+    several, sorted_by = resource.partition_fields(index), resource.sort_fields(index)
+    distinct = ("distinct",) if resource.distinct else ()
+    once = [*LIST_PARAMETERS, *distinct, *sorted_by, *resource.filters]
+    given = Parameters(incoming.query, [name for name in once if name not in several], several)
+    filters = [name for name in resource.filters if name not in (*several, *sorted_by)]
+    names_of_fields = given.text("fields")
+    return List(
+        choice=choice_of(incoming.tenant, given, several, sorted_by, index=index, filters=given.some(filters)),
+        paging=paging_of(given),
+        fields=None if names_of_fields is None else names_of_fields.split(","),
+        distinct=given.text("distinct"),
+    )
+
+
+def choice_of(
+    tenant: str,
+    given: Parameters,
+    partition: Sequence[str],
+    sort: Sequence[str],
+    *,
+    index: str | None = None,
+    filters: Mapping[str, str] | None = None,
+) -> Choice:
+    """Which items the parameters of a listing choose, by the names of the fields that may choose them."""
+    return Choice(
+        tenant=tenant,
+        partition={name: given.texts(name) for name in partition if name in given},
+        index=index,
+        sort=given.some(sort),
+        prefix=given.text("prefix"),
+        start=given.text("from"),
+        end=given.text("to"),
+        filters=filters or {},
+        consistent=given.flag("consistent"),
+    )
+
+
+def paging_of(given: Parameters) -> Paging:
+    """How the parameters of a listing want its pages turned. What is no number is no limit that there is."""
+    default, text = Paging(), given.text("limit")
+    limit = DEFAULT_LIMIT if text is None else 0
+    if text and text.isascii() and text.isdigit() and len(text) <= len(str(MAX_LIMIT)):
+        limit = int(text)
+    order, direction = given.text("order"), given.text("direction")
+    return Paging(
+        order=default.order if order is None else order,
+        direction=default.direction if direction is None else direction,
+        limit=limit,
+        cursor=given.text("cursor"),
+    )
+
+
+@contextmanager
+def by_parameter() -> Iterator[None]:
+    """Name the parameter at fault for the member of the request that it became."""
+    try:
+        yield
+    except ValidationFailedError as error:
+        raise ValidationFailedError(*map(_flat, error.errors), omitted=error.omitted) from error
+
+
+def _flat(error: Any) -> Any:
+    place, _, name = error.field.partition(".")
+    return replace(error, field=name) if place in PLACES and name else error
+
+
+def answered(root: str, query: Query, page: Answer) -> Response[str]:
     """The answer with a page, and with a `Link` to the next one unless that is longer than a header may be.
-
-    A page that Lambda could not answer is read again with fewer items, so a page of large items is short.
 
     Args:
         root: the path that was asked.
         query: what was asked.
-        options: the arguments of the collection's `list`.
-        read: reads a page.
-        shown: what stands for an item.
-
-    Raises:
-        ProblemError: 422 with the parameter at fault.
+        page: the page.
     """
-    page = page_that_fits(read, options, shown)
     link = "" if page.cursor is None else _next(root, query, page.cursor)
     headers = {"Link": link} if 0 < len(link) <= MAX_LINK_BYTES else {}
     return Response(HTTPStatus.OK, content_type=JSON, body=page.text, headers=headers)
@@ -53,140 +133,3 @@ def answered(
 def _next(root: str, query: Query, cursor: str) -> str:
     kept = [(name, value) for name, value in query if name != "cursor"]
     return f'<{root}?{urlencode([*kept, ("cursor", cursor)])}>; rel="next"'
-
-
-def partitions_of(resource: Resource, index: str | None, tenant: str, given: Parameters) -> Any:
-    """The logical partitions that a query names: one as its fields, several as a list of them.
-
-    A field that is given several times names several partitions; two such fields, each with each.
-
-    Raises:
-        ProblemError: 422 with every field that is missing, or whose value is none of its.
-    """
-    fields = resource.partition_fields(index)
-    missing = [name for name in fields if name not in given]
-    if missing:
-        message = "This listing needs the query parameter."
-        raise invalid_fields(*(FieldError(name, message, "missing") for name in missing))
-    values = [[parsed(resource, name, text) for text in given.texts(name)] for name in fields]
-    found = [{TENANT: tenant, **dict(zip(fields, chosen, strict=True))} for chosen in islice(product(*values), ENOUGH)]
-    return found[0] if len(found) == 1 else found
-
-
-def parsed(resource: Resource, name: str, value: str) -> Any:
-    """A field's value from its text.
-
-    Raises:
-        ProblemError: 422 if it is none of the field's values.
-    """
-    try:
-        return resource.parse(name, value, checked=True)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise invalid_fields(FieldError(name, first["msg"], first["type"])) from error
-
-
-class Listing:
-    """The listing of a resource.
-
-    Args:
-        resource: the resource.
-        page_of: reads a page of an entity.
-    """
-
-    def __init__(self, resource: Resource, page_of: PageOf) -> None:
-        self._resource = resource
-        self._page_of = page_of
-
-    def page(self, incoming: Incoming) -> Response[str]:
-        """`GET` of the resource: a page. Cost: what the order costs; see the collection's `list`."""
-        entity: type[Entity] = self._resource.entity
-        options = self.options_of(incoming)
-        return answered(
-            self._resource.root, incoming.query, options, lambda asked: self._page_of(entity, asked), self._shown
-        )
-
-    def _shown(self, item: Any) -> Document:
-        if not isinstance(item, Mapping):
-            return representation(item, item.revision)
-        return part(self._resource.entity, item)
-
-    def options_of(self, incoming: Incoming) -> Options:
-        """The arguments of the collection's `list` that a query asks for.
-
-        Raises:
-            ProblemError: 422 with every parameter at fault.
-        """
-        index = self._index_of(incoming.query)
-        several = self._resource.partition_fields(index)
-        sorted_by = self._resource.sort_fields(index)
-        distinct = ("distinct",) if self._resource.distinct else ()
-        once = [*LIST_PARAMETERS, *distinct, *sorted_by, *self._resource.filters]
-        given = Parameters(incoming.query, [name for name in once if name not in several], several)
-        options = {
-            "partition": partitions_of(self._resource, index, incoming.tenant, given),
-            "index": index,
-            "order": given.choice("order", "round_robin"),
-            "direction": given.choice("direction", "asc"),
-            "limit": given.limit(),
-            "cursor": given.text("cursor"),
-            "prefix": given.text("prefix"),
-            "start": given.text("from"),
-            "end": given.text("to"),
-            "filters": self._filters(given, [*several, *sorted_by]),
-            "fields": self._fields(given),
-            "consistent": given.flag("consistent"),
-        }
-        return {**options, **self._sort_keys(index, sorted_by, given), **self._distinct(given)}
-
-    def _index_of(self, query: Query) -> str | None:
-        names = [value for name, value in query if name == "index"]
-        if not names:
-            return self._fitting_index({name for name, _ in query})
-        if names[0] not in self._resource.indexes:
-            known = ", ".join(self._resource.indexes) or "none"
-            raise invalid_fields(FieldError("index", f"Unknown index; known are {known}.", "enum"))
-        return names[0]
-
-    def _fitting_index(self, given: set[str]) -> str | None:
-        """The index that a query is about which does not name the table's own partition; None for the table."""
-        if given.issuperset(self._resource.partition_fields(None)):
-            return None
-        fitting = [name for name in self._resource.indexes if given.issuperset(self._resource.partition_fields(name))]
-        return fitting[0] if len(fitting) == 1 else None
-
-    def _sort_keys(self, index: str | None, names: list[str], given: Parameters) -> Options:
-        values = {name: parsed(self._resource, name, given.text(name) or "") for name in names if name in given}
-        if not values:
-            return {}
-        clashing = [parameter for parameter in ("prefix", "from", "to") if parameter in given]
-        if clashing:
-            message = f"{next(iter(values))} says already how sort keys begin: leave this out."
-            raise invalid_fields(*(FieldError(parameter, message, "contradiction") for parameter in clashing))
-        text, whole = self._resource.key_text(index, values)
-        # The text that comes just after another is that text and a NUL; the end of a range is left out.
-        return {"start": text, "end": text + "\0"} if whole else {"prefix": text}
-
-    def _filters(self, given: Parameters, key_fields: list[str]) -> list[Filter]:
-        names = [name for name in self._resource.filters if name in given and name not in key_fields]
-        return [Filter(name, "=", parsed(self._resource, name, given.text(name) or "")) for name in names]
-
-    def _fields(self, given: Parameters) -> list[str] | None:
-        text = given.text("fields")
-        if text is None:
-            return None
-        names = text.split(",")
-        known = [n for n in self._resource.entity.model_fields if n not in self._resource.definition.detached]
-        unknown = [name for name in names if name not in known]
-        if unknown:
-            raise invalid_fields(FieldError("fields", f"Use a list of {', '.join(known)}.", "enum"))
-        return list(dict.fromkeys(names))
-
-    def _distinct(self, given: Parameters) -> Options:
-        name = given.text("distinct")
-        if name is None:
-            return {}
-        if name not in self._resource.distinct:
-            known = ", ".join(self._resource.distinct)
-            raise invalid_fields(FieldError("distinct", f"Use one of {known}.", "enum"))
-        return {"distinct": name}

@@ -1,17 +1,11 @@
 """Query parameters: each known, given as often as it may be, and of the values it takes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from functions.api.problems import FieldError, invalid_fields
 
-DEFAULT_LIMIT: Final = 50
-MAX_LIMIT: Final = 1000
-_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
-    "order": ("round_robin", "ordered", "shard"),
-    "direction": ("asc", "desc"),
-    "consistent": ("true", "false"),
-}
+_FLAG: Final = ("true", "false")
 
 Query = Sequence[tuple[str, str]]
 
@@ -56,32 +50,20 @@ class Parameters:
         """The different values of a parameter, in the order they came."""
         return list(dict.fromkeys(self._values.get(name, ())))
 
-    def choice(self, name: str, default: str) -> str:
-        """The value of `order`, `direction` or `consistent`.
-
-        Raises:
-            ProblemError: 422 for another one than there are.
-        """
-        value = self._values.get(name, [default])[0]
-        if value not in _CHOICES[name]:
-            raise invalid_fields(FieldError(name, f"Use one of {', '.join(_CHOICES[name])}.", "enum"))
-        return value
+    def some(self, names: Sequence[str]) -> dict[str, str]:
+        """Those of some parameters that were given, each with its first value."""
+        return {name: self._values[name][0] for name in names if name in self._values}
 
     def flag(self, name: str) -> bool:
-        """Whether `consistent` is `true`; raises as `choice`."""
-        return self.choice(name, "false") == "true"
-
-    def limit(self) -> int:
-        """The value of `limit`.
+        """Whether a parameter is `true`; false if it was not given.
 
         Raises:
-            ProblemError: 422 for what is no number from 1 to 1000.
+            ProblemError: 422 for anything but `true` and `false`.
         """
-        text = self._values.get("limit", [str(DEFAULT_LIMIT)])[0]
-        limit = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(MAX_LIMIT)) else 0
-        if not 1 <= limit <= MAX_LIMIT:
-            raise invalid_fields(FieldError("limit", f"Use a number from 1 to {MAX_LIMIT}.", "out_of_range"))
-        return limit
+        value = self._values.get(name, ["false"])[0]
+        if value not in _FLAG:
+            raise invalid_fields(FieldError(name, f"Use one of {', '.join(_FLAG)}.", "enum"))
+        return value == "true"
 
 
 def consistent_only(query: Query, *, allowed: bool = True) -> bool:

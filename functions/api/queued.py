@@ -1,7 +1,6 @@
 """`POST` of queued entities: checked, laid on the queue, answered with 202. No request to DynamoDB is made."""
 
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -9,18 +8,9 @@ from aws_lambda_powertools.event_handler import Response
 
 from dynashard import Entity
 from dynashard.errors import FieldError, InputError, QueueUnavailableError, ValidationFailedError
-from dynashard.hosting.acceptance import refuse_past_expiry
-from functions.api.bodies import (
-    JSON,
-    Document,
-    json_value,
-    refuse_changed,
-    refuse_read_only,
-    representation,
-    validated,
-    with_fixed,
-    written,
-)
+from dynashard.hosting.operations.accepting import new_item, refuse_untimely
+from dynashard.hosting.operations.requests import Create
+from functions.api.bodies import JSON, Document, json_value, representation, written
 from functions.api.incoming import Incoming
 from functions.api.outbox import Letter, Outbox, as_body
 from functions.api.resource import TENANT, Resource
@@ -90,23 +80,10 @@ class Queued:
     def _document(self, item: Any, tenant: str) -> Document:
         if not isinstance(item, dict):
             raise ValidationFailedError(FieldError("", "An item is a JSON object.", "object_type"))
-        refuse_read_only(item, self._resource.server_fields)
-        fixed = {TENANT: tenant}
-        entity = validated(self._resource.entity, with_fixed(item, fixed))
-        refuse_changed(entity, fixed)
-        self._refuse_outside(entity)
-        refuse_past_expiry(entity, self._clock())
+        entity = new_item(self._resource, Create(tenant=tenant, item=item))
+        refuse_untimely(self._resource, entity, self._clock())
         self._check(entity)
-        document = representation(entity, None)
-        self._resource.refuse_unaddressable(document)
-        return document
-
-    def _refuse_outside(self, entity: Entity) -> None:
-        window = self._resource.window
-        if window is None:
-            return
-        if not window.holds(entity, datetime.fromtimestamp(self._clock(), UTC)):
-            raise ValidationFailedError(FieldError(window.field, str(window), "outside_window"))
+        return representation(entity, None)
 
     def _send(self, documents: Sequence[Document], tenant: str) -> None:
         head = {"entity": self._resource.definition.name, "operation": "create", TENANT: tenant}

@@ -16,18 +16,21 @@ from domain import COPIES
 from dynashard.hosting.backend import Backend
 from dynashard.hosting.idempotency import IdempotentCreates
 from dynashard.hosting.limits import MAX_BODY_BYTES
+from dynashard.hosting.operations.items import Items
+from dynashard.hosting.operations.listings import Listings
+from dynashard.hosting.together import FamilyListing
 from functions.api import VERSION, documentation
 from functions.api.bodies import written
 from functions.api.including import body_limit
 from functions.api.incoming import Incoming
-from functions.api.items import Items
+from functions.api.items import ItemRoutes
 from functions.api.later import Later
-from functions.api.listing import Listing
+from functions.api.listing import ListingRoute
 from functions.api.problems import ProblemError
 from functions.api.resource import PREFIX, Resource
 from functions.api.settings import Settings
 from functions.api.special import Special
-from functions.api.together import TogetherListing, TogetherResource
+from functions.api.together import TogetherResource, TogetherRoute
 from functions.api.waiting import Waiting
 
 Operation = Callable[[Incoming], Response[Any]]
@@ -92,7 +95,7 @@ class Routes:
         for resource in resources:
             self._endpoints += self._of_resource(resource, backend, idempotent)
         for together in togethers:
-            listed = TogetherListing(together, backend.page)
+            listed = TogetherRoute(together, FamilyListing(together.together, backend.collection))
             listing = Endpoint(
                 together.root, re.escape(together.root), self._handlers({"GET": listed.page}), expensive=True
             )
@@ -103,7 +106,8 @@ class Routes:
             self._endpoints.append(Endpoint(special.template, special.rule, served, expensive=special.expensive))
 
     def _of_resource(self, resource: Resource, backend: Backend, idempotent: IdempotentCreates) -> list[Endpoint]:
-        items, listing = Items(resource, backend.repository, idempotent, self._clock), Listing(resource, backend.page)
+        items = ItemRoutes(resource, Items(backend.collection, idempotent, self._clock))
+        listing = ListingRoute(resource, Listings(backend.collection))
         waiting = Waiting(resource, [each.keeper(backend.entities) for each in COPIES if each.of is resource.entity])
         of_all = {"list": ("GET", listing.page), "create": ("POST", items.create)}
         of_one = {

@@ -9,35 +9,20 @@ from dynashard.hosting.backend import Backend
 from dynashard.hosting.documents import written
 from dynashard.hosting.environment import LONGEST_SECONDS, time_to_answer
 from dynashard.hosting.idempotency import IdempotentCreates
-from dynashard.hosting.limits import MAX_QUERIES, READING_SHARE
+from dynashard.hosting.limits import MAX_ANSWER_BYTES, MAX_QUERIES, READING_SHARE
+from dynashard.hosting.operations.outcomes import Outcome, done, refused
+from dynashard.hosting.operations.served import OperationError, served_by_name
 from dynashard.hosting.refusals import refusal_of
 from dynashard.hosting.shedding import LoadSignal, is_expensive
 from dynashard.reads import allowing
 from dynashard.tenants import TenantRule
 from dynashard.transport.deadline import within
 from dynashard.transport.interface import metered
-from functions.commands.batches import Batches
-from functions.commands.items import Items
-from functions.commands.listing import Listings
-from functions.commands.refusals import OperationError, Outcome, done, refused
+from functions.commands.items import Entities
 from functions.commands.request import NAMES, Asked, Members, mapping, tenant_in
-from functions.commands.served import Served, find, served_by_name
+from functions.commands.served import find
 from functions.commands.systems import systems
 
-MAX_RESULT_BYTES: Final = 6 * 1024 * 1024 - 64 * 1024
-"""Of what Lambda answers, less what it takes to carry it."""
-NEEDS: Final[Mapping[str, Sequence[str]]] = {
-    "create": ["create"],
-    "get": ["get"],
-    "put": ["put"],
-    "update": ["update"],
-    "delete": ["delete"],
-    "list": ["list"],
-    "count": ["list"],
-    "batch_get": ["get"],
-    "batch_write": ["put", "delete"],
-}
-"""What an entity must be served with for an operation."""
 _UNABLE: Final = "{} is not served with {}; it is with {}."
 
 
@@ -73,22 +58,10 @@ class Commands:
         self._tenants = tenants
         self._load = load or LoadSignal(clock)
         self._clock = clock
-        items, batches = Items(backend.repository, idempotent, clock), Batches(backend.repository, clock)
-        listings = Listings(backend.page, backend.repository)
         self._entities = served_by_name(exposed)
         self._systems = systems(backend, together)
         self._log_error = log_error
-        self._operations: Mapping[str, Callable[[Asked], Any]] = {
-            "create": items.create,
-            "get": items.get,
-            "put": items.put,
-            "update": items.update,
-            "delete": items.delete,
-            "list": listings.page,
-            "count": listings.count,
-            "batch_get": batches.get,
-            "batch_write": batches.write,
-        }
+        self._operations = Entities(backend, idempotent, clock).operations
 
     def answer(self, event: Any, seconds: float = LONGEST_SECONDS) -> Outcome:
         """Do what a request asks for. Nothing that a caller sends makes it raise.
@@ -129,7 +102,7 @@ class Commands:
         if isinstance(name, str) and name in self._systems:
             return self._of_system(name, operation)(Members(tenant_in(event, self._tenants), members))
         served = find(self._entities, name, self._systems)
-        self._refuse_unserved(served, operation)
+        served.require(operation)
         return self._operations[operation](Asked(tenant_in(event, self._tenants), members, served, seconds))
 
     def _of_system(self, name: str, operation: str) -> Callable[[Members], Any]:
@@ -138,23 +111,8 @@ class Commands:
             raise OperationError(_UNABLE.format(name, operation, ", ".join(operations)))
         return operations[operation]
 
-    def _refuse_unserved(self, served: Served, operation: str) -> None:
-        allowed = served.exposed.operations
-        if all(name in allowed for name in NEEDS[operation]):
-            return
-        able = ", ".join(name for name, needs in NEEDS.items() if all(need in allowed for need in needs))
-        if able:
-            raise OperationError(_UNABLE.format(served.name, operation, able))
-        route = served.exposed.route
-        if not route:
-            raise OperationError(f"{served.name} is not served, only by code that uses the layer.")
-        # The path of REST begins with the outside name of what does serve it.
-        instead = next((name for name in self._systems if f"{route}/".startswith(f"/v1/{name}/")), None)
-        told = f"ask for {instead}" if instead else f"ask {route} over REST"
-        raise OperationError(f"{served.name} is not served by itself: {told}.")
-
 
 def _fitting(answer: Outcome) -> Outcome:
-    if len(written(answer)) > MAX_RESULT_BYTES:
+    if len(written(answer)) > MAX_ANSWER_BYTES:
         raise AnswerTooLargeError("The answer is larger than 6 MB: ask for less at a time.")
     return answer

@@ -1,6 +1,6 @@
 """A request of a direct invocation, read strictly: each member known, and of its kind."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -10,8 +10,8 @@ from dynashard.errors import FieldError, InputError, ValidationFailedError
 from dynashard.hosting.documents import TENANT, Document, validated
 from dynashard.hosting.json_input import MalformedJsonError, check_values
 from dynashard.hosting.limits import MAX_EVENT_DEPTH, MAX_NAMES
+from dynashard.hosting.operations.served import Served
 from dynashard.tenants import TenantRule
-from functions.commands.served import Served
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -52,21 +52,17 @@ class Members:
         """True or false, false if it is left out."""
         return bool(self._of(name, bool, "true or false"))
 
-    def number(self, name: str, default: int, most: int) -> int:
-        """A whole number from 1 to `most`."""
+    def number(self, name: str, default: int) -> int:
+        """A whole number, its default if it is left out, and 0 for anything else: whoever bounds it refuses that."""
         value = self.members.get(name)
         value = default if value is None else value
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-            raise ValidationFailedError(FieldError(name, f"Use a number from 1 to {most}.", "out_of_range"))
-        return value
+        return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
-    def choice(self, name: str, default: str, known: Collection[str]) -> str:
-        """One of some words."""
+    def word(self, name: str, default: str) -> str:
+        """A word of a few, its default if it is left out; anything but text is none of them."""
         value = self.members.get(name)
         value = default if value is None else value
-        if not isinstance(value, str) or value not in known:
-            raise ValidationFailedError(FieldError(name, f"Use one of {', '.join(known)}.", "enum"))
-        return value
+        return value if isinstance(value, str) else ""
 
     def document(self, name: str, *, needed: bool = True) -> Document:
         """An object; empty if it is left out and not needed."""
@@ -75,11 +71,9 @@ class Members:
             raise ValidationFailedError(FieldError(name, "This operation needs an object here.", "missing"))
         return value or {}
 
-    def documents(self, name: str, most: int) -> list[Document]:
-        """A list of at most so many objects; empty if it is left out."""
-        value = self._of(name, list, "a list of objects") or []
-        if len(value) > most:
-            raise ValidationFailedError(FieldError(name, f"Send at most {most} at a time.", "out_of_range"))
+    def documents(self, name: str) -> list[Document]:
+        """A list of objects; empty if it is left out."""
+        value: list[Document] = self._of(name, list, "a list of objects") or []
         wrong = [place for place, each in enumerate(value) if not isinstance(each, dict)]
         if wrong:
             raise ValidationFailedError(
@@ -126,10 +120,9 @@ class Asked(Members):
     served: Served
     seconds: float
 
-    def key(self, document: Mapping[str, Any] | None = None, *, place: str = "key") -> Document:
-        """The key that a document names, `key` of the request unless another is given, the tenant filled in."""
-        given = self.document("key") if document is None else document
-        return {TENANT: self.tenant, **self.served.key(given, self.tenant, place)}
+    def key(self) -> Document:
+        """The whole key that `key` names."""
+        return self.served.key(self.document("key"), self.tenant)
 
 
 def tenant_in(event: Mapping[str, Any], tenants: TenantRule) -> str:

@@ -1,11 +1,12 @@
 """What can be asked for besides entities: edges, roll-ups, revenue, and entities that are listed as one."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel
 
-from domain import FOLLOWS, Exposed, Follow, Together
+from domain import FOLLOWS, Follow, Together
 from domain.revenue import RevenueWanted, revenue
 from domain.watched import PlaysWanted, plays
 from dynashard import definition
@@ -13,12 +14,11 @@ from dynashard.errors import FieldError, ValidationFailedError
 from dynashard.hosting.backend import Backend
 from dynashard.hosting.documents import Document, validated
 from dynashard.hosting.edges import EdgesWanted, Graph, NewEdge, Way
+from dynashard.hosting.operations.items import shown
 from dynashard.hosting.pages import page_that_fits
-from dynashard.hosting.together import Family, shown_with_type
-from functions.commands.items import shown
-from functions.commands.listing import TURNING, Options, ranged, turning
+from dynashard.hosting.together import FamilyListing
+from functions.commands.items import PAGING, choice_of, paging_of
 from functions.commands.request import Members
-from functions.commands.served import Served
 
 Operations = Mapping[str, Callable[[Members], Any]]
 
@@ -37,7 +37,7 @@ def systems(backend: Backend, together: Sequence[Together]) -> Mapping[str, Oper
         "roll-ups": {"list": lambda asked: _plays(backend, asked)},
         "revenue": {"get": lambda asked: _revenue(backend, asked)},
     }
-    return found | {one.path: {"list": TogetherListing(one, backend).page} for one in together}
+    return found | {one.path: {"list": _together(one, backend)} for one in together}
 
 
 class Follows:
@@ -72,8 +72,8 @@ class Follows:
 
     def _list(self, asked: Members) -> Mapping[str, Any]:
         wanted = asked.question(EdgesWanted)
-        options: Options = {"limit": wanted.limit, "cursor": wanted.cursor}
-        return page_that_fits(lambda given: self._graph.page(asked.tenant, wanted, **given), options, shown).document
+        options = {"limit": wanted.limit, "cursor": wanted.cursor}
+        return page_that_fits(partial(self._graph.page, asked.tenant, wanted), options, shown).document
 
     def _count(self, asked: Members) -> int:
         counted = asked.question(Counted)
@@ -109,42 +109,11 @@ def _revenue(backend: Backend, asked: Members) -> Document:
     return revenue(backend.entities, asked.tenant, wanted.month, wanted.amount).model_dump(mode="json")
 
 
-class TogetherListing:
-    """Pages of entities that are listed as one.
+def _together(one: Together, backend: Backend) -> Callable[[Members], Mapping[str, Any]]:
+    listing = FamilyListing(one, backend.collection)
 
-    Args:
-        together: the entities, and the listing's name.
-        backend: the entities' items.
-    """
+    def page(asked: Members) -> Mapping[str, Any]:
+        asked.only("partition", "sort", "prefix", "from", "to", "consistent", *PAGING)
+        return listing.page(choice_of(asked), paging_of(asked)).document
 
-    def __init__(self, together: Together, backend: Backend) -> None:
-        self._family = Family(together.path, together.entities)
-        self._members = {model: Served(Exposed(model, path=together.path)) for model in self._family.models}
-        self._backend = backend
-
-    def page(self, asked: Members) -> Mapping[str, Any]:
-        """A page of all, or of one item and what is below it. Cost: one Query for a page of one shard."""
-        asked.only("partition", "sort", "prefix", "from", "to", "consistent", *TURNING)
-        first, *others = self._family.models
-        given = asked.document("partition", needed=False)
-        options = {
-            "partition": self._members[first].partitions(given, asked.tenant, None),
-            "consistent": asked.flag("consistent"),
-            **turning(asked),
-            **ranged(asked, self._below(asked.document("sort", needed=False))),
-        }
-        return page_that_fits(
-            lambda turned: self._backend.page(first, turned, *others), options, shown_with_type
-        ).document
-
-    def _below(self, given: Mapping[str, Any]) -> Options:
-        known = self._family.nested
-        if unknown := [name for name in given if name not in known]:
-            message = f"There is no such field here; there are {', '.join(known) or 'none'}."
-            raise ValidationFailedError(*(FieldError(f"sort.{n}", message, "unknown_parameter") for n in unknown))
-        names = [name for name in known if name in given]
-        if not names:
-            return {}
-        owner = self._family.owner(names, "sort.")
-        values = {name: self._members[owner].value(name, given[name], f"sort.{name}") for name in names}
-        return self._family.below(owner, values)
+    return page

@@ -45,7 +45,7 @@ def _writer() -> Writer:
     database = open_entities(settings, transport, entities, GrowthLog(logger, settings.environment))
     return Writer(
         collection_of=database.collection,
-        operate=Operations(database, problem_document).operate,
+        operate=Operations(database, problem_document, time.time).operate,
         queues=Queues(sqs_client(), settings.queues, settings.dead_letters),
         log=_log,
         clock=time.time,

@@ -8,16 +8,17 @@
 `if_match` and `if_none_match` where the caller gave conditions.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from domain import Exposed
-from dynashard import Entity, definition
-from dynashard.errors import RequestTooLargeError
+from dynashard.errors import FieldError, RequestTooLargeError, ValidationFailedError
 from dynashard.hosting.documents import TENANT, Document
 from dynashard.hosting.json_input import MalformedJsonError, read_json
 from dynashard.hosting.limits import MAX_EVENT_DEPTH
+from dynashard.hosting.operations.conditions import UNCONDITIONAL, Conditions, Revisions
+from dynashard.hosting.operations.requests import Create, Delete, Put, Update, Write
+from dynashard.hosting.operations.served import Served
 from dynashard.tenants import TenantRule
 
 OPERATIONS: Final = ("create", "put", "update", "delete")
@@ -41,35 +42,33 @@ class Message:
     """What one message asks for.
 
     Attributes:
-        model: the entity.
+        served: the entity.
         operation: one of `OPERATIONS`.
         tenant: the tenant whose verified token asked for it.
         items: the documents of what is to be written, the tenant filled in.
         key: the key's fields, for `update` and `delete`.
         patch: the merge patch of an `update`.
         operation_id: of the record that tells what came of it; None if nobody waits.
-        if_match: revisions the item must have one of, `*` for any; None for no such condition.
-        if_none_match: revisions it must not have, `*` for any.
+        conditions: what must hold of the item.
         accepted_at: when the API accepted it, in epoch milliseconds.
         redriven: it has been taken out of the dead-letter queue.
         document: the message as it came.
     """
 
-    model: type[Entity]
+    served: Served
     operation: str
     tenant: str
     items: tuple[Document, ...]
     key: Document = field(default_factory=dict)
     patch: Any = None
     operation_id: str | None = None
-    if_match: Sequence[str] | None = None
-    if_none_match: Sequence[str] | None = None
+    conditions: Conditions = UNCONDITIONAL
     accepted_at: int | None = None
     redriven: bool = False
     document: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def parse(cls, body: str, exposed: Sequence[Exposed], tenants: TenantRule) -> "Message":
+    def parse(cls, body: str, entities: Mapping[str, Served], tenants: TenantRule) -> "Message":
         """Read a message.
 
         Raises:
@@ -81,23 +80,42 @@ class Message:
             raise PoisonError("malformed_message", f"the message names no tenant that matches {tenants.pattern}")
         if operation not in OPERATIONS:
             raise PoisonError("unknown_operation", f"there is no operation {operation!r}: {', '.join(OPERATIONS)}")
-        model = _entity(document.get("entity"), exposed)
+        served = _entity(document.get("entity"), entities)
         by_key = operation in ("update", "delete")
         accepted = document.get("accepted_at")
         return cls(
-            model=model,
+            served=served,
             operation=operation,
             tenant=tenant,
             items=() if by_key else tuple({**each, TENANT: tenant} for each in _items(document)),
             key={**_members(document, "key"), TENANT: tenant} if by_key else {},
             patch=document.get("patch"),
             operation_id=_optional_text(document, "operation_id"),
-            if_match=_revisions(document, "if_match"),
-            if_none_match=_revisions(document, "if_none_match"),
+            conditions=Conditions(_revisions(document, "if_match"), _revisions(document, "if_none_match")),
             accepted_at=accepted if isinstance(accepted, int) else None,
             redriven=document.get("redriven") is True,
             document=document,
         )
+
+    def request(self) -> Write:
+        """The write that the message asks for.
+
+        Raises:
+            ValidationFailedError: its key or its patch is none.
+        """
+        match self.operation:
+            case "create":
+                return Create(tenant=self.tenant, item=self.items[0])
+            case "put":
+                return Put(tenant=self.tenant, item=self.items[0], conditions=self.conditions)
+            case "update":
+                if not isinstance(self.patch, dict):
+                    raise ValidationFailedError(FieldError("patch", "A patch is an object.", "dict_type"))
+                return Update(key=self._key(), patch=self.patch, conditions=self.conditions)
+        return Delete(key=self._key(), conditions=self.conditions)
+
+    def _key(self) -> Document:
+        return self.served.key(self.key, self.tenant)
 
 
 def _object(body: str) -> dict[str, Any]:
@@ -112,12 +130,12 @@ def _object(body: str) -> dict[str, Any]:
     return document
 
 
-def _entity(name: Any, exposed: Sequence[Exposed]) -> type[Entity]:
-    for each in exposed:
-        if definition(each.entity).name == name:
-            return each.entity
-    known = ", ".join(definition(each.entity).name for each in exposed)
-    raise PoisonError("unknown_entity", f"no entity is called {name!r}; there are {known}")
+def _entity(name: Any, entities: Mapping[str, Served]) -> Served:
+    found = entities.get(name) if isinstance(name, str) else None
+    if found is None or found.name != name:
+        known = ", ".join(dict.fromkeys(one.name for one in entities.values()))
+        raise PoisonError("unknown_entity", f"no entity is called {name!r}; there are {known}")
+    return found
 
 
 def _items(document: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -143,10 +161,10 @@ def _optional_text(document: Mapping[str, Any], name: str) -> str | None:
     return value
 
 
-def _revisions(document: Mapping[str, Any], name: str) -> Sequence[str] | None:
+def _revisions(document: Mapping[str, Any], name: str) -> Revisions | None:
     value = document.get(name)
     if value is None:
         return None
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise PoisonError("malformed_message", f"{name} is a list of revisions")
-    return tuple(value)
+    return Revisions.named(value)

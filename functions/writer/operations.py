@@ -4,15 +4,15 @@ The write and the end of its record are one transaction, so a message that comes
 is the queue's: messages about one item have one group, and a group's next message waits for the one before.
 """
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 
 from domain import Operation, OperationState
-from dynashard import Create, Delete, Dynashard, Entity, Put, definition
+from dynashard import Dynashard
 from dynashard.errors import (
-    AlreadyExistsError,
     DynashardError,
     EngineUnavailableError,
     NotFoundError,
@@ -21,18 +21,17 @@ from dynashard.errors import (
     TransactionRefusedError,
     WriteContendedError,
 )
-from dynashard.hosting.documents import REVISION, TENANT, merge_patch, refuse_changed, validated, without
+from dynashard.hosting.documents import TENANT, validated
+from dynashard.hosting.limits import WRITE_ATTEMPTS
+from dynashard.hosting.operations.merging import Step, step_of
+from dynashard.hosting.operations.requests import Delete, Update
 from dynashard.hosting.refusals import refusal_of
+from dynashard.repository import transaction as steps
 from functions.writer.messages import Message
 from functions.writer.outcomes import DUPLICATE, STORED, End, Outcome
 
-ATTEMPTS: Final = 5
-"""How often a write is tried while others come between its reading and its writing."""
 MOST_RECEIVES: Final = 40
 """Deliveries after which an operation ends as failed, before the queue gives its message up."""
-ANY: Final = "*"
-
-Step = Create | Put | Delete
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +41,12 @@ class Operations:
     Args:
         database: the entities.
         describe: makes a problem document of an error.
+        clock: epoch seconds.
     """
 
     database: Dynashard
     describe: Callable[[Exception], dict[str, Any]]
+    clock: Callable[[], float] = time.time
 
     def operate(self, message: Message, receives: int) -> Outcome:
         """Do what a message asks for, unless its record says that it is done.
@@ -72,11 +73,18 @@ class Operations:
             return self._failed(record, error)
 
     def _done(self, message: Message, record: Operation) -> Outcome:
-        for _ in range(ATTEMPTS):
-            step, status = self._step(message)
-            ended = record.model_copy(update={"state": OperationState.DONE, "status": int(status)})
+        served, request = message.served, message.request()
+        served.require(message.operation)
+        item = validated(served.entity, message.items[0]) if message.items else None
+        key = request.key if isinstance(request, Update | Delete) else item
+        # What a time may be was decided when the request was accepted.
+        now = self.clock() if message.accepted_at is None else message.accepted_at / 1000
+        for _ in range(WRITE_ATTEMPTS):
+            current = self.database.collection(served.entity).find(key, consistent=True)
+            step = step_of(served, request, item, current, now)
+            ended = record.model_copy(update={"state": OperationState.DONE, "status": int(_status(step))})
             try:
-                self.database.transact(step, Put(ended, if_match=record.revision))
+                self.database.transact(step, steps.Put(ended, if_match=record.revision))
             except TransactionRefusedError as refused:
                 if refused.step == 1:
                     # Another delivery of this very message was faster.
@@ -99,79 +107,15 @@ class Operations:
             return Outcome(End.LEFT, unwritten.code, str(unwritten))
         return STORED
 
-    def _step(self, message: Message) -> tuple[Step, HTTPStatus]:
-        """What is written, and the status that the same request would have got at once.
 
-        Raises:
-            DynashardError: the request cannot be done, as things are.
-        """
-        match message.operation:
-            case "create":
-                return self._create(message), HTTPStatus.CREATED
-            case "put":
-                return self._put(message)
-            case "update":
-                return self._update(message), HTTPStatus.OK
-            case _:
-                current = self._current(message, message.key)
-                return Delete(message.model, current, if_match=current.revision or ""), HTTPStatus.NO_CONTENT
-
-    def _create(self, message: Message) -> Create:
-        item = validated(message.model, message.items[0])
-        if self.database.collection(message.model).exists(item, consistent=True):
-            raise AlreadyExistsError(f"{definition(message.model).name} exists already")
-        return Create(item)
-
-    def _put(self, message: Message) -> tuple[Step, HTTPStatus]:
-        item = validated(message.model, message.items[0])
-        current = self.database.collection(message.model).find(item, consistent=True)
-        _demand(message, current)
-        if current is None:
-            return Create(item), HTTPStatus.CREATED
-        return Put(_over(current, item), if_match=current.revision or ""), HTTPStatus.OK
-
-    def _update(self, message: Message) -> Put:
-        current = self._current(message, message.key)
-        merged = merge_patch(current.model_dump(mode="json"), message.patch)
-        item = validated(message.model, without(merged, _server_fields(message.model)))
-        refuse_changed(item, {name: getattr(current, name) for name in definition(message.model).key_fields})
-        return Put(_over(current, item), if_match=current.revision or "")
-
-    def _current(self, message: Message, key: dict[str, Any]) -> Entity:
-        known = definition(message.model)
-        checked = {name: known.check_value(name, value) for name, value in key.items()}
-        current: Entity = self.database.collection(message.model).get(checked, consistent=True)
-        _demand(message, current)
-        return current
-
-
-def _over(current: Entity, item: Entity) -> Entity:
-    """The new item in the place of the stored one, whose stamps it keeps."""
-    server = _server_fields(type(item))
-    return current.model_copy(update={name: value for name, value in item if name not in server})
-
-
-def _server_fields(model: type[Entity]) -> frozenset[str]:
-    return definition(model).server_fields | {REVISION}
-
-
-def _demand(message: Message, current: Entity | None) -> None:
-    """Refuse what the conditions of a request do not allow.
-
-    Raises:
-        RevisionMismatchError: one does not hold.
-    """
-    revision = None if current is None else current.revision
-    if message.if_match is not None and not _names(message.if_match, current, revision):
-        raise RevisionMismatchError(
-            "The item is not at the revision that If-Match names: read it again.", current=revision
-        )
-    if message.if_none_match is not None and _names(message.if_none_match, current, revision):
-        raise RevisionMismatchError("The item exists in the state that If-None-Match excludes.", current=revision)
-
-
-def _names(revisions: Sequence[str], current: Entity | None, revision: str | None) -> bool:
-    return current is not None and (ANY in revisions or revision in revisions)
+def _status(step: Step) -> HTTPStatus:
+    """The status that the same request would have got at once."""
+    match step:
+        case steps.Create():
+            return HTTPStatus.CREATED
+        case steps.Delete():
+            return HTTPStatus.NO_CONTENT
+    return HTTPStatus.OK
 
 
 def _out_of_turn() -> DynashardError:

@@ -3,11 +3,12 @@
 import random as random_numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from domain import ENTITIES, Exposed
+from domain import ENTITIES
 from dynashard.hosting.environment import time_to_answer
+from dynashard.hosting.operations.served import Served, served_by_name
 from dynashard.tenants import DEFAULT_TENANTS, TenantRule
 from dynashard.transport.deadline import within
 from functions.writer.creates import CollectionOf, create
@@ -35,7 +36,7 @@ class Writer:
         queues: where messages come from, and dead letters go.
         log: takes an event of the log with its fields.
         clock: epoch seconds.
-        exposed: the entities that can be written.
+        entities: those that can be written, by their names.
         lanes: pieces of work at a time.
         random: evenly from 0 to below 1.
         tenants: which texts are tenants.
@@ -46,7 +47,7 @@ class Writer:
     queues: Queues
     log: Callable[[str, Mapping[str, Any]], None]
     clock: Callable[[], float]
-    exposed: Sequence[Exposed] = ENTITIES
+    entities: Mapping[str, Served] = field(default_factory=lambda: served_by_name(ENTITIES))
     lanes: int = 16
     random: Callable[[], float] = random_numbers.random
     tenants: TenantRule = DEFAULT_TENANTS
@@ -83,7 +84,7 @@ class Writer:
 
     def _parsed(self, received: Received) -> Message | PoisonError:
         try:
-            return Message.parse(received.body, self.exposed, self.tenants)
+            return Message.parse(received.body, self.entities, self.tenants)
         except PoisonError as error:
             return error
 
@@ -107,7 +108,7 @@ class Writer:
         if message.operation != "create":
             told = f"a {message.operation} needs a record of its operation, or it could be done twice"
             return [(received, lambda: Outcome(End.POISON, "malformed_message", told, UNREADABLE))]
-        collection = self.collection_of(message.model)
+        collection = self.collection_of(message.served.entity)
         return [(received, _creating(collection, message, document)) for document in message.items]
 
     def _chain(self, chain: Sequence[Step], remaining: Callable[[], int]) -> list[tuple[Received, Outcome]]:
@@ -178,7 +179,7 @@ class Writer:
 
 
 def _creating(collection: Any, message: Message, document: dict[str, Any]) -> Work:
-    return lambda: create(collection, message.model, document)
+    return lambda: create(collection, message.served.entity, document)
 
 
 def _given_up(outcome: Outcome) -> Outcome:

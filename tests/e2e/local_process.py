@@ -25,22 +25,25 @@ READY = re.compile(r"ready on (http://127\.0\.0\.1:\d+)")
 class LocalProcess:
     """A local stack on a data folder, on free ports unless `environment` says otherwise.
 
-    `ignoring` names the signals that it inherits as ignored.
+    `ignoring` names the signals that it inherits as ignored, `checkout` and `python` whose code runs, and by which
+    interpreter. The code is not watched unless `environment` says so: whoever edits it may do so while tests run.
     """
 
     data_dir: Path
     environment: Mapping[str, str] = field(default_factory=dict)
     ignoring: Collection[signal.Signals] = ()
+    checkout: Path = ROOT
+    python: str = sys.executable
 
     def __post_init__(self) -> None:
         self.output: list[str] = []
         self.url = ""
         self._ready = Event()
-        own = {"DATA_DIR": str(self.data_dir), "PORT": "0", "DYNAMODB_PORT": "0"}
+        own = {"DATA_DIR": str(self.data_dir), "PORT": "0", "DYNAMODB_PORT": "0", "LOCAL_RELOAD": "off"}
         with signals_as_by_default(but_ignoring=self.ignoring):
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "local"],
-                cwd=ROOT,
+            self.process = subprocess.Popen(  # noqa: S603 - our own program
+                [self.python, "-m", "local"],
+                cwd=self.checkout,
                 env={**os.environ, **own, **self.environment},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,

@@ -95,7 +95,7 @@ class QueueWorld:
         database = self.database(faults)
         return Writer(
             collection_of=database.collection,
-            operate=Operations(database, problem_document).operate,
+            operate=Operations(database, problem_document, self.clock).operate,
             queues=Queues(self.sqs, {name: name for name in DEAD}, DEAD),
             log=lambda event, fields: self.logged.append((event, fields)),
             clock=self.clock,

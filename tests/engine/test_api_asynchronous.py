@@ -125,7 +125,7 @@ def test_what_can_be_checked_is_refused_at_once(
     [
         ("POST", {}, "already_exists"),
         ("PUT", {"if-match": '"stale"'}, "revision_mismatch"),
-        ("PUT", {"if-none-match": "*"}, "revision_mismatch"),
+        ("PUT", {"if-none-match": "*"}, "precondition_failed"),
         ("PATCH", {"if-match": '"stale"'}, "revision_mismatch"),
         ("DELETE", {"if-match": '"stale", W/"weak"'}, "revision_mismatch"),
     ],

@@ -244,7 +244,7 @@ def test_wrong_exposure_is_refused_where_it_is_declared(wrong: dict[str, Any], r
 
 
 def test_wrong_exposure_ends_the_function_when_it_starts() -> None:
-    program = "import domain\ndomain.exposed.OPERATIONS\nfrom domain import Exposed, User\n"
+    program = "import domain\nfrom domain import Exposed, User\n"
     program += "domain.ENTITIES = (*domain.ENTITIES, Exposed(User, path='users'))\nimport functions.api.handler\n"
 
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)  # noqa: S603 - this very interpreter

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from domain import PARTICIPATIONS, Incident, User
-from domain.exposed import Exposed
+from domain import PARTICIPATIONS, Exposed, Incident, User
 from dynashard import Dynashard
 from dynashard.errors import NotFoundError
 from dynashard.reads import allowing

@@ -199,7 +199,7 @@ def test_contacts_of_users_are_listed_as_one_as_over_rest(service: Service, rest
         ("revenue", "get", {"month": "2026-11", "amount": -1}, {"amount": "greater_than_equal"}),
         ("on-call", "list", {"sort": {"schedule_id": "day"}}, {"sort.team_id": "missing"}),
         ("on-call", "list", {"sort": {"shift_id": "1"}}, {"sort.shift_id": "unknown_parameter"}),
-        ("on-call", "list", {"sort": {"team_id": "a"}, "prefix": "x"}, {"sort": "contradiction"}),
+        ("on-call", "list", {"sort": {"team_id": "a"}, "prefix": "x"}, {"prefix": "contradiction"}),
         ("on-call", "list", {"partition": {"user_id": "a"}}, {"partition.user_id": "unknown_parameter"}),
         ("on-call", "list", {"from": "b", "to": "a"}, {"to": "invalid_query"}),
         ("contacts", "list", {}, {"partition.user_id": "missing"}),

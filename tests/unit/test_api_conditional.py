@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynashard.errors import RevisionMismatchError
-from functions.api.conditional import Preconditions, Tags, etag
+from dynashard.hosting.operations.conditions import PreconditionFailedError, Revisions
+from functions.api.conditional import conditions_of, etag, tags_of
 from functions.api.problems import ProblemError
 
 pytestmark = pytest.mark.unit
@@ -29,19 +30,19 @@ def test_list_of_tags_is_read_as_it_was_written(strong: set[str], weak: set[str]
     if not written:
         return
 
-    tags = Tags.parse("If-Match", separator.join(written))
+    tags = tags_of("If-Match", separator.join(written))
 
-    assert tags == Tags(anything=False, strong=frozenset(strong), weak=frozenset(weak))
+    assert tags == Revisions(anything=False, strong=frozenset(strong), weak=frozenset(weak))
 
 
 def test_star_stands_for_any_item() -> None:
-    assert Tags.parse("If-Match", " * ") == Tags(anything=True)
+    assert tags_of("If-Match", " * ") == Revisions(anything=True)
 
 
 @pytest.mark.parametrize("value", ["", ",", "abc", '"abc', 'w/"abc"', '"a" "b"', '*, "a"', '"a"b', "W/", '"a\nb"'])
 def test_anything_else_is_refused(value: str) -> None:
     with pytest.raises(ProblemError) as refused:
-        Tags.parse("If-Match", value)
+        tags_of("If-Match", value)
 
     assert refused.value.code == "malformed_header"
 
@@ -49,7 +50,7 @@ def test_anything_else_is_refused(value: str) -> None:
 @given(st.text())
 def test_every_value_is_either_read_or_refused(value: str) -> None:
     with suppress(ProblemError):
-        tags = Tags.parse("If-Match", value)
+        tags = tags_of("If-Match", value)
         assert tags.anything or tags.strong or tags.weak
 
 
@@ -66,7 +67,7 @@ def test_every_value_is_either_read_or_refused(value: str) -> None:
     ],
 )
 def test_if_match_compares_strongly(header: str, revision: str | None, holds: bool) -> None:  # noqa: FBT001
-    assert Preconditions.of({"if-match": header}).match(revision) is holds
+    assert conditions_of({"if-match": header}).match(revision) is holds
 
 
 @pytest.mark.parametrize(
@@ -81,21 +82,21 @@ def test_if_match_compares_strongly(header: str, revision: str | None, holds: bo
     ],
 )
 def test_if_none_match_compares_weakly(header: str, revision: str | None, holds: bool) -> None:  # noqa: FBT001
-    assert Preconditions.of({"if-none-match": header}).none_match(revision) is holds
+    assert conditions_of({"if-none-match": header}).none_match(revision) is holds
 
 
 def test_broken_demand_says_which_header_broke() -> None:
     with pytest.raises(RevisionMismatchError):
-        Preconditions.of({"if-match": '"a"'}).demand("b")
-    with pytest.raises(ProblemError) as refused:
-        Preconditions.of({"if-none-match": "*"}).demand("b")
+        conditions_of({"if-match": '"a"'}).demand("b")
+    with pytest.raises(PreconditionFailedError) as refused:
+        conditions_of({"if-none-match": "*"}).demand("b")
 
     assert refused.value.code == "precondition_failed"
 
 
 def test_only_a_single_strong_tag_can_be_left_to_the_write_itself() -> None:
     def single(**headers: str) -> str | None:
-        return Preconditions.of({name.replace("_", "-"): value for name, value in headers.items()}).single_revision
+        return conditions_of({name.replace("_", "-"): value for name, value in headers.items()}).single_revision
 
     assert single(if_match='"a"') == "a"
     assert single(if_match='"a", "b"') is None

@@ -1,14 +1,14 @@
 """How large an answer is, as Lambda counts it."""
 
 import json
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dynashard.hosting.documents import written
-from dynashard.hosting.pages import MAX_ANSWER_BYTES, answer_bytes, page_that_fits
+from dynashard.hosting.limits import MAX_ANSWER_BYTES
+from dynashard.hosting.pages import answer_bytes, page_that_fits
 from dynashard.reads import Page
 from dynashard.transport.interface import Consumed
 
@@ -31,10 +31,10 @@ def test_an_answer_has_the_bytes_of_its_text_as_a_json_string(document: object) 
 def test_a_page_is_made_shorter_until_it_fits_beside_a_cursor_of_any_size() -> None:
     limits: list[int] = []
 
-    def read(options: dict[str, Any]) -> Page[str]:
-        limits.append(options["limit"])
+    def read(limit: int) -> Page[str]:
+        limits.append(limit)
         assert len(limits) < 20, "it reads the same page again and again"
-        return Page(["x" * 100_000] * min(200, options["limit"]), "c" * 300_000, Consumed(), 1)
+        return Page(["x" * 100_000] * min(200, limit), "c" * 300_000, Consumed(), 1)
 
     answer = page_that_fits(read, {"limit": 1000}, lambda item: {"text": item})
 

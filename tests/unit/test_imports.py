@@ -63,6 +63,8 @@ SPEAKS_SDK = {"transport", "client"}
 """Rooms that may import it: the wire to DynamoDB, and the client that invokes functions."""
 STORAGE = {"keys", "placement", "codec", "topology", "routing"}
 """Rooms that decide how items are stored: none of a handler's business."""
+EXPOSING = "dynashard.hosting.operations.exposed."
+"""Where the types of the domain's declarations for callers are."""
 OUTSIDE = {"subprocess", "socket", "urllib", "http", "ssl", "time", "datetime", "random", "secrets", "uuid", *SDK}
 """What a hermetic synthesis has no use for."""
 READS = {
@@ -164,7 +166,10 @@ def functions_allow(module: str, imported: str) -> bool:
 
 def domain_allows(_module: str, imported: str) -> bool:
     top = imported.split(".", maxsplit=1)[0]
-    return top in {"dynashard", "domain"} and room(imported) == "" if top in PLACES else top not in SDK
+    if top not in PLACES:
+        return top not in SDK
+    # The domain declares how its entities are exposed; the type of that is the serving room's.
+    return top in {"dynashard", "domain"} and (room(imported) == "" or imported.startswith(EXPOSING))
 
 
 def done_at_import(tree: ast.Module) -> Iterator[ast.AST]:
@@ -290,6 +295,7 @@ VIOLATIONS = [
     ("functions.api.handler", "from local.settings import Settings"),
     ("domain.users", "from dynashard.entity.model import Entity"),
     ("domain.users", "import boto3"),
+    ("domain.users", "from dynashard.hosting.operations.served import Served"),
     ("domain.users", "from functions.api import app"),
 ]
 

@@ -57,6 +57,7 @@ def test_each_variable_is_read(tmp_path: Path) -> None:
         ("GROWTH_QUIET_SECONDS", "299"),
         ("DYNAMODB_ENDPOINT", "localhost:8000"),
         ("LOCAL_WORKERS", "0"),
+        ("LOCAL_RELOAD", "maybe"),
     ],
 )
 def test_a_wrong_value_is_refused_in_one_line_that_names_its_variable(name: str, value: str) -> None:

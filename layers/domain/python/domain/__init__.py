@@ -6,7 +6,6 @@ from typing import Final
 from domain.articles import Article
 from domain.audit import Access, AccessAction, TimedAccess
 from domain.contacts import Channel, ContactMethod, NotificationRule, Severity
-from domain.exposed import OPERATIONS, READS, Exposed, Together, Window
 from domain.follows import FOLLOWS, Follow, FollowCount
 from domain.incidents import Incident, IncidentState
 from domain.operations import Operation, OperationState
@@ -16,6 +15,7 @@ from domain.plays import PLAYS, EpisodePlays, SeriesPlays
 from domain.revenue import Licence, Licensor, Revenue, RevenueShare
 from domain.teams import Override, Schedule, Shift, Team
 from domain.users import User, UserStatus
+from dynashard.hosting.operations.exposed import OPERATIONS, READS, Exposed, Together, Window
 
 ENTITIES: Final = (
     Exposed(User, path="users", filters=("department", "manager_id", "status")),

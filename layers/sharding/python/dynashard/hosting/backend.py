@@ -3,14 +3,13 @@
 import random as random_numbers
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dynashard.cursor_keys import CursorKeys, cursor_key_reader
 from dynashard.entity import Entity
 from dynashard.hosting.growth import OpenLoad, Throttled, Witness, growing
 from dynashard.hosting.settings import ServingSettings, TableSettings
-from dynashard.reads import Page
 from dynashard.repository import RetryPolicy
 from dynashard.service import Collection, Dynashard
 from dynashard.transport.interface import Transport
@@ -25,20 +24,17 @@ class Backend:
 
     def __init__(self, entities: Dynashard) -> None:
         self.entities = entities
+        self._collections: dict[tuple[type[Entity], ...], Collection[Any]] = {}
 
-    def repository(self, entity: type[Entity]) -> Collection[Any]:
-        """Single items of an entity."""
-        return self.entities.collection(entity)
+    def collection(self, entity: type[Entity], *others: type[Entity]) -> Collection[Any]:
+        """The items of an entity, with those of others that share its logical partitions.
 
-    def page(self, entity: type[Entity], options: Mapping[str, Any], *others: type[Entity]) -> Page[Any]:
-        """A page of an entity's listing, with the items of others that share its logical partitions.
-
-        Raises:
-            InvalidCursorError: the cursor is not one of ours, or not for this listing.
-
-        Cost: as the collection's `list`; the first cursor reads the cursor keys.
+        It is the same collection each time: it learns how large items are, and its ordered listings read less by that.
         """
-        return self.entities.collection(entity, *others).list(**options)
+        models = (entity, *others)
+        found = self._collections.get(models)
+        # Two threads may each make one; that of the first is kept.
+        return found or self._collections.setdefault(models, self.entities.collection(*models))
 
 
 def open_backend(

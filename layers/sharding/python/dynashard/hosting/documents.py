@@ -12,6 +12,8 @@ from dynashard.errors import MOST_FIELD_ERRORS, FieldError, ValidationFailedErro
 
 REVISION: Final = "revision"
 """Name of the revision inside a document; read-only."""
+MANY_ERRORS: Final = "too_many_errors"
+"""The code of a document with more errors than are listed."""
 TENANT: Final = "tenant_id"
 """The field that every entity served outside is partitioned by; its value comes from the caller's identity."""
 
@@ -86,7 +88,7 @@ def field_errors(error: ValidationError) -> list[FieldError]:
             FieldError(
                 "",
                 f"{error.error_count()} values are not accepted.",
-                "too_many_errors",
+                MANY_ERRORS,
             )
         ]
     return [

@@ -27,6 +27,14 @@ MAX_TAGS: Final = 50
 """Entity tags of one `If-Match` or `If-None-Match`."""
 MAX_LINK_BYTES: Final = 8 * 1024
 """A `Link` header. A longer one is left out, because no request could carry its URL."""
+DEFAULT_LIMIT: Final = 50
+"""Items of a page, unless the request says otherwise."""
+MAX_LIMIT: Final = 1000
+"""Items of a page."""
+MAX_ANSWER_BYTES: Final = (6 * 1024 - 64) * 1024
+"""Lambda answers at most 6 MB; the rest is left to headers and what is around a result."""
+WRITE_ATTEMPTS: Final = 5
+"""How often a read and a write of what was read are tried while other writers come between."""
 MAX_BATCH: Final = 1000
 """Keys, puts or deletes of one batch."""
 MAX_CHOICES: Final = 100

@@ -8,10 +8,9 @@ from typing import Any, Final
 
 from dynashard.errors import FieldError, InvalidQueryError, ValidationFailedError
 from dynashard.hosting.documents import Document, written
+from dynashard.hosting.limits import MAX_ANSWER_BYTES
 from dynashard.reads import Page
 
-MAX_ANSWER_BYTES: Final = (6 * 1024 - 64) * 1024
-"""Lambda answers at most 6 MB; the rest is left to headers and what is around a page."""
 _CURSOR_BYTES: Final = 64 * 1024
 """Room for a cursor that is longer than that of the page before."""
 _OUTSIDE: Final = {"start": "from", "end": "to"}
@@ -34,14 +33,14 @@ class Answer:
 
 
 def page_that_fits(
-    read: Callable[[dict[str, Any]], Page[Any]],
+    read: Callable[..., Page[Any]],
     options: dict[str, Any],
     shown: Callable[[Any], Document],
 ) -> Answer:
     """A page that Lambda can answer. One that is too large is read again with fewer items, so it is short.
 
     Args:
-        read: reads a page.
+        read: reads a page with these options, such as the `list` of a collection.
         options: the arguments of the collection's `list`; of an answer that was too large, `limit` is changed.
         shown: what stands for an item.
 
@@ -52,7 +51,7 @@ def page_that_fits(
     """
     while True:
         with told_outside():
-            page = read(options)
+            page = read(**options)
         items = [shown(item) for item in page.items]
         document = {"items": items, "cursor": page.cursor}
         text = written(document)

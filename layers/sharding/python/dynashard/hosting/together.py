@@ -1,11 +1,16 @@
 """Entities that share their logical partitions, listed as one: what chooses a part, and what is shown."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from dynashard.entity import Entity, definition
 from dynashard.errors import ConfigurationError, FieldError, ValidationFailedError
 from dynashard.hosting.documents import TENANT, Document, representation
+from dynashard.hosting.operations.choosing import Options, paged, partitions, ranged
+from dynashard.hosting.operations.exposed import Exposed, Together
+from dynashard.hosting.operations.requests import Choice, Paging
+from dynashard.hosting.operations.served import Served
+from dynashard.hosting.pages import Answer, page_that_fits
 from dynashard.reads import Filter
 
 TYPE: Final = "type"
@@ -69,6 +74,52 @@ class Family:
         """
         prefix = definition(owner).sort.render(values)
         return {"prefix": prefix, "filters": [Filter(name, "=", value) for name, value in values.items()]}
+
+
+class FamilyListing:
+    """Pages of entities that are listed as one. Safe to share between threads.
+
+    Args:
+        together: the entities, and the listing's name.
+        collection_of: gives the items of an entity, with those of others that share its logical partitions.
+
+    Raises:
+        ConfigurationError: the entities cannot be listed as one.
+    """
+
+    def __init__(self, together: Together, collection_of: Callable[..., Any]) -> None:
+        self.family = Family(together.path, together.entities)
+        self.members = [Served(Exposed(model, path=together.path)) for model in self.family.models]
+        self._collection_of = collection_of
+
+    def page(self, choice: Choice, paging: Paging) -> Answer:
+        """A page of all, or of one item and what is below it, which `choice.sort` names.
+
+        Raises:
+            ValidationFailedError, InvalidKeyError: with the member at fault.
+
+        Cost: one Query for a page of one shard.
+        """
+        options = {
+            "partition": partitions(self.members[0], choice.partition, choice.tenant, None),
+            "consistent": choice.consistent,
+            **paged(paging),
+            **ranged(choice, self._below(choice.sort)),
+        }
+        return page_that_fits(self._collection_of(*self.family.models).list, options, shown_with_type)
+
+    def _below(self, given: Mapping[str, Any]) -> Options:
+        """What chooses an item and all below it: how its sort key begins, and that no other begins so by chance."""
+        known = self.family.nested
+        if unknown := [name for name in given if name not in known]:
+            message = f"There is no such field here; there are {', '.join(known) or 'none'}."
+            raise ValidationFailedError(*(FieldError(f"sort.{n}", message, "unknown_parameter") for n in unknown))
+        names = [name for name in known if name in given]
+        if not names:
+            return {}
+        owner = self.family.owner(names, "sort.")
+        served = next(each for each in self.members if each.entity is owner)
+        return self.family.below(owner, {name: served.value(name, given[name], f"sort.{name}") for name in names})
 
 
 def shown_with_type(item: Entity) -> Document:

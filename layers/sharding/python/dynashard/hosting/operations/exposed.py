@@ -5,13 +5,25 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, NoReturn
 
-from dynashard import DeclarationError, Entity, definition
+from dynashard.entity import Entity, definition
+from dynashard.errors import DeclarationError
 
 OPERATIONS: Final = ("list", "create", "get", "put", "update", "delete")
 """All that callers may do with an entity: over REST, `GET` and `POST` of the resource, then `GET`, `PUT`, `PATCH` and
 `DELETE` of an item."""
 READS: Final = ("list", "get")
 """For entities that the backend writes by itself."""
+
+
+_UNITS: Final = ((timedelta(days=1), "day"), (timedelta(hours=1), "hour"), (timedelta(minutes=1), "minute"))
+
+
+def _spelled(duration: timedelta) -> str:
+    """A duration in the largest unit that it has a whole number of."""
+    for unit, name in _UNITS:
+        if duration and not duration % unit:
+            return f"{duration // unit} {name}{'s' if duration > unit else ''}"
+    return f"{duration.total_seconds():g} seconds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +47,7 @@ class Window:
 
     def __str__(self) -> str:
         """What is asked of a time."""
-        return f"The time must lie between {self.past} ago and {self.ahead} ahead."
+        return f"The time must be at most {_spelled(self.past)} in the past or {_spelled(self.ahead)} in the future."
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,74 @@
+"""From an HTTP request about single items to the operation's own request."""
+
+from dynashard.hosting.idempotency import MAX_KEY_LENGTH, usable
+from dynashard.hosting.operations.requests import Create, Delete, Get, Put, Update
+from functions.api.bodies import JSON, MERGE_PATCH, json_object
+from functions.api.conditional import conditions_of, preferred_handling
+from functions.api.including import asked_of_one
+from functions.api.incoming import Incoming
+from functions.api.parameters import consistent_only
+from functions.api.problems import ProblemError
+from functions.api.resource import Resource
+
+
+def create_of(_: Resource, incoming: Incoming) -> Create:
+    """What a `POST` asks for."""
+    return Create(
+        tenant=incoming.tenant,
+        item=json_object(incoming),
+        handling=preferred_handling(incoming.headers),
+        idempotency_key=idempotency_key(incoming),
+        seconds=incoming.seconds_left,
+    )
+
+
+def get_of(resource: Resource, incoming: Incoming) -> Get:
+    """What a `GET` of an item asks for."""
+    consistent, include = asked_of_one(resource, incoming.query)
+    conditions = conditions_of(incoming.headers)
+    return Get(key=resource.key_of(incoming), consistent=consistent, include=include, conditions=conditions)
+
+
+def put_of(resource: Resource, incoming: Incoming) -> Put:
+    """What a `PUT` asks for."""
+    consistent_only(incoming.query, allowed=False)
+    return Put(
+        tenant=incoming.tenant,
+        conditions=conditions_of(incoming.headers),
+        key=resource.key_of(incoming),
+        item=json_object(incoming),
+        handling=preferred_handling(incoming.headers),
+    )
+
+
+def update_of(resource: Resource, incoming: Incoming) -> Update:
+    """What a `PATCH` asks for."""
+    consistent_only(incoming.query, allowed=False)
+    return Update(
+        conditions=conditions_of(incoming.headers),
+        key=resource.key_of(incoming),
+        patch=json_object(incoming, (MERGE_PATCH, JSON)),
+        handling=preferred_handling(incoming.headers),
+    )
+
+
+def delete_of(resource: Resource, incoming: Incoming) -> Delete:
+    """What a `DELETE` asks for."""
+    consistent_only(incoming.query, allowed=False)
+    return Delete(
+        conditions=conditions_of(incoming.headers),
+        key=resource.key_of(incoming),
+        handling=preferred_handling(incoming.headers),
+    )
+
+
+def idempotency_key(incoming: Incoming) -> str | None:
+    """The header `Idempotency-Key`; None without one.
+
+    Raises:
+        ProblemError: 400 if it cannot be a key.
+    """
+    key = incoming.headers.get("idempotency-key")
+    if key is not None and not usable(key):
+        raise ProblemError("malformed_header", f"Idempotency-Key is 1 to {MAX_KEY_LENGTH} printable ASCII characters.")
+    return key

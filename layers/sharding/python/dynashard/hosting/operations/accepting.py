@@ -1,0 +1,118 @@
+"""What is decided about a write before the stored item is known: the same for writes that are done at once or later."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dynashard.entity import Entity
+from dynashard.errors import FieldError, InvalidValueError, ValidationFailedError
+from dynashard.hosting.acceptance import refuse_past, refuse_past_expiry
+from dynashard.hosting.documents import (
+    MANY_ERRORS,
+    TENANT,
+    Document,
+    refuse_changed,
+    refuse_read_only,
+    validated,
+    with_fixed,
+    without,
+)
+from dynashard.hosting.idempotency import MAX_KEY_LENGTH, usable
+from dynashard.hosting.operations.requests import Create, Key, Put, Update
+from dynashard.hosting.operations.served import Served
+
+
+def new_item(served: Served, request: Create) -> Entity:
+    """The item of a create. Its times are checked by `refuse_untimely`.
+
+    Raises:
+        ValidationFailedError: with every field at fault; or the idempotency key is none.
+    """
+    refuse_read_only(request.item, served.server_fields)
+    item = _item(served, request.item, {TENANT: request.tenant})
+    if request.idempotency_key is not None and not usable(request.idempotency_key):
+        message = f"Use 1 to {MAX_KEY_LENGTH} printable ASCII characters."
+        raise ValidationFailedError(FieldError("idempotency_key", message, "out_of_range"))
+    return item
+
+
+def whole_item(served: Served, request: Put) -> Entity:
+    """The item of a put. What the server sets is left out, so that what was read can be sent back.
+
+    Raises:
+        ValidationFailedError: with every field at fault.
+    """
+    fixed = {TENANT: request.tenant} if request.key is None else request.key
+    return _item(served, without(request.item, served.server_fields), fixed)
+
+
+def refuse_untimely(served: Served, item: Entity, now: float) -> None:
+    """Refuse a new item that lies outside its entity's window, or has expired. A repeat of a create is not checked.
+
+    Raises:
+        ValidationFailedError: with the field.
+    """
+    served.refuse_outside_window(item, now)
+    refuse_past_expiry(item, now)
+
+
+def refuse_patch(served: Served, request: Update) -> None:
+    """Refuse a patch that is wrong whatever the item is. The merged item is checked as a whole later.
+
+    Raises:
+        ValidationFailedError: with every field at fault.
+    """
+    patch, fields = without(request.patch, served.server_fields), served.entity.model_fields
+    message = "The field is required: it cannot be removed."
+    errors = [
+        FieldError(name, message, "missing")
+        for name, value in patch.items()
+        if value is None and name in fields and fields[name].is_required()
+    ]
+    # An object is merged into what is stored, and null resets to the default.
+    plain = {n: v for n, v in patch.items() if n not in fields or not (v is None or isinstance(v, dict))}
+    errors += _wrong_values(served.entity, plain)
+    wrong = {error.field.partition(".")[0] for error in errors}
+    errors += _moves(served, request.key, without(plain, wrong))
+    if errors:
+        raise ValidationFailedError(*errors)
+
+
+def refuse_patched_expiry(served: Served, request: Update, now: float) -> None:
+    """Refuse a patch that sets a time of expiry that has passed.
+
+    Raises:
+        ValidationFailedError: with the field.
+    """
+    name = served.definition.expires
+    if name is not None and request.patch.get(name) is not None:
+        refuse_past(name, served.definition.check_value(name, request.patch[name]), now)
+
+
+def _item(served: Served, body: Document, fixed: Mapping[str, Any]) -> Entity:
+    item = validated(served.entity, with_fixed(body, fixed))
+    refuse_changed(item, fixed)
+    served.refuse_unaddressable(item)
+    return item
+
+
+def _wrong_values(model: type[Entity], document: Document) -> list[FieldError]:
+    """What is wrong with the fields of a part of an item. That others are missing is not, because they are stored."""
+    try:
+        validated(model, document)
+    except ValidationFailedError as error:
+        return [each for each in error.errors if each.field.partition(".")[0] in document or each.code == MANY_ERRORS]
+    return []
+
+
+def _moves(served: Served, key: Key, patch: Document) -> list[FieldError]:
+    """The fields of the key that a patch changes."""
+    message = "The address and the token decide this field: leave it out or as it is."
+    errors = []
+    for name in key.keys() & patch.keys():
+        try:
+            changed = served.definition.check_value(name, patch[name]) != key[name]
+        except InvalidValueError:
+            changed = True
+        if changed:
+            errors.append(FieldError(name, message, "immutable"))
+    return errors

@@ -1,0 +1,230 @@
+"""Many items at a time, each with an outcome of its own."""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from dynashard.entity import Entity
+from dynashard.errors import (
+    MOST_FIELD_ERRORS,
+    AnswerTooLargeError,
+    DynashardError,
+    FieldError,
+    InputError,
+    InvalidKeyError,
+    NotFoundError,
+    OutcomeUnknownError,
+    UnprocessedError,
+    ValidationFailedError,
+)
+from dynashard.hosting.acceptance import refuse_past_expiry
+from dynashard.hosting.documents import Document, written
+from dynashard.hosting.limits import MAX_ANSWER_BYTES, MAX_BATCH
+from dynashard.hosting.operations.accepting import whole_item
+from dynashard.hosting.operations.items import CollectionOf, shown
+from dynashard.hosting.operations.outcomes import Outcome, done, refused
+from dynashard.hosting.operations.requests import BatchGet, BatchWrite, Put
+from dynashard.hosting.operations.served import Served
+from dynashard.hosting.pages import answer_bytes
+from dynashard.hosting.refusals import shortened
+
+ItemKey = Hashable
+"""A key as an entity's definition has it."""
+Place = tuple[str, int]
+"""Where a write stands in its request: `put` or `delete`, and its number there."""
+Writes = dict[ItemKey, tuple[Place, Any]]
+
+_SHORT_MESSAGE: Final = 200
+_SHOWN_KEYS: Final = 10
+
+
+class Batches:
+    """Reads and writes of many items of an entity. Safe to share between threads.
+
+    Args:
+        collection_of: gives the items of an entity.
+        clock: wall clock, in epoch seconds.
+    """
+
+    def __init__(self, collection_of: CollectionOf, clock: Callable[[], float]) -> None:
+        self._collection_of = collection_of
+        self._clock = clock
+
+    def get(self, served: Served, request: BatchGet) -> list[Outcome]:
+        """Read items by their keys: an outcome for each key, in their order.
+
+        Those that one answer cannot hold are refused as `answer_too_large`: ask for them again.
+
+        Raises:
+            ValidationFailedError: too many keys.
+
+        Cost: 1 read each, 1 round trip for 100.
+        """
+        served.require("batch_get")
+        _refuse_many(keys=request.keys)
+        refusals = _Refusals()
+        outcomes: dict[int, Outcome] = {}
+        keys: dict[int, Document] = {}
+        for place, document in enumerate(request.keys):
+            try:
+                keys[place] = served.key(document, request.tenant, f"keys.{place}")
+                served.definition.key_of(keys[place])
+            except InputError as error:
+                outcomes[place] = refusals.of(error)
+                keys.pop(place, None)
+        try:
+            items = self._collection_of(served.entity)
+            found = items.batch_get(list(keys.values()), consistent=request.consistent)
+        except UnprocessedError as error:
+            # What was read is not told apart from what was not: all of it may be asked for again.
+            outcomes |= dict.fromkeys(keys, refusals.of(error))
+            found = []
+        outcomes |= {place: _found(item) for place, item in zip(keys, found, strict=False)}
+        return _fitting([outcomes[place] for place in range(len(request.keys))])
+
+    def write(self, served: Served, request: BatchWrite) -> Mapping[str, list[Outcome]]:
+        """Store and delete items, each whether or not its key had one: an outcome for each.
+
+        An item outside of its entity's window only replaces one that exists.
+
+        Raises:
+            ValidationFailedError: too many items or keys.
+
+        Cost: 1 write each, 1 round trip for 25; outside of the window, 1 read more each, and 1 round trip each.
+        """
+        served.require("batch_write")
+        _refuse_many(put=request.put, delete=request.delete)
+        refusals, now = _Refusals(), self._clock()
+        outcomes: dict[Place, Outcome] = {}
+        writes: Writes = {}
+        places = [
+            *((("put", number), document) for number, document in enumerate(request.put)),
+            *((("delete", number), document) for number, document in enumerate(request.delete)),
+        ]
+        for place, document in places:
+            try:
+                item = _write_of(served, request.tenant, place, document, now)
+                key = served.definition.key_of(item)
+                if key in writes:
+                    raise InvalidKeyError("This key appears twice in this batch; send it once.")
+                writes[key] = place, item
+            except InputError as error:
+                outcomes[place] = refusals.of(error)
+        untimely = {key: w for key, w in writes.items() if w[0][0] == "put" and not served.in_window(w[1], now)}
+        outcomes |= self._replaced(served, untimely, refusals, now)
+        timely = {key: write for key, write in writes.items() if key not in untimely}
+        outcomes |= self._written(served, timely, refusals)
+        return {
+            "put": [outcomes["put", number] for number in range(len(request.put))],
+            "delete": [outcomes["delete", number] for number in range(len(request.delete))],
+        }
+
+    def _replaced(self, served: Served, writes: Writes, refusals: "_Refusals", now: float) -> dict[Place, Outcome]:
+        """Put items that may only replace one that exists, each by itself."""
+        if not writes:
+            return {}
+        items = self._collection_of(served.entity)
+        try:
+            found = items.batch_get([item for _, item in writes.values()], consistent=True)
+        except UnprocessedError as error:
+            return {place: refusals.of(error) for place, _ in writes.values()}
+        outcomes: dict[Place, Outcome] = {}
+        for (place, item), current in zip(writes.values(), found, strict=True):
+            try:
+                if current is None:
+                    served.refuse_outside_window(item, now)
+                else:
+                    items.put(item, if_match=current.revision)
+                outcomes[place] = done(None)
+            except DynashardError as error:
+                outcomes[place] = refusals.of(error)
+        return outcomes
+
+    def _written(self, served: Served, items: Writes, refusals: "_Refusals") -> dict[Place, Outcome]:
+        refused: dict[ItemKey, Outcome] = {}
+        try:
+            self._send(served, list(items.values()))
+        except UnprocessedError as error:
+            refused = dict.fromkeys(_left(served, error.keys), refusals.of(error))
+        except OutcomeUnknownError as error:
+            left = UnprocessedError("Not written in time; send it again later.", operation="", keys=error.unprocessed)
+            refused = dict.fromkeys(_left(served, error.unprocessed), refusals.of(left))
+            unknown = OutcomeUnknownError(str(error), operation=error.operation, keys=error.keys)
+            refused |= dict.fromkeys(_left(served, error.keys), refusals.of(unknown))
+        except InputError as error:
+            # Nothing was sent. One by one, it shows which of them it was.
+            if len(items) == 1:
+                return {place: refusals.of(error) for place, _ in items.values()}
+            parts = [self._written(served, {key: write}, refusals) for key, write in items.items()]
+            return {place: outcome for part in parts for place, outcome in part.items()}
+        return {place: refused.get(key) or done(None) for key, (place, _) in items.items()}
+
+    def _send(self, served: Served, writes: Sequence[tuple[Place, Any]]) -> None:
+        puts = [item for (kind, _), item in writes if kind == "put"]
+        deletes = [item for (kind, _), item in writes if kind == "delete"]
+        self._collection_of(served.entity).batch_write(put=puts, delete=deletes)
+
+
+class _Refusals:
+    """Makes outcomes of refused items. All outcomes together name at most 50 fields, and count the others."""
+
+    def __init__(self) -> None:
+        self._room = MOST_FIELD_ERRORS
+
+    def of(self, error: DynashardError) -> Outcome:
+        """The outcome of an item that was refused."""
+        outcome = refused(error)
+        shown_error = outcome["error"]
+        if "keys" in shown_error["details"]:
+            # Otherwise each of the outcomes would list the keys of all of them.
+            shown_error["details"]["keys"] = shown_error["details"]["keys"][:_SHOWN_KEYS]
+        named = shown_error.pop("errors", [])
+        kept = named[: self._room]
+        self._room -= len(kept)
+        if kept:
+            shown_error["errors"] = kept
+        else:
+            shown_error["message"] = shortened(shown_error["message"], _SHORT_MESSAGE)
+        if omitted := shown_error.get("errors_omitted", 0) + len(named) - len(kept):
+            shown_error["errors_omitted"] = omitted
+        return outcome
+
+
+def _refuse_many(**lists: Sequence[Document]) -> None:
+    errors = [
+        FieldError(name, f"Send at most {MAX_BATCH} at a time.", "out_of_range")
+        for name, given in lists.items()
+        if len(given) > MAX_BATCH
+    ]
+    if errors:
+        raise ValidationFailedError(*errors)
+
+
+def _write_of(served: Served, tenant: str, place: Place, document: Document, now: float) -> Any:
+    kind, number = place
+    if kind != "put":
+        return served.key(document, tenant, f"{kind}.{number}")
+    item = whole_item(served, Put(tenant=tenant, item=document))
+    refuse_past_expiry(item, now)
+    return item
+
+
+def _left(served: Served, keys: Iterable[Mapping[str, Any]]) -> set[ItemKey]:
+    """The keys that were left over, as those of items; keys are told as texts and numbers."""
+    known = served.definition
+    return {known.key_of({name: known.check_value(name, value) for name, value in key.items()}) for key in keys}
+
+
+def _found(item: Entity | None) -> Outcome:
+    return refused(NotFoundError("No live item has this key.")) if item is None else done(shown(item))
+
+
+def _fitting(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """The outcomes, with refusals in the places of those that one answer cannot hold."""
+    room, fitting = MAX_ANSWER_BYTES, []
+    too_large: DynashardError = AnswerTooLargeError("One answer cannot hold this item too: ask for it again.")
+    for outcome in outcomes:
+        size = answer_bytes(written(outcome))
+        kept = outcome if size <= room else refused(too_large)
+        room -= answer_bytes(written(kept))
+        fitting.append(kept)
+    return fitting

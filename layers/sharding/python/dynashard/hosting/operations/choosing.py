@@ -1,0 +1,159 @@
+"""The items that a listing or a count is about: its index, partitions, sort keys and filters."""
+
+from collections.abc import Collection, Mapping, Sequence
+from itertools import product
+from math import prod
+from typing import Any
+
+from dynashard.errors import FieldError, ValidationFailedError
+from dynashard.hosting.documents import TENANT
+from dynashard.hosting.limits import MAX_CHOICES, MAX_LIMIT
+from dynashard.hosting.operations.requests import Choice, List, Paging
+from dynashard.hosting.operations.served import Served, exactly
+from dynashard.reads import Filter, Order
+
+Options = dict[str, Any]
+"""Arguments of a collection's `list`."""
+_RANGE = {"prefix": "prefix", "start": "from", "end": "to"}
+
+
+def index_of(served: Served, asked: str | None, names: Collection[str]) -> str | None:
+    """The index that a request lists; None for the table.
+
+    Args:
+        served: the entity.
+        asked: the index that it names.
+        names: the fields that it gives. If it names no index, and these are not those of the table's partition, it is
+            about the one index whose partition they are.
+
+    Raises:
+        ValidationFailedError: there is no such index.
+    """
+    if asked is not None:
+        if asked not in served.indexes:
+            known = ", ".join(served.indexes) or "none"
+            raise ValidationFailedError(FieldError("index", f"Unknown index; known are {known}.", "enum"))
+        return asked
+    given = set(names)
+    if given.issuperset(served.partition_fields(None)):
+        return None
+    fitting = [name for name in served.indexes if given.issuperset(served.partition_fields(name))]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def chosen(served: Served, choice: Choice) -> Options:
+    """The arguments of a listing for the items that it is about.
+
+    Raises:
+        ValidationFailedError: with every member at fault: `partition.author`, `sort.state`, `filters.status`.
+        InvalidKeyError: a value cannot stand in a key.
+    """
+    index = choice.index
+    return {
+        "partition": partitions(served, choice.partition, choice.tenant, index),
+        "index": index,
+        "filters": _filters(served, choice.filters),
+        "consistent": choice.consistent,
+        **ranged(choice, _sort_range(served, choice.sort, index)),
+    }
+
+
+def listed(served: Served, request: List) -> Options:
+    """The arguments of a listing.
+
+    Raises:
+        ValidationFailedError, InvalidKeyError: as `chosen`, `paged`; or a field is none that can be listed.
+    """
+    options = {**chosen(served, request.choice), **paged(request.paging), "fields": _fields(served, request.fields)}
+    if request.distinct is None:
+        return options
+    return {**options, "distinct": _one_of("distinct", request.distinct, served.exposed.distinct)}
+
+
+def paged(paging: Paging) -> Options:
+    """The arguments of a listing for how to turn its pages.
+
+    Raises:
+        ValidationFailedError: with the one at fault.
+    """
+    if not 1 <= paging.limit <= MAX_LIMIT:
+        raise ValidationFailedError(FieldError("limit", f"Use a number from 1 to {MAX_LIMIT}.", "out_of_range"))
+    return {
+        "order": _one_of("order", paging.order, tuple(Order)),
+        "direction": _one_of("direction", paging.direction, ("asc", "desc")),
+        "limit": paging.limit,
+        "cursor": paging.cursor,
+    }
+
+
+def partitions(served: Served, given: Mapping[str, Any], tenant: str, index: str | None) -> Any:
+    """The logical partitions that fields name: one as its fields, several as a list of them.
+
+    A field with a list of values names several partitions; two such fields, each with each.
+
+    Raises:
+        ValidationFailedError: a field is missing, unknown, another tenant's, or has none of its values; or too many.
+    """
+    fields = served.partition_fields(index)
+    exactly(fields, given, tenant, "partition")
+    several = {name: given[name] if isinstance(given[name], list) else [given[name]] for name in fields}
+    count = prod(len(values) for values in several.values())
+    if count > MAX_CHOICES:
+        message = f"These values name {count} logical partitions; one request may name at most {MAX_CHOICES}."
+        raise ValidationFailedError(FieldError("partition", message, "out_of_range"))
+    if empty := [name for name, values in several.items() if not values]:
+        message = "Name at least one value."
+        raise ValidationFailedError(*(FieldError(f"partition.{name}", message, "out_of_range") for name in empty))
+    values = [[served.value(name, each, f"partition.{name}") for each in several[name]] for name in fields]
+    found = [{TENANT: tenant, **dict(zip(fields, picked, strict=True))} for picked in product(*values)]
+    return found[0] if len(found) == 1 else found
+
+
+def ranged(choice: Choice, sort: Mapping[str, Any]) -> Options:
+    """The arguments of a listing for its sort keys: those of `sort`, or of `prefix`, `from` and `to`.
+
+    Raises:
+        ValidationFailedError: both are given.
+    """
+    ranges: Options = {"prefix": choice.prefix, "start": choice.start, "end": choice.end}
+    clashing = [_RANGE[name] for name, value in ranges.items() if value is not None]
+    if sort and clashing:
+        message = f"{next(iter(choice.sort))} already says how sort keys begin. Leave this out."
+        raise ValidationFailedError(*(FieldError(name, message, "contradiction") for name in clashing))
+    return {**ranges, **sort}
+
+
+def _sort_range(served: Served, given: Mapping[str, Any], index: str | None) -> Options:
+    """The arguments of a listing for the sort keys that begin with these fields; exactly one with all of them."""
+    if not given:
+        return {}
+    template = served.definition.sort if index is None else served.indexes[index].sort
+    if unknown := [name for name in given if name not in template.fields]:
+        message = f"The sort key has no such field; it has {', '.join(template.fields) or 'none'}."
+        raise ValidationFailedError(*(FieldError(f"sort.{name}", message, "unknown_parameter") for name in unknown))
+    text = template.leading({name: served.value(name, value, f"sort.{name}") for name, value in given.items()})
+    # The text that comes just after another is that text and a NUL; the end of a range is left out.
+    return {"start": text, "end": text + "\0"} if len(given) == len(template.fields) else {"prefix": text}
+
+
+def _filters(served: Served, given: Mapping[str, Any]) -> list[Filter]:
+    known = served.exposed.filters
+    if unknown := [name for name in given if name not in known]:
+        message = f"Unknown filter; known are {', '.join(known) or 'none'}."
+        raise ValidationFailedError(*(FieldError(f"filters.{name}", message, "unknown_parameter") for name in unknown))
+    return [Filter(name, "=", served.value(name, value, f"filters.{name}")) for name, value in given.items()]
+
+
+def _fields(served: Served, names: Sequence[str] | None) -> list[str] | None:
+    if names is None:
+        return None
+    known = [name for name in served.entity.model_fields if name not in served.definition.detached]
+    if not names or any(name not in known for name in names):
+        raise ValidationFailedError(FieldError("fields", f"Use a list of {', '.join(known)}.", "enum"))
+    return list(dict.fromkeys(names))
+
+
+def _one_of(name: str, value: str, known: Collection[str]) -> str:
+    if value not in known:
+        raise ValidationFailedError(FieldError(name, f"Use one of {', '.join(known) or 'none'}.", "enum"))
+    return value

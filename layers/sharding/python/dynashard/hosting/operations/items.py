@@ -1,0 +1,246 @@
+"""Single items: create, get, put, update, delete."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from dynashard.entity import Entity, Handling
+from dynashard.errors import (
+    AlreadyExistsError,
+    FieldError,
+    RevisionMismatchError,
+    ValidationFailedError,
+    WriteContendedError,
+)
+from dynashard.hosting.acceptance import refuse_past_expiry
+from dynashard.hosting.documents import Document, patched_fields, representation, without
+from dynashard.hosting.idempotency import Attempt, IdempotentCreates
+from dynashard.hosting.limits import WRITE_ATTEMPTS
+from dynashard.hosting.operations.accepting import (
+    new_item,
+    refuse_patch,
+    refuse_patched_expiry,
+    refuse_untimely,
+    whole_item,
+)
+from dynashard.hosting.operations.conditions import PreconditionFailedError
+from dynashard.hosting.operations.merging import merged, refuse_put
+from dynashard.hosting.operations.requests import Create, Delete, Get, Put, Update
+from dynashard.hosting.operations.served import Served
+from dynashard.service import Collection
+
+CollectionOf = Callable[[type[Entity]], Collection[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """A new item as its creator is answered, without the detached fields that it has just sent.
+
+    Attributes:
+        document: the item.
+        replayed: whether it is the answer of an earlier request with the idempotency key.
+    """
+
+    document: Document
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a put has stored, and whether it created it."""
+
+    document: Document
+    created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a get has found.
+
+    Attributes:
+        revision: the item's.
+        document: the item; None if the request excluded the state that it is in.
+    """
+
+    revision: str | None
+    document: Document | None
+
+
+class Items:
+    """The operations on single items. Safe to share between threads.
+
+    Args:
+        collection_of: gives the items of an entity.
+        idempotent: keeps what creates with an idempotency key were answered.
+        clock: wall clock, in epoch seconds.
+    """
+
+    def __init__(self, collection_of: CollectionOf, idempotent: IdempotentCreates, clock: Callable[[], float]) -> None:
+        self._collection_of = collection_of
+        self._idempotent = idempotent
+        self._clock = clock
+
+    def create(self, served: Served, request: Create) -> Created:
+        """Store a new item.
+
+        Raises:
+            AlreadyExistsError: there is one.
+            ValidationFailedError: with every field at fault.
+
+        Cost: 1 write; an idempotency key doubles it, and adds 2.
+        """
+        served.require("create")
+        item, items = new_item(served, request), self._collection_of(served.entity)
+        if request.idempotency_key is None:
+            refuse_untimely(served, item, self._clock())
+            return Created(_without_detached(served, shown(items.create(item, handling=request.handling))))
+        attempt = Attempt(
+            request.tenant,
+            request.idempotency_key,
+            request.item,
+            item,
+            request.seconds,
+            lambda: refuse_untimely(served, item, self._clock()),
+        )
+        document, replayed = self._idempotent.run(attempt, items)
+        return Created(_without_detached(served, document), replayed)
+
+    def get(self, served: Served, request: Get) -> Found:
+        """Read an item.
+
+        Raises:
+            NotFoundError: there is none.
+            RevisionMismatchError: `if_match` does not hold.
+
+        Cost: 1 read, and those of the detached fields that it includes.
+        """
+        served.require("get")
+        known = tuple(served.definition.detached)
+        if any(name not in known for name in request.include):
+            message = f"Use a list of {', '.join(known) or 'nothing'}."
+            raise ValidationFailedError(FieldError("include", message, "enum"))
+        include = tuple(dict.fromkeys(request.include))
+        item = self._collection_of(served.entity).get(request.key, consistent=request.consistent, include=include)
+        if not request.conditions.match(item.revision):
+            request.conditions.demand(item.revision)
+        changed = request.conditions.none_match(item.revision)
+        return Found(item.revision, shown(item) if changed else None)
+
+    def put(self, served: Served, request: Put) -> Stored:
+        """Replace an item, or create it. An item that exists may be replaced whatever its time.
+
+        Raises:
+            RevisionMismatchError, PreconditionFailedError: a condition does not hold.
+            ValidationFailedError: with every field at fault; or it would create an item outside of its entity's window.
+            WriteContendedError: other writers were faster each time.
+
+        Cost: 1 write, and a read if the entity keeps a creation stamp, the conditions are more than one revision, or
+        the item lies outside of the window.
+        """
+        served.require("put")
+        item, items, now = whole_item(served, request), self._collection_of(served.entity), self._clock()
+        refuse_past_expiry(item, now)
+        conditions, revision = request.conditions, request.conditions.single_revision
+        timely = served.in_window(item, now)
+        if revision is not None or (conditions.none and timely):
+            done = items.put(item, if_match=revision, handling=request.handling)
+            return _stored(served, done.item, created=done.created)
+        if conditions.only_new and timely:
+            try:
+                return _stored(served, items.create(item, handling=request.handling), created=True)
+            except AlreadyExistsError as error:
+                raise PreconditionFailedError("The item exists already.") from error
+        for current in _tries(lambda: items.find(item, consistent=True)):
+            refuse_put(served, conditions, item, current, now)
+            try:
+                if current is None:
+                    return _stored(served, items.create(item, handling=request.handling), created=True)
+                done = items.put(item, if_match=current.revision, handling=_of_what_was_read(request.handling))
+                return _stored(served, done.item, created=done.created)
+            except (AlreadyExistsError, RevisionMismatchError):
+                continue
+        raise _contended()
+
+    def update(self, served: Served, request: Update) -> Document:
+        """Apply a JSON Merge Patch: merge, validate the whole, replace what was read.
+
+        Raises:
+            NotFoundError: there is no such item.
+            RevisionMismatchError, PreconditionFailedError: a condition does not hold.
+            ValidationFailedError: with every field at fault.
+            WriteContendedError: other writers were faster each time.
+
+        Cost: 1 consistent read and 1 write a try.
+        """
+        served.require("update")
+        refuse_patch(served, request)
+        refuse_patched_expiry(served, request, self._clock())
+        items, include = self._collection_of(served.entity), patched_fields(served.entity, request.patch)
+        handling = _of_what_was_read(request.handling)
+        for current in _tries(lambda: items.get(request.key, consistent=True, include=include)):
+            item = merged(served, request, current, self._clock())
+            try:
+                return shown(items.replace(item, if_match=current.revision, handling=handling))
+            except RevisionMismatchError:
+                continue
+        raise _contended()
+
+    def delete(self, served: Served, request: Delete) -> None:
+        """Delete an item.
+
+        Raises:
+            NotFoundError: there is none, whatever the conditions are.
+            RevisionMismatchError, PreconditionFailedError: a condition does not hold.
+            WriteContendedError: other writers were faster each time.
+
+        Cost: 1 write, and a read if the conditions are more than one revision, or fail.
+        """
+        served.require("delete")
+        items, conditions, revision = (
+            self._collection_of(served.entity),
+            request.conditions,
+            request.conditions.single_revision,
+        )
+        if conditions.none or revision is not None:
+            try:
+                items.delete(request.key, if_match=revision, handling=request.handling)
+            except RevisionMismatchError:
+                items.get(request.key, consistent=True)
+                raise
+            return
+        for current in _tries(lambda: items.get(request.key, consistent=True)):
+            conditions.demand(current.revision)
+            try:
+                items.delete(request.key, if_match=current.revision, handling=_of_what_was_read(request.handling))
+            except RevisionMismatchError:
+                continue
+            return
+        raise _contended()
+
+
+def shown(item: Entity) -> Document:
+    """The document of a stored item."""
+    return representation(item, item.revision)
+
+
+def _stored(served: Served, item: Entity, *, created: bool) -> Stored:
+    document = shown(item)
+    return Stored(_without_detached(served, document) if created else document, created)
+
+
+def _without_detached(served: Served, document: Document) -> Document:
+    return without(document, served.definition.detached)
+
+
+def _tries(read: Callable[[], Any]) -> Iterator[Any]:
+    """The stored item, read again for each try."""
+    return (read() for _ in range(WRITE_ATTEMPTS))
+
+
+def _of_what_was_read(handling: str | None) -> str | None:
+    """The level of a write on the revision that was just read: that is what guarded is."""
+    return Handling.PLAIN if handling == Handling.GUARDED else handling
+
+
+def _contended() -> WriteContendedError:
+    return WriteContendedError("Other writers kept changing this item: try again.")

@@ -1,0 +1,54 @@
+"""Pages and counts of an entity's items."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from dynashard.entity import Entity
+from dynashard.hosting.documents import Document, part
+from dynashard.hosting.operations.choosing import chosen, listed
+from dynashard.hosting.operations.items import CollectionOf, shown
+from dynashard.hosting.operations.requests import Choice, List
+from dynashard.hosting.operations.served import Served
+from dynashard.hosting.pages import Answer, page_that_fits, told_outside
+
+
+class Listings:
+    """Pages and counts. Safe to share between threads.
+
+    Args:
+        collection_of: gives the items of an entity.
+    """
+
+    def __init__(self, collection_of: CollectionOf) -> None:
+        self._collection_of = collection_of
+
+    def page(self, served: Served, request: List) -> Answer:
+        """A page. One that Lambda could not answer is read again with fewer items, so it is short.
+
+        Raises:
+            ValidationFailedError, InvalidKeyError: with the member at fault.
+            InvalidCursorError: the cursor is not one of ours, or not for this listing.
+
+        Cost: what the order costs; see the collection's `list`.
+        """
+        served.require("list")
+        items = self._collection_of(served.entity)
+        return page_that_fits(items.list, listed(served, request), partial(_part, served.entity))
+
+    def count(self, served: Served, choice: Choice) -> int:
+        """How many items there are.
+
+        Raises:
+            ValidationFailedError, InvalidKeyError: with the member at fault.
+
+        Cost: what reading all of them costs.
+        """
+        served.require("count")
+        options = chosen(served, choice)
+        with told_outside():
+            return self._collection_of(served.entity).count(**options)
+
+
+def _part(model: type[Entity], item: Any) -> Document:
+    return part(model, item) if isinstance(item, Mapping) else shown(item)

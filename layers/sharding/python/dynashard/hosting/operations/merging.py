@@ -1,0 +1,85 @@
+"""What is decided about a write once the stored item is known: which item takes its place, or why none may."""
+
+from dynashard.entity import Entity
+from dynashard.errors import AlreadyExistsError, NotFoundError
+from dynashard.hosting.acceptance import refuse_past_expiry
+from dynashard.hosting.documents import patched, refuse_changed, representation, unasked, validated, without
+from dynashard.hosting.operations.conditions import Conditions
+from dynashard.hosting.operations.requests import Create, Delete, Put, Update, Write
+from dynashard.hosting.operations.served import Served
+from dynashard.repository import transaction as steps
+
+Step = steps.Create | steps.Put | steps.Delete
+
+
+def merged(served: Served, request: Update, current: Entity, now: float) -> Entity:
+    """The stored item after a patch. Its stamps are those of the stored one.
+
+    Args:
+        served: the entity.
+        request: the patch.
+        current: the stored item, with the detached fields that `patched_fields` names.
+        now: the time of acceptance, in epoch seconds.
+
+    Raises:
+        RevisionMismatchError, PreconditionFailedError: a condition does not hold.
+        ValidationFailedError: with every field at fault.
+    """
+    request.conditions.demand(current.revision)
+    document = patched(served.entity, representation(current, None), request.patch)
+    item = validated(served.entity, without(document, served.server_fields))
+    refuse_changed(item, request.key)
+    if served.definition.expires in request.patch:
+        refuse_past_expiry(item, now)
+    return in_place_of(served, current, item)
+
+
+def in_place_of(served: Served, current: Entity, item: Entity) -> Entity:
+    """The new item with the stamps of the stored one, and the detached fields that it was made without."""
+    kept = served.server_fields | (unasked(item) or set())
+    return current.model_copy(update={name: value for name, value in item if name not in kept})
+
+
+def refuse_put(served: Served, conditions: Conditions, item: Entity, current: Entity | None, now: float) -> None:
+    """Refuse a put that the stored item rules out.
+
+    Raises:
+        RevisionMismatchError, PreconditionFailedError: a condition does not hold.
+        ValidationFailedError: it would create an item outside of its entity's window.
+    """
+    conditions.demand(None if current is None else current.revision)
+    if current is None:
+        served.refuse_outside_window(item, now)
+
+
+def step_of(served: Served, request: Write, item: Entity | None, current: Entity | None, now: float) -> Step:
+    """A write of an accepted request as a step of a transaction.
+
+    Args:
+        served: the entity, which must have no detached fields.
+        request: what was accepted.
+        item: the item of a create or a put.
+        current: the stored item, None if there is none.
+        now: the time of acceptance, in epoch seconds.
+
+    Raises:
+        DynashardError: the request cannot be done, as things are.
+    """
+    match request, item:
+        case Create(), Entity():
+            if current is not None:
+                raise AlreadyExistsError(f"{served.name} exists already")
+            return steps.Create(item)
+        case Put(), Entity():
+            refuse_put(served, request.conditions, item, current, now)
+            if current is None:
+                return steps.Create(item)
+            return steps.Put(in_place_of(served, current, item), if_match=current.revision or "")
+    if current is None:
+        raise NotFoundError("No live item has this key.")
+    if isinstance(request, Update):
+        return steps.Put(merged(served, request, current, now), if_match=current.revision or "")
+    if isinstance(request, Delete):
+        request.conditions.demand(current.revision)
+        return steps.Delete(served.entity, current, if_match=current.revision or "")
+    raise TypeError(f"{type(request).__name__} without an item")

@@ -1,0 +1,158 @@
+"""The requests that every way in reads its input into.
+
+A key is complete and typed, as `Served.key` makes it. Items and patches are JSON documents as their senders wrote them.
+What chooses the items of a listing is JSON, or text as a query string has it: `Served.value` reads both alike.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dynashard.hosting.documents import Document
+from dynashard.hosting.environment import LONGEST_SECONDS
+from dynashard.hosting.limits import DEFAULT_LIMIT
+from dynashard.hosting.operations.conditions import UNCONDITIONAL, Conditions
+
+Key = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Create:
+    """Store a new item.
+
+    Attributes:
+        tenant: whose it is.
+        item: its document.
+        handling: the level of care; the entity's own if None.
+        idempotency_key: what a repeat of this request is recognised by.
+        seconds: how long the request can still take.
+    """
+
+    tenant: str
+    item: Document
+    handling: str | None = None
+    idempotency_key: str | None = None
+    seconds: float = LONGEST_SECONDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Get:
+    """Read an item; `include` names the detached fields that come along."""
+
+    key: Key
+    consistent: bool = False
+    include: Sequence[str] = ()
+    conditions: Conditions = UNCONDITIONAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Put:
+    """Replace an item, or create it.
+
+    Attributes:
+        tenant: whose it is.
+        item: the whole document.
+        key: the key that the item must have; None if its document alone says it.
+        conditions: what must hold.
+        handling: the level of care.
+    """
+
+    tenant: str
+    item: Document
+    key: Key | None = None
+    conditions: Conditions = UNCONDITIONAL
+    handling: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """Apply a JSON Merge Patch (RFC 7396) to an item."""
+
+    key: Key
+    patch: Document
+    conditions: Conditions = UNCONDITIONAL
+    handling: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete:
+    """Delete an item."""
+
+    key: Key
+    conditions: Conditions = UNCONDITIONAL
+    handling: str | None = None
+
+
+Write = Create | Put | Update | Delete
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which items of a tenant.
+
+    Attributes:
+        tenant: whose.
+        partition: the fields of a logical partition; a list of values for a field names several partitions.
+        index: the index to list, as `choosing.index_of` finds it; None for the table.
+        sort: the first fields of the sort key.
+        prefix: only sort keys that begin so.
+        start: only sort keys from this one on.
+        end: only sort keys before this one.
+        filters: values of fields that the entity may be filtered by.
+        consistent: see every write that was acknowledged before.
+    """
+
+    tenant: str
+    partition: Mapping[str, Any] = field(default_factory=dict)
+    index: str | None = None
+    sort: Mapping[str, Any] = field(default_factory=dict)
+    prefix: str | None = None
+    start: str | None = None
+    end: str | None = None
+    filters: Mapping[str, Any] = field(default_factory=dict)
+    consistent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paging:
+    """How to turn the pages of a listing. None of them is checked before the listing is."""
+
+    order: str = "round_robin"
+    direction: str = "asc"
+    limit: int = DEFAULT_LIMIT
+    cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class List:
+    """List a page of items.
+
+    Attributes:
+        choice: which.
+        paging: how.
+        fields: bring these fields only; all if None.
+        distinct: of items with one value of this field, only the first.
+    """
+
+    choice: Choice
+    paging: Paging
+    fields: Sequence[str] | None = None
+    distinct: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchGet:
+    """Read items by their keys, which are as their sender wrote them."""
+
+    tenant: str
+    keys: Sequence[Document]
+    consistent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchWrite:
+    """Store and delete items, each whether or not its key had one."""
+
+    tenant: str
+    put: Sequence[Document] = ()
+    delete: Sequence[Document] = ()

@@ -1,0 +1,202 @@
+"""An entity as callers see it: what they may do with it, and how its keys and values are read."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import takewhile
+from typing import Annotated, Any, Final
+
+from pydantic import TypeAdapter, ValidationError
+
+from dynashard.entity import Entity, definition
+from dynashard.errors import DynashardError, FieldError, ValidationFailedError
+from dynashard.hosting.acceptance import refuse_unaddressable
+from dynashard.hosting.documents import REVISION, TENANT, Document
+from dynashard.hosting.operations.exposed import Exposed
+
+NEEDS: Final[Mapping[str, Sequence[str]]] = {
+    "create": ["create"],
+    "get": ["get"],
+    "put": ["put"],
+    "update": ["update"],
+    "delete": ["delete"],
+    "list": ["list"],
+    "count": ["list"],
+    "batch_get": ["get"],
+    "batch_write": ["put", "delete"],
+}
+"""What an entity must be served with for each operation."""
+LIST_PARAMETERS: Final = (
+    "limit",
+    "order",
+    "direction",
+    "prefix",
+    "from",
+    "to",
+    "cursor",
+    "index",
+    "fields",
+    "consistent",
+)
+RESERVED: Final = frozenset({*LIST_PARAMETERS, "distinct", "include"})
+"""Names that no field may have by which callers ask."""
+
+
+class OperationError(DynashardError):
+    """An entity is not served with this operation."""
+
+    code = "method_not_allowed"
+    status = 405
+
+
+class Served:
+    """An entity that can be asked for.
+
+    Args:
+        exposed: as the domain declares it.
+
+    Attributes:
+        server_fields: those that only the server sets.
+        indexes: those that can be listed. An index of all tenants is not among them.
+        address: the key's fields besides the tenant, in the order of an item's path.
+    """
+
+    def __init__(self, exposed: Exposed) -> None:
+        self.exposed = exposed
+        self.entity: type[Entity] = exposed.entity
+        self.definition = definition(exposed.entity)
+        self.server_fields = frozenset(self.definition.server_fields) | {REVISION}
+        declared = self.definition.indexes.items()
+        self.indexes = {n: i for n, i in declared if TENANT in i.partition.fields and not i.replica}
+        self.key_fields = tuple(name for name in self.definition.key_fields if name != TENANT)
+        self.address = exposed.address or self.key_fields
+        self._adapters: dict[tuple[str, bool], TypeAdapter[Any]] = {}
+
+    @property
+    def name(self) -> str:
+        """The entity's name."""
+        return self.definition.name
+
+    def require(self, operation: str) -> None:
+        """Refuse an operation that the entity is not served with.
+
+        Raises:
+            OperationError: it names those it is served with.
+        """
+        allowed = self.exposed.operations
+        if all(name in allowed for name in NEEDS[operation]):
+            return
+        able = ", ".join(name for name, needs in NEEDS.items() if all(need in allowed for need in needs))
+        raise OperationError(f"{self.name} is not served with {operation}; it is with {able or 'no operation'}.")
+
+    def value(self, name: str, given: Any, place: str, *, checked: bool = True) -> Any:
+        """A field's value, from text or from other JSON.
+
+        Text is read as in a query string: a day is a time that begins it in UTC, and `"7"` is a number where the field
+        is one. Other JSON must have the field's own type.
+
+        Args:
+            name: the field.
+            given: the value.
+            place: where it stood, for errors.
+            checked: also check the field's own constraints. They are not checked for a key, so that items of an earlier
+                declaration can still be read and deleted.
+
+        Raises:
+            ValidationFailedError: it is none of the field's values.
+        """
+        adapter = self._adapter(name, checked=False)
+        try:
+            if isinstance(given, str):
+                found = adapter.validate_strings(given)
+            else:
+                found = adapter.validate_json(json.dumps(given), strict=True)
+            # A day means its beginning in UTC. That comes first, because the field's constraints may require a zone.
+            if isinstance(found, datetime) and found.tzinfo is None:
+                found = found.replace(tzinfo=UTC)
+            return self._adapter(name, checked=True).validate_python(found) if checked else found
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+            raise ValidationFailedError(FieldError(place, first["msg"], first["type"])) from error
+
+    def key(self, given: Mapping[str, Any], tenant: str, place: str = "key") -> Document:
+        """A whole key, from the values of its fields besides the tenant.
+
+        Raises:
+            ValidationFailedError: a field is missing, unknown, another tenant's, or has none of its values.
+        """
+        exactly(self.key_fields, given, tenant, place)
+        values = {name: self.value(name, given[name], f"{place}.{name}", checked=False) for name in self.key_fields}
+        return {TENANT: tenant, **values}
+
+    def partition_fields(self, index: str | None) -> list[str]:
+        """The fields that choose a logical partition of the table or an index: those of its key without the tenant."""
+        template = self.definition.partition if index is None else self.indexes[index].partition
+        return [name for name in template.fields if name != TENANT]
+
+    def sort_fields(self, index: str | None) -> list[str]:
+        """The fields that choose the sort keys of a listing by name, from the first on.
+
+        All of them look up one key of an index; on the table that is what an item's own address is for.
+        """
+        template = self.definition.sort if index is None else self.indexes[index].sort
+        names = list(template.leading_fields)
+        if index is None and len(names) == len(template.fields):
+            names = names[:-1]
+        taken = {*self.partition_fields(index), *RESERVED, TENANT}
+        return list(takewhile(lambda name: name not in taken, names))
+
+    def refuse_unaddressable(self, item: Entity) -> None:
+        """Refuse an item whose key no URL can carry.
+
+        Raises:
+            ValidationFailedError: with the key fields at fault.
+        """
+        refuse_unaddressable(self.address, item.model_dump(mode="json", include=set(self.address)))
+
+    def refuse_outside_window(self, item: Entity, now: float) -> None:
+        """Refuse a new item whose time lies too far from now.
+
+        Raises:
+            ValidationFailedError: with the field.
+        """
+        window = self.exposed.window
+        if window is not None and not self.in_window(item, now):
+            raise ValidationFailedError(FieldError(window.field, str(window), "outside_window"))
+
+    def in_window(self, item: Entity, now: float) -> bool:
+        """Whether a new item's time lies as near to now as the entity's window demands."""
+        window = self.exposed.window
+        return window is None or window.holds(item, datetime.fromtimestamp(now, UTC))
+
+    def _adapter(self, name: str, *, checked: bool) -> TypeAdapter[Any]:
+        found = self._adapters.get((name, checked))
+        if found is None:
+            field = self.entity.model_fields[name]
+            annotation: Any = Annotated[field.annotation, *field.metadata, None] if checked else field.annotation
+            found = self._adapters[name, checked] = TypeAdapter[Any](annotation)
+        return found
+
+
+def served_by_name(exposed: Sequence[Exposed]) -> Mapping[str, Served]:
+    """The entities by each name that callers may use: `user.v1.User`, and the outside one, `users`."""
+    each = [Served(one) for one in exposed]
+    return {name: one for one in each for name in (one.name, one.exposed.path)}
+
+
+def exactly(fields: Sequence[str], given: Mapping[str, Any], tenant: str, place: str) -> None:
+    """Refuse an object unless it has these fields; the tenant may stand in it too.
+
+    Raises:
+        ValidationFailedError: with each field that is missing, unknown, or another tenant's.
+    """
+    errors = [FieldError(f"{place}.{name}", "This field is needed.", "missing") for name in fields if name not in given]
+    known = ", ".join(fields) or "none"
+    for name, value in given.items():
+        if name == TENANT and value != tenant:
+            errors.append(FieldError(f"{place}.{name}", "It is not the tenant of the request.", "immutable"))
+        elif name not in (*fields, TENANT):
+            message = f"There is no such field here; there are {known}."
+            errors.append(FieldError(f"{place}.{name}", message, "unknown_parameter"))
+    if errors:
+        raise ValidationFailedError(*errors)

@@ -1,0 +1,133 @@
+"""Functions and workers run with new code as soon as it can be imported; until then the code from before serves."""
+
+import importlib.util
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from threading import Event, Thread
+from typing import Final
+
+from local.environments import Environments, Generation, HandlerError
+from local.errors import LocalStackError
+from local.settings import ROOT
+from local.template import SCHEMA, SYNTHESIS_INPUTS
+from local.watching import Watch
+from local.worker import Worker
+
+POLL_SECONDS: Final = 0.5
+SETTLE_SECONDS: Final = 0.1
+"""How long files must have been left alone, because an editor or a checkout writes several."""
+_RELOADED: Final = ("layers", "functions")
+_RESTARTED: Final = ("local", *(pattern.partition("/**")[0] for pattern in SYNTHESIS_INPUTS))
+_SHOWN: Final = 3
+"""Files that one line names."""
+
+
+class Reloader:
+    """Watches the checkout, and starts functions and workers again when their code changes.
+
+    New environments are started beside the old ones. Only when those of all functions have imported their handlers do
+    calls go to them, and the old ones leave as they answer. If a handler cannot be imported, one line says why, and
+    nothing changes.
+
+    Args:
+        functions: the functions; one without environments starts with the new code anyway.
+        workers: the workers, which are restarted after the functions.
+        say: takes a line for the person at the terminal.
+        root: the checkout.
+    """
+
+    def __init__(
+        self,
+        functions: Iterable[Environments],
+        workers: Iterable[Worker],
+        *,
+        say: Callable[[str], None],
+        root: Path = ROOT,
+    ) -> None:
+        self._functions = list(functions)
+        self._workers = list(workers)
+        self._say = say
+        self._root = root
+        self._watch = Watch(root, (*_RELOADED, *_RESTARTED))
+        self._failed: set[str] = set()
+        self._ending = Event()
+        self._thread = Thread(target=self._run, name="reload", daemon=True)
+
+    def start(self) -> None:
+        """Begin to watch; returns at once."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the watching, and the functions, one of which may be starting."""
+        self._ending.set()
+        for function in self._functions:
+            function.abandon()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ending.wait(POLL_SECONDS):
+            changed = self._watch.changed()
+            if not changed:
+                continue
+            while not self._ending.wait(SETTLE_SECONDS) and (more := self._watch.changed()):
+                changed |= more
+            if not self._ending.is_set():
+                self.take(changed)
+
+    def take(self, changed: set[str]) -> None:
+        """Act on changed files, given by their paths within the checkout."""
+        if fixed := sorted(path for path in changed if path == SCHEMA or not path.startswith(_RELOADED)):
+            self._say(
+                f"Restart `make run` to use {_named(fixed)}: tables, routes and the stack itself are made at its start."
+            )
+        self._failed |= {path for path in changed if path.startswith(_RELOADED)}
+        if self._failed:
+            self._reload(sorted(self._failed))
+
+    def _reload(self, changed: Sequence[str]) -> None:
+        begun = time.monotonic()
+        for path in changed:
+            # Python takes bytecode for current if the source has the same size and, in whole seconds, the same time.
+            Path(importlib.util.cache_from_source(str(self._root / path))).unlink(missing_ok=True)
+        functions = [each for each in self._functions if each.in_use and _concerns(changed, each.handler)]
+        try:
+            prepared = _all_prepared(functions)
+        except HandlerError as error:
+            if not self._ending.is_set():
+                self._say(f"Not reloaded, what served before still serves: {error.problem}")
+            return
+        for function, generation in prepared:
+            function.replace(generation)
+        for worker in self._workers:
+            if _concerns(changed, f"{worker.function}."):
+                worker.restart()
+        self._failed.clear()
+        self._say(f"Reloaded in {time.monotonic() - begun:.1f} s: {_named(changed)}")
+
+
+def _all_prepared(functions: Iterable[Environments]) -> list[tuple[Environments, Generation]]:
+    prepared: list[tuple[Environments, Generation]] = []
+    try:
+        for function in functions:
+            prepared.append((function, function.prepare()))  # noqa: PERF401 - kept one by one, to be discarded
+    except LocalStackError:
+        for function, generation in prepared:
+            function.discard(generation)
+        raise
+    return prepared
+
+
+def _concerns(changed: Iterable[str], handler: str) -> bool:
+    """Whether code of a handler has changed: of its own function, of all functions, or of a layer."""
+    parts = (path.split("/") for path in changed)
+    return any(
+        path[0] == "layers" or len(path) == len(("functions", "file.py")) or handler.startswith(f"functions.{path[1]}.")
+        for path in parts
+    )
+
+
+def _named(paths: Sequence[str]) -> str:
+    more = len(paths) - _SHOWN
+    return ", ".join(paths[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
