@@ -31,6 +31,12 @@ node_modules/.done: package-lock.json
 	$(MINISTACK)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/ministack.txt
 	@touch $@
 
+# The site's tools: nobody who runs or tests the backend needs them.
+.venv-docs/.done: requirements/docs.txt | .venv/.done
+	$(BIN)/python -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt
+	@touch $@
+
 .PHONY: run
 run: setup ## Serve the API on http://127.0.0.1:8000 (PORT); data stays in .data (DATA_DIR)
 	@$(BIN)/python -m local
@@ -76,7 +82,7 @@ types: setup ## Check types: all of them the first time, then what changed and w
 
 .PHONY: lock
 lock: setup ## Resolve requirements/*.in again into the hashed locks
-	for name in sharding api dev ministack; do \
+	for name in sharding api dev ministack docs; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --allow-unsafe --no-header \
 	    requirements/$$name.in -o requirements/$$name.txt || exit 1; done
 	$(BIN)/python -m stacks.checkout
@@ -105,6 +111,10 @@ synth: setup build/.done ## Synthesise the template of ENV (default local) into 
 openapi: setup ## Write docs/openapi.json again after the API has changed
 	$(BIN)/python -m functions.api.openapi > docs/openapi.json.new
 	mv docs/openapi.json.new docs/openapi.json
+
+.PHONY: docs
+docs: .venv-docs/.done ## Build the documentation as a site with search into build/site; dead links fail
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build
 
 .PHONY: client
 client: setup ## Generate the types of the TypeScript client again after docs/openapi.json has changed
@@ -150,4 +160,4 @@ snapshot: setup ## Write the template snapshots anew: read the difference before
 
 .PHONY: clean
 clean: ## Remove everything that was built or installed (keeps .data)
-	rm -rf .venv .venv-ministack node_modules build cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-ministack .venv-docs node_modules build cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,47 @@
+"""No link in the prose of the checkout leads nowhere, and every page of the documentation can be found."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.markdown import ROOT, anchors, dead_links, links, pages
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_no_link_is_dead(page: Path) -> None:
+    assert dead_links(page) == []
+
+
+def test_every_page_of_the_documentation_is_in_its_index() -> None:
+    index = ROOT / "docs" / "index.md"
+
+    named = {(index.parent / target.partition("#")[0]).resolve() for _, target in links(index.read_text("utf-8"))}
+
+    assert {page for page in pages() if page.is_relative_to(ROOT / "docs")} <= {*named, index}
+
+
+def test_a_dead_link_is_told_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "other.md").write_text("# Other\n\n## What is `said`, and why\n")
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# Page\n\n"
+        "[here](#page) [there](other.md) [part](other.md#what-is-said-and-why) [web](https://example.com/no)\n"
+        "[none](missing.md)\n"
+        "[no part](other.md#what-is-not-said) `[code](missing.md)`\n"
+        "![picture](missing.png)\n"
+        "```\n[code](missing.md)\n# No heading\n```\n"
+        "[no heading](#no-heading)\n"
+    )
+
+    assert dead_links(page) == [
+        "page.md:4: missing.md: there is no such file",
+        "page.md:5: other.md#what-is-not-said: the page has no such heading",
+        "page.md:6: missing.png: there is no such file",
+        "page.md:11: #no-heading: the page has no such heading",
+    ]
+
+
+def test_headings_of_one_name_have_anchors_of_their_own() -> None:
+    assert anchors("# A\n## Cost\n## Cost\n## Cost, twice: 5 % off\n") == {"a", "cost", "cost-1", "cost-twice-5--off"}
