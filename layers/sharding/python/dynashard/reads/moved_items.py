@@ -107,13 +107,16 @@ class MovedItems:
         return [row for row in rows if stored_key(row) in kept]
 
     def _relocate(self, item: Wire) -> None:
-        stored, sort = stored_key(item)
-        places = self.store.router.places(self.entity, ItemKey(logical_partition_of(self.entity, stored), sort))
+        places = self.store.router.places(self.entity, self._key(stored_key(item)))
         if settling(places):
             bring_home(self.store, item, places)
 
     def _items(self, send: Send) -> StoredItems:
-        return StoredItems(self.store, self.entity, Reading(consistent=True), self.store.retry_policy.pauses(), send)
+        reading, pauses = Reading(consistent=True), self.store.retry_policy.pauses()
+        return StoredItems(self.store, self.entity, reading, pauses, self._key, send)
+
+    def _key(self, stored: StoredKey) -> ItemKey:
+        return ItemKey(logical_partition_of(self.entity, stored[0]), stored[1])
 
 
 def _left_unread(error: UnprocessedError) -> EngineError:

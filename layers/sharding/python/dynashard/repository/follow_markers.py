@@ -14,7 +14,7 @@ from dynashard.repository.batch import GET_WAVE, Reading, StoredKey, chunks, get
 from dynashard.repository.conditions import is_marker, moved_to
 from dynashard.repository.retry_policy import Left, go_on
 from dynashard.repository.store import Store
-from dynashard.routing import home, logical_partition_of
+from dynashard.routing import home
 from dynashard.transport.interface import Call, Wire
 
 _PAIRS: Final = 5
@@ -35,6 +35,7 @@ class StoredItems:
         entity: whose items they are.
         reading: how they are read.
         pauses: pauses before each next round, ending when it is time to give up.
+        key_of: gives the key of an item from its stored key.
         send: sends calls at the same time; None for the store's own transport.
     """
 
@@ -42,6 +43,7 @@ class StoredItems:
     entity: EntityDefinition[Any]
     reading: Reading
     pauses: Iterator[float]
+    key_of: Callable[[StoredKey], ItemKey]
     send: Callable[[Sequence[Call]], list[Wire]] | None = None
 
     def get(self, keys: Iterable[StoredKey]) -> dict[StoredKey, Wire]:
@@ -59,7 +61,7 @@ class StoredItems:
             self.pauses,
             wave=GET_WAVE,
             operation="BatchGetItem",
-            key_of=self._key,
+            key_of=self.key_of,
         )
         return found
 
@@ -87,10 +89,14 @@ class StoredItems:
             both.update({(old, new): (stands[old], stands[new]) for old, new in left})
             return Left([])
 
-        def key_of(pair: Pair) -> ItemKey:
-            return self._key(pair[0])
-
-        go_on(sorted(set(pairs)), once, self.pauses, wave=_PAIR_WAVE, operation="TransactGetItems", key_of=key_of)
+        go_on(
+            sorted(set(pairs)),
+            once,
+            self.pauses,
+            wave=_PAIR_WAVE,
+            operation="TransactGetItems",
+            key_of=lambda pair: self.key_of(pair[0]),
+        )
         return both
 
     def behind(self, markers: Mapping[K, Pair], live: Callable[[Wire], bool]) -> tuple[dict[K, Wire], dict[K, Pair]]:
@@ -124,11 +130,8 @@ class StoredItems:
     def leads(self, marker: Mapping[str, Any]) -> Pair:
         """Return where a marker stands and where it leads."""
         stands = stored_key(marker)
-        key = self._key(stands)
+        key = self.key_of(stands)
         return stands, (home(self.entity, key, moved_to(marker)), key.sort)
-
-    def _key(self, stored: StoredKey) -> ItemKey:
-        return ItemKey(logical_partition_of(self.entity, stored[0]), stored[1])
 
     def _get(self, key: StoredKey) -> Wire:
         reading = Reading(consistent=False, fields=self.reading.fields)

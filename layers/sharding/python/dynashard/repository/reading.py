@@ -175,11 +175,11 @@ class HomeReader:
     ) -> list[ItemKey]:
         """Look behind marks once; the keys that must be looked for again from the start."""
         followed = {key: marker for key, marker in marks.items() if self._holds(key, marker)}
+        pairs = {key: ((marker.place, key.sort), (marker.target, key.sort)) for key, marker in followed.items()}
+        key_of = {spot: key for key, pair in pairs.items() for spot in pair}
         now = self._store.now()
-        items, further = StoredItems(self._store, self._entity, reading, pauses).behind(
-            {key: ((marker.place, key.sort), (marker.target, key.sort)) for key, marker in followed.items()},
-            lambda item: is_live(item, now),
-        )
+        stored = StoredItems(self._store, self._entity, reading, pauses, key_of.__getitem__)
+        items, further = stored.behind(pairs, lambda item: is_live(item, now))
         found.update(items)
         overtaken = [
             key for key, marker in followed.items() if key not in further and self._overtaken(key, marker.places)
