@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from dynashard.entity import EntityDefinition, IndexDefinition
 from dynashard.errors import KeyRangeThrottledError, TableThrottledError
 from dynashard.repository import Repository, Store
 from dynashard.resharding import Scope
@@ -40,15 +39,10 @@ class Growing:
             report=self.told.append,
         )
 
-    def ask(
-        self, entity: EntityDefinition[Any], partition: str | None, index: IndexDefinition | None, target: int, /
-    ) -> object:
-        return self.world.resharder.start(Scope(entity, partition, index), target, cause="throttle")
+    def ask(self, scope: Scope, target: int) -> object:
+        return self.world.resharder.start(scope, target, cause="throttle")
 
-    def present(
-        self, entity: EntityDefinition[Any], partition: str | None, index: IndexDefinition | None, /
-    ) -> Standing:
-        scope = Scope(entity, partition, index)
+    def present(self, scope: Scope) -> Standing:
         records = TopologyTable(self.world.inner, self.world.topology).read([scope.key, scope.family])
         record = records.get(scope.key) or records[scope.family]
         changed = max(float(entry.partition(":")[0]) for entry in record.history)

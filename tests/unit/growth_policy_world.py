@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dynashard import Index, Shards, definition
-from dynashard.entity import EntityDefinition, IndexDefinition
+from dynashard.entity import EntityDefinition
 from dynashard.errors import (
     ReshardRefusedError,
     ThrottledError,
@@ -76,21 +76,15 @@ class World:
     meanwhile: Callable[[], None] = lambda: None
     trouble: Exception | None = None
 
-    def present(
-        self, entity: EntityDefinition[Any], partition: str | None, index: IndexDefinition | None, /
-    ) -> Standing:
+    def present(self, scope: Scope) -> Standing:
         self.looks += 1
-        scope = Scope(entity, partition, index)
-        shards = index.shards if index else entity.shards
-        assert shards is not None
-        return self.standing.setdefault(scope.key, Standing(shards.initial, START - DAY, busy=False))
+        assert scope.shards is not None
+        return self.standing.setdefault(scope.key, Standing(scope.shards.initial, START - DAY, busy=False))
 
-    def ask(
-        self, entity: EntityDefinition[Any], partition: str | None, index: IndexDefinition | None, target: int, /
-    ) -> object:
+    def ask(self, scope: Scope, target: int) -> object:
         if self.trouble is not None:
             raise self.trouble
-        key = Scope(entity, partition, index).key
+        key = scope.key
         standing = self.standing[key]
         if standing.busy or standing.count == target:
             raise ReshardRefusedError("one is running already", reason="running")

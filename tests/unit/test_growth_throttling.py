@@ -1,7 +1,6 @@
 """Counts under random throttles that several processes meet."""
 
 from itertools import pairwise
-from typing import Any
 
 import pytest
 from hypothesis import settings as hypothesis_settings
@@ -9,7 +8,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from dynashard import Shards, definition
-from dynashard.entity import EntityDefinition, IndexDefinition
 from dynashard.errors import (
     ThrottledError,
 )
@@ -42,12 +40,10 @@ class Throttling(RuleBasedStateMachine):
         self.active = [at for at, mode in enumerate(modes) if mode == "on"]
         self.caller = 0
 
-    def ask(
-        self, entity: EntityDefinition[Any], partition: str | None, index: IndexDefinition | None, target: int, /
-    ) -> object:
+    def ask(self, scope: Scope, target: int) -> object:
         assert self.modes[self.caller] == "on"
-        World.ask(self.world, entity, partition, index, target)
-        self.changes.append((self.world.now, Scope(entity, partition, index).key, target))
+        World.ask(self.world, scope, target)
+        self.changes.append((self.world.now, scope.key, target))
         return None
 
     @rule(

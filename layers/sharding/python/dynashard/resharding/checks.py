@@ -22,7 +22,7 @@ def check_possible(scope: Scope, to: int, budget: float | None) -> None:
             f"{entity.name} is placed by modulo, whose counts cannot change: nearly every item would move",
             reason="fixed_placement",
         )
-    if (scope.index.shards if scope.index else entity.shards) is None:
+    if scope.shards is None:
         what = f"index {scope.index.name} of {entity.name}" if scope.index else entity.name
         raise ReshardRefusedError(
             f"{what} is declared without shards: declare its shards first"

@@ -25,29 +25,19 @@ _CONTENDED: Final = 1.0
 _DONE: Final = Step("done")
 
 
-class Controller:
-    """Takes one step at a time about a record.
-
-    Args:
-        context: tables, time and randomness.
-    """
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-
-    def advance(self, scope: Scope) -> Step:
-        """Publish what it is time for, and say what to do next. See `Resharder.advance`."""
-        for _ in range(_ROUNDS):
-            record, family = self._context.read(scope)
-            if record is None or family is None:
-                return _DONE
-            if keep_lease(self._context, family):
-                continue
-            try:
-                return _Look(self._context, scope, record, family).step()
-            except TopologyChangedError:
-                continue
-        return Step("wait", _CONTENDED)
+def advance(context: Context, scope: Scope) -> Step:
+    """Publish what it is time for, and say what to do next. See `Resharder.advance`."""
+    for _ in range(_ROUNDS):
+        record, family = context.read(scope)
+        if record is None or family is None:
+            return _DONE
+        if keep_lease(context, family):
+            continue
+        try:
+            return _Look(context, scope, record, family).step()
+        except TopologyChangedError:
+            continue
+    return Step("wait", _CONTENDED)
 
 
 class _Look:
@@ -123,8 +113,7 @@ class _Look:
         if step is not None:
             return step
         if self._scope.index is not None:
-            sums = _summed(change, progress)
-            answer = self._stable(sums, swept=True)
+            answer = self._stable(_summed(change, progress), swept=True)
             self._context.progress.clear(self._scope.key, change.id, change.tasks)
             return answer
         return self._lagging(change) or self._publish(change.but(passed=None), phase=Phase.SETTLE)
@@ -174,10 +163,9 @@ class _Look:
         """No marks are left, and everybody knows the count: quiet, or the way back."""
         record, family, now = self._record, self._family, self._now
         if change.back_to is not None:
-            context = self._context
-            again = pending_again(self._scope, record, change, context.new_id(), now=now, segments=context.segments)
-            context.topology.save((record, again))
-            return Step("wait", context.left(family, now, now))
+            again = pending_again(self._context, self._scope, record, change, now=now)
+            self._context.topology.save((record, again))
+            return Step("wait", self._context.left(family, now, now))
         quiet = record.changed(now, swept=True, change=change.stored())
         active = family.active - {self._scope.key}
         if self._scope.whole_family:
@@ -213,11 +201,5 @@ class _Look:
 
 
 def _summed(change: Change, progress: list[Progress]) -> Change:
-    return change.but(
-        moved=add(progress, "moved"),
-        late=add(progress, "late"),
-        swept=add(progress, "swept"),
-        left=add(progress, "left"),
-        write_units=float(add(progress, "write_units")),
-        read_units=float(add(progress, "read_units")),
-    )
+    counters: dict[str, Any] = {name: add(progress, name) for name in ("moved", "late", "swept", "left")}
+    return change.but(**counters, **{name: float(add(progress, name)) for name in ("write_units", "read_units")})

@@ -135,7 +135,7 @@ class Growth:
         told = []
         for record in records:
             scope = Scope.of_key(record.key, known)
-            shards = _shards(scope)
+            shards = scope.shards
             if shards is None or scope.whole_family or not self._quiet(record, shards):
                 continue
             slot = scope.index.slot if scope.index else None
@@ -202,12 +202,12 @@ class Growth:
             self._tell(News.FAILED, scope, f"{scope.key} is hot, and its count could not be looked at: {error}")
 
     def _double(self, scope: Scope) -> None:
-        shards = _shards(scope)
+        shards = scope.shards
         if shards is None or not shards.rule.powers_of_two:
             remedy = f"{shards.placement} counts never change" if shards else "declare shards"
             self._tell(News.CANNOT, scope, f"{scope.key} is hot: {remedy}")
             return
-        standing = self._present(scope.entity, scope.partition, scope.index)
+        standing = self._present(scope)
         if standing.count == UNSHARDED or standing.count * 2 > shards.max:
             remedy = f"it has {standing.count} shards, its ceiling is {shards.max}: declare a higher max"
             if standing.count == UNSHARDED:
@@ -218,7 +218,7 @@ class Growth:
             return
         if self._sleep is not None and self._settings.mode == "on":
             self._sleep(self._drawn_wait())
-            if self._present(scope.entity, scope.partition, scope.index) != standing:
+            if self._present(scope) != standing:
                 self._tell(News.LOST, scope, f"somebody else has changed the count of {scope.key} already")
                 return
         self._change(scope, standing.count * 2, "a key range is hot")
@@ -241,7 +241,7 @@ class Growth:
         if self._settings.mode == "dry_run":
             return self._tell(News.WOULD_ASK, scope, f"dry run: {request}", target)
         try:
-            self._ask(scope.entity, scope.partition, scope.index, target)
+            self._ask(scope, target)
         except TopologyChangedError:
             return self._tell(News.LOST, scope, f"somebody else has changed {scope.key} already", target)
         except ReshardRefusedError as error:
@@ -296,10 +296,6 @@ class Growth:
         report = Report(news, scope.entity.name, scope.partition, slot, told, target)
         self._report(report)
         return report
-
-
-def _shards(scope: Scope) -> Shards | None:
-    return scope.index.shards if scope.index else scope.entity.shards
 
 
 def _regrown(record: Record) -> int:

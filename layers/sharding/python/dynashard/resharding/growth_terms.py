@@ -1,11 +1,12 @@
 """What the growth policy is set to, what it is given to look and ask with, and what it has to tell."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
-from dynashard.entity import EntityDefinition, IndexDefinition
 from dynashard.errors import ConfigurationError
+from dynashard.resharding.scope import Scope
 from dynashard.transport.load import Load
 
 
@@ -18,29 +19,14 @@ class Standing:
     busy: bool
 
 
-class Ask(Protocol):
-    """Asks for a change of the count of a logical partition, or of an index."""
+Ask = Callable[[Scope, int], object]
+"""Asks for a count, on condition that nobody else has changed the record meanwhile.
 
-    def __call__(
-        self, entity: EntityDefinition[Any], partition: str | None, index: IndexDefinition | None, target: int, /
-    ) -> object:
-        """Write the request down, on condition that nobody else has changed the record meanwhile.
+It raises `ReshardRefusedError` if the change cannot be, or not now, and `TopologyChangedError` if others were first.
+"""
 
-        Raises:
-            ReshardRefusedError: the change cannot be, or not now.
-            TopologyChangedError: somebody else was first.
-        """
-        ...
-
-
-class Present(Protocol):
-    """Tells the count of a logical partition, or of an index."""
-
-    def __call__(
-        self, entity: EntityDefinition[Any], partition: str | None, index: IndexDefinition | None, /
-    ) -> Standing:
-        """The count as the topology table has it now. Raises `DynashardError` if it cannot be read."""
-        ...
+Present = Callable[[Scope], Standing]
+"""Tells the count as the topology table has it now. It raises `DynashardError` if that cannot be read."""
 
 
 class AskLoad(Protocol):

@@ -1,8 +1,8 @@
 """What a task has to do now, and whether it still has to: derived from the record, never handed over."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from dynashard.placement import UNSHARDED
 from dynashard.resharding.change import Change
@@ -12,7 +12,8 @@ from dynashard.resharding.scope import Family, Scope
 from dynashard.routing import rule_of, shard_keys
 from dynashard.schema import PK, SK
 from dynashard.topology import Phase, Record
-from dynashard.transport.interface import Wire
+from dynashard.transport.interface import Call, Wire
+from dynashard.transport.paging import segments
 
 _AT_ONCE: Final = (Pass.CHECK, Pass.SURVEY)
 """What need not wait until a phase is known to everybody."""
@@ -167,27 +168,22 @@ class Chunk:
 
 
 class Sources:
-    """The places that a task reads, one after the other: shards of a partition, or a segment of the table.
+    """Places that are read one after the other: stored partition keys, or a segment of the table.
 
     Args:
         context: the way there.
-        job: what is to be done.
-        task: the task's number.
-        reading: what else the requests say: filter, projection.
+        calls: the first request of each.
     """
 
-    def __init__(self, context: Context, job: Job, task: int, reading: Wire) -> None:
+    def __init__(self, context: Context, calls: Sequence[Call]) -> None:
         self._context = context
-        self._requests = [
-            (operation, {**reading, **request, **_merged(reading, request)})
-            for operation, request in _requests(context.table, job, task)
-        ]
+        self._calls = calls
 
     def read(self, position: Position) -> Chunk:
         """The items after a position. Cost: 1 round trip; 1 read unit for 4 KB if consistent, else half of that."""
-        if position.source >= len(self._requests):
+        if position.source >= len(self._calls):
             return Chunk([], None)
-        operation, request = self._requests[position.source]
+        operation, request = self._calls[position.source].operation, self._calls[position.source].request
         if position.key is not None:
             request = {**request, "ExclusiveStartKey": position.key}
         answer = self._context.transport.call(operation, request)
@@ -198,7 +194,7 @@ class Sources:
         if last is not None:
             return Chunk(answer["Items"], Position(position.source, last))
         following = position.source + 1
-        return Chunk(answer["Items"], Position(following) if following < len(self._requests) else None)
+        return Chunk(answer["Items"], Position(following) if following < len(self._calls) else None)
 
     def _gone(self, key: Wire) -> bool:
         """Whether the item is gone behind which a segment was to go on.
@@ -215,30 +211,26 @@ def after(position: Position, item: Wire) -> Position:
     return Position(position.source, {PK: item[PK], SK: item[SK]})
 
 
-def _requests(table: str, job: Job, task: int) -> Iterator[tuple[str, Wire]]:
+def sources_of(context: Context, job: Job, task: int, reading: Wire) -> Sources:
+    """Return what a task reads, with the filter and projection of `reading`: shards, or a segment of the table."""
     change = job.change
+    reading = {"TableName": context.table, "Limit": _CHUNK, **reading}
     if job.scope.partition is None:
-        segment = {"TableName": table, "Segment": task, "TotalSegments": change.tasks, "Limit": _CHUNK}
-        yield "Scan", segment
-        return
+        return Sources(context, [segments(reading, change.tasks)[task]])
     shards = gaining_shards if job.kind is Pass.CHECK else moving_shards
-    for stored in shards(job.scope, change.origin, change.target)[task :: change.tasks]:
-        yield (
-            "Query",
-            {
-                "TableName": table,
-                "KeyConditionExpression": "#pk = :pk",
-                "ExpressionAttributeNames": {"#pk": PK},
-                "ExpressionAttributeValues": {":pk": {"S": stored}},
-                "Limit": _CHUNK,
-            },
-        )
+    return Sources(
+        context, [query(reading, key) for key in shards(job.scope, change.origin, change.target)[task :: change.tasks]]
+    )
 
 
-def _merged(one: Wire, other: Wire) -> dict[str, Any]:
-    """Names and values that both requests bring."""
-    return {
-        part: {**one.get(part, {}), **other.get(part, {})}
-        for part in ("ExpressionAttributeNames", "ExpressionAttributeValues")
-        if part in one or part in other
-    }
+def query(reading: Wire, place: str) -> Call:
+    """Return the Query for all items under a stored partition key; `reading` has all else that the request says."""
+    return Call(
+        "Query",
+        {
+            **reading,
+            "KeyConditionExpression": "#pk = :pk",
+            "ExpressionAttributeNames": {**reading.get("ExpressionAttributeNames", {}), "#pk": PK},
+            "ExpressionAttributeValues": {**reading.get("ExpressionAttributeValues", {}), ":pk": {"S": place}},
+        },
+    )

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dynashard.errors import DynashardError, TransactionCanceledError
 from dynashard.repository.relocation import relocation, unchanged
 from dynashard.resharding.context import Context
-from dynashard.resharding.homes import Homes
 from dynashard.resharding.job import Job
 from dynashard.resharding.progress import Pass
+from dynashard.resharding.relocation import Homes, Work
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK
 from dynashard.transport.interface import Call, Wire
 
@@ -16,7 +16,7 @@ class TakenError(Exception):
     """Two live items have one key: the new home of an item that has not moved is taken."""
 
 
-class Mover:
+class Mover(Work):
     """Moves the items of a change.
 
     What it writes for an item: the mark and the copy, 2 write units each for every 1 KB, and as much again for each
@@ -32,7 +32,7 @@ class Mover:
     def __init__(self, context: Context, job: Job, homes: Homes, *, yields: bool = False) -> None:
         self._context = context
         self._change = job.change
-        self._counter = "moved" if job.kind is Pass.MOVE else "late"
+        self.counter = "moved" if job.kind is Pass.MOVE else "late"
         self._homes = homes
         self._yields = yields
         self.reading: Wire = {"ConsistentRead": True, "FilterExpression": f"attribute_not_exists({MOVED_TO})"}
@@ -40,10 +40,6 @@ class Mover:
     def concerns(self, item: Wire) -> bool:
         """Whether an item is live or newly expired, unmarked, and has another home after the change."""
         return MOVED_TO not in item and self._homes.new_home(item) is not None
-
-    def counter(self, _item: Wire) -> str:
-        """What is moved after the first pass was stored late."""
-        return self._counter
 
     def write(self, item: Wire) -> Call:
         """The transaction that moves it, or the deletion of one long expired."""
@@ -55,14 +51,6 @@ class Mover:
             self._context.table, item, new, origin=change.origin, target=change.target, now=self._context.clock()
         )
         return Call("TransactWriteItems", {"TransactItems": actions})
-
-    def unfinished(self, _item: Wire) -> bool:
-        """One transaction does it."""
-        return False
-
-    def partial(self, _item: Wire) -> bool:
-        """Items are read whole, to be copied."""
-        return False
 
     def failed(self, error: DynashardError, items: Sequence[Wire]) -> Sequence[Wire]:
         """The items that cannot move because another one lives at their new home; raises `TakenError` for them."""

@@ -4,7 +4,7 @@ import random as random_numbers
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from dynashard.entity import Entity, EntityDefinition, IndexDefinition, definition
+from dynashard.entity import Entity, EntityDefinition, definition
 from dynashard.errors import ConfigurationError
 from dynashard.placement import UNSHARDED
 from dynashard.resharding.growth import Growth, GrowthSettings, News, Report, Standing
@@ -47,18 +47,9 @@ def growth_of(
         asking costs, `Resharder.start`. Items are not counted beforehand: that would read a hot partition through.
     """
     topology = TopologyTable(transport, topology_table)
-
-    def present(entity: EntityDefinition[Any], partition: str | None, index: IndexDefinition | None, /) -> Standing:
-        return _standing(topology, Scope(entity, partition, index))
-
-    def ask(
-        entity: EntityDefinition[Any], partition: str | None, index: IndexDefinition | None, target: int, /
-    ) -> object:
-        return resharder.start(Scope(entity, partition, index), target, cause=cause, survey=False)
-
     return Growth(
-        ask,
-        present,
+        lambda scope, target: resharder.start(scope, target, cause=cause, survey=False),
+        lambda scope: _standing(topology, scope),
         clock=resharder.clock,
         random=random,
         settings=settings,
@@ -125,8 +116,7 @@ def _standing(topology: TopologyTable, scope: Scope) -> Standing:
     records = topology.read([scope.key] if scope.index else [scope.key, scope.family])
     record = records.get(scope.key) or records.get(scope.family)
     if record is None:
-        shards = scope.index.shards if scope.index else scope.entity.shards
-        return Standing(shards.initial if shards else UNSHARDED, 0.0, busy=False)
+        return Standing(scope.shards.initial if scope.shards else UNSHARDED, 0.0, busy=False)
     counted = [int(entry.partition(":")[0]) for entry in record.history]
     # A change that was called off leaves no count behind; it deserves its cooldown all the same.
     return Standing(record.count, max([record.since, *counted]), record.busy)

@@ -139,16 +139,11 @@ class ProgressTable:
             "TableName": self._table,
             "Key": self._key(now.key, now.task),
             "ConditionExpression": "#change = :change AND #kind = :kind AND #done = :open",
-            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
             **_since(was, now),
         }
-        try:
-            # Sent twice, it counts twice, and executed late, it takes the position back: counts are shown and not
-            # relied upon, and what is passed over once more is left as it is.
-            self._transport.call("UpdateItem", request, resend=Resend.ALWAYS)
-        except ConditionFailedError as failed:
-            return now if failed.item is None else _decode(now.key, failed.item)
-        return now
+        # Sent twice, it counts twice, and executed late, it takes the position back: counts are shown and not relied
+        # upon, and what is passed over once more is left as it is.
+        return self._written("UpdateItem", request, now)
 
     def clear(self, key: str, change: str, tasks: int) -> None:
         """Delete what is known of the tasks of a change. What cannot be deleted now is overwritten by the next one.
@@ -181,11 +176,15 @@ class ProgressTable:
             "ConditionExpression": "attribute_not_exists(#key) OR #change <> :change OR #kind <> :kind",
             "ExpressionAttributeNames": {"#key": TOPOLOGY_KEY, "#change": "change", "#kind": "kind"},
             "ExpressionAttributeValues": {":change": {"S": progress.change}, ":kind": {"S": progress.kind.value}},
-            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         }
+        # Executed late, it makes a pass begin anew, which then finds nothing to do.
+        return self._written("PutItem", request, progress)
+
+    def _written(self, operation: str, request: Wire, progress: Progress) -> Progress:
+        """Send a conditional write; what stands there afterwards."""
+        request["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
         try:
-            # Executed late, it makes a pass begin anew, which then finds nothing to do.
-            self._transport.call("PutItem", request, resend=Resend.ALWAYS)
+            self._transport.call(operation, request, resend=Resend.ALWAYS)
         except ConditionFailedError as failed:
             return progress if failed.item is None else _decode(progress.key, failed.item)
         return progress
@@ -195,7 +194,9 @@ class ProgressTable:
         return {TOPOLOGY_KEY: {"S": f"@{task}@{key}"}}
 
 
-_COUNTERS: Final = ("total", "moved", "late", "swept", "left", "write_units", "read_units")
+_COUNTS: Final = ("total", "moved", "late", "swept", "left")
+_UNITS: Final = ("write_units", "read_units")
+COUNTERS: Final = (*_COUNTS, *_UNITS)
 
 
 def add(progress: Iterable[Progress], counter: str) -> Any:
@@ -209,54 +210,55 @@ def open_tasks(done: Sequence[Progress], kind: Pass, tasks: int) -> tuple[int, .
     return tuple(task for task in range(tasks) if task not in complete)
 
 
-def _number(value: float) -> str:
-    return str(value) if isinstance(value, int) else repr(round(value, 6))
+def _number(value: float) -> Wire:
+    return {"N": str(value) if isinstance(value, int) else repr(round(value, 6))}
 
 
 def _since(was: Progress, now: Progress) -> Wire:
     """The parts of an UpdateItem request that bring one progress to another."""
-    expression = "SET #done = :done, #counted = :counted, #at = :at, #after = :after"
-    names = {"#change": "change", "#kind": "kind", "#done": "done", "#counted": "counted"}
-    names |= {"#at": "source", "#after": "after", "#cursor": "cursor"}
-    values: Wire = {
-        ":change": {"S": now.change},
-        ":kind": {"S": now.kind.value},
-        ":open": {"BOOL": False},
-        ":done": {"BOOL": now.done},
-        ":counted": {"BOOL": now.counted},
-        ":at": {"N": str(now.position.source)},
-        ":after": {"N": repr(now.after)},
+    state, steps = _state(now), {name: getattr(now, name) - getattr(was, name) for name in COUNTERS}
+    expression = "SET " + ", ".join(f"#{name} = :{name}" for name in state)
+    expression += "" if "cursor" in state else " REMOVE #cursor"
+    expression += " ADD " + ", ".join(f"#{name} :{name}" for name in steps)
+    return {
+        "UpdateExpression": expression,
+        "ExpressionAttributeNames": {f"#{name}": name for name in ("change", "kind", "cursor", *state, *steps)},
+        "ExpressionAttributeValues": {
+            ":change": {"S": now.change},
+            ":kind": {"S": now.kind.value},
+            ":open": {"BOOL": False},
+            **{f":{name}": value for name, value in state.items()},
+            **{f":{name}": _number(step) for name, step in steps.items()},
+        },
     }
-    if now.position.key is not None:
-        expression += ", #cursor = :cursor"
-        values[":cursor"] = {"M": now.position.key}
-    else:
-        expression += " REMOVE #cursor"
-    for at, counter in enumerate(_COUNTERS):
-        names[f"#{at}"] = counter
-        values[f":{at}"] = {"N": _number(getattr(now, counter) - getattr(was, counter))}
-    expression += " ADD " + ", ".join(f"#{at} :{at}" for at in range(len(_COUNTERS)))
-    return {"UpdateExpression": expression, "ExpressionAttributeNames": names, "ExpressionAttributeValues": values}
 
 
-def _encode(progress: Progress) -> Wire:
+def _state(progress: Progress) -> Wire:
+    """What of a progress is replaced, where its counters are added to."""
     wire: Wire = {
-        "task": {"N": str(progress.task)},
-        "change": {"S": progress.change},
-        "kind": {"S": progress.kind.value},
         "source": {"N": str(progress.position.source)},
         "done": {"BOOL": progress.done},
         "counted": {"BOOL": progress.counted},
         "after": {"N": repr(progress.after)},
     }
-    if progress.position.key is not None:
-        wire["cursor"] = {"M": progress.position.key}
-    return wire | {name: {"N": _number(getattr(progress, name))} for name in _COUNTERS}
+    return wire if progress.position.key is None else {**wire, "cursor": {"M": progress.position.key}}
+
+
+def _encode(progress: Progress) -> Wire:
+    return {
+        "task": {"N": str(progress.task)},
+        "change": {"S": progress.change},
+        "kind": {"S": progress.kind.value},
+        **_state(progress),
+        **{name: _number(getattr(progress, name)) for name in COUNTERS},
+    }
 
 
 def _decode(key: str, wire: Mapping[str, Any]) -> Progress:
     plain = decode_item({name: value for name, value in wire.items() if name != "cursor"})
     cursor = wire.get("cursor")
+    counters: dict[str, Any] = {name: int(plain.get(name, 0)) for name in _COUNTS}
+    counters |= {name: float(plain.get(name, 0)) for name in _UNITS}
     return Progress(
         key=key,
         task=plain["task"],
@@ -265,12 +267,6 @@ def _decode(key: str, wire: Mapping[str, Any]) -> Progress:
         position=Position(plain["source"], cursor["M"] if cursor else None),
         done=plain["done"],
         counted=plain["counted"],
-        total=int(plain["total"]),
-        moved=int(plain["moved"]),
-        late=int(plain.get("late", 0)),
-        swept=int(plain["swept"]),
-        left=int(plain.get("left", 0)),
-        write_units=float(plain["write_units"]),
-        read_units=float(plain["read_units"]),
         after=float(plain["after"]),
+        **counters,
     )

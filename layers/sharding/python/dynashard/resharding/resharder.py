@@ -11,13 +11,13 @@ from dynashard.errors import ReshardRefusedError
 from dynashard.resharding.change import Change
 from dynashard.resharding.checks import under_way
 from dynashard.resharding.context import SEGMENTS, WIDTH, Context, fresh_change_id
-from dynashard.resharding.controller import Controller
-from dynashard.resharding.homes import Homes
+from dynashard.resharding.controller import advance
 from dynashard.resharding.job import Guard, Job
 from dynashard.resharding.lease_setting import keep_lease
 from dynashard.resharding.mover import TakenError
 from dynashard.resharding.pace import Pace, Speed
 from dynashard.resharding.progress import Pass, ProgressTable
+from dynashard.resharding.relocation import Homes
 from dynashard.resharding.resize_requests import ResizeRequests
 from dynashard.resharding.scope import Family, Scope
 from dynashard.resharding.status import Status, Step, status_of
@@ -76,7 +76,6 @@ class Resharder:
             segments=segments,
         )
         self._requests = ResizeRequests(self._context)
-        self._controller = Controller(self._context)
         self._table_speed = Speed()
         self._paces: dict[tuple[str, int], Pace] = {}
         self._homes: dict[str, Homes] = {}
@@ -211,7 +210,7 @@ class Resharder:
         Cost: 1 round trip, 2 read units; 1 more and 1 write unit to publish; 1 more and a read unit a task to look
         how far these have come.
         """
-        return self._controller.advance(self.scope(key))
+        return advance(self._context, self.scope(key))
 
     def work(self, key: str, task: int, *, seconds: float) -> bool:
         """Work on a task for about so many seconds.

@@ -7,7 +7,7 @@ from dynashard.errors import ReshardRefusedError, TopologyChangedError
 from dynashard.placement import UNSHARDED
 from dynashard.resharding.change import Change
 from dynashard.resharding.checks import check_now, check_possible, under_way
-from dynashard.resharding.context import SEGMENTS, Context
+from dynashard.resharding.context import Context
 from dynashard.resharding.job import tasks_of
 from dynashard.resharding.scope import Scope
 from dynashard.routing import rule_of
@@ -109,7 +109,7 @@ class ResizeRequests:
         if scope.whole_family:
             return family, family
         if record is None and scope.index is not None:
-            record = self._found(scope.key, scope.index.shards.initial if scope.index.shards else UNSHARDED)
+            record = self._found(scope.key, scope.shards.initial if scope.shards else UNSHARDED)
         return record, family
 
     def _found(self, key: str, count: int) -> Record:
@@ -128,21 +128,11 @@ class ResizeRequests:
         cause: str,
         survey: bool,
     ) -> list[Put]:
-        context = self._context
-        now, lease = context.clock(), family.granted
+        now, lease = self._context.clock(), family.granted
         here = record or founded(scope.key, family.count, now=now, lease=lease)
         moves = scope.index is not None or rule_of(scope.entity).fixed
-        change = Change(
-            id=fresh,
-            origin=here.count,
-            target=to,
-            cause=cause,
-            started=now,
-            tasks=tasks_of(scope, here.count, to, context.segments),
-            budget=budget,
-            survey=survey and moves,
-            check=_to_check(scope, record),
-        )
+        change = _change(self._context, scope, here.count, to, fresh, now=now, cause=cause, last=record)
+        change = change.but(budget=budget, survey=survey and moves)
         # Where nothing moves, writers may be waiting for new shards: only what was published before must be known.
         since = now if moves else family.since if record is None else record.since
         request = here.changed(now, target=to, since=since, lease=lease, change=change.stored())
@@ -153,6 +143,21 @@ class ResizeRequests:
         if scope.partition is not None and differ is None:
             differ = now
         return [(record, request), (family, family.changed(now, active=active, differ_since=differ))]
+
+
+def _change(
+    context: Context, scope: Scope, origin: int, to: int, fresh: str, *, now: float, cause: str, last: Record | None
+) -> Change:
+    """A change that is asked for; `last` is the record with the one before it."""
+    return Change(
+        id=fresh,
+        origin=origin,
+        target=to,
+        cause=cause,
+        started=now,
+        tasks=tasks_of(scope, origin, to, context.segments),
+        check=_to_check(scope, last),
+    )
 
 
 def _to_check(scope: Scope, record: Record | None) -> bool:
@@ -167,22 +172,12 @@ def _to_check(scope: Scope, record: Record | None) -> bool:
     return scope.partition is not None or (last is not None and bool(last.late or last.left))
 
 
-def pending_again(
-    scope: Scope, record: Record, change: Change, fresh: str, *, now: float, segments: int = SEGMENTS
-) -> Record:
+def pending_again(context: Context, scope: Scope, record: Record, change: Change, *, now: float) -> Record:
     """The record of a change that is over and is to be taken back: the request for the way back."""
     over = record.changed(now, change=change.stored())
-    back = Change(
-        id=fresh,
-        origin=record.count,
-        target=change.origin,
-        cause="abort",
-        started=now,
-        tasks=tasks_of(scope, record.count, change.origin, segments),
-        budget=change.budget,
-        survey=change.survey,
-        check=_to_check(scope, over),
-    )
+    back = _change(
+        context, scope, record.count, change.origin, context.new_id(), now=now, cause="abort", last=over
+    ).but(budget=change.budget, survey=change.survey)
     return record.changed(now, target=change.origin, swept=True, since=now, change=back.stored())
 
 

@@ -1,18 +1,16 @@
 """Changing an index's own count: items stay where they are, and their index keys are rewritten in place."""
 
-from collections.abc import Sequence
-
 from dynashard.entity import IndexDefinition, ItemKey
-from dynashard.errors import DynashardError
 from dynashard.repository.relocation import unchanged
 from dynashard.resharding.context import Context
 from dynashard.resharding.job import Job
+from dynashard.resharding.relocation import Work
 from dynashard.routing import index_home, logical_partition_of
 from dynashard.schema import MOVED_TO, PK, SK, index_pk, index_sk
 from dynashard.transport.interface import Call, Wire
 
 
-class Rewriter:
+class Rewriter(Work):
     """Gives the items of a family the index keys of the new count. The revision stays: nothing of the item changed.
 
     Costs 1 write unit for every 1 KB of the item, and 2 in the index: one entry goes, another comes.
@@ -59,22 +57,6 @@ class Rewriter:
                 "ExpressionAttributeValues": values,
             },
         )
-
-    def counter(self, _item: Wire) -> str:
-        """An entry that was rewritten has moved."""
-        return "moved"
-
-    def unfinished(self, _item: Wire) -> bool:
-        """One update does it."""
-        return False
-
-    def partial(self, _item: Wire) -> bool:
-        """Entries are rewritten from whole items."""
-        return False
-
-    def failed(self, _error: DynashardError, _items: Sequence[Wire]) -> Sequence[Wire]:
-        """An item that was changed meanwhile is looked at again."""
-        return ()
 
     def _new(self, item: Wire) -> str | None:
         member = self._family.member_of(item)

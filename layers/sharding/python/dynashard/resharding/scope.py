@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from dynashard.entity import EntityDefinition, IndexDefinition
+from dynashard.entity import EntityDefinition, IndexDefinition, Shards
 from dynashard.errors import ConfigurationError
 from dynashard.keys import KeyTemplate
 from dynashard.schema import PK, SK, TYPE
@@ -42,6 +42,11 @@ class Scope:
         if self.index is not None:
             return index_key(self.entity, self.index)
         return self.family if self.partition is None else partition_key(self.entity, self.partition)
+
+    @property
+    def shards(self) -> Shards | None:
+        """The declared shards of what it concerns."""
+        return self.index.shards if self.index else self.entity.shards
 
     @property
     def whole_family(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 from dynashard.resharding.change import Change
 from dynashard.resharding.job import kind_of
-from dynashard.resharding.progress import Pass, Progress
+from dynashard.resharding.progress import COUNTERS, Pass, Progress, add
 from dynashard.resharding.scope import Scope
 from dynashard.resharding.timing import Timing
 from dynashard.topology import Phase, Record
@@ -154,23 +154,15 @@ def status_of(
     )
     if change is None:
         return basic
-    moved = change.moved + sum(task.moved for task in done)
+    sums = {name: getattr(change, name) + add(done, name) for name in COUNTERS if name != "total"}
     total = change.total if change.total is not None else surveyed(change, done)
-    swept = change.swept + sum(task.swept for task in done)
     values: dict[str, Any] = {
-        "paused": change.paused,
-        "back_to": change.back_to,
-        "cause": change.cause,
-        "started": change.started,
-        "moved": moved,
-        "total": total if total is None else max(total, moved),
-        "late": change.late + sum(task.late for task in done),
-        "swept_marks": swept,
-        "left": change.left + sum(task.left for task in done),
+        **{name: getattr(change, name) for name in ("paused", "back_to", "cause", "started", "error")},
+        **sums,
+        "swept": record.swept,
+        "swept_marks": sums["swept"],
+        "total": total if total is None else max(total, sums["moved"]),
         "begun": any(task.kind is kind_of(record, scope) for task in done),
-        "write_units": change.write_units + sum(task.write_units for task in done),
-        "read_units": change.read_units + sum(task.read_units for task in done),
-        "error": change.error,
         "wait": basic.wait if change.margin is None else lease + change.margin,
     }
     known = replace(basic, **values)

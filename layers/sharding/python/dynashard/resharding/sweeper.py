@@ -5,17 +5,17 @@ from typing import Final
 
 from dynashard.errors import DynashardError
 from dynashard.resharding.context import Context
-from dynashard.resharding.homes import Homes
 from dynashard.resharding.job import Job
 from dynashard.resharding.mover import Mover
 from dynashard.resharding.progress import Pass
+from dynashard.resharding.relocation import Homes, Work
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV, SK, TYPE
 from dynashard.transport.interface import Call, Wire
 
 _READ: Final = f"{PK}, {SK}, {MOVED_TO}, {EXPIRES_AT}, {REV}, #type"
 
 
-class Sweeper:
+class Sweeper(Work):
     """Deletes the markers of a change, and brings home what was stored at an old home later than anybody waited.
 
     Before a change begins it does the same at the new homes (`Pass.CHECK`), where nothing may stand yet.
@@ -41,7 +41,7 @@ class Sweeper:
             "ExpressionAttributeNames": {"#type": TYPE},
         }
 
-    def counter(self, item: Wire) -> str:
+    def counts_as(self, item: Wire) -> str:
         """Markers are swept; live items were stored late."""
         return "swept" if MOVED_TO in item else "late"
 
@@ -67,15 +67,11 @@ class Sweeper:
         }
         return Call("DeleteItem", request)
 
-    def unfinished(self, item: Wire) -> bool:
-        """An item that was brought home has left a marker, which goes next.
+    def in_two_writes(self, item: Wire) -> bool:
+        """A live item is read whole and moved, which leaves a marker that goes next; of markers the keys are enough.
 
-        It is not deleted at once: consumers of the table's stream would take that for the deletion of the item.
+        The marker is not deleted at once: consumers of the table's stream would take that for the deletion of the item.
         """
-        return MOVED_TO not in item
-
-    def partial(self, item: Wire) -> bool:
-        """Live items are read whole before they are moved; of markers the keys are enough."""
         return MOVED_TO not in item
 
     def failed(self, error: DynashardError, items: Sequence[Wire]) -> Sequence[Wire]:

@@ -1,23 +1,23 @@
 """Whether shards that random placement has left are empty, so that readers need not look there any more."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 from dynashard.resharding.change import Change
 from dynashard.resharding.context import Context
-from dynashard.resharding.progress import Pass, Position
+from dynashard.resharding.job import Sources, query
+from dynashard.resharding.progress import Pass
 from dynashard.resharding.scope import Scope
 from dynashard.routing import logical_partition_of, rule_of, shard_keys
 from dynashard.schema import EXPIRES_AT, PK, SK, TYPE
 from dynashard.topology import partition_key
-from dynashard.transport.interface import Wire
+from dynashard.transport.interface import Call, Wire
 
 _CHUNK: Final = 100
 _SCANNED: Final = 1000
 """Items read at a time."""
-_PATIENCE: Final = 60.0
+_LOOK_AGAIN: Final = 60.0
 """Seconds between looks: items leave such shards by expiring or by being deleted."""
 _ROUNDS: Final = 20
 """Requests in one look."""
@@ -41,53 +41,31 @@ class Vacancy:
         """
         context, change = self._context, self._change
         stored = context.progress.begin(self._scope.key, 0, change.id, Pass.SURVEY)
-        now = stored
+        now, sources = stored, self._sources()
         for _ in range(_ROUNDS):
             if now.done:
                 break
-            items, following = self._read(now.position)
-            if any(self._stands(item) for item in items):
+            chunk = sources.read(now.position)
+            if any(self._stands(item) for item in chunk.items):
                 context.progress.save(stored, now)
-                return _PATIENCE
-            now = replace(now, done=True) if following is None else replace(now, position=following)
+                return _LOOK_AGAIN
+            now = replace(now, done=True) if chunk.following is None else replace(now, position=chunk.following)
         if not stored.done:
             context.progress.save(stored, now)
         return 0.0 if now.done else 1.0
 
-    def _read(self, position: Position) -> tuple[list[Wire], Position | None]:
-        requests = list(self._requests())
-        operation, request = requests[position.source]
-        if position.key is not None:
-            request = {**request, "ExclusiveStartKey": position.key}
-        answer = self._context.transport.call(operation, request)
-        last = answer.get("LastEvaluatedKey")
-        if last is not None:
-            return answer["Items"], Position(position.source, last)
-        following = position.source + 1
-        return answer["Items"], Position(following) if following < len(requests) else None
-
-    def _requests(self) -> Iterator[tuple[str, Wire]]:
-        reading: dict[str, Any] = {
+    def _sources(self) -> Sources:
+        reading: Wire = {
             "TableName": self._context.table,
             "ConsistentRead": True,
             "Limit": _CHUNK,
             "ProjectionExpression": f"{PK}, {SK}, {EXPIRES_AT}, #type",
+            "ExpressionAttributeNames": {"#type": TYPE},
         }
-        names = {"#type": TYPE}
         if self._scope.partition is None:
             # One after the other anyway, so not in segments.
-            yield "Scan", {**reading, "Limit": _SCANNED, "ExpressionAttributeNames": names}
-            return
-        for stored in self._leaving(self._scope.partition):
-            yield (
-                "Query",
-                {
-                    **reading,
-                    "KeyConditionExpression": "#pk = :pk",
-                    "ExpressionAttributeNames": {**names, "#pk": PK},
-                    "ExpressionAttributeValues": {":pk": {"S": stored}},
-                },
-            )
+            return Sources(self._context, [Call("Scan", {**reading, "Limit": _SCANNED})])
+        return Sources(self._context, [query(reading, key) for key in self._leaving(self._scope.partition)])
 
     def _stands(self, item: Wire) -> bool:
         expires = item.get(EXPIRES_AT, {}).get("N")

@@ -12,12 +12,13 @@ from dynashard.errors import (
     TransactionCanceledError,
     TransactionConflictError,
 )
+from dynashard.repository.batch import stored_key
 from dynashard.resharding.context import Context
-from dynashard.resharding.homes import Homes, Work
-from dynashard.resharding.job import Chunk, Guard, Job, Sources, after
+from dynashard.resharding.job import Chunk, Guard, Job, after, sources_of
 from dynashard.resharding.mover import Mover
 from dynashard.resharding.pace import Pace
 from dynashard.resharding.progress import Pass, Progress
+from dynashard.resharding.relocation import Homes, Work
 from dynashard.resharding.rewriter import Rewriter
 from dynashard.resharding.sweeper import Sweeper
 from dynashard.schema import MOVED_TO, PK, SK, TYPE, index_pk, index_sk
@@ -55,7 +56,7 @@ class Slice:
         self._work = work_of(context, job, homes)
         self._pace = pace
         reading = _survey_of(self._work, job) if job.kind is Pass.SURVEY else self._work.reading
-        self._sources = Sources(context, job, task, reading)
+        self._sources = sources_of(context, job, task, reading)
 
     def run(self, seconds: float) -> bool:
         """Work for about so many seconds; whether there is no more to do.
@@ -107,8 +108,8 @@ class Slice:
 
     def _counts(self, now: Progress, wave: Sequence[Wire], staying: Sequence[Wire]) -> dict[str, Any]:
         """The counters of the progress after a wave."""
-        stay = {_key(item) for item in staying}
-        counted = Counter("left" if _key(item) in stay else self._work.counter(item) for item in wave)
+        stay = {stored_key(item) for item in staying}
+        counted = Counter("left" if stored_key(item) in stay else self._work.counts_as(item) for item in wave)
         return {counter: getattr(now, counter) + number for counter, number in counted.items()}
 
     def _send(self, wave: Sequence[Wire], deadline: float, staying: list[Wire]) -> bool:
@@ -117,7 +118,7 @@ class Slice:
         Those that stay as they are, whatever is tried, are added to `staying`.
         """
         left = list(wave)
-        if any(self._work.partial(item) for item in left):
+        if any(self._work.in_two_writes(item) for item in left):
             left = self._still(left)
         while left:
             if not self._pace.ready(deadline) or not self._guard.holds(self._job):
@@ -127,10 +128,10 @@ class Slice:
             self._pace.spent(meter.consumed.write_units)
             if not failed:
                 self._pace.went_well()
-                left = [item for item in left if self._work.unfinished(item)]
+                left = [item for item in left if self._work.in_two_writes(item)]
             if left:
-                stay = {_key(item) for item in staying}
-                left = [item for item in self._still(left) if _key(item) not in stay]
+                stay = {stored_key(item) for item in staying}
+                left = [item for item in self._still(left) if stored_key(item) not in stay]
             if left and self._context.clock() >= deadline:
                 return False
         return True
@@ -157,7 +158,7 @@ class Slice:
 
     def _still(self, items: Sequence[Wire]) -> list[Wire]:
         """Those of some items about which there still is something to do, as they are now."""
-        waiting = {_key(item): item for item in items}
+        waiting = {stored_key(item): item for item in items}
         keys = [{PK: item[PK], SK: item[SK]} for item in items]
         table = self._context.table
         request = {"RequestItems": {table: {"Keys": keys, "ConsistentRead": True}}}
@@ -170,14 +171,10 @@ class Slice:
             self._pace.conflicted()
             return list(items)
         # What was left unread is tried again as it was: if it has changed, its condition fails.
-        unread = {_key(key) for key in answer.get("UnprocessedKeys", {}).get(table, {}).get("Keys", ())}
-        now = {_key(item): item for item in answer.get("Responses", {}).get(table, ())}
+        unread = {stored_key(key) for key in answer.get("UnprocessedKeys", {}).get(table, {}).get("Keys", ())}
+        now = {stored_key(item): item for item in answer.get("Responses", {}).get(table, ())}
         current = [item if key in unread else now.get(key) for key, item in waiting.items()]
         return [item for item in current if item is not None and self._work.concerns(item)]
-
-
-def _key(item: Wire) -> tuple[str, str]:
-    return item[PK]["S"], item[SK]["S"]
 
 
 def _at(now: Progress, chunk: Chunk) -> Progress:

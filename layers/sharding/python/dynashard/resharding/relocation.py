@@ -1,7 +1,6 @@
 """Which items of a change have another home after it, and what a pass does about them."""
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from dynashard.entity import ItemKey
 from dynashard.errors import DynashardError
@@ -13,42 +12,40 @@ from dynashard.topology import partition_key
 from dynashard.transport.interface import Call, Wire
 
 
-class Work(Protocol):
+class Work:
     """What a pass does with items.
 
     Attributes:
         reading: how it reads them.
+        counter: what items that were dealt with are counted as: the name of a field of `Progress`.
     """
 
     reading: Wire
-
-    def counter(self, item: Wire) -> str:
-        """What an item that was dealt with is counted as: the name of a field of `Progress`."""
-        ...
+    counter: str = "moved"
 
     def concerns(self, item: Wire) -> bool:
         """Whether there is anything to do about a stored item."""
-        ...
+        raise NotImplementedError
 
     def write(self, item: Wire) -> Call:
         """What to send for it."""
-        ...
+        raise NotImplementedError
 
-    def unfinished(self, item: Wire) -> bool:
-        """Whether an item has to be read again after its write, because that was only the first of two."""
-        ...
+    def counts_as(self, item: Wire) -> str:  # noqa: ARG002 - mostly all items are counted alike
+        """What an item that was dealt with is counted as."""
+        return self.counter
 
-    def partial(self, item: Wire) -> bool:
-        """Whether an item was read without all of its attributes, and must be read whole before its write."""
-        ...
+    def in_two_writes(self, item: Wire) -> bool:  # noqa: ARG002 - mostly one write does it
+        """Whether an item was read in part and must be read whole before its write, and again for a second write."""
+        return False
 
-    def failed(self, error: DynashardError, items: Sequence[Wire]) -> Sequence[Wire]:
+    def failed(self, error: DynashardError, items: Sequence[Wire]) -> Sequence[Wire]:  # noqa: ARG002 - mostly none
         """Look at why writes were refused: the items that stay as they are, because trying again cannot help.
 
         Raises:
             TakenError: somebody has to decide.
         """
-        ...
+        return ()
 
 
 class Homes:
