@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
 from functools import cached_property, partial
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
@@ -13,10 +13,6 @@ from pydantic.fields import FieldInfo
 from dynashard.codec import decode_item, decode_value, encode_value
 from dynashard.entity.assignment import Assignment
 from dynashard.entity.checks import (
-    NAME,
-    check_detached,
-    check_fields,
-    check_names,
     check_samples,
     check_template,
     holds_json,
@@ -25,26 +21,23 @@ from dynashard.entity.checks import (
 from dynashard.entity.declaration import (
     DEFAULT_SEPARATOR,
     Detached,
-    Index,
     Key,
     Shards,
-    WrongDeclarationError,
     fresh_id,
     stamp_created,
     stamp_updated,
 )
 from dynashard.entity.expiry import decode_expiry, encode_expiry
 from dynashard.entity.handling import Handling
-from dynashard.entity.mistakes import check_nested
 from dynashard.entity.record import Record, revision_in
 from dynashard.errors import InvalidKeyError, InvalidValueError, UndecodableItemError
 from dynashard.keys import KeyTemplate, utf8
-from dynashard.schema import EXPIRES_AT, INDEX_SLOTS, MAX_PARTITION_KEY_BYTES, MAX_SORT_KEY_BYTES, PK, SK, TYPE
+from dynashard.schema import EXPIRES_AT, MAX_PARTITION_KEY_BYTES, MAX_SORT_KEY_BYTES, PK, SK, TYPE
 
 T = TypeVar("T", bound=Record)
 
 _SHARD_SUFFIX_BYTES: Final = len(":1024")
-_PARTITION_RESERVED: Final = frozenset(DEFAULT_SEPARATOR)
+PARTITION_RESERVED: Final = frozenset(DEFAULT_SEPARATOR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +115,7 @@ class EntityDefinition(Generic[T]):
         self.shards = shards
         self.expires = expires
         self.handling = Handling.PLAIN
-        self.partition = check_template(model, "partition", key.partition, reserved=_PARTITION_RESERVED)
+        self.partition = check_template(model, "partition", key.partition, reserved=PARTITION_RESERVED)
         sort = name if key.sort is None else key.sort
         self.sort = check_template(model, "sort", sort, ordered=True, unpadded=key.unpadded)
         self.indexes: dict[str, IndexDefinition] = {}
@@ -140,106 +133,14 @@ class EntityDefinition(Generic[T]):
         self._validate: Callable[..., T] = model.__pydantic_validator__.validate_python
         self._also: dict[str, Callable[[Mapping[str, Any]], object]] = {}
 
-    @classmethod
-    def compile(
-        cls,
-        model: type[T],
-        *,
-        name: str,
-        key: Key,
-        shards: Shards | None,
-        indexes: tuple[Index, ...],
-        expires: str | None,
-    ) -> Self:
-        """Check a declaration and compile it.
-
-        Raises:
-            WrongDeclarationError: with the reason.
-        """
-        if shards is not None:
-            shards.check()
-        check_names(name, key, shards)
-        check_fields(model, expires)
-        nested = check_nested(model.__pydantic_core_schema__, model)
-        if shards is not None and key.sort is None:
-            raise WrongDeclarationError(
-                "is sharded but its key has no sort part: nothing would spread its items; write "
-                'sort="{id}" in the key, or leave shards out'
-            )
-        definition = cls(model, name, key, shards, expires)
-        if nested:
-            # Stored items may have fields that a model in them no longer has: these are ignored.
-            definition._validate = partial(definition._validate, extra="ignore")
-        if shards is not None and not definition.sort.fields:
-            raise WrongDeclarationError("is sharded but its sort key is constant: nothing would spread its items")
-        for stamp in definition.server_fields.intersection(definition.key_fields):
-            raise WrongDeclarationError(f"{stamp} is stamped at writes, so it cannot be part of the key")
-        for index in indexes:
-            definition._add_index(index)
-        definition._add_replicas(key)
-        if definition.detached:
-            in_keys = {*definition.key_fields, *(n for index in definition.indexes.values() for n in index.fields)}
-            check_detached(model, definition.detached, taken={*in_keys, expires}, shards=shards)
-        return definition
-
-    def _add_replicas(self, key: Key) -> None:
-        """Give the item's own key to indexes that reading is balanced over."""
-        if self.shards is None:
-            return
-        taken = {index.slot: index.name for index in self.indexes.values()}
-        for number, slot in enumerate(INDEX_SLOTS[::-1][: self.shards.read_replicas], 1):
-            if slot in taken:
-                raise WrongDeclarationError(
-                    f"uses {slot} for {taken[slot]} and for a read replica: give the index another slot, or have fewer "
-                    "replicas"
-                )
-            copy = Index(
-                slot,
-                f"replica_{number}",
-                key.partition,
-                key.sort or "",
-                shards=self.shards.of_replica,
-                unpadded=key.unpadded,
-            )
-            self._add_index(copy, replica=True)
-
     @cached_property
     def replicas(self) -> tuple[IndexDefinition, ...]:
         """The indexes that are read replicas of the table."""
         return tuple(index for index in self.indexes.values() if index.replica)
 
-    def _add_index(self, index: Index, *, replica: bool = False) -> None:
-        index.check()
-        if index.name in self.indexes:
-            raise WrongDeclarationError(f"has two indexes named {index.name}; write another name for one of them")
-        for other in self.indexes.values():
-            if other.slot == index.slot:
-                raise WrongDeclarationError(
-                    f"uses {index.slot} twice: for {other.name} and for {index.name}; write another slot for one of "
-                    f"them, of {', '.join(INDEX_SLOTS)}"
-                )
-        prefix = index.prefix if index.prefix is not None else self.prefix or self.name
-        if not NAME.fullmatch(prefix):
-            raise WrongDeclarationError(f"index {index.name}: prefix {prefix!r} may hold letters, digits and ._/#-")
-        self.indexes[index.name] = IndexDefinition(
-            name=index.name,
-            slot=index.slot,
-            partition=check_template(
-                self.model,
-                f"{index.name} partition",
-                index.partition,
-                reserved=_PARTITION_RESERVED,
-                optional=True,
-            ),
-            sort=check_template(
-                self.model, f"{index.name} sort", index.sort, optional=True, ordered=True, unpadded=index.unpadded
-            ),
-            shards=index.shards,
-            by_item_key=index.shard_by == "item_key",
-            prefix=prefix,
-            separator=DEFAULT_SEPARATOR,
-            replica=replica,
-        )
+    def ignore_unknown_in_models(self) -> None:
+        """Ignore stored fields that a model in an item no longer has."""
+        self._validate = partial(self._validate, extra="ignore")
 
     @property
     def partition_fields(self) -> tuple[str, ...]:

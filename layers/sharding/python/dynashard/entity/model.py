@@ -7,6 +7,7 @@ from typing import Any, ClassVar, TypeVar
 from pydantic import PydanticUserError
 from pydantic._internal._model_construction import ModelMetaclass
 
+from dynashard.entity.compilation import compile_entity
 from dynashard.entity.declaration import Index, Key, Shards, WrongDeclarationError
 from dynashard.entity.definition import EntityDefinition
 from dynashard.entity.handling import Handling
@@ -107,9 +108,7 @@ class Entity(Record, metaclass=_Declaring):
             raise DeclarationError(called, "a field is of a type that is not defined yet: define it above the entity")
         try:
             checked = check_parts(name, key, shards, indexes, expires)
-            definition = EntityDefinition.compile(
-                cls, name=name, key=key, shards=shards, indexes=checked, expires=expires
-            )
+            definition = compile_entity(cls, name=name, key=key, shards=shards, indexes=checked, expires=expires)
             definition.handling = checked_handling(handling)
             registry.add(definition)
         except WrongDeclarationError as error:
