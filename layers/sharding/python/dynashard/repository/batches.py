@@ -7,14 +7,15 @@ from typing import Any
 from dynashard.entity import ItemKey
 from dynashard.errors import DynashardError, InvalidKeyError, OutcomeUnknownError, UnprocessedError
 from dynashard.repository.batch import Reading
-from dynashard.repository.items import E, Items, KeyLike
+from dynashard.repository.items import E, KeyLike
+from dynashard.repository.prepared_writes import PreparedWrites
 from dynashard.repository.writes import Kind, Write
 from dynashard.routing import rule_of
 from dynashard.schema import PK, REV, SK
 from dynashard.transport.deadline import evidence
 
 
-class Batches(Items[E]):
+class Batches(PreparedWrites[E]):
     """Reads and writes of many items."""
 
     def batch_get(self, keys: Sequence[KeyLike], *, consistent: bool = False) -> list[E | None]:

@@ -117,9 +117,13 @@ def refusal(
     """
     current = failed.item if is_live(failed.item, now) else None
     if if_match is not None:
-        revision = revision_of(current) if current else None
-        state = f"is at revision {revision}" if current else "does not exist"
-        return RevisionMismatchError(f"{name} {state}; read it again before changing it", current=revision)
+        return mismatch(name, revision_of(current) if current else None)
     if current is None:
         return NotFoundError(f"{name} does not exist")
     return AlreadyExistsError(f"{name} exists already")
+
+
+def mismatch(name: str, revision: str | None) -> RevisionMismatchError:
+    """The error of a write that names another revision than the stored one; None if there is no live item."""
+    state = "does not exist" if revision is None else f"is at revision {revision}"
+    return RevisionMismatchError(f"{name} {state}; read it again before changing it", current=revision)

@@ -2,10 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
-from dynashard.codec import item_size, require_fits
 from dynashard.entity import Entity, EntityDefinition, ItemKey, definition
 from dynashard.errors import (
     ConditionFailedError,
@@ -17,14 +15,12 @@ from dynashard.errors import (
 )
 from dynashard.keys import key_text
 from dynashard.repository.batch import Reading
-from dynashard.repository.conditions import is_marker
-from dynashard.repository.evidence import Proof, gone, judge, lineage
+from dynashard.repository.conditions import is_marker, mismatch, refusal
+from dynashard.repository.evidence import Proof, gone, judge
 from dynashard.repository.io_by_placement import placed
 from dynashard.repository.store import Store
 from dynashard.repository.writes import Done, Write
-from dynashard.routing import Router
-from dynashard.schema import MAX_ITEM_BYTES, PK, PREV, REV, SK, TYPE
-from dynashard.topology import DeclaredTopology
+from dynashard.schema import PK, SK
 from dynashard.transport.deadline import evidence
 from dynashard.transport.interface import Wire
 
@@ -46,48 +42,6 @@ class Items(Generic[E]):
     def entity(self) -> EntityDefinition[E]:
         """The compiled declaration."""
         return self._entity
-
-    def check(self, item: E) -> None:
-        """Raise what storing this item would raise before anything is sent. Costs nothing.
-
-        Raises:
-            InvalidKeyError, InvalidValueError, ItemTooLargeError: with the field at fault.
-        """
-        # Declared counts will do, and need no topology table to be there.
-        self._prepare(item, self._entity.key_of(item), created=None, router=Router(DeclaredTopology()))
-
-    def _prepare(
-        self,
-        item: E,
-        key: ItemKey,
-        *,
-        created: datetime | None,
-        replaces: str | None = None,
-        router: Router | None = None,
-    ) -> Wire:
-        """The item as it will be stored, stamped and with a new revision, but for its stored key.
-
-        `replaces` is the exact revision in whose place it is put, if there is one.
-        """
-        entity, store = self._entity, self._store
-        router = router or store.router
-        now = datetime.fromtimestamp(store.clock(), UTC)
-        stamps = dict.fromkeys(entity.updated_fields, now)
-        stamps |= dict.fromkeys(entity.created_fields, created or now)
-        values = {**item.__dict__, **stamps}
-        wire: Wire = {TYPE: {"S": entity.name}, REV: {"S": store.new_revision()}}
-        for index in entity.indexes.values():
-            wire.update(router.index_attributes(entity, index, key, values))
-        wire.update(entity.encode(values))
-        # Another home's key may be a little longer: the room that is left for marks holds that too.
-        stored = router.stored_key(entity, key)
-        size = require_fits({**stored, **wire})
-        past = lineage(replaces)
-        if past and size + item_size(past) > MAX_ITEM_BYTES:
-            # One predecessor fits into the room that is left for marks.
-            past = {PREV: {"S": replaces or "-"}}
-        wire.update(past)
-        return wire
 
     def _read(self, key: KeyLike, reading: Reading) -> Wire | None:
         """The live item with this key, as it is stored."""
@@ -111,6 +65,21 @@ class Items(Generic[E]):
             if not failed.ambiguous:
                 raise
             return self._settled(write, key, failed, failed.item)
+
+    def _do(self, write: Write, key: KeyLike) -> Done:
+        """Do a write of the item with this key; raise for a caller what refuses it."""
+        try:
+            return self._write(write, key)
+        except ConditionFailedError as failed:
+            raise self._refusal(failed, key, write) from None
+
+    def _refusal(self, failed: ConditionFailedError, key: KeyLike, write: Write) -> DynashardError:
+        return refusal(failed, name=self._name(key), now=write.now, if_match=write.if_match)
+
+    def _require(self, if_match: str | None, revision: str | None, key: KeyLike) -> None:
+        """Refuse an item that is not at the revision that a caller names, if one is named; None if there is no item."""
+        if if_match is not None and revision != if_match:
+            raise mismatch(self._name(key), revision)
 
     def _settled(self, write: Write, key: KeyLike, error: EngineError, found: Mapping[str, Any] | None) -> Done:
         """What a write came to of which an attempt was ambiguous, by what is stored.
@@ -172,17 +141,6 @@ class Items(Generic[E]):
     def _throttled(self, error: ThrottledError, keys: Iterable[ItemKey]) -> None:
         for partition in dict.fromkeys(key.partition for key in keys):
             self._store.throttled(self._entity, partition, error)
-
-    def _stored_stamp(self, wire: Wire) -> datetime | None:
-        """The creation stamp of a stored item; adopted ones may have none."""
-        stamps = self._entity.decode_fields(wire, [name for name in self._entity.created_fields if name in wire])
-        return next(iter(stamps.values()), None)
-
-    def _created(self, item: E) -> datetime | None:
-        """The creation stamp of an item that was read from the store."""
-        if item.revision is None:
-            return None
-        return next((getattr(item, name) for name in self._entity.created_fields), None)
 
     def _key_fields(self, key: KeyLike) -> Mapping[str, Any]:
         return key if isinstance(key, Mapping) else key.__dict__

@@ -19,21 +19,18 @@ R = TypeVar("R")
 
 def write_operation(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
     """Bound a method by the store's longest operation, a share of it kept for evidence after a lost answer."""
-
-    @wraps(method)
-    def bounded(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with within(self._store.operation_seconds, reserve=True):
-            return method(self, *args, **kwargs)
-
-    return bounded
+    return _bounded(method, reserve=True)
 
 
 def read_operation(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
     """Bound a method by the store's longest operation."""
+    return _bounded(method, reserve=False)
 
+
+def _bounded(method: Callable[Concatenate[S, P], R], *, reserve: bool) -> Callable[Concatenate[S, P], R]:
     @wraps(method)
     def bounded(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with within(self._store.operation_seconds):
+        with within(self._store.operation_seconds, reserve=reserve):
             return method(self, *args, **kwargs)
 
     return bounded

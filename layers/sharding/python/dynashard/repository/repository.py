@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any, ClassVar, Final, Generic
 
 from dynashard.entity import Entity, Handling, ItemKey, handling_of
 from dynashard.errors import (
     AlreadyExistsError,
     ConditionFailedError,
-    DynashardError,
     InvalidQueryError,
     InvalidValueError,
     NotFoundError,
@@ -25,11 +23,8 @@ from dynashard.repository.changes import (
     check_changes,
     fields_after,
     sum_refused,
-    touched_indexes,
-    update_expression,
 )
-from dynashard.repository.conditions import is_live, refusal, revision_of
-from dynashard.repository.evidence import lineage
+from dynashard.repository.conditions import is_live, revision_of
 from dynashard.repository.items import E, KeyLike
 from dynashard.repository.late import came_home
 from dynashard.repository.operation import read_operation, write_operation
@@ -37,12 +32,10 @@ from dynashard.repository.store import Store
 from dynashard.repository.transaction import Beside, Create, Delete, Put, Step, Update
 from dynashard.repository.writes import Kind, Write
 from dynashard.routing import rule_of
-from dynashard.schema import REV, index_pk, index_sk
 from dynashard.transport.interface import Wire
 
 _RACES: Final = 8
 """How often a read-then-write starts again because another writer came between."""
-_NOTHING: Final[Mapping[str, Any]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +87,7 @@ class Repository(Batches[E]):
             stored: E = self._once(Create(item))
             return stored
         write = self._put_write(Kind.CREATE, item, created=None)
-        try:
-            self._write(write, item)
-        except ConditionFailedError as failed:
-            raise self._refusal(failed, item, write) from None
+        self._do(write, item)
         return self._stored(write)
 
     @property
@@ -209,10 +199,7 @@ class Repository(Batches[E]):
             return self._put_over_what_is_read(item, if_match, once=level is Handling.EXACTLY_ONCE)
         kind = Kind.UPSERT if if_match is None else Kind.CHANGE
         write = self._put_write(kind, item, created=self._created(item), if_match=if_match)
-        try:
-            done = self._write(write, item)
-        except ConditionFailedError as failed:
-            raise self._refusal(failed, item, write) from None
+        done = self._do(write, item)
         free = kind is Kind.UPSERT and not done.again and not is_live(done.attributes, write.now)
         return Written(self._stored(write), free)
 
@@ -267,11 +254,7 @@ class Repository(Batches[E]):
         for _ in range(_RACES):
             current = self.get(key, consistent=True)
             revision = current.revision
-            if if_match is not None and revision != if_match:
-                raise RevisionMismatchError(
-                    f"{self._name(key)} is at revision {revision}; read it again before changing it",
-                    current=current.revision,
-                )
+            self._require(if_match, revision, key)
             after = fields_after(entity, current, changes)
             try:
                 return self._apply(item_key, key, changes, after, revision)
@@ -303,27 +286,11 @@ class Repository(Batches[E]):
             self._delete_what_is_read(key)
             return
         write = Write(Kind.CHANGE, self._entity.key_of(key), "DeleteItem", self._store.now(), if_match=if_match)
-        try:
-            self._write(write, key)
-        except ConditionFailedError as failed:
-            raise self._refusal(failed, key, write) from None
+        self._do(write, key)
 
     def _find_including(self, key: KeyLike, include: Sequence[str], *, consistent: bool) -> E | None:
         del key, consistent
         raise InvalidQueryError(f"{self._entity.name} has no detached field {include[0]}", field="include")
-
-    def _put_write(self, kind: Kind, item: E, *, created: datetime | None, if_match: str | None = None) -> Write:
-        key = self._entity.key_of(item)
-        wire = self._prepare(item, key, created=created, replaces=if_match)
-        options = {"ReturnValues": "ALL_OLD"} if kind is Kind.UPSERT else {}
-        return Write(kind, key, "PutItem", self._store.now(), wire, options, if_match, wire[REV]["S"])
-
-    def _stored(self, write: Write) -> E:
-        """The item that a put has stored."""
-        return self._entity.decode(write.item or {})
-
-    def _refusal(self, failed: ConditionFailedError, key: KeyLike, write: Write) -> DynashardError:
-        return refusal(failed, name=self._name(key), now=write.now, if_match=write.if_match)
 
     def _level(self, handling: str | None) -> Handling:
         return handling_of(handling, self._entity.handling)
@@ -359,11 +326,7 @@ class Repository(Batches[E]):
         for _ in range(_RACES):
             current = self._read(item, Reading(consistent=True))
             revision = revision_of(current) if current else None
-            if if_match is not None and revision != if_match:
-                state = f"is at revision {revision}" if current else "does not exist"
-                raise RevisionMismatchError(
-                    f"{self._name(item)} {state}; read it again before changing it", current=revision or None
-                )
+            self._require(if_match, revision, item)
             try:
                 return Written(self._put_over(item, current, once=once), created=current is None)
             except (ConditionFailedError, AlreadyExistsError, RevisionMismatchError):
@@ -389,9 +352,7 @@ class Repository(Batches[E]):
     ) -> E:
         write = self._update_write(item_key, changes, after, if_match)
         try:
-            done = self._write(write, key)
-        except ConditionFailedError as failed:
-            raise self._refusal(failed, key, write) from None
+            done = self._do(write, key)
         except InvalidValueError as refused:
             raise self._sum_refused(refused, key, changes) from None
         return self._entity.decode(done.attributes or {})
@@ -399,44 +360,3 @@ class Repository(Batches[E]):
     def _sum_refused(self, refused: InvalidValueError, key: KeyLike, changes: Changes) -> InvalidValueError:
         """DynamoDB's refusal of a sum, with the field at fault. Cost: as `find`."""
         return sum_refused(self._entity, self.find(key, consistent=True), changes, refused)
-
-    def _update_write(
-        self,
-        item_key: ItemKey,
-        changes: Changes,
-        after: Mapping[str, Any],
-        if_match: str | None,
-        beside: Mapping[str, Wire | None] = _NOTHING,
-    ) -> Write:
-        """The write of an update; `beside` has stored attributes that are set too, None for those that go."""
-        entity, store = self._entity, self._store
-        revision = store.new_revision()
-        system = {name: value for name, value in beside.items() if value is not None}
-        system |= {REV: {"S": revision}, **lineage(if_match)}
-        gone = [name for name, value in beside.items() if value is None]
-        stamp = datetime.fromtimestamp(store.clock(), UTC)
-        after = {**after, **dict.fromkeys(entity.updated_fields, stamp)}
-        for index in touched_indexes(entity, changes):
-            attributes = store.router.index_attributes(entity, index, item_key, after)
-            system.update(attributes)
-            gone += () if attributes else (index_pk(index.slot), index_sk(index.slot))
-        options = {
-            "ReturnValues": "ALL_NEW",
-            **update_expression(entity, changes, system=system, gone=gone, now=stamp),
-        }
-        return Write(
-            Kind.CHANGE, item_key, "UpdateItem", store.now(), options=options, if_match=if_match, revision=revision
-        )
-
-    def _reads_first(self, changes: Changes, known: Mapping[str, Any]) -> bool:
-        """Whether an update needs to know the item as it is."""
-        entity = self._entity
-        unread = entity.assignment.checks_whole or any(entity.assignment.bounded(name) for name in changes.add)
-        return unread or not self._known_suffices(changes, known)
-
-    def _known_suffices(self, changes: Changes, known: Mapping[str, Any]) -> bool:
-        """Whether every index key that changes can be told from the fields at hand."""
-        entity = self._entity
-        given = known.keys() | entity.updated_fields
-        touched = touched_indexes(entity, changes)
-        return all(index.fields <= given and not index.fields & changes.add.keys() for index in touched)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from pydantic.fields import FieldInfo
 
 from dynashard.entity import Entity, EntityDefinition, ItemKey
-from dynashard.errors import InvalidQueryError, InvalidValueError, RevisionMismatchError
+from dynashard.errors import InvalidQueryError, InvalidValueError
 from dynashard.repository.batch import Reading
 from dynashard.repository.changes import Changes, added_to, check_changes, fields_after
 from dynashard.repository.conditions import Condition, absent, expendable, live_or_none, revision_of, unmarked
@@ -195,12 +195,6 @@ class Steps(Repository[Any]):
                 **{f":{alias[name]}": value for name, value in {**fixed, **first}.items()},
             },
         }
-
-    def _require(self, if_match: str | None, revision: str | None, key: KeyLike) -> None:
-        if if_match is None or revision == if_match:
-            return
-        state = "does not exist" if revision is None else f"is at revision {revision}"
-        raise RevisionMismatchError(f"{self._name(key)} {state}; read it again before changing it", current=revision)
 
 
 def like(step: Step) -> KeyLike:
