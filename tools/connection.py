@@ -16,8 +16,8 @@ from dynashard.resharding.growth import GrowthSettings, Report
 from dynashard.resharding.policy import growth_of
 from dynashard.topology import LeasedTopology
 from dynashard.transport import Transport, connect
+from dynashard.transport.aws import stack_outputs
 from dynashard.transport.load import TableLoad, table_load
-from dynashard.transport.stacks import stack_outputs
 from local.errors import LocalStackError
 from local.functions import api_environment
 from local.resharding import growth, timing

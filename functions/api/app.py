@@ -18,9 +18,9 @@ from dynashard.hosting.limits import MAX_QUERIES, READING_SHARE
 from dynashard.hosting.refusals import expected, one_line
 from dynashard.hosting.shedding import LoadSignal
 from dynashard.reads import allowing
+from dynashard.transport.aws import sqs_client
 from dynashard.transport.deadline import within
 from dynashard.transport.interface import Transport, metered
-from dynashard.transport.queues import sqs_client
 from functions.api import problems
 from functions.api.incoming import TenantClaim, tenant_of
 from functions.api.later import later_of

@@ -14,7 +14,7 @@ from dynashard.hosting.metrics import tell
 from dynashard.hosting.refusals import expected
 from dynashard.hosting.witness import GrowthLog
 from dynashard.transport import connect
-from dynashard.transport.queues import sqs_client
+from dynashard.transport.aws import sqs_client
 from functions.writer.metrics import line
 from functions.writer.operations import Operations, problem_document
 from functions.writer.queues import Queues

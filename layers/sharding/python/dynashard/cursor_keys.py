@@ -6,7 +6,7 @@ from threading import Lock
 from typing import Final
 
 from dynashard.errors import ConfigurationError, EngineUnavailableError
-from dynashard.transport.secrets import SecretReader
+from dynashard.transport.aws import SecretReader
 
 LIFETIME_SECONDS: Final = 900.0
 """After this a rotated secret is noticed by itself."""

@@ -10,8 +10,7 @@ from dynashard.cursor_keys import CursorKeys, Keys, keys_in
 from dynashard.errors import ConfigurationError
 from dynashard.topology import DEFAULT_LEASE
 from dynashard.transport import Transport, connect
-from dynashard.transport.secrets import SecretReader
-from dynashard.transport.stacks import stack_outputs
+from dynashard.transport.aws import SecretReader, stack_outputs
 
 TABLE_OUTPUT: Final = "TableName"
 """The data stack's output that names the table."""

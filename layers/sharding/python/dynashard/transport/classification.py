@@ -65,15 +65,19 @@ _UNAVAILABLE: Final = frozenset(
         "RequestTimeoutException",
     }
 )
-_UNAUTHENTICATED: Final = frozenset(
-    {
-        "ExpiredTokenException",
-        "IncompleteSignatureException",
-        "InvalidSignatureException",
-        "MissingAuthenticationTokenException",
-        "UnrecognizedClientException",
-    }
-)
+_CREDENTIALS: Final = "Check the credentials, the region and this machine's clock."
+_TO_DO: Final = {
+    "AccessDeniedException": "Grant this role the action on the table and on its indexes.",
+    "ExpiredTokenException": _CREDENTIALS,
+    "IncompleteSignatureException": _CREDENTIALS,
+    "InvalidSignatureException": _CREDENTIALS,
+    "ItemCollectionSizeLimitExceededException": "A local secondary index limits a partition key to 10 GB: raise the "
+    "shard count.",
+    "MissingAuthenticationTokenException": _CREDENTIALS,
+    "ResourceNotFoundException": "Create the table, or check its name, the region and the endpoint.",
+    "UnrecognizedClientException": _CREDENTIALS,
+}
+"""What to do about a refusal, by its code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +117,14 @@ def classify(refusal: Refusal) -> DynashardError:
     code = refusal.code
     if code in _BY_CODE:
         return _BY_CODE[code](refusal)
+    if code in _TO_DO:
+        return _refused(refusal)
     if code in _THROTTLES or refusal.status == 429:  # noqa: PLR2004 - HTTP's own number
         return _throttled(refusal)
     if code in _CONFLICTS:
         return _conflict(refusal)
     if code in _UNAVAILABLE or refusal.status >= 500:  # noqa: PLR2004 - HTTP's own number
         return unanswered(refusal.operation, code, f"DynamoDB gave no usable answer ({code}, {refusal.sent})")
-    if code in _UNAUTHENTICATED:
-        return _refused(refusal, "Check the credentials, the region and this machine's clock.")
     return _refused(refusal)
 
 
@@ -260,28 +264,14 @@ def _invalid(refusal: Refusal) -> DynashardError:
     return _refused(refusal)
 
 
-def _missing(refusal: Refusal) -> EngineError:
-    return _refused(refusal, "Create the table, or check its name, the region and the endpoint.")
-
-
-def _denied(refusal: Refusal) -> EngineError:
-    return _refused(refusal, "Grant this role the action on the table and on its indexes.")
-
-
-def _collection_full(refusal: Refusal) -> EngineError:
-    return _refused(refusal, "A local secondary index limits a partition key to 10 GB: raise the shard count.")
-
-
-def _refused(refusal: Refusal, advice: str = "") -> EngineError:
+def _refused(refusal: Refusal) -> EngineError:
     told = f"{refusal.operation} was refused by DynamoDB: {refusal.code}: {refusal.message or 'no message'}"
+    advice = _TO_DO.get(refusal.code, "")
     return EngineError(f"{told.rstrip('.')}. {advice}".strip(), operation=refusal.operation, aws_code=refusal.code)
 
 
 _BY_CODE: Final[Mapping[str, Callable[[Refusal], DynashardError]]] = {
-    "AccessDeniedException": _denied,
     "ConditionalCheckFailedException": _condition_failed,
-    "ItemCollectionSizeLimitExceededException": _collection_full,
-    "ResourceNotFoundException": _missing,
     "TransactionCanceledException": _cancelled,
     "ValidationException": _invalid,
 }

@@ -47,19 +47,7 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a transport reaches DynamoDB.
-
-    Attributes:
-        endpoint_url: where; None is AWS's own endpoint of the region.
-        region: None takes botocore's.
-        credentials: None takes botocore's: a role, a profile, the environment.
-        attempts: how often a request is sent at most, the first time included.
-        connect_timeout: for a connection, in seconds.
-        read_timeout: for an answer, in seconds.
-        max_connections: sockets kept open, and threads of `call_all`.
-        profile: of botocore's configuration files; None takes botocore's default.
-        operation_seconds: how long one request may take, all of its attempts and pauses included. A change of a shard
-            count waits for that long between its phases, so no process may take longer.
+    """How a transport reaches DynamoDB; see `transport.connect` for what each setting says.
 
     Raises:
         ConfigurationError: an operation of no length.

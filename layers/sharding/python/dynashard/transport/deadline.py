@@ -73,25 +73,19 @@ class within:  # noqa: N801 - reads as a statement: `with within(5):`
             _DEADLINE.reset(self._token)
 
 
-class evidence:  # noqa: N801 - reads as a statement: `with evidence():`
+class evidence(within):  # noqa: N801 - reads as a statement: `with evidence():`
     """Inside, the time that the operation has kept may be used: to find out what became of a write."""
 
-    __slots__ = ("_token",)
+    __slots__ = ()
 
     def __init__(self) -> None:
-        self._token: Token[_Deadline | None] | None = None
+        super().__init__(inf)
 
     def __enter__(self) -> Self:
         known = _DEADLINE.get()
         if known is not None:
             self._token = _DEADLINE.set(known._replace(work=known.end))
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._token is not None:
-            _DEADLINE.reset(self._token)
 
 
 def remaining() -> float:
