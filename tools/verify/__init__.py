@@ -1,1 +1,10 @@
-"""`dynashard verify`."""
+"""Verification: find stored data that does not agree, and repair it.
+
+It reads the table as it is stored, and compares each item with its home, its index entries and the data derived from
+it: copies, edges and their counts, roll-ups, attachments.
+"""
+
+from dynashard.verification.findings import Finding, Kind, Report
+from dynashard.verification.verifier import Declared, Verifier
+
+__all__ = ["Declared", "Finding", "Kind", "Report", "Verifier"]
