@@ -20,11 +20,11 @@ from typing import Any
 
 from domain import PARTICIPATIONS, Incident, Participation
 from dynashard import Dynashard
-from dynashard.changes import Dispatcher, Letter
 from dynashard.errors import DynashardError, ThrottledError
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Call, Resend, Transport, Wire, connect
 from dynashard.transport.classification import unanswered
+from dynashard_patterns.changes import Dispatcher, Letter
 from local.engine import running_engine
 from local.settings import Settings
 from local.stream import Stream, stream_of, streams_client

@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from domain import PLAYS, EpisodePlays, Ping
-from dynashard import Dynashard, Level, definition
+from dynashard import Dynashard, definition
+from dynashard_patterns import Level
 
 Sums = dict[tuple[Any, ...], tuple[int, int]]
 """Number of pings and seconds, by level, series, episode (None for whole series) and start."""

@@ -19,9 +19,9 @@ from typing import Any, Final
 
 from domain import ENTITIES, TOGETHER
 from dynashard import definition, schema
-from dynashard.hosting.operations.served import NEEDS
-from dynashard.hosting.settings import ServingSettings
 from dynashard.transport import Transport, connect
+from dynashard_serving.operations.served import NEEDS
+from dynashard_serving.settings import ServingSettings
 from functions.commands.answers import Commands
 from functions.commands.handler import Log, build_commands, logger
 from local.engine import running_engine

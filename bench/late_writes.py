@@ -28,11 +28,11 @@ from dynashard.errors import DynashardError, EngineUnavailableError, ReshardRefu
 from dynashard.resharding import Resharder, Scope, Timing, drive
 from dynashard.transport import Transport, connect
 from dynashard.transport.interface import Call, Wire
-from dynashard.verification import Declared, Report, Verifier
 from local.engine import running_engine
 from local.settings import Settings
 from local.tables import table_plans
 from local.template import synthesised
+from tools.verify import Declared, Report, Verifier
 
 HELD: Final = frozenset({"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"})
 COUNTS: Final = (16, 4, 2, 8)

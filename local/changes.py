@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from dynashard.changes import Letter
+from dynashard_patterns.changes import Letter
 from local.beside import end_with_input, log
 from local.stream import Places, Record, Stream, stream_of, streams_client
 

@@ -15,7 +15,7 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dynashard.hosting.shedding import is_expensive
+from dynashard_serving.shedding import is_expensive
 from local.environments import MAX_PAYLOAD_BYTES, FunctionError, OverloadedError, PayloadTooLargeError
 from local.gateway import Function
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import uvicorn
 
-from dynashard.tenants import DEFAULT_PATTERN, TenantRule
+from dynashard_serving.tenants import DEFAULT_PATTERN, TenantRule
 from local import stopping
 from local.engine import Engine, running_engine
 from local.environments import Environments, FunctionSpec

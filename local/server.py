@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from dynashard.tenants import DEFAULT_TENANTS, TenantRule
+from dynashard_serving.tenants import DEFAULT_TENANTS, TenantRule
 from local.events import HttpRequest, HttpResponse
 from local.gateway import MAX_BODY_BYTES, Gateway
 from local.invoking import PATH, Invoker, read_body

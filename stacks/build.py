@@ -1,6 +1,8 @@
 """Builds what is deployed: the layers and the functions, with their packages and bytecode, without Docker.
 
     build/sharding/python/...         the sharding layer and its packages
+    build/patterns/python/...         what follows from items, or is stored beside them
+    build/serving/python/...          what every function needs to serve items
     build/domain/python/...           the entities
     build/functions/NAME/functions/NAME/...   one function, and what only it needs
 
@@ -94,6 +96,8 @@ def _function(name: str, requirements: str | None = None) -> Asset:
 
 ASSETS = (
     Asset("sharding", "python", (("layers/sharding/python/dynashard", "dynashard"),), "requirements/sharding.txt"),
+    Asset("patterns", "python", (("layers/patterns/python/dynashard_patterns", "dynashard_patterns"),)),
+    Asset("serving", "python", (("layers/serving/python/dynashard_serving", "dynashard_serving"),)),
     Asset("domain", "python", (("layers/domain/python/domain", "domain"),)),
     _function("api", "requirements/api.txt"),
     _function("changes"),

@@ -20,7 +20,14 @@ NAME: Final = "dynashard_checkout"
 VERSION: Final = "1"
 WHEEL: Final = Path("requirements") / f"{NAME}-{VERSION}-py3-none-any.whl"
 REQUIREMENTS: Final = Path("requirements.txt")
-PACKAGES: Final = ("layers/sharding/python", "layers/domain/python", "")
+PACKAGES: Final = (
+    "layers/sharding/python",
+    "layers/patterns/python",
+    "layers/serving/python",
+    "layers/domain/python",
+    "clients/python",
+    "",
+)
 """The folders of the checkout that packages are imported from."""
 
 _INFO = f"{NAME}-{VERSION}.dist-info"

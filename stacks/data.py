@@ -52,7 +52,7 @@ class DataStack(Stack):
 
     @property
     def variables(self) -> dict[str, str]:
-        """What functions are told that work on the items: as `dynashard.hosting.settings` reads it."""
+        """What functions are told that work on the items: as `dynashard_serving.settings` reads it."""
         return {
             "ENVIRONMENT": ENVIRONMENT_NAMES[self.settings.purpose],
             "TABLE_NAME": self.table.table_name,

@@ -52,7 +52,7 @@ def log_group(scope: Construct, construct_id: str, settings: Settings) -> logs.L
 
 
 def layers(
-    scope: Construct, bundle: Bundle, names: Sequence[str] = ("sharding", "domain")
+    scope: Construct, bundle: Bundle, names: Sequence[str] = ("sharding", "patterns", "serving", "domain")
 ) -> list[lambda_.LayerVersion]:
     """Layers of the bundle."""
     return [_layer(scope, bundle, name) for name in names]

@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from dynashard.tenants import DEFAULT_PATTERN, TenantRule
+from dynashard_serving.tenants import DEFAULT_PATTERN, TenantRule
 
 LEAST_OPERATION_SECONDS = 10
 """What changes of shard counts wait for at least: commands and Python clients bound each request by it."""

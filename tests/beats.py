@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from dynashard import Dynashard, Entity, Index, Key, Registry, Shards
-from dynashard.rollups import Level, RollUps
+from dynashard_patterns.rollups import Level, RollUps
 
 REGISTRY = Registry()
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)

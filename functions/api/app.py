@@ -11,16 +11,16 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
 from domain import ENTITIES, TOGETHER, Exposed, Together
-from dynashard.hosting.backend import open_backend
-from dynashard.hosting.environment import seconds_left, time_to_answer
-from dynashard.hosting.idempotency import IdempotentCreates
-from dynashard.hosting.limits import MAX_QUERIES, READING_SHARE
-from dynashard.hosting.refusals import expected, one_line
-from dynashard.hosting.shedding import LoadSignal
 from dynashard.reads import allowing
 from dynashard.transport.aws import sqs_client
 from dynashard.transport.deadline import within
 from dynashard.transport.interface import Transport, metered
+from dynashard_serving.backend import open_backend
+from dynashard_serving.environment import seconds_left, time_to_answer
+from dynashard_serving.idempotency import IdempotentCreates
+from dynashard_serving.limits import MAX_QUERIES, READING_SHARE
+from dynashard_serving.refusals import expected, one_line
+from dynashard_serving.shedding import LoadSignal
 from functions.api import problems
 from functions.api.incoming import TenantClaim, tenant_of
 from functions.api.later import later_of

@@ -24,15 +24,15 @@ from dynashard.errors import (
     QueueUnavailableError,
     ValidationFailedError,
 )
-from dynashard.hosting.acceptance import refuse_past_expiry
-from dynashard.hosting.operations.accepting import (
+from dynashard_serving.acceptance import refuse_past_expiry
+from dynashard_serving.operations.accepting import (
     new_item,
     refuse_patch,
     refuse_patched_expiry,
     refuse_untimely,
     whole_item,
 )
-from dynashard.hosting.operations.conditions import UNCONDITIONAL, Conditions, Revisions
+from dynashard_serving.operations.conditions import UNCONDITIONAL, Conditions, Revisions
 from functions.api.bodies import JSON, representation, with_fixed, written
 from functions.api.incoming import Incoming
 from functions.api.outbox import Letter, Outbox, as_body

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from dynashard.errors import FieldError, ValidationFailedError
-from dynashard.hosting.documents import (
+from dynashard_serving.documents import (
     REVISION,
     Document,
     field_errors,
@@ -13,7 +13,7 @@ from dynashard.hosting.documents import (
     with_fixed,
     written,
 )
-from dynashard.hosting.json_input import MalformedJsonError, read_json
+from dynashard_serving.json_input import MalformedJsonError, read_json
 from functions.api.incoming import GZIP, Incoming
 from functions.api.problems import ProblemError
 

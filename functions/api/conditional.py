@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from dynashard.entity import Handling
-from dynashard.hosting.limits import MAX_TAGS
-from dynashard.hosting.operations.conditions import UNCONDITIONAL, Conditions, Revisions
+from dynashard_serving.limits import MAX_TAGS
+from dynashard_serving.operations.conditions import UNCONDITIONAL, Conditions, Revisions
 from functions.api.problems import ProblemError
 
 HANDLING: Final = "handling"

@@ -10,12 +10,12 @@ from aws_lambda_powertools.event_handler import Response
 from pydantic import BaseModel
 
 from domain import FOLLOWS, Follow
-from dynashard import Edge
-from dynashard.edges import NODE
 from dynashard.errors import NotFoundError
-from dynashard.hosting.backend import Backend
-from dynashard.hosting.edges import WAYS, EdgesWanted, Graph, NewEdge, Node
-from dynashard.hosting.pages import page_that_fits
+from dynashard_patterns import Edge
+from dynashard_patterns.edges import NODE
+from dynashard_serving.backend import Backend
+from dynashard_serving.edges import WAYS, EdgesWanted, Graph, NewEdge, Node
+from dynashard_serving.pages import page_that_fits
 from functions.api.bodies import JSON, Document, json_object, representation, validated
 from functions.api.conditional import etag
 from functions.api.describing import Operation, Schema, answer, body, operation, page, page_of, ref

@@ -9,7 +9,7 @@ from typing import Any, Final
 from aws_lambda_powertools.event_handler import Response
 
 from dynashard.errors import AnswerTooLargeError
-from dynashard.hosting.limits import MAX_ANSWER_BYTES, MAX_BODY_BYTES
+from dynashard_serving.limits import MAX_ANSWER_BYTES, MAX_BODY_BYTES
 from functions.api.bodies import JSON
 from functions.api.parameters import Parameters, Query
 from functions.api.resource import Resource

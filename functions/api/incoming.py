@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 from urllib.parse import parse_qsl, unquote
 
-from dynashard.hosting.environment import seconds_left
-from dynashard.hosting.limits import (
+from dynashard_serving.environment import seconds_left
+from dynashard_serving.limits import (
     MAX_BODY_BYTES,
     MAX_HEADER_BYTES,
     MAX_PARAMETERS,
     MAX_PATH_BYTES,
     MAX_QUERY_BYTES,
 )
-from dynashard.tenants import DEFAULT_TENANTS, TenantRule
+from dynashard_serving.tenants import DEFAULT_TENANTS, TenantRule
 from functions.api.problems import ProblemError
 
 GZIP: Final = "application/gzip"

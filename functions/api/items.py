@@ -5,7 +5,7 @@ from http import HTTPStatus
 
 from aws_lambda_powertools.event_handler import Response
 
-from dynashard.hosting.operations.items import Items
+from dynashard_serving.operations.items import Items
 from functions.api.bodies import JSON, REVISION, Document, written
 from functions.api.conditional import HANDLING, etag
 from functions.api.including import fitting

@@ -7,7 +7,7 @@ from typing import Any
 from aws_lambda_powertools.event_handler import Response
 
 from domain import Operation as Record
-from dynashard.hosting.backend import Backend
+from dynashard_serving.backend import Backend
 from functions.api.asynchronous import Asynchronous
 from functions.api.incoming import Incoming
 from functions.api.outbox import Outbox

@@ -10,11 +10,11 @@ from urllib.parse import urlencode
 from aws_lambda_powertools.event_handler import Response
 
 from dynashard.errors import ValidationFailedError
-from dynashard.hosting.limits import DEFAULT_LIMIT, MAX_LIMIT, MAX_LINK_BYTES
-from dynashard.hosting.operations.choosing import index_of
-from dynashard.hosting.operations.listings import Listings
-from dynashard.hosting.operations.requests import Choice, List, Paging
-from dynashard.hosting.pages import Answer
+from dynashard_serving.limits import DEFAULT_LIMIT, MAX_LIMIT, MAX_LINK_BYTES
+from dynashard_serving.operations.choosing import index_of
+from dynashard_serving.operations.listings import Listings
+from dynashard_serving.operations.requests import Choice, List, Paging
+from dynashard_serving.pages import Answer
 from functions.api.bodies import JSON
 from functions.api.incoming import Incoming
 from functions.api.parameters import Parameters, Query

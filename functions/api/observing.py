@@ -8,10 +8,10 @@ from aws_lambda_powertools.logging import Logger
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from dynashard.errors import OverloadedError
-from dynashard.hosting.metrics import ENVIRONMENT, NAMESPACE, Figure, metrics_line, tell
-from dynashard.hosting.refusals import expected, one_line
-from dynashard.hosting.witness import growth_fields, growth_metric
 from dynashard.transport.interface import Meter
+from dynashard_serving.metrics import ENVIRONMENT, NAMESPACE, Figure, metrics_line, tell
+from dynashard_serving.refusals import expected, one_line
+from dynashard_serving.witness import growth_fields, growth_metric
 
 if TYPE_CHECKING:
     from dynashard.resharding.growth_terms import Report

@@ -5,7 +5,7 @@ from typing import Final
 from aws_lambda_powertools.event_handler import Response
 
 from domain.watched import PlaysList, PlaysWanted, plays
-from dynashard.hosting.backend import Backend
+from dynashard_serving.backend import Backend
 from functions.api.describing import Operation, Schema, answer, operation
 from functions.api.incoming import Incoming
 from functions.api.resource import PREFIX

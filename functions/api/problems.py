@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from dynashard.errors import FieldError, ValidationFailedError
-from dynashard.hosting.refusals import refusal_of, shortened
+from dynashard_serving.refusals import refusal_of, shortened
 
 __all__ = [
     "CONTENT_TYPE",

@@ -8,8 +8,8 @@ from aws_lambda_powertools.event_handler import Response
 
 from dynashard import Entity
 from dynashard.errors import FieldError, InputError, QueueUnavailableError, ValidationFailedError
-from dynashard.hosting.operations.accepting import new_item, refuse_untimely
-from dynashard.hosting.operations.requests import Create
+from dynashard_serving.operations.accepting import new_item, refuse_untimely
+from dynashard_serving.operations.requests import Create
 from functions.api.bodies import JSON, Document, json_value, representation, written
 from functions.api.incoming import Incoming
 from functions.api.outbox import Letter, Outbox, as_body

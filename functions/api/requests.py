@@ -1,7 +1,7 @@
 """From an HTTP request about single items to the operation's own request."""
 
-from dynashard.hosting.idempotency import MAX_KEY_LENGTH, usable
-from dynashard.hosting.operations.requests import Create, Delete, Get, Put, Update
+from dynashard_serving.idempotency import MAX_KEY_LENGTH, usable
+from dynashard_serving.operations.requests import Create, Delete, Get, Put, Update
 from functions.api.bodies import JSON, MERGE_PATCH, json_object
 from functions.api.conditional import conditions_of, preferred_handling
 from functions.api.including import asked_of_one

@@ -5,9 +5,9 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from dynashard.errors import ConfigurationError, NotFoundError, ValidationFailedError
-from dynashard.hosting.documents import REVISION, TENANT, Document
-from dynashard.hosting.operations.exposed import Exposed
-from dynashard.hosting.operations.served import LIST_PARAMETERS, RESERVED, Served
+from dynashard_serving.documents import REVISION, TENANT, Document
+from dynashard_serving.operations.exposed import Exposed
+from dynashard_serving.operations.served import LIST_PARAMETERS, RESERVED, Served
 from functions.api.incoming import Incoming, path_values
 
 __all__ = ["LIST_PARAMETERS", "PREFIX", "RESERVED", "TENANT", "Resource"]

@@ -13,12 +13,12 @@ from aws_lambda_powertools.event_handler import Request, Response
 from aws_lambda_powertools.event_handler.api_gateway import Router
 
 from domain import COPIES
-from dynashard.hosting.backend import Backend
-from dynashard.hosting.idempotency import IdempotentCreates
-from dynashard.hosting.limits import MAX_BODY_BYTES
-from dynashard.hosting.operations.items import Items
-from dynashard.hosting.operations.listings import Listings
-from dynashard.hosting.together import FamilyListing
+from dynashard_serving.backend import Backend
+from dynashard_serving.idempotency import IdempotentCreates
+from dynashard_serving.limits import MAX_BODY_BYTES
+from dynashard_serving.operations.items import Items
+from dynashard_serving.operations.listings import Listings
+from dynashard_serving.together import FamilyListing
 from functions.api import VERSION, documentation
 from functions.api.bodies import written
 from functions.api.including import body_limit

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynashard.errors import ConfigurationError
-from dynashard.hosting.settings import ServingSettings
+from dynashard_serving.settings import ServingSettings
 from functions.api.incoming import TenantClaim
 
 

@@ -6,7 +6,7 @@ from aws_lambda_powertools.event_handler import Response
 
 from domain import Revenue
 from domain.revenue import RevenueWanted, revenue
-from dynashard.hosting.backend import Backend
+from dynashard_serving.backend import Backend
 from functions.api.describing import Operation, Schema, answer, operation
 from functions.api.incoming import Incoming
 from functions.api.resource import PREFIX

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from aws_lambda_powertools.event_handler import Response
 from pydantic import BaseModel, ValidationError
 
-from dynashard.hosting.backend import Backend
+from dynashard_serving.backend import Backend
 from functions.api.bodies import JSON, field_errors, written
 from functions.api.describing import Operation, Schema
 from functions.api.describing import query as described_query

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from aws_lambda_powertools.event_handler import Response
 
-from dynashard.copies.keeper import Keeper
 from dynashard.errors import QueryTooWideError
+from dynashard_patterns.copies.keeper import Keeper
 from functions.api.incoming import Incoming
 from functions.api.resource import Resource
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from domain import COPIES, ROLL_UPS
 from dynashard import Dynashard
-from dynashard.changes import Consumer
+from dynashard_patterns.changes import Consumer
 
 
 def consumers(db: Dynashard) -> Iterator[Consumer]:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
-from dynashard.changes import Letter
 from dynashard.transport.aws import sqs_client
+from dynashard_patterns.changes import Letter
 
 MOST_BYTES: Final = 240 * 1024
 """Of a message: a queue takes 256 KB. A larger record is kept without its images; its keys tell whose change it was."""

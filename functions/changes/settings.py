@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dynashard.hosting.environment import required
-from dynashard.hosting.settings import TableSettings
+from dynashard_serving.environment import required
+from dynashard_serving.settings import TableSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,19 +5,19 @@ from typing import Any, Final
 
 from domain import TOGETHER, Exposed, Together
 from dynashard.errors import AnswerTooLargeError, InputError
-from dynashard.hosting.backend import Backend
-from dynashard.hosting.documents import written
-from dynashard.hosting.environment import LONGEST_SECONDS, time_to_answer
-from dynashard.hosting.idempotency import IdempotentCreates
-from dynashard.hosting.limits import MAX_ANSWER_BYTES, MAX_QUERIES, READING_SHARE
-from dynashard.hosting.operations.outcomes import Outcome, done, refused
-from dynashard.hosting.operations.served import OperationError, served_by_name
-from dynashard.hosting.refusals import refusal_of
-from dynashard.hosting.shedding import LoadSignal, is_expensive
 from dynashard.reads import allowing
-from dynashard.tenants import TenantRule
 from dynashard.transport.deadline import within
 from dynashard.transport.interface import metered
+from dynashard_serving.backend import Backend
+from dynashard_serving.documents import written
+from dynashard_serving.environment import LONGEST_SECONDS, time_to_answer
+from dynashard_serving.idempotency import IdempotentCreates
+from dynashard_serving.limits import MAX_ANSWER_BYTES, MAX_QUERIES, READING_SHARE
+from dynashard_serving.operations.outcomes import Outcome, done, refused
+from dynashard_serving.operations.served import OperationError, served_by_name
+from dynashard_serving.refusals import refusal_of
+from dynashard_serving.shedding import LoadSignal, is_expensive
+from dynashard_serving.tenants import TenantRule
 from functions.commands.items import Entities
 from functions.commands.request import NAMES, Asked, Members, mapping, tenant_in
 from functions.commands.served import find

@@ -10,14 +10,14 @@ from typing import Any
 
 from domain import ENTITIES, Exposed
 from dynashard import RetryPolicy
-from dynashard.hosting.backend import open_backend
-from dynashard.hosting.environment import seconds_left
-from dynashard.hosting.idempotency import IdempotentCreates
-from dynashard.hosting.logs import log_error
-from dynashard.hosting.settings import ServingSettings
-from dynashard.hosting.shedding import LoadSignal
-from dynashard.hosting.witness import GrowthLog
 from dynashard.transport import Transport, connect
+from dynashard_serving.backend import open_backend
+from dynashard_serving.environment import seconds_left
+from dynashard_serving.idempotency import IdempotentCreates
+from dynashard_serving.logs import log_error
+from dynashard_serving.settings import ServingSettings
+from dynashard_serving.shedding import LoadSignal
+from dynashard_serving.witness import GrowthLog
 from functions.commands.answers import Commands
 
 logger = logging.getLogger("commands")

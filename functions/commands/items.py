@@ -4,17 +4,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from dynashard.hosting.backend import Backend
-from dynashard.hosting.documents import Document
-from dynashard.hosting.idempotency import IdempotentCreates
-from dynashard.hosting.limits import DEFAULT_LIMIT
-from dynashard.hosting.operations.batches import Batches
-from dynashard.hosting.operations.choosing import index_of
-from dynashard.hosting.operations.conditions import UNCONDITIONAL, Conditions, Revisions
-from dynashard.hosting.operations.items import Items
-from dynashard.hosting.operations.listings import Listings
-from dynashard.hosting.operations.outcomes import Outcome
-from dynashard.hosting.operations.requests import (
+from dynashard_serving.backend import Backend
+from dynashard_serving.documents import Document
+from dynashard_serving.idempotency import IdempotentCreates
+from dynashard_serving.limits import DEFAULT_LIMIT
+from dynashard_serving.operations.batches import Batches
+from dynashard_serving.operations.choosing import index_of
+from dynashard_serving.operations.conditions import UNCONDITIONAL, Conditions, Revisions
+from dynashard_serving.operations.items import Items
+from dynashard_serving.operations.listings import Listings
+from dynashard_serving.operations.outcomes import Outcome
+from dynashard_serving.operations.requests import (
     BatchGet,
     BatchWrite,
     Choice,

@@ -7,11 +7,11 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel
 
 from dynashard.errors import FieldError, InputError, ValidationFailedError
-from dynashard.hosting.documents import TENANT, Document, validated
-from dynashard.hosting.json_input import MalformedJsonError, check_values
-from dynashard.hosting.limits import MAX_EVENT_DEPTH, MAX_NAMES
-from dynashard.hosting.operations.served import Served
-from dynashard.tenants import TenantRule
+from dynashard_serving.documents import TENANT, Document, validated
+from dynashard_serving.json_input import MalformedJsonError, check_values
+from dynashard_serving.limits import MAX_EVENT_DEPTH, MAX_NAMES
+from dynashard_serving.operations.served import Served
+from dynashard_serving.tenants import TenantRule
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from dynashard.errors import InputError
-from dynashard.hosting.operations.served import OperationError, Served
+from dynashard_serving.operations.served import OperationError, Served
 
 
 def find(entities: Mapping[str, Served], name: Any, systems: Collection[str] = ()) -> Served:

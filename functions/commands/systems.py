@@ -11,12 +11,12 @@ from domain.revenue import RevenueWanted, revenue
 from domain.watched import PlaysWanted, plays
 from dynashard import definition
 from dynashard.errors import FieldError, ValidationFailedError
-from dynashard.hosting.backend import Backend
-from dynashard.hosting.documents import Document, validated
-from dynashard.hosting.edges import EdgesWanted, Graph, NewEdge, Way
-from dynashard.hosting.operations.items import shown
-from dynashard.hosting.pages import page_that_fits
-from dynashard.hosting.together import FamilyListing
+from dynashard_serving.backend import Backend
+from dynashard_serving.documents import Document, validated
+from dynashard_serving.edges import EdgesWanted, Graph, NewEdge, Way
+from dynashard_serving.operations.items import shown
+from dynashard_serving.pages import page_that_fits
+from dynashard_serving.together import FamilyListing
 from functions.commands.items import PAGING, choice_of, paging_of
 from functions.commands.request import Members
 

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
-from dynashard.hosting.environment import required, seconds_left, time_to_answer
-from dynashard.hosting.growth import cloudwatch
-from dynashard.hosting.logs import log_error, without_traceback
-from dynashard.hosting.metrics import Figure, metrics_line, tell
 from dynashard.resharding import Resharder
 from dynashard.transport import Transport, connect
 from dynashard.transport.deadline import within
+from dynashard_serving.environment import required, seconds_left, time_to_answer
+from dynashard_serving.growth import cloudwatch
+from dynashard_serving.logs import log_error, without_traceback
+from dynashard_serving.metrics import Figure, metrics_line, tell
 from functions.reshard.backend import resharder_of
 from functions.reshard.dispatch import Dispatcher
 from functions.reshard.executions import Executions

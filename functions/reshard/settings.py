@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dynashard.errors import ConfigurationError
-from dynashard.hosting.environment import number
-from dynashard.hosting.settings import TableSettings
 from dynashard.resharding import Timing
 from dynashard.resharding.growth import GrowthSettings
+from dynashard_serving.environment import number
+from dynashard_serving.settings import TableSettings
 
 DEFAULT_CONCURRENCY: Final = 8
 

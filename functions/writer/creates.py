@@ -5,7 +5,7 @@ from typing import Any
 
 from dynashard import Collection, Entity
 from dynashard.errors import AlreadyExistsError, DynashardError, InputError
-from dynashard.hosting.documents import Document, validated
+from dynashard_serving.documents import Document, validated
 from functions.writer.outcomes import DUPLICATE, STORED, End, Outcome
 
 CollectionOf = Callable[[type[Entity]], Collection[Any]]

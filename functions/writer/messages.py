@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dynashard.errors import FieldError, RequestTooLargeError, ValidationFailedError
-from dynashard.hosting.documents import TENANT, Document
-from dynashard.hosting.json_input import MalformedJsonError, read_json
-from dynashard.hosting.limits import MAX_EVENT_DEPTH
-from dynashard.hosting.operations.conditions import UNCONDITIONAL, Conditions, Revisions
-from dynashard.hosting.operations.requests import Create, Delete, Put, Update, Write
-from dynashard.hosting.operations.served import Served
-from dynashard.tenants import TenantRule
+from dynashard_serving.documents import TENANT, Document
+from dynashard_serving.json_input import MalformedJsonError, read_json
+from dynashard_serving.limits import MAX_EVENT_DEPTH
+from dynashard_serving.operations.conditions import UNCONDITIONAL, Conditions, Revisions
+from dynashard_serving.operations.requests import Create, Delete, Put, Update, Write
+from dynashard_serving.operations.served import Served
+from dynashard_serving.tenants import TenantRule
 
 OPERATIONS: Final = ("create", "put", "update", "delete")
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from dynashard.hosting.metrics import Figure, metrics_line
+from dynashard_serving.metrics import Figure, metrics_line
 from functions.writer.outcomes import Tally
 
 STORED: Final = "WriterStored"

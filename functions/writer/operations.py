@@ -21,12 +21,12 @@ from dynashard.errors import (
     TransactionRefusedError,
     WriteContendedError,
 )
-from dynashard.hosting.documents import TENANT, validated
-from dynashard.hosting.limits import WRITE_ATTEMPTS
-from dynashard.hosting.operations.merging import Step, step_of
-from dynashard.hosting.operations.requests import Delete, Update
-from dynashard.hosting.refusals import refusal_of
 from dynashard.repository import transaction as steps
+from dynashard_serving.documents import TENANT, validated
+from dynashard_serving.limits import WRITE_ATTEMPTS
+from dynashard_serving.operations.merging import Step, step_of
+from dynashard_serving.operations.requests import Delete, Update
+from dynashard_serving.refusals import refusal_of
 from functions.writer.messages import Message
 from functions.writer.outcomes import DUPLICATE, STORED, End, Outcome
 

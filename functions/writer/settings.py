@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dynashard.errors import ConfigurationError
-from dynashard.hosting.environment import number, required, tenant_rule
-from dynashard.hosting.settings import TableSettings
-from dynashard.tenants import DEFAULT_TENANTS, TenantRule
+from dynashard_serving.environment import number, required, tenant_rule
+from dynashard_serving.settings import TableSettings
+from dynashard_serving.tenants import DEFAULT_TENANTS, TenantRule
 
 QUEUE_URLS: Final = ("QUEUE_URL", "OPERATIONS_QUEUE_URL")
 """What is only added, in any order; and what somebody waits for, in order for each item."""

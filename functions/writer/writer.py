@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from domain import ENTITIES
-from dynashard.hosting.environment import time_to_answer
-from dynashard.hosting.operations.served import Served, served_by_name
-from dynashard.tenants import DEFAULT_TENANTS, TenantRule
 from dynashard.transport.deadline import within
+from dynashard_serving.environment import time_to_answer
+from dynashard_serving.operations.served import Served, served_by_name
+from dynashard_serving.tenants import DEFAULT_TENANTS, TenantRule
 from functions.writer.creates import CollectionOf, create
 from functions.writer.messages import Message, PoisonError
 from functions.writer.outcomes import End, Outcome, Tally

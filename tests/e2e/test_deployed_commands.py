@@ -3,8 +3,8 @@
 import pytest
 
 from domain import Article, User
-from dynashard.client import Client
 from dynashard.errors import AlreadyExistsError, NotFoundError, ValidationFailedError
+from dynashard_client import Client
 from tests.e2e.deployment import PREFIX, Deployment
 
 pytestmark = pytest.mark.e2e

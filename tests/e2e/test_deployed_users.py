@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from dynashard.hosting.limits import MAX_BODY_BYTES
+from dynashard_serving.limits import MAX_BODY_BYTES
 from tests.e2e.deployment import Deployment
 
 pytestmark = pytest.mark.e2e

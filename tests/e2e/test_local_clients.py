@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from domain import ENTITIES, User
-from dynashard.client import Client
 from dynashard.errors import AlreadyExistsError, ValidationFailedError
+from dynashard_client import Client
 from tests.e2e.local_process import LocalProcess
 from tests.engine.clients_on_engine import lambda_client
 from tests.typescript import compiled, run

@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from domain import ENTITIES
-from dynashard.client import Client, Retries
 from dynashard.transport import Transport
+from dynashard_client import Client, Retries
 from functions.api.app import build_app as build_api
 from functions.commands.handler import build_commands
 from local.gateway import Gateway

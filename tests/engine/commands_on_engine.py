@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from domain import ENTITIES, Exposed
-from dynashard.hosting.limits import MAX_QUERIES
-from dynashard.hosting.settings import ServingSettings
 from dynashard.transport import Transport
+from dynashard_serving.limits import MAX_QUERIES
+from dynashard_serving.settings import ServingSettings
 from functions.commands.answers import Commands
 from functions.commands.handler import build_commands
 from tests.engine.api_on_engine import KEYS, TOPOLOGY

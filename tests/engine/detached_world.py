@@ -9,10 +9,11 @@ from typing import Annotated, Any
 
 from pydantic import JsonValue
 
-from dynashard import Detached, Entity, Index, Key, Registry, Shards, created_at, updated_at
-from dynashard.detached import DetachedRepository
+from dynashard import Entity, Index, Key, Registry, Shards, created_at, updated_at
 from dynashard.transport import Transport
 from dynashard.transport.interface import Resend, Wire
+from dynashard_patterns import Attachment
+from dynashard_patterns.attachments import DetachedRepository
 from tests.engine.stored_things import World
 from tests.one_by_one import OneByOne
 
@@ -37,8 +38,8 @@ class Report(
     made: datetime = created_at()
     changed: datetime = updated_at()
     until: datetime | None = None
-    details: Annotated[JsonValue | None, Detached()] = None
-    trace: Annotated[bytes | None, Detached(max_bytes=2_000_000)] = None
+    details: Annotated[JsonValue | None, Attachment()] = None
+    trace: Annotated[bytes | None, Attachment(max_bytes=2_000_000)] = None
 
 
 FIELDS = ("details", "trace")

@@ -8,9 +8,9 @@ from typing import Any
 
 from domain import ENTITIES, Operation, Ping
 from dynashard import Collection, Dynashard
-from dynashard.hosting.backend import open_entities
-from dynashard.hosting.settings import TableSettings
 from dynashard.transport import Transport
+from dynashard_serving.backend import open_entities
+from dynashard_serving.settings import TableSettings
 from functions.api.app import build_app
 from functions.api.outbox import Outbox
 from functions.writer.operations import Operations, problem_document

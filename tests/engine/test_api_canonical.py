@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from domain import Exposed
-from dynashard.hosting.documents import representation, without, written
 from dynashard.transport import Transport
+from dynashard_serving.documents import representation, without, written
 from functions.api.app import build_app
 from functions.commands.handler import build_commands
 from tests.api_caller import Answer, Caller

@@ -13,10 +13,10 @@ from pydantic import AwareDatetime
 from domain import READS, Exposed, Together
 from dynashard import Dynashard, Entity, Index, Key, Registry, Shards
 from dynashard.errors import ConfigurationError
-from dynashard.hosting.backend import Backend
-from dynashard.hosting.idempotency import IdempotentCreates
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
+from dynashard_serving.backend import Backend
+from dynashard_serving.idempotency import IdempotentCreates
 from functions.api.app import App
 from functions.api.incoming import TenantClaim
 from functions.api.observing import Observer

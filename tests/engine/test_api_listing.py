@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from dynashard import Dynashard
 from dynashard.cursor_keys import CursorKeys
-from dynashard.hosting import pages
-from dynashard.hosting.backend import Backend
-from dynashard.hosting.idempotency import IdempotentCreates
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
+from dynashard_serving import pages
+from dynashard_serving.backend import Backend
+from dynashard_serving.idempotency import IdempotentCreates
 from functions.api.app import App
 from functions.api.incoming import TenantClaim
 from functions.api.observing import Observer

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from domain import EpisodePlays, SeriesPlays
-from dynashard import Dynashard, Level
+from dynashard import Dynashard
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
+from dynashard_patterns import Level
 from tests.api_caller import TENANT, Caller
 from tests.engine.api_on_engine import KEYS, caller_on, engine_transport
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from domain import Article, Incident, Shift, User, UserStatus
-from dynashard.client import Client, Items
 from dynashard.errors import (
     AlreadyExistsError,
     ConfigurationError,
@@ -23,6 +22,7 @@ from dynashard.errors import (
     ValidationFailedError,
 )
 from dynashard.transport import Transport
+from dynashard_client import Client, Items
 from tests.engine.api_on_engine import engine_transport, idempotency_table
 from tests.engine.clients_on_engine import WAYS, Served, served
 from tests.engine.raw_dynamodb import RawDynamoDB

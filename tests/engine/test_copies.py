@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from dynashard import Change, Copies, Dynashard, Entity, Key, Put, Registry, Shards
-from dynashard.changes import Dispatcher, Letter
-from dynashard.copies import Drift, Progress
+from dynashard import Dynashard, Entity, Key, Put, Registry, Shards
 from dynashard.errors import (
     DeclarationError,
     DynashardError,
@@ -21,6 +19,9 @@ from dynashard.errors import (
 )
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport, Wire
+from dynashard_patterns import Change, Copies
+from dynashard_patterns.changes import Dispatcher, Letter
+from dynashard_patterns.copies import Drift, Progress
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.stream_world import Streamed, records_of
 from tests.faults import Fault, FaultyTransport, Send, afterwards, lost_answer, lost_request, meanwhile, throttled

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dynashard import Counters, CounterStore, Create, Entity, Key, Registry, Shards
+from dynashard import Create, Entity, Key, Registry, Shards
 from dynashard.errors import (
     DeclarationError,
     InvalidKeyError,
@@ -16,6 +16,7 @@ from dynashard.errors import (
     TransactionRefusedError,
 )
 from dynashard.transport import metered
+from dynashard_patterns import Counters, CounterStore
 from tests.engine.stored_things import Note, World
 from tests.faults import conflict, lost_request, meanwhile, meanwhile_repeated
 

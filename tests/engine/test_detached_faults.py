@@ -5,7 +5,6 @@ from datetime import timedelta
 
 import pytest
 
-from dynashard.detached import DetachedRepository, Swept
 from dynashard.errors import (
     DynashardError,
     EngineUnavailableError,
@@ -13,6 +12,7 @@ from dynashard.errors import (
     ThrottledError,
     UndecodableItemError,
 )
+from dynashard_patterns.attachments import DetachedRepository, Swept
 from tests.engine.detached_world import (
     KEY,
     Dying,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dynashard import COUNT_KEY, EDGE_KEY, Edge, EdgeCount, Edges, EdgeStore, Key, Registry, Shards, newest
+from dynashard import Key, Registry, Shards
 from dynashard.errors import (
     DeclarationError,
     InvalidCursorError,
@@ -18,6 +18,7 @@ from dynashard.errors import (
 )
 from dynashard.reads import CursorCodec
 from dynashard.transport import metered
+from dynashard_patterns import COUNT_KEY, EDGE_KEY, Edge, EdgeCount, Edges, EdgeStore, newest
 from tests.engine.stored_things import World
 from tests.faults import conflict, lost_answer, lost_request, meanwhile, repeated
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from dynashard.edges import EdgeRepair, Edges
 from dynashard.topology import Phase, View
+from dynashard_patterns.edges import EdgeRepair, Edges
 from tests.engine.stored_things import World
 from tests.engine.test_follows import ACTOR, FANS, TENANT, USER, agree, edges_of
 from tests.faults import meanwhile

@@ -9,10 +9,10 @@ import pytest
 
 from dynashard import Entity
 from dynashard.errors import ThrottledError
-from dynashard.hosting.growth import Growing, cloudwatch, growing
 from dynashard.topology import Record
 from dynashard.transport import Transport
 from dynashard.transport.load import Load, TableLoad
+from dynashard_serving.growth import Growing, cloudwatch, growing
 from functions.api.observing import Observer
 from tests.api_caller import TENANT
 from tests.engine.growth_world import (

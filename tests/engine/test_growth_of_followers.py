@@ -8,9 +8,6 @@ import pytest
 
 from domain import ENTITIES, PLAYS, EpisodePlays, Ping
 from dynashard import Dynashard, definition
-from dynashard.changes import Dispatcher, Letter
-from dynashard.hosting.backend import open_entities
-from dynashard.hosting.settings import TableSettings
 from dynashard.repository import RetryPolicy
 from dynashard.resharding import Resharder
 from dynashard.resharding.growth_terms import News, Report
@@ -18,6 +15,9 @@ from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport, Wire
 from dynashard.transport.classification import Refusal, classify
 from dynashard.transport.load import Load
+from dynashard_patterns.changes import Dispatcher, Letter
+from dynashard_serving.backend import open_entities
+from dynashard_serving.settings import TableSettings
 from functions.changes.following import consumers
 from tests.engine.command_line import CURSOR_KEYS
 from tests.engine.raw_dynamodb import RawDynamoDB

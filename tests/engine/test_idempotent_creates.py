@@ -18,13 +18,13 @@ from dynashard.errors import (
     OutcomeUnknownError,
     ThrottledError,
 )
-from dynashard.hosting.documents import REVISION, Document, validated
-from dynashard.hosting.idempotency import KEPT_SECONDS, Attempt, IdempotentCreates
 from dynashard.repository import Repository, late
 from dynashard.topology import Phase
 from dynashard.transport import Transport, metered
 from dynashard.transport.classification import Refusal, classify, unanswered
 from dynashard.transport.interface import Wire
+from dynashard_serving.documents import REVISION, Document, validated
+from dynashard_serving.idempotency import KEPT_SECONDS, Attempt, IdempotentCreates
 from tests.engine.api_on_engine import idempotency_table
 from tests.engine.late_world import ABC, HOW, STAGES, client, judged, moving_ids, outcome, reach, things
 from tests.engine.moving_things import CHANGES, IDENTITY, PHASES, Spot

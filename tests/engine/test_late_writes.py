@@ -8,10 +8,10 @@ import pytest
 from dynashard import Create, Dynashard, Update
 from dynashard.errors import AlreadyExistsError, DynashardError, EngineUnavailableError, OutcomeUnknownError
 from dynashard.transport import Transport
-from dynashard.verification import Declared, Report, Verifier
 from tests.engine.late_world import ABC, HOW, STAGES, client, judged, moving_ids, outcome, reach, things, without
 from tests.engine.resharding_world import ENTITIES, Moving, Thing, moving_world
 from tests.faults import conflict, lost_answer, lost_request, meanwhile, throttled
+from tools.verify import Declared, Report, Verifier
 
 pytestmark = pytest.mark.engine
 

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from dynashard.changes import Letter, Outcome
+from dynashard_patterns.changes import Letter, Outcome
 from functions.changes.handler import metrics
 from functions.changes.letters import MOST_BYTES, message
 from local.engine import DATABASE, engine_program, running_engine

@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynashard import Dynashard, EntityDefinition, RetryPolicy
-from dynashard.changes import Change
 from dynashard.errors import DynashardError
-from dynashard.rollups import Counter, Tally
-from dynashard.rollups.declaration import Counted
 from dynashard.topology import DeclaredTopology, Phase, Topology, View
 from dynashard.transport import Transport
+from dynashard_patterns.changes import Change
+from dynashard_patterns.rollups import Counter, Tally
+from dynashard_patterns.rollups.declaration import Counted
 from tests.beats import BEATS, NOON, Beat, Sums, beat, roll_ups, told, truth
 from tests.depth import examples
 from tests.engine.stored_things import Clock

@@ -9,10 +9,10 @@ import pytest
 
 from dynashard import Dynashard
 from dynashard.errors import InvalidQueryError
-from dynashard.rollups import Counter, Level, Mended, Mender
-from dynashard.rollups.declaration import Counted
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
+from dynashard_patterns.rollups import Counter, Level, Mended, Mender
+from dynashard_patterns.rollups.declaration import Counted
 from tests.beats import BEATS, NOON, Beat, Months, Sums, beat, roll_ups, told, truth
 from tests.faults import Fault, FaultyTransport, afterwards
 from tests.recording import RecordingTransport

@@ -8,10 +8,10 @@ import pytest
 
 from domain import PLAYS, Ping
 from dynashard import Dynashard
-from dynashard.changes import Dispatcher, Letter
 from dynashard.errors import AlreadyExistsError
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
+from dynashard_patterns.changes import Dispatcher, Letter
 from tests.engine.command_line import CURSOR_KEYS
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.stream_world import Streamed, records_of

@@ -25,10 +25,11 @@ from domain import (
 )
 from domain.participations import participations
 from dynashard import Dynashard
-from dynashard.hosting.holdings import Holdings
 from dynashard.schema import MOVED_TO, PK, SK
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport, Wire
+from dynashard_patterns import EdgeStore
+from dynashard_serving.holdings import Holdings
 from tests.engine.command_line import CURSOR_KEYS, CommandLine
 from tests.engine.detached_world import Dying, Killed, large
 from tests.faults import FaultyTransport, meanwhile, throttled, unprocessed
@@ -99,7 +100,7 @@ def fill(db: Dynashard, tenant: str) -> None:
     for kind in (Access, TimedAccess):
         touched = kind(tenant_id=tenant, path="/a", accessed_at=accessed, action=AccessAction.READ, user_id="u1")
         db.collection(kind).create(touched)
-    db.edges(FOLLOWS).add(tenant, "User.9", "Actor.5")
+    EdgeStore.on(db, FOLLOWS).add(tenant, "User.9", "Actor.5")
 
 
 def holdings(backend: Backend) -> Holdings:

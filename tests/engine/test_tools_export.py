@@ -18,11 +18,12 @@ from pyarrow import parquet
 from pydantic import JsonValue
 
 from domain import Ping
-from dynashard import Detached, Dynashard, Entity, Key, Registry, definition
+from dynashard import Dynashard, Entity, Key, Registry, definition
 from dynashard.schema import EXPIRES_AT, MOVED_FROM, MOVED_TO, PK, REV, SK, TYPE
 from dynashard.service import Collection
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
+from dynashard_patterns import Attachment
 from tests.engine.command_line import CURSOR_KEYS, CommandLine
 from tools.export.choice import choose
 from tools.export.files import new_file
@@ -147,7 +148,7 @@ class Wide(Entity, name="test.v1.Wide", key=Key("{tenant}", "{id}"), registry=Re
     on: bool = False
     big: int = 0
     nested: dict[str, Any] = {}  # noqa: RUF012 - pydantic copies it
-    picture: Annotated[JsonValue | None, Detached()] = None
+    picture: Annotated[JsonValue | None, Attachment()] = None
 
 
 def test_csv_names_its_columns_in_the_order_of_the_declaration(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ import pytest
 from domain import PLAYS, Licence, Ping
 from domain.revenue import revenue
 from dynashard import Dynashard
-from dynashard.rollups import Counter
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
+from dynashard_patterns.rollups import Counter
 from tests.engine.command_line import CURSOR_KEYS, CommandLine
 
 pytestmark = pytest.mark.engine

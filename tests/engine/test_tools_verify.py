@@ -11,8 +11,9 @@ import pytest
 from domain import FOLLOWS, PARTICIPATIONS, PLAYS, Incident, Ping, User
 from dynashard import Dynashard, definition
 from dynashard.resharding import Scope
-from dynashard.rollups import Counter
 from dynashard.transport.interface import Wire
+from dynashard_patterns import EdgeStore
+from dynashard_patterns.rollups import Counter
 from tests.engine.reshard_world import ReshardWorld, reshard_world
 
 pytestmark = pytest.mark.engine
@@ -39,7 +40,7 @@ def backend(world: ReshardWorld) -> Dynashard:
         Incident(tenant_id=TENANT, number=1, title="Fire", participants=["user_ada"], team="team_x", details=[1] * 500)
     )
     PARTICIPATIONS.keeper(db).carry({"tenant_id": TENANT, "id": incident.id})
-    edges = db.edges(FOLLOWS)
+    edges = EdgeStore.on(db, FOLLOWS)
     for n in range(3):
         edges.add(TENANT, f"User.{n}", "Actor.5")
     pings = [

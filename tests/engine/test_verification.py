@@ -12,11 +12,11 @@ from dynashard.schema import MOVED_TO, PK, REV, SK
 from dynashard.topology import LeasedTopology
 from dynashard.transport import Transport
 from dynashard.transport.interface import Wire
-from dynashard.verification import Declared, Report, Verifier
-from dynashard.verification.stored import ReadPace
 from tests.engine.resharding_world import ENTITIES, Event, Moving, Old, Thing, index, moving_world, partition
 from tests.engine.test_resharding_late import at_home, strays
 from tests.faults import FaultyTransport, meanwhile, throttled
+from tools.verify import Declared, Report, Verifier
+from tools.verify.stored import ReadPace
 
 pytestmark = pytest.mark.engine
 

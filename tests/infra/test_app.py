@@ -141,7 +141,7 @@ def test_what_is_only_for_this_machine_is_bound_to_an_account_nobody_has(
 ) -> None:
     built = tmp_path / "build"
     functions = [f"functions/{name}" for name in ("api", "changes", "commands", "reshard", "writer")]
-    for name in ("sharding", "domain", *functions):
+    for name in ("sharding", "patterns", "serving", "domain", *functions):
         (built / name).mkdir(parents=True)
         (built / name / "code.py").write_text("")
     assets = str(built) if stored["assets"] == "built" else "sources"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dynashard.hosting.metrics import NAMESPACE
+from dynashard_serving.metrics import NAMESPACE
 from functions.api.outbox import MAX_BYTES
 from functions.writer.metrics import LAG, LEFT
 from functions.writer.operations import MOST_RECEIVES

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynashard.errors import RevisionMismatchError
-from dynashard.hosting.operations.conditions import PreconditionFailedError, Revisions
+from dynashard_serving.operations.conditions import PreconditionFailedError, Revisions
 from functions.api.conditional import conditions_of, etag, tags_of
 from functions.api.problems import ProblemError
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynashard.hosting.limits import MAX_BODY_BYTES, MAX_QUERY_BYTES
+from dynashard_serving.limits import MAX_BODY_BYTES, MAX_QUERY_BYTES
 from functions.api.incoming import Incoming, TenantClaim, body_of, path_values, query_of, tenant_of
 from functions.api.problems import ProblemError
 from local.events import HttpRequest, claim_text

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from dynashard import definition
 from dynashard.codec import decode_value, plain_text
 from dynashard.errors import InvalidValueError
-from dynashard.hosting.documents import representation, validated, written
 from dynashard.schema import REV
+from dynashard_serving.documents import representation, validated, written
 from tests.every_field import Everything, Line, items
 from tests.storable_values import decimals
 

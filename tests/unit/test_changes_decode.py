@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynashard import Change, Entity, Index, Key, Registry, Shards, definition
-from dynashard.changes import decode, watched
+from dynashard import Entity, Index, Key, Registry, Shards, definition
 from dynashard.errors import UndecodableItemError
 from dynashard.transport import Wire
+from dynashard_patterns import Change
+from dynashard_patterns.changes import decode, watched
 
 pytestmark = pytest.mark.unit
 

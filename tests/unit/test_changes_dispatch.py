@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynashard import Change, Consumer, Entity, Key, Registry
-from dynashard.changes import Dispatcher, Letter
+from dynashard import Entity, Key, Registry
 from dynashard.errors import (
     ConfigurationError,
     DynashardError,
@@ -18,6 +17,8 @@ from dynashard.errors import (
     ThrottledError,
     WriteContendedError,
 )
+from dynashard_patterns import Change, Consumer
+from dynashard_patterns.changes import Dispatcher, Letter
 
 pytestmark = pytest.mark.unit
 

@@ -9,8 +9,8 @@ import pytest
 
 from domain import User
 from dynashard import errors
-from dynashard.client import Client, Retries
 from dynashard.errors import DynashardError
+from dynashard_client import Client, Retries
 
 pytestmark = pytest.mark.unit
 

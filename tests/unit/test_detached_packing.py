@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from dynashard import Detached, Entity, Index, Key, Registry, Shards, definition
-from dynashard.detached.packing import PIECE_BYTES, Packer
-from dynashard.detached.pointer import Pointer
+from dynashard import Entity, Index, Key, Registry, Shards, definition
 from dynashard.errors import DeclarationError, InvalidValueError, ItemTooLargeError, UndecodableItemError
+from dynashard_patterns import Attachment
+from dynashard_patterns.attachments.packing import PIECE_BYTES, Packer
+from dynashard_patterns.attachments.pointer import Pointer
 
 pytestmark = pytest.mark.unit
 
@@ -35,9 +36,9 @@ class Kept(BaseModel):
 class Box(Entity, name="test.v1.Box", key=Key("{tenant}", "{id}"), registry=Registry()):
     tenant: str
     id: str
-    anything: Annotated[JsonValue | None, Detached(max_bytes=3_000_000)] = None
-    kept: Annotated[Kept | None, Detached()] = None
-    raw: Annotated[bytes | None, Detached()] = None
+    anything: Annotated[JsonValue | None, Attachment(max_bytes=3_000_000)] = None
+    kept: Annotated[Kept | None, Attachment()] = None
+    raw: Annotated[bytes | None, Attachment()] = None
 
 
 def packer(name: str) -> Packer:
@@ -141,12 +142,12 @@ def declare(**more: Any) -> None:
     create_class("Wrong", (Entity,), declared, lambda body: body.update(namespace))
 
 
-TEXT = Annotated[str | None, Detached()]
+TEXT = Annotated[str | None, Attachment()]
 REFUSED = [
-    ({"fields": {"far": Annotated[str, Detached()]}}, "far is detached: give it None as its default"),
+    ({"fields": {"far": Annotated[str, Attachment()]}}, "far is detached: give it None as its default"),
     ({"fields": {"far": (TEXT, "")}}, "far is detached: give it None as its default"),
     (
-        {"fields": {"far": (Annotated[str | None, Detached(max_bytes=2**30)], None)}},
+        {"fields": {"far": (Annotated[str | None, Attachment(max_bytes=2**30)], None)}},
         "far is detached with max_bytes=1073741824: use 1 to 16777216",
     ),
     (
@@ -157,7 +158,7 @@ REFUSED = [
         "far is detached, so neither keys nor the expiry",
     ),
     (
-        {"fields": {"far": (Annotated[datetime | None, Detached()], None)}, "expires": "far"},
+        {"fields": {"far": (Annotated[datetime | None, Attachment()], None)}, "expires": "far"},
         "far is detached, so neither keys nor the expiry",
     ),
     (

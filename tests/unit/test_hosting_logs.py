@@ -7,7 +7,7 @@ import traceback
 import pytest
 
 from dynashard.errors import QueueUnavailableError, ThrottledError
-from dynashard.hosting.logs import log_error, without_traceback
+from dynashard_serving.logs import log_error, without_traceback
 
 pytestmark = pytest.mark.unit
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from dynashard.hosting.metrics import MOST_VALUES, Figure, metrics_line
-from dynashard.hosting.witness import GrowthLog
 from dynashard.resharding.growth_terms import News, Report
+from dynashard_serving.metrics import MOST_VALUES, Figure, metrics_line
+from dynashard_serving.witness import GrowthLog
 
 pytestmark = pytest.mark.unit
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynashard.hosting.documents import written
-from dynashard.hosting.limits import MAX_ANSWER_BYTES
-from dynashard.hosting.pages import answer_bytes, page_that_fits
 from dynashard.reads import Page
 from dynashard.transport.interface import Consumed
+from dynashard_serving.documents import written
+from dynashard_serving.limits import MAX_ANSWER_BYTES
+from dynashard_serving.pages import answer_bytes, page_that_fits
 
 pytestmark = pytest.mark.unit
 

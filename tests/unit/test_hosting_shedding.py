@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from dynashard.errors import OverloadedError
-from dynashard.hosting.shedding import HALF_LIFE_SECONDS, LONGEST_RETRY_SECONDS, SLOW_SECONDS, LoadSignal
 from dynashard.transport.interface import Consumed, Meter
+from dynashard_serving.shedding import HALF_LIFE_SECONDS, LONGEST_RETRY_SECONDS, SLOW_SECONDS, LoadSignal
 
 pytestmark = pytest.mark.unit
 

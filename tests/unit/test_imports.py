@@ -15,22 +15,32 @@ from types import ModuleType
 import pytest
 
 import dynashard
+import dynashard_patterns
 
 pytestmark = pytest.mark.unit
 
 ROOT = Path(__file__).parent.parent.parent
 PLACES = {
     "dynashard": ROOT / "layers/sharding/python/dynashard",
+    "dynashard_patterns": ROOT / "layers/patterns/python/dynashard_patterns",
+    "dynashard_serving": ROOT / "layers/serving/python/dynashard_serving",
+    "dynashard_client": ROOT / "clients/python/dynashard_client",
     "domain": ROOT / "layers/domain/python/domain",
     "functions": ROOT / "functions",
     "stacks": ROOT / "stacks",
     "local": ROOT / "local",
     "tools": ROOT / "tools",
 }
+PACKAGES = {
+    "dynashard": set(),
+    "dynashard_patterns": {"dynashard"},
+    "dynashard_serving": {"dynashard", "dynashard_patterns"},
+    "dynashard_client": {"dynashard", "dynashard_serving"},
+}
+"""The installable packages, and which of the others each may import."""
 FLOORS = {
     "errors": 0,
     "schema": 0,
-    "tenants": 0,
     "keys": 1,
     "placement": 1,
     "codec": 1,
@@ -42,28 +52,19 @@ FLOORS = {
     "routing": 5,
     "repository": 6,
     "reads": 7,
-    "counters": 7,
-    "edges": 8,
-    "detached": 7,
     "resharding": 8,
     "service": 9,
-    "changes": 9,
-    "hosting": 10,
-    "rollups": 10,
-    "copies": 10,
-    "client": 11,
-    "verification": 11,
     "": 12,
 }
 """The layer's rooms; the last is its front door."""
 PURE = {0: set(sys.stdlib_module_names), 1: set(sys.stdlib_module_names) | {"xxhash", "orjson"}}
 """What else the two lowest floors may import."""
 SDK = {"botocore", "boto3"}
-SPEAKS_SDK = {"transport", "client"}
-"""Rooms that may import it: the wire to DynamoDB, and the client that invokes functions."""
+SPEAKS_SDK = {"transport"}
+"""Rooms that may import it: the wire to DynamoDB."""
 STORAGE = {"keys", "placement", "codec", "topology", "routing"}
 """Rooms that decide how items are stored: none of a handler's business."""
-EXPOSING = "dynashard.hosting.operations.exposed."
+EXPOSING = "dynashard_serving.operations.exposed."
 """Where the types of the domain's declarations for callers are."""
 OUTSIDE = {"subprocess", "socket", "urllib", "http", "ssl", "time", "datetime", "random", "secrets", "uuid", *SDK}
 """What a hermetic synthesis has no use for."""
@@ -132,7 +133,13 @@ def room(module: str) -> str:
 
 def arrows_against_the_design(source: Source) -> list[str]:
     place = source.name.split(".")[0]
-    allowed = {"dynashard": layer_allows, "stacks": stacks_allow, "functions": functions_allow, "domain": domain_allows}
+    allowed = {
+        "dynashard": layer_allows,
+        **dict.fromkeys(PACKAGES.keys() - {"dynashard"}, package_allows),
+        "stacks": stacks_allow,
+        "functions": functions_allow,
+        "domain": domain_allows,
+    }
     check = allowed.get(place)
     return [imported for imported in source.imports if check and not check(source.name, imported)]
 
@@ -147,11 +154,21 @@ def layer_allows(module: str, imported: str) -> bool:
     return theirs == mine or FLOORS[theirs] < floor
 
 
+def package_allows(module: str, imported: str) -> bool:
+    mine, top = module.split(".", maxsplit=1)[0], imported.split(".", maxsplit=1)[0]
+    if top in PLACES:
+        return top == mine or top in PACKAGES[mine]
+    # The client invokes functions, which is an AWS interface of its own.
+    return top not in SDK or mine == "dynashard_client"
+
+
 def stacks_allow(_module: str, imported: str) -> bool:
     top = imported.split(".", maxsplit=1)[0]
     if top == "dynashard":
-        return room(imported) in {"schema", "tenants"}
-    return top not in {"domain", "functions", "local", "tools"}
+        return room(imported) == "schema"
+    if top == "dynashard_serving":
+        return imported.startswith("dynashard_serving.tenants")
+    return top not in {"domain", "dynashard_patterns", "dynashard_client", "functions", "local", "tools"}
 
 
 def functions_allow(module: str, imported: str) -> bool:
@@ -168,8 +185,10 @@ def domain_allows(_module: str, imported: str) -> bool:
     top = imported.split(".", maxsplit=1)[0]
     if top not in PLACES:
         return top not in SDK
-    # The domain declares how its entities are exposed; the type of that is the serving room's.
-    return top in {"dynashard", "domain"} and (room(imported) == "" or imported.startswith(EXPOSING))
+    if top in {"dynashard", "dynashard_patterns"}:
+        return room(imported) == "" and len(imported.split(".")) <= 2
+    # The domain declares how its entities are exposed; the type of that belongs to what serves.
+    return top == "domain" or imported.startswith(EXPOSING)
 
 
 def done_at_import(tree: ast.Module) -> Iterator[ast.AST]:
@@ -210,7 +229,7 @@ def test_module_imports_only_what_the_design_allows(source: Source) -> None:
 
 @pytest.mark.parametrize(
     "source",
-    [source for place in ("dynashard", "domain", "functions", "stacks") for source in sources(place)],
+    [source for place in (*PACKAGES, "domain", "functions", "stacks") for source in sources(place)],
     ids=lambda source: source.name,
 )
 def test_module_reads_nothing_when_it_is_imported(source: Source) -> None:
@@ -233,8 +252,9 @@ def in_a_circle(modules: list[Source]) -> set[str]:
     return arrows.keys() - done
 
 
-def test_no_modules_of_the_layer_import_each_other_in_a_circle() -> None:
-    assert in_a_circle(list(sources("dynashard"))) == set()
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_modules_of_a_package_import_each_other_in_a_circle(package: str) -> None:
+    assert in_a_circle(list(sources(package))) == set()
 
 
 def test_a_circle_is_found() -> None:
@@ -285,6 +305,13 @@ VIOLATIONS = [
     ("dynashard.reads.query", "import boto3"),
     ("dynashard.reads.query", "from domain import User"),
     ("dynashard.service", "from functions.api import app"),
+    ("dynashard.service", "from dynashard_patterns import Edges"),
+    ("dynashard_patterns.edges.store", "from dynashard_serving.limits import MAX_QUERIES"),
+    ("dynashard_patterns.edges.store", "import botocore.session"),
+    ("dynashard_serving.backend", "from domain import User"),
+    ("dynashard_serving.backend", "from functions.api import app"),
+    ("dynashard_client.rest", "from dynashard_patterns import Edges"),
+    ("stacks.data", "from dynashard_serving.limits import MAX_QUERIES"),
     ("stacks.data", "from dynashard.entity import Entity"),
     ("stacks.data", "import dynashard"),
     ("stacks.data", "from dynashard import Entity"),
@@ -295,7 +322,7 @@ VIOLATIONS = [
     ("functions.api.handler", "from local.settings import Settings"),
     ("domain.users", "from dynashard.entity.model import Entity"),
     ("domain.users", "import boto3"),
-    ("domain.users", "from dynashard.hosting.operations.served import Served"),
+    ("domain.users", "from dynashard_serving.operations.served import Served"),
     ("domain.users", "from functions.api import app"),
 ]
 
@@ -351,20 +378,24 @@ def test_importing_the_stored_names_loads_nothing_else() -> None:
     assert "pydantic" not in loaded
 
 
-def layer_modules() -> list[ModuleType]:
-    found = pkgutil.walk_packages([str(PLACES["dynashard"])], "dynashard.")
-    return [dynashard, *(importlib.import_module(each.name) for each in found)]
+def package_modules() -> list[ModuleType]:
+    return [
+        importlib.import_module(name)
+        for package in PACKAGES
+        for name in (package, *(each.name for each in pkgutil.walk_packages([str(PLACES[package])], f"{package}.")))
+    ]
 
 
-def test_every_public_name_of_the_layer_is_documented() -> None:
-    for name in dynashard.__all__:
-        value = getattr(dynashard, name)
+@pytest.mark.parametrize("package", [dynashard, dynashard_patterns])
+def test_every_public_name_of_a_package_is_documented(package: ModuleType) -> None:
+    for name in package.__all__:
+        value = getattr(package, name)
 
         assert inspect.getdoc(value), name
         assert value.__doc__, name
 
 
-@pytest.mark.parametrize("module", layer_modules(), ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", package_modules(), ids=lambda module: module.__name__)
 def test_every_public_part_of_a_module_is_documented(module: ModuleType) -> None:
     undocumented = [] if module.__doc__ else [module.__name__]
     for name, value in vars(module).items():

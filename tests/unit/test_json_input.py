@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynashard.errors import RequestTooLargeError
-from dynashard.hosting import json_input
-from dynashard.hosting.json_input import MalformedJsonError, check_values, read_json
-from dynashard.hosting.limits import MAX_DEPTH, MAX_DIGITS, MAX_NAME_LENGTH, MAX_VALUES
+from dynashard_serving import json_input
+from dynashard_serving.json_input import MalformedJsonError, check_values, read_json
+from dynashard_serving.limits import MAX_DEPTH, MAX_DIGITS, MAX_NAME_LENGTH, MAX_VALUES
 
 pytestmark = pytest.mark.unit
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from dynashard.entity import Entity, Key, definition
 from dynashard.errors import DeclarationError, InvalidKeyError, InvalidQueryError, InvalidValueError
-from dynashard.rollups import Level, RollUps, divide
-from dynashard.rollups.levels import MAX_SPANS, check_range
-from dynashard.rollups.packing import MOST_WRITES, packed
+from dynashard_patterns.rollups import Level, RollUps, divide
+from dynashard_patterns.rollups.levels import MAX_SPANS, check_range
+from dynashard_patterns.rollups.packing import MOST_WRITES, packed
 from tests.beats import BEATS, NOON, REGISTRY, Beat, Sums, roll_ups
 
 pytestmark = pytest.mark.unit

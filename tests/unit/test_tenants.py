@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynashard.tenants import DEFAULT_PATTERN, MAX_LENGTH, TenantRule
+from dynashard_serving.tenants import DEFAULT_PATTERN, MAX_LENGTH, TenantRule
 from local.events import claim_text
 
 pytestmark = pytest.mark.unit

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from dynashard import Collection, Entity
-from dynashard.hosting.documents import representation, written
-from dynashard.hosting.holdings import Partition
+from dynashard_serving.documents import representation, written
+from dynashard_serving.holdings import Partition
 from tools.connection import Backend
 from tools.failure import CommandError
 

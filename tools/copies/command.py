@@ -12,9 +12,10 @@ from rich.progress import Progress as Bar
 from rich.progress import TextColumn, TimeElapsedColumn
 
 from domain import COPIES, ENTITIES
-from dynashard import Copies, definition
-from dynashard.copies import Progress
+from dynashard import definition
 from dynashard.transport.interface import metered
+from dynashard_patterns import Copies
+from dynashard_patterns.copies import Progress
 from tools.connection import open_backend
 from tools.entities import exposed
 from tools.failure import WITH_ERRORS, CommandError, CommandInterruptedError

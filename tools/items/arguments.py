@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
 from dynashard import Entity
-from dynashard.hosting.json_input import MalformedJsonError, read_json
+from dynashard_serving.json_input import MalformedJsonError, read_json
 from tools.failure import CommandError
 
 MAX_DOCUMENT_BYTES: Final = 6 * 1024 * 1024

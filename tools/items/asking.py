@@ -6,9 +6,9 @@ import secrets
 from collections.abc import Mapping
 from typing import Any, Final
 
-from dynashard.hosting.environment import tenant_rule
-from dynashard.hosting.settings import ServingSettings
 from dynashard.locations import CURSOR_SECRET_OUTPUT
+from dynashard_serving.environment import tenant_rule
+from dynashard_serving.settings import ServingSettings
 from functions.commands.handler import Log, build_commands
 from local.functions import api_environment
 from local.settings import Settings

@@ -6,7 +6,7 @@ import typer
 
 from domain import Exposed
 from dynashard import definition
-from dynashard.hosting.documents import REVISION, TENANT
+from dynashard_serving.documents import REVISION, TENANT
 from tools.entities import exposed, names_beginning
 from tools.failure import CommandError
 from tools.items.arguments import STDIN, document, fields

@@ -15,9 +15,9 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from domain import ENTITIES, Exposed
-from dynashard.hosting.environment import tenant_rule
-from dynashard.tenants import TenantRule
 from dynashard.transport.interface import metered
+from dynashard_serving.environment import tenant_rule
+from dynashard_serving.tenants import TenantRule
 from tools.connection import open_backend
 from tools.entities import exposed, names_beginning
 from tools.failure import WITH_ERRORS, CommandError

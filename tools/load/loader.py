@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from dynashard import Collection, Entity
 from dynashard.errors import EngineError, InputError
 from dynashard.routing import rule_of
-from dynashard.tenants import DEFAULT_TENANTS, TenantRule
+from dynashard_serving.tenants import DEFAULT_TENANTS, TenantRule
 from tools.failure import CommandError, CommandInterruptedError
 from tools.load.checkpoint import Checkpoint, CheckpointFile
 from tools.load.rows import Lines, Row

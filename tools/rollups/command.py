@@ -8,8 +8,9 @@ from typing import Annotated, Any, Final
 import typer
 
 from domain import ROLL_UPS
-from dynashard import RollUps, definition
-from dynashard.rollups import Drift, Mender
+from dynashard import definition
+from dynashard_patterns import RollUps
+from dynashard_patterns.rollups import Drift, Mender
 from tools.connection import open_backend
 from tools.export.choice import TENANT, choose
 from tools.failure import WITH_ERRORS, CommandError, CommandInterruptedError

@@ -4,7 +4,7 @@ It reads the table as it is stored, and compares each item with its home, its in
 it: copies, edges and their counts, roll-ups, attachments.
 """
 
-from dynashard.verification.findings import Finding, Kind, Report
-from dynashard.verification.verifier import Declared, Verifier
+from tools.verify.findings import Finding, Kind, Report
+from tools.verify.verifier import Declared, Verifier
 
 __all__ = ["Declared", "Finding", "Kind", "Report", "Verifier"]

@@ -8,12 +8,12 @@ import typer
 
 from domain import COPIES, FOLLOWS, ROLL_UPS
 from dynashard.transport.interface import metered
-from dynashard.verification import Declared, Finding, Report, Verifier
-from dynashard.verification.stored import ReadPace
 from tools.connection import Backend, open_backend
 from tools.entities import exposed, models, names_beginning, partition_fields
 from tools.failure import WITH_ERRORS, CommandInterruptedError
 from tools.progress import counting
+from tools.verify import Declared, Finding, Report, Verifier
+from tools.verify.stored import ReadPace
 
 _SHOWN: Final = 100
 

@@ -9,17 +9,17 @@ from datetime import UTC, datetime, timedelta
 from operator import itemgetter
 from typing import Any, Final
 
-from dynashard.copies import Copies
-from dynashard.detached import missing_pieces, sweep
-from dynashard.edges import Edges
 from dynashard.entity import EntityDefinition, definition
 from dynashard.repository.conditions import is_live
-from dynashard.rollups import Drift, Level, Mender, RollUps
 from dynashard.schema import EXPIRES_AT
 from dynashard.service import Dynashard
 from dynashard.transport.interface import Wire
-from dynashard.verification.findings import Finding, Kind
-from dynashard.verification.stored import key_text
+from dynashard_patterns.attachments import missing_pieces, sweep
+from dynashard_patterns.copies import Copies
+from dynashard_patterns.edges import EdgeRepair, Edges
+from dynashard_patterns.rollups import Drift, Level, Mender, RollUps
+from tools.verify.findings import Finding, Kind
+from tools.verify.stored import key_text
 
 _HOUR: Final = timedelta(hours=1)
 _LOOKS: Final = 2
@@ -69,7 +69,7 @@ class Nodes:
 
     def check(self) -> Iterator[Finding | int]:
         """Findings about the nodes that were met, and how many have been looked at. Cost: as `EdgeRepair.check`."""
-        repair = self.db.edge_repair(self.declared)
+        repair = EdgeRepair.on(self.db, self.declared)
         for number, (tenant, node) in enumerate(sorted(self._met), 1):
             drift = repair.check(tenant, node)
             if not drift.none:
@@ -190,7 +190,7 @@ def attachments(db: Dynashard, entity: EntityDefinition[Any], item: Wire) -> Ite
 def leftovers(db: Dynashard, entity: EntityDefinition[Any], *, mend: bool) -> Iterator[Finding | int]:
     """Findings about versions of attachments that no item points to, and how many versions have been looked at.
 
-    Cost: as `dynashard.detached.sweep`.
+    Cost: as `dynashard_patterns.attachments.sweep`.
     """
     last = None
     for last in sweep(db.store, entity, dry=not mend):

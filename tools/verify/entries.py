@@ -13,9 +13,9 @@ from dynashard.repository.relocation import unchanged
 from dynashard.routing import logical_partition_of
 from dynashard.schema import INDEX_SLOTS, PK, SK, index_pk, index_sk
 from dynashard.transport.interface import Wire
-from dynashard.verification.counts import Counts
-from dynashard.verification.findings import Finding, Kind
-from dynashard.verification.stored import key_text
+from tools.verify.counts import Counts
+from tools.verify.findings import Finding, Kind
+from tools.verify.stored import key_text
 
 _ATTRIBUTES: Final = tuple(name(slot) for slot in INDEX_SLOTS for name in (index_pk, index_sk))
 _WRONG: Final = (DynashardError, ValueError, TypeError, LookupError)

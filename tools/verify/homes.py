@@ -15,9 +15,9 @@ from dynashard.routing import home, logical_partition_of, rule_of, shard_keys
 from dynashard.schema import MOVED_TO, PK, SK
 from dynashard.topology import Record
 from dynashard.transport.interface import Wire
-from dynashard.verification.counts import Counts
-from dynashard.verification.findings import Finding, Kind
-from dynashard.verification.stored import key_text
+from tools.verify.counts import Counts
+from tools.verify.findings import Finding, Kind
+from tools.verify.stored import key_text
 
 _TRIES: Final = 3
 

@@ -5,22 +5,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dynashard.copies import Copies
-from dynashard.edges import Edges
 from dynashard.entity import Entity, EntityDefinition, definition
 from dynashard.resharding.scope import Scope
-from dynashard.rollups import RollUps
 from dynashard.routing import logical_partition_of
 from dynashard.schema import PK
 from dynashard.service import Dynashard
 from dynashard.topology import TopologyTable, family_of
 from dynashard.transport.interface import Wire
-from dynashard.verification.counts import Counts
-from dynashard.verification.derived import Nodes, Times, attachments, copies, leftovers
-from dynashard.verification.entries import Entries
-from dynashard.verification.findings import Finding, Report
-from dynashard.verification.homes import Homes
-from dynashard.verification.stored import ReadPace, places, whole_table
+from dynashard_patterns.copies import Copies
+from dynashard_patterns.edges import Edges
+from dynashard_patterns.rollups import RollUps
+from tools.verify.counts import Counts
+from tools.verify.derived import Nodes, Times, attachments, copies, leftovers
+from tools.verify.entries import Entries
+from tools.verify.findings import Finding, Report
+from tools.verify.homes import Homes
+from tools.verify.stored import ReadPace, places, whole_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Verifier:
             EngineError: retries did not outlast what was in the way; run it again.
 
         Cost: a consistent read of the table, or of the places of the partition; for derived things what their own
-        checks cost: `Copies.check`, `EdgeRepair.check` for each node, `Mender.check`, `dynashard.detached.sweep`.
+        checks cost: `Copies.check`, `EdgeRepair.check` for each node, `Mender.check`, and `sweep` of attachments.
         """
         scope = None if entity is None else _scope(definition(entity), partition)
         report = Report()

@@ -1,6 +1,6 @@
 """A typed client of a backend, over two ways with one behaviour: direct invocation and REST.
 
-    from dynashard.client import Client
+    from dynashard_client import Client
 
     client = Client.lambda_("Dynashard-dev-Commands-...", tenant="abc")
     client = Client.rest("https://api.example.com", token=token, entities=ENTITIES)
@@ -14,9 +14,9 @@ Items are the entities' own classes, with their revisions. Errors are the layer'
 retried with jitter; a create carries a key, so that it is done once.
 """
 
-from dynashard.client.answers import Outcome, Page, RefusedError, Written
-from dynashard.client.client import Client
-from dynashard.client.items import Items
-from dynashard.client.retries import Retries
+from dynashard_client.answers import Outcome, Page, RefusedError, Written
+from dynashard_client.client import Client
+from dynashard_client.items import Items
+from dynashard_client.retries import Retries
 
 __all__ = ["Client", "Items", "Outcome", "Page", "RefusedError", "Retries", "Written"]

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Protocol, Self, TypeVar
 
-from dynashard.client.invoking import LambdaWay
-from dynashard.client.items import Items
-from dynashard.client.rest import Place, RestWay, Token
-from dynashard.client.retries import Retries
-from dynashard.client.way import Way
 from dynashard.entity import Entity, definition
+from dynashard_client.invoking import LambdaWay
+from dynashard_client.items import Items
+from dynashard_client.rest import Place, RestWay, Token
+from dynashard_client.retries import Retries
+from dynashard_client.way import Way
 
 E = TypeVar("E", bound=Entity)
 READS: Final = frozenset({"get", "list", "count", "batch_get"})

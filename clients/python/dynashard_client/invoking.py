@@ -5,12 +5,12 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any, Final
 
-from dynashard.client.answers import Refusal, error_of, refusal_in
-from dynashard.client.retries import LostError
-from dynashard.client.way import Request
 from dynashard.entity import EntityDefinition
 from dynashard.errors import ConfigurationError, EngineUnavailableError, TableThrottledError
-from dynashard.hosting.documents import TENANT, written
+from dynashard_client.answers import Refusal, error_of, refusal_in
+from dynashard_client.retries import LostError
+from dynashard_client.way import Request
+from dynashard_serving.documents import TENANT, written
 
 _BUSY: Final = frozenset({"TooManyRequestsException", "ThrottlingException", "Throttling"})
 _SERVER_ERROR: Final = 500

@@ -10,9 +10,6 @@ from uuid import uuid4
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
-from dynashard.client.answers import Outcome, Page, Written, outcome_of
-from dynashard.client.retries import Retries
-from dynashard.client.way import Request, Way
 from dynashard.entity import Entity, definition
 from dynashard.errors import (
     AnswerTooLargeError,
@@ -23,7 +20,10 @@ from dynashard.errors import (
     UndecodableItemError,
     ValidationFailedError,
 )
-from dynashard.hosting.documents import REVISION, TENANT, Document, representation, without
+from dynashard_client.answers import Outcome, Page, Written, outcome_of
+from dynashard_client.retries import Retries
+from dynashard_client.way import Request, Way
+from dynashard_serving.documents import REVISION, TENANT, Document, representation, without
 
 E = TypeVar("E", bound=Entity)
 KeyLike = Mapping[str, Any] | Entity

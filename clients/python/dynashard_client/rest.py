@@ -10,9 +10,6 @@ from urllib.parse import quote, urlencode
 
 import urllib3
 
-from dynashard.client.answers import Outcome, Refusal, error_of
-from dynashard.client.retries import LostError
-from dynashard.client.way import Request
 from dynashard.entity import EntityDefinition
 from dynashard.errors import (
     ConfigurationError,
@@ -22,7 +19,10 @@ from dynashard.errors import (
     NotFoundError,
     TableThrottledError,
 )
-from dynashard.hosting.documents import TENANT, written
+from dynashard_client.answers import Outcome, Refusal, error_of
+from dynashard_client.retries import LostError
+from dynashard_client.way import Request
+from dynashard_serving.documents import TENANT, written
 
 Token = str | Callable[[], str]
 _PROBLEM: Final = "application/problem+json"

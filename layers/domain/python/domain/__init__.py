@@ -15,7 +15,7 @@ from domain.plays import PLAYS, EpisodePlays, SeriesPlays
 from domain.revenue import Licence, Licensor, Revenue, RevenueShare
 from domain.teams import Override, Schedule, Shift, Team
 from domain.users import User, UserStatus
-from dynashard.hosting.operations.exposed import OPERATIONS, READS, Exposed, Together, Window
+from dynashard_serving.operations.exposed import OPERATIONS, READS, Exposed, Together, Window
 
 ENTITIES: Final = (
     Exposed(User, path="users", filters=("department", "manager_id", "status")),

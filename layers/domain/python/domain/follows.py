@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from dynashard import COUNT_KEY, EDGE_KEY, Edge, EdgeCount, Edges, Shards, newest
+from dynashard import Shards
+from dynashard_patterns import COUNT_KEY, EDGE_KEY, Edge, EdgeCount, Edges, newest
 
 
 class Follow(

@@ -7,7 +7,8 @@ from typing import Annotated
 from pydantic import Field, JsonValue
 
 from domain.fields import Moment, ShortText
-from dynashard import Detached, Entity, Index, Key, Shards, created_at, new_id, updated_at
+from dynashard import Entity, Index, Key, Shards, created_at, new_id, updated_at
+from dynashard_patterns import Attachment
 
 IncidentId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 """It stands in the keys of the copies too, between other fields."""
@@ -44,4 +45,4 @@ class Incident(
     created_at: datetime = created_at()
     updated_at: datetime = updated_at()
     closed_at: Moment | None = None
-    details: Annotated[JsonValue | None, Detached()] = None
+    details: Annotated[JsonValue | None, Attachment()] = None

@@ -7,7 +7,8 @@ from pydantic import AwareDatetime
 
 from domain.fields import Moment, ShortText
 from domain.incidents import Incident, IncidentId, IncidentState, Participant
-from dynashard import Copies, Entity, Index, Key, Shards
+from dynashard import Entity, Index, Key, Shards
+from dynashard_patterns import Copies
 
 
 class Participation(

@@ -4,7 +4,8 @@ from datetime import datetime
 from typing import Final
 
 from domain.pings import Ping
-from dynashard import Entity, Key, Level, RollUps, Shards
+from dynashard import Entity, Key, Shards
+from dynashard_patterns import Level, RollUps
 
 
 class EpisodePlays(

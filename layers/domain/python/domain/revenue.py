@@ -9,7 +9,8 @@ from pydantic import BaseModel, Field
 
 from domain.pings import Name
 from domain.plays import PLAYS
-from dynashard import Dynashard, Entity, Key, Level, divide, new_id
+from dynashard import Dynashard, Entity, Key, new_id
+from dynashard_patterns import Level, divide
 
 Month = Annotated[str, Field(pattern=r"^2[01][0-9]{2}-(0[1-9]|1[0-2])$")]
 

@@ -11,9 +11,9 @@ of a transaction is added exactly once, and with it whatever else the transactio
 
     PLAYS = Counters(Plays, slots=16)
 
-    plays = dynashard.counters(PLAYS)
+    plays = CounterStore.on(db, PLAYS)
     plays.add({"tenant_id": "abc", "series": "news"}, plays=1)
-    dynashard.transact(Create(play), plays.adding({"tenant_id": "abc", "series": "news"}, plays=1))
+    db.transact(Create(play), plays.adding({"tenant_id": "abc", "series": "news"}, plays=1))
     plays.total({"tenant_id": "abc", "series": "news"})        # {"plays": 2}
 
 Source of the idea: "sharded counters", as DynamoDB's and other key-value stores' guides have them for hot numbers.
@@ -23,8 +23,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from types import NoneType
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 
+from dynashard import Dynashard
 from dynashard.entity import Entity, definition, plain_types
 from dynashard.errors import DeclarationError, InvalidKeyError
 from dynashard.repository import Repository, Store, Update
@@ -111,6 +112,11 @@ class CounterStore(Generic[E]):
         self._store = store
         self._counters = counters
         self._items: Repository[E] = Repository(store, counters.model)
+
+    @classmethod
+    def on(cls, db: Dynashard, counters: Counters[E]) -> Self:
+        """Open the counters of one kind. Costs nothing."""
+        return cls(db.store, counters)
 
     def adding(self, key: Mapping[str, Any], /, **amounts: Number) -> Update:
         """A step of a transaction that adds to a counter: to one of its slots, drawn now.

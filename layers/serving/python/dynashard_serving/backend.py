@@ -8,11 +8,11 @@ from typing import Any
 
 from dynashard.cursor_keys import CursorKeys, cursor_key_reader
 from dynashard.entity import Entity
-from dynashard.hosting.growth import OpenLoad, Throttled, Witness, growing
-from dynashard.hosting.settings import ServingSettings, TableSettings
 from dynashard.repository import RetryPolicy
 from dynashard.service import Collection, Dynashard
 from dynashard.transport.interface import Transport
+from dynashard_serving.growth import OpenLoad, Throttled, Witness, growing
+from dynashard_serving.settings import ServingSettings, TableSettings
 
 
 class Backend:

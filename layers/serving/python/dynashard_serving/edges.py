@@ -6,11 +6,11 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dynashard.edges import NODE, Edge, Edges, EdgeStore
 from dynashard.errors import InvalidValueError, NotFoundError
-from dynashard.hosting.backend import Backend
 from dynashard.reads import Page
 from dynashard.reads.query import DEFAULT_LIMIT, MAX_LIMIT
+from dynashard_patterns.edges import NODE, Edge, Edges, EdgeStore
+from dynashard_serving.backend import Backend
 
 Way = Literal["forward", "backward"]
 WAYS: Final[tuple[Way, Way]] = ("forward", "backward")
@@ -65,7 +65,7 @@ class Graph:
     @property
     def store(self) -> EdgeStore[Any]:
         """What adds and removes them."""
-        return self._backend.entities.edges(self._edges)
+        return EdgeStore.on(self._backend.entities, self._edges)
 
     def get(self, tenant: str, node: str, other: str, *, consistent: bool = False) -> Edge:
         """The edge from one node to another. Cost: as the store's `find`.

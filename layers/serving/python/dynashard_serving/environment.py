@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from dynashard.cursor_keys import key_list
 from dynashard.errors import ConfigurationError
-from dynashard.tenants import DEFAULT_PATTERN, TenantRule
+from dynashard_serving.tenants import DEFAULT_PATTERN, TenantRule
 
 LONGEST_SECONDS: Final = 30.0
 """How long a request may take where nobody says."""

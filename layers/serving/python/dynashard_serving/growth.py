@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import ThrottledError
-from dynashard.hosting.settings import TableSettings
 from dynashard.transport.interface import Transport
+from dynashard_serving.settings import TableSettings
 
 if TYPE_CHECKING:
     from dynashard.resharding import Resharder

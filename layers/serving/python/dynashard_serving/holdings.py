@@ -8,11 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dynashard.detached.pieces import kind_of
 from dynashard.entity import Entity, EntityDefinition, definition
 from dynashard.entity.declaration import DEFAULT_SEPARATOR
 from dynashard.errors import ConfigurationError, InputError, ThrottledError
-from dynashard.hosting.documents import TENANT
 from dynashard.keys import TemplateField
 from dynashard.repository import RetryPolicy
 from dynashard.repository.batch import chunks
@@ -20,6 +18,8 @@ from dynashard.repository.conditions import is_live
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK, TYPE
 from dynashard.transport.interface import Call, Transport, Wire
 from dynashard.transport.paging import pages, segments
+from dynashard_patterns.attachments.pieces import kind_of
+from dynashard_serving.documents import TENANT
 
 SEGMENTS: Final = 8
 """Parts of the table that are read at a time."""

@@ -35,11 +35,11 @@ from dynashard.errors import (
     OutcomeUnknownError,
     RequestInProgressError,
 )
-from dynashard.hosting.documents import REVISION, Document, representation, validated, without, written
-from dynashard.hosting.environment import LONGEST_SECONDS
 from dynashard.repository import Beside, Repository
 from dynashard.transport.deadline import evidence, within
 from dynashard.transport.interface import Transport, Wire
+from dynashard_serving.documents import REVISION, Document, representation, validated, without, written
+from dynashard_serving.environment import LONGEST_SECONDS
 
 KEPT_SECONDS: Final = 24 * 60 * 60
 MAX_KEY_LENGTH: Final = 255

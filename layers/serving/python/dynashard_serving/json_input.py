@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
 from dynashard.errors import RequestTooLargeError
-from dynashard.hosting.limits import MAX_DEPTH, MAX_DIGITS, MAX_NAME_LENGTH, MAX_VALUES
+from dynashard_serving.limits import MAX_DEPTH, MAX_DIGITS, MAX_NAME_LENGTH, MAX_VALUES
 
 _TOKEN: Final = re.compile(rb'"[^"]*+"?|[\[{](?:\s*+[\]}])?|,')
 """A string without escapes, an empty list or object, or a character that comes just before one more value."""

@@ -7,7 +7,7 @@ from logging import Logger
 from typing import Any, ParamSpec, TypeVar
 
 from dynashard.errors import DynashardError
-from dynashard.hosting.refusals import expected, one_line
+from dynashard_serving.refusals import expected, one_line
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -7,9 +7,9 @@ from itertools import accumulate, takewhile
 from typing import Any, Final
 
 from dynashard.errors import FieldError, InvalidQueryError, ValidationFailedError
-from dynashard.hosting.documents import Document, written
-from dynashard.hosting.limits import MAX_ANSWER_BYTES
 from dynashard.reads import Page
+from dynashard_serving.documents import Document, written
+from dynashard_serving.limits import MAX_ANSWER_BYTES
 
 _CURSOR_BYTES: Final = 64 * 1024
 """Room for a cursor that is longer than that of the page before."""

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, Self
 
 from dynashard.errors import ConfigurationError
-from dynashard.hosting.environment import number, required, signing_keys, tenant_rule
-from dynashard.hosting.limits import MAX_QUERIES
-from dynashard.tenants import DEFAULT_TENANTS, TenantRule
 from dynashard.transport.deadline import LONGEST_OPERATION
+from dynashard_serving.environment import number, required, signing_keys, tenant_rule
+from dynashard_serving.limits import MAX_QUERIES
+from dynashard_serving.tenants import DEFAULT_TENANTS, TenantRule
 
 ENVIRONMENTS: Final = ("dev", "prod", "local")
 GROWTH_MODES: Final = ("on", "dry_run", "off")

@@ -5,13 +5,13 @@ from typing import Any, Final
 
 from dynashard.entity import Entity, definition
 from dynashard.errors import ConfigurationError, FieldError, ValidationFailedError
-from dynashard.hosting.documents import TENANT, Document, representation
-from dynashard.hosting.operations.choosing import Options, paged, partitions, ranged
-from dynashard.hosting.operations.exposed import Exposed, Together
-from dynashard.hosting.operations.requests import Choice, Paging
-from dynashard.hosting.operations.served import Served
-from dynashard.hosting.pages import Answer, page_that_fits
 from dynashard.reads import Filter
+from dynashard_serving.documents import TENANT, Document, representation
+from dynashard_serving.operations.choosing import Options, paged, partitions, ranged
+from dynashard_serving.operations.exposed import Exposed, Together
+from dynashard_serving.operations.requests import Choice, Paging
+from dynashard_serving.operations.served import Served
+from dynashard_serving.pages import Answer, page_that_fits
 
 TYPE: Final = "type"
 """What says of which entity an item is."""

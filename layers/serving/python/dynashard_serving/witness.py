@@ -6,8 +6,8 @@ from collections.abc import Callable
 from logging import Logger
 from typing import TYPE_CHECKING, Any
 
-from dynashard.hosting.logs import log_error
-from dynashard.hosting.metrics import Figure, metrics_line, tell
+from dynashard_serving.logs import log_error
+from dynashard_serving.metrics import Figure, metrics_line, tell
 
 if TYPE_CHECKING:
     from dynashard.resharding.growth_terms import Report

@@ -7,12 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from dynashard.changes import Change, Consumer
-    from dynashard.copies import Copies
-    from dynashard.counters import Counters, CounterStore
-    from dynashard.edges import COUNT_KEY, EDGE_KEY, Added, Edge, EdgeCount, Edges, EdgeStore, newest
     from dynashard.entity import (
-        Detached,
         Entity,
         EntityDefinition,
         Index,
@@ -27,58 +22,37 @@ if TYPE_CHECKING:
     from dynashard.errors import DeclarationError
     from dynashard.reads import Budget, Filter, Order, Page
     from dynashard.repository import Check, Create, Delete, Put, RetryPolicy, Step, Update, Written
-    from dynashard.rollups import Level, RollUps, divide
     from dynashard.service import Collection, Dynashard
     from dynashard.topology import LeasedTopology, declared_counts
 
 _ROOMS: Final = (
     "dynashard.errors",
-    "dynashard.counters",
-    "dynashard.edges",
     "dynashard.entity",
     "dynashard.reads",
     "dynashard.repository",
     "dynashard.service",
     "dynashard.topology",
-    "dynashard.rollups",
-    "dynashard.changes",
-    "dynashard.copies",
 )
 
 __all__ = [
-    "COUNT_KEY",
-    "EDGE_KEY",
-    "Added",
     "Budget",
-    "Change",
     "Check",
     "Collection",
-    "Consumer",
-    "Copies",
-    "CounterStore",
-    "Counters",
     "Create",
     "DeclarationError",
     "Delete",
-    "Detached",
     "Dynashard",
-    "Edge",
-    "EdgeCount",
-    "EdgeStore",
-    "Edges",
     "Entity",
     "EntityDefinition",
     "Filter",
     "Index",
     "Key",
     "LeasedTopology",
-    "Level",
     "Order",
     "Page",
     "Put",
     "Registry",
     "RetryPolicy",
-    "RollUps",
     "Shards",
     "Step",
     "Update",
@@ -86,9 +60,7 @@ __all__ = [
     "created_at",
     "declared_counts",
     "definition",
-    "divide",
     "new_id",
-    "newest",
     "updated_at",
 ]
 

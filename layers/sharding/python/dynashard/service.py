@@ -5,10 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self, TypeVar
 
-from dynashard.counters import Counters, CounterStore
 from dynashard.cursor_keys import CursorKeys
-from dynashard.detached import DetachedRepository
-from dynashard.edges import Edge, EdgeRepair, Edges, EdgeStore
 from dynashard.entity import Entity, definition
 from dynashard.errors import ConfigurationError
 from dynashard.locations import Location, deployed, local_stack
@@ -26,7 +23,6 @@ from dynashard.transport.interface import Transport
 __all__ = ["Collection", "Dynashard"]
 
 E = TypeVar("E", bound=Entity)
-G = TypeVar("G", bound=Edge)
 
 Partitions = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """The fields of a logical partition, or those of several."""
@@ -155,8 +151,13 @@ class Dynashard:
 
     @property
     def store(self) -> Store:
-        """The table and the way to it, for rooms of the layer that do more than collections do."""
+        """The table and the way to it, for packages that do more than collections do."""
         return self._store
+
+    @property
+    def cursors(self) -> CursorCodec:
+        """Signs and checks cursors."""
+        return self._cursors
 
     def collection(self, model: type[E], *others: type[E]) -> "Collection[E]":
         """The items of an entity.
@@ -164,20 +165,9 @@ class Dynashard:
         With other entities that share its logical partitions, listings bring the items of all, each as its own
         class; everything else concerns the first.
         """
-        kind = DetachedCollection if definition(model).detached else Collection
+        apart = next(iter(definition(model).detached.values()), None)
+        kind: type[Collection[E]] = Collection if apart is None else apart.collection()
         return kind(self._store, self._cursors, model, *others)
-
-    def counters(self, declared: Counters[E]) -> CounterStore[E]:
-        """Counters of one kind. Costs nothing."""
-        return CounterStore(self._store, declared)
-
-    def edges(self, declared: Edges[G]) -> EdgeStore[G]:
-        """The edges of one kind. Costs nothing."""
-        return EdgeStore(self._store, self._cursors, declared)
-
-    def edge_repair(self, declared: Edges[G]) -> EdgeRepair[G]:
-        """What finds and mends edges whose ends or counts do not agree. Costs nothing."""
-        return EdgeRepair(self._store, declared, self.edges(declared))
 
     def transact(self, *steps: Step) -> list[Entity | None]:
         """Do all of some steps at one moment, or nothing of them: of any entities, whatever their shards.
@@ -307,7 +297,3 @@ class Collection(Repository[E]):
         Cost: what reading all of them costs.
         """
         return self._listing.shards(query(self.entity, partition), workers=workers)
-
-
-class DetachedCollection(DetachedRepository[E], Collection[E]):
-    """The items of one entity that has detached fields; see `DetachedRepository` for what is written otherwise."""

@@ -10,8 +10,8 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError
 
-from dynashard.detached.pointer import Pointer
 from dynashard.errors import InvalidValueError, ItemTooLargeError, UndecodableItemError
+from dynashard_patterns.attachments.pointer import Pointer
 
 PIECE_BYTES: Final = 384 * 1024
 """Leaves the rest of an item's 400 KB to its keys."""

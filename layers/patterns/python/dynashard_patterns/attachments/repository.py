@@ -15,9 +15,6 @@ from functools import cached_property
 from typing import Any
 
 from dynashard.codec import require_fits
-from dynashard.detached.pointer import Pointer, pointers, pointers_left
-from dynashard.detached.sweep import Swept, sweep
-from dynashard.detached.versions import GRACE_SECONDS, Fields, Fresh
 from dynashard.entity import UNREVISED, Handling, ItemKey
 from dynashard.errors import (
     ConditionFailedError,
@@ -40,6 +37,9 @@ from dynashard.repository.retry_policy import at_once
 from dynashard.repository.writes import Done, Kind, Write
 from dynashard.schema import REV
 from dynashard.transport.interface import Wire
+from dynashard_patterns.attachments.pointer import Pointer, pointers, pointers_left
+from dynashard_patterns.attachments.sweep import Swept, sweep
+from dynashard_patterns.attachments.versions import GRACE_SECONDS, Fields, Fresh
 
 
 class DetachedRepository(Repository[E]):

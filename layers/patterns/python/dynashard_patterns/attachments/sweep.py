@@ -4,9 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dynashard.detached.pieces import BUCKETS, Manifest, Pieces, Place, kind_of, text_of
-from dynashard.detached.pointer import pointers_left
-from dynashard.detached.versions import GRACE_SECONDS
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.repository.batch import Reading
 from dynashard.repository.io_by_placement import placed
@@ -14,6 +11,9 @@ from dynashard.repository.store import Store
 from dynashard.routing import logical_partition_of
 from dynashard.schema import PK, SK
 from dynashard.transport.interface import Wire
+from dynashard_patterns.attachments.pieces import BUCKETS, Manifest, Pieces, Place, kind_of, text_of
+from dynashard_patterns.attachments.pointer import pointers_left
+from dynashard_patterns.attachments.versions import GRACE_SECONDS
 
 
 @dataclass(frozen=True, slots=True)

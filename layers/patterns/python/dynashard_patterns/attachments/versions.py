@@ -4,13 +4,13 @@ import contextlib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from dynashard.detached.packing import Packed, Packer
-from dynashard.detached.pieces import Manifest, Pieces, Place
-from dynashard.detached.pointer import Pointer
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import EngineError, InvalidQueryError, OutcomeUnknownError
 from dynashard.repository.store import Store
 from dynashard.transport.interface import Wire
+from dynashard_patterns.attachments.packing import Packed, Packer
+from dynashard_patterns.attachments.pieces import Manifest, Pieces, Place
+from dynashard_patterns.attachments.pointer import Pointer
 
 COMMIT_SECONDS: Final = 15 * 60
 """How long after a version was begun an item may come to point to it."""

@@ -1,7 +1,7 @@
 """What happens to items, told from the table's stream: decoded changes, and what follows from them."""
 
-from dynashard.changes.change import Change, Consumer, Kind
-from dynashard.changes.decode import decode, watched
-from dynashard.changes.dispatch import Dispatcher, Letter, Outcome
+from dynashard_patterns.changes.change import Change, Consumer, Kind
+from dynashard_patterns.changes.decode import decode, watched
+from dynashard_patterns.changes.dispatch import Dispatcher, Letter, Outcome
 
 __all__ = ["Change", "Consumer", "Dispatcher", "Kind", "Letter", "Outcome", "decode", "watched"]

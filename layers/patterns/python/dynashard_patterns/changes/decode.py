@@ -20,11 +20,11 @@ A moved copy bears `MovedFrom` until its next real write, which is told as `upda
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from dynashard.changes.change import Change, Kind
 from dynashard.entity import Entity, EntityDefinition, definition
 from dynashard.routing import logical_partition_of
 from dynashard.schema import EXPIRES_AT, INDEX_SLOTS, MOVED_FROM, MOVED_TO, PK, SK, TYPE, index_pk, index_sk
 from dynashard.transport.interface import Wire
+from dynashard_patterns.changes.change import Change, Kind
 
 _TTL: Final = "dynamodb.amazonaws.com"
 _KEPT_UP: Final = frozenset({MOVED_FROM, *(name(slot) for slot in INDEX_SLOTS for name in (index_pk, index_sk))})

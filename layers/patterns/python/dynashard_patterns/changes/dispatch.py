@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dynashard.changes.change import Change, Consumer
-from dynashard.changes.decode import decode, watched
 from dynashard.errors import ConfigurationError, DynashardError, EngineError
+from dynashard_patterns.changes.change import Change, Consumer
+from dynashard_patterns.changes.decode import decode, watched
 
 Record = Mapping[str, Any]
 """A record of the stream, as Lambda hands it on."""

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from dynashard.changes import Consumer
-from dynashard.copies.drift import Progress
-from dynashard.copies.inspection import inspect
-from dynashard.copies.keeper import Keeper, partition_of
 from dynashard.entity import Entity, EntityDefinition, definition
 from dynashard.errors import DeclarationError
 from dynashard.keys import KeyTemplate, TemplateField
 from dynashard.service import Dynashard
+from dynashard_patterns.changes import Consumer
+from dynashard_patterns.copies.drift import Progress
+from dynashard_patterns.copies.inspection import inspect
+from dynashard_patterns.copies.keeper import Keeper, partition_of
 
 S = TypeVar("S", bound=Entity)
 C = TypeVar("C", bound=Entity)

@@ -5,12 +5,12 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final
 
-from dynashard.copies.drift import Drift, Progress
-from dynashard.copies.keeper import LANES, Keeper
-from dynashard.copies.scan import rows
 from dynashard.entity import definition
 from dynashard.errors import InputError, UndecodableItemError
 from dynashard.repository.retry_policy import at_once
+from dynashard_patterns.copies.drift import Drift, Progress
+from dynashard_patterns.copies.keeper import LANES, Keeper
+from dynashard_patterns.copies.scan import rows
 
 _BATCH: Final = 100
 _UNFIT: Final = (InputError, UndecodableItemError, ValueError, TypeError, LookupError, AttributeError)

@@ -12,14 +12,14 @@ starts again if it has changed. A writer that dies before has not acknowledged i
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from dynashard.changes import Change
 from dynashard.codec import item_size
-from dynashard.copies.drift import Drift
 from dynashard.entity import Entity, EntityDefinition, ItemKey, definition
 from dynashard.errors import InvalidKeyError, InvalidValueError, TransactionRefusedError, WriteContendedError
 from dynashard.repository import Check, Delete, Put
 from dynashard.repository.retry_policy import at_once
 from dynashard.service import Dynashard
+from dynashard_patterns.changes import Change
+from dynashard_patterns.copies.drift import Drift
 
 LANES: Final = 8
 """Sources whose copies are brought up to date at a time."""

@@ -5,9 +5,9 @@ An edge is two items, one at each of its nodes, which come and go in one transac
 Source: "Falling In And Out Of Love with DynamoDB, Part II" of 0x74696d, whose keys these are.
 """
 
-from dynashard.edges.declaration import COUNT_KEY, EDGE_KEY, NODE, Edge, EdgeCount, Edges, newest
-from dynashard.edges.repair import Drift, EdgeRepair
-from dynashard.edges.store import Added, EdgeStore
+from dynashard_patterns.edges.declaration import COUNT_KEY, EDGE_KEY, NODE, Edge, EdgeCount, Edges, newest
+from dynashard_patterns.edges.repair import Drift, EdgeRepair
+from dynashard_patterns.edges.store import Added, EdgeStore
 
 __all__ = [
     "COUNT_KEY",

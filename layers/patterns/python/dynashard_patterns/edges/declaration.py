@@ -6,9 +6,9 @@ from typing import Annotated, Any, Final, Generic, Literal, TypeVar
 
 from pydantic import Field
 
-from dynashard.counters import Counters
 from dynashard.entity import Entity, Index, Key, Shards, definition
 from dynashard.errors import DeclarationError
+from dynashard_patterns.counters import Counters
 
 Way = Literal["forward", "backward"]
 """From the node that follows to those it follows, or from the node that is followed to its followers."""

@@ -6,13 +6,14 @@ Transactions keep them in agreement; this is for what came past them: a restored
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final, Generic
+from typing import Any, Final, Generic, Self
 
-from dynashard.edges.declaration import E, EdgeCount, Edges, Way
-from dynashard.edges.store import WAYS, EdgeStore
+from dynashard import Dynashard
 from dynashard.errors import TransactionRefusedError
 from dynashard.repository import Check, Create, Repository, Step, Store, Update
 from dynashard.repository.transaction_run import Transaction
+from dynashard_patterns.edges.declaration import E, EdgeCount, Edges, Way
+from dynashard_patterns.edges.store import WAYS, EdgeStore
 
 _TOGETHER: Final = 100
 _TRIES: Final = 3
@@ -54,6 +55,11 @@ class EdgeRepair(Generic[E]):
         self._edges = edges
         self._at = at
         self._items: Repository[E] = Repository(store, edges.model)
+
+    @classmethod
+    def on(cls, db: Dynashard, edges: Edges[E]) -> Self:
+        """Open what compares and repairs the edges of one kind. Costs nothing."""
+        return cls(db.store, edges, EdgeStore.on(db, edges))
 
     def check(self, tenant_id: str, node: str) -> Drift:
         """What does not agree at a node. While edges come and go, their own halves and counts may be told for a moment.

@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, Generic, Literal
+from typing import Any, Final, Generic, Literal, Self
 
-from dynashard.counters import CounterStore
-from dynashard.edges.declaration import NEWEST, E, Edges, Way
+from dynashard import Dynashard
 from dynashard.errors import InvalidQueryError, InvalidValueError, NotFoundError, TransactionRefusedError
 from dynashard.reads import CursorCodec, Listing, Order, Page, query
 from dynashard.reads.query import DEFAULT_LIMIT
@@ -14,6 +13,8 @@ from dynashard.repository import Check, Create, Delete, Repository, Step, Store
 from dynashard.repository.operation import write_operation
 from dynashard.repository.outcomes import unsettled
 from dynashard.repository.transaction_run import Transaction
+from dynashard_patterns.counters import CounterStore
+from dynashard_patterns.edges.declaration import NEWEST, E, Edges, Way
 
 RACES: Final = 8
 """How often an edge is tried again because others add and remove it at the same time."""
@@ -50,6 +51,11 @@ class EdgeStore(Generic[E]):
         self._items: Repository[E] = Repository(store, edges.model)
         self._listing = Listing(store, cursors, edges.model)
         self._counters = {way: CounterStore(store, edges.counter(way)) for way in WAYS} if edges.counts else {}
+
+    @classmethod
+    def on(cls, db: Dynashard, edges: Edges[E]) -> Self:
+        """Open the edges of one kind. Costs nothing."""
+        return cls(db.store, db.cursors, edges)
 
     @write_operation
     def add(self, /, tenant_id: str, one: str, other: str, **fields: Any) -> Added[E]:

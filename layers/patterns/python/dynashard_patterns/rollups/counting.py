@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, Generic, TypeVar
 
-from dynashard.changes import Change
 from dynashard.entity import Entity, definition
 from dynashard.errors import DynashardError, TransactionRefusedError
 from dynashard.repository import Create, Update
-from dynashard.rollups.declaration import Counted, Row, Summing
-from dynashard.rollups.packing import Pack, Sums, packed
 from dynashard.service import Dynashard
+from dynashard_patterns.changes import Change
+from dynashard_patterns.rollups.declaration import Counted, Row, Summing
+from dynashard_patterns.rollups.packing import Pack, Sums, packed
 
 E = TypeVar("E", bound=Entity)
 

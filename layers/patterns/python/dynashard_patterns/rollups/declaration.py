@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from dynashard.entity import Entity, EntityDefinition, Key, definition
 from dynashard.errors import DeclarationError, InvalidKeyError
-from dynashard.rollups.levels import Level
+from dynashard_patterns.rollups.levels import Level
 
 E = TypeVar("E", bound=Entity)
 

@@ -19,12 +19,12 @@ from dynashard.entity import Entity, definition
 from dynashard.errors import InvalidQueryError, TransactionRefusedError
 from dynashard.keys import TemplateField
 from dynashard.repository import Check, Create, Step, Update
-from dynashard.rollups.counting import MARKED_FOR
-from dynashard.rollups.declaration import LEVEL, OWN_FIELDS, START, Counted, Row, Summing
-from dynashard.rollups.levels import Level
-from dynashard.rollups.packing import Sums, add_up
-from dynashard.rollups.reading import counts_of, read_roll_ups
 from dynashard.service import Dynashard
+from dynashard_patterns.rollups.counting import MARKED_FOR
+from dynashard_patterns.rollups.declaration import LEVEL, OWN_FIELDS, START, Counted, Row, Summing
+from dynashard_patterns.rollups.levels import Level
+from dynashard_patterns.rollups.packing import Sums, add_up
+from dynashard_patterns.rollups.reading import counts_of, read_roll_ups
 
 E = TypeVar("E", bound=Entity)
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any, Final, Generic, TypeVar
 
 from dynashard.entity import Entity, definition
-from dynashard.rollups.declaration import Row, Summing
+from dynashard_patterns.rollups.declaration import Row, Summing
 
 E = TypeVar("E", bound=Entity)
 

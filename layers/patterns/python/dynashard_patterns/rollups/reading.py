@@ -6,9 +6,9 @@ from typing import Any
 
 from dynashard.entity import Entity, EntityDefinition, definition
 from dynashard.errors import InvalidQueryError
-from dynashard.rollups.declaration import LEVEL, SLOT, START, Summing
-from dynashard.rollups.levels import Level, check_range
 from dynashard.service import Dynashard
+from dynashard_patterns.rollups.declaration import LEVEL, SLOT, START, Summing
+from dynashard_patterns.rollups.levels import Level, check_range
 
 
 def read_roll_ups(

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, TypeVar
 
-from dynashard.changes import Consumer
 from dynashard.entity import Entity
-from dynashard.rollups.counting import Counter
-from dynashard.rollups.declaration import Summing
-from dynashard.rollups.reading import read_roll_ups
 from dynashard.service import Dynashard
+from dynashard_patterns.changes import Consumer
+from dynashard_patterns.rollups.counting import Counter
+from dynashard_patterns.rollups.declaration import Summing
+from dynashard_patterns.rollups.reading import read_roll_ups
 
 E = TypeVar("E", bound=Entity)
 

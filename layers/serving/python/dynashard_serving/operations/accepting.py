@@ -5,8 +5,8 @@ from typing import Any
 
 from dynashard.entity import Entity
 from dynashard.errors import FieldError, InvalidValueError, ValidationFailedError
-from dynashard.hosting.acceptance import refuse_past, refuse_past_expiry
-from dynashard.hosting.documents import (
+from dynashard_serving.acceptance import refuse_past, refuse_past_expiry
+from dynashard_serving.documents import (
     MANY_ERRORS,
     TENANT,
     Document,
@@ -16,9 +16,9 @@ from dynashard.hosting.documents import (
     with_fixed,
     without,
 )
-from dynashard.hosting.idempotency import MAX_KEY_LENGTH, usable
-from dynashard.hosting.operations.requests import Create, Key, Put, Update
-from dynashard.hosting.operations.served import Served
+from dynashard_serving.idempotency import MAX_KEY_LENGTH, usable
+from dynashard_serving.operations.requests import Create, Key, Put, Update
+from dynashard_serving.operations.served import Served
 
 
 def new_item(served: Served, request: Create) -> Entity:

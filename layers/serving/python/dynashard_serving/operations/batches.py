@@ -16,16 +16,16 @@ from dynashard.errors import (
     UnprocessedError,
     ValidationFailedError,
 )
-from dynashard.hosting.acceptance import refuse_past_expiry
-from dynashard.hosting.documents import Document, written
-from dynashard.hosting.limits import MAX_ANSWER_BYTES, MAX_BATCH
-from dynashard.hosting.operations.accepting import whole_item
-from dynashard.hosting.operations.items import CollectionOf, shown
-from dynashard.hosting.operations.outcomes import Outcome, done, refused
-from dynashard.hosting.operations.requests import BatchGet, BatchWrite, Put
-from dynashard.hosting.operations.served import Served
-from dynashard.hosting.pages import answer_bytes
-from dynashard.hosting.refusals import shortened
+from dynashard_serving.acceptance import refuse_past_expiry
+from dynashard_serving.documents import Document, written
+from dynashard_serving.limits import MAX_ANSWER_BYTES, MAX_BATCH
+from dynashard_serving.operations.accepting import whole_item
+from dynashard_serving.operations.items import CollectionOf, shown
+from dynashard_serving.operations.outcomes import Outcome, done, refused
+from dynashard_serving.operations.requests import BatchGet, BatchWrite, Put
+from dynashard_serving.operations.served import Served
+from dynashard_serving.pages import answer_bytes
+from dynashard_serving.refusals import shortened
 
 ItemKey = Hashable
 """A key as an entity's definition has it."""

@@ -6,11 +6,11 @@ from math import prod
 from typing import Any
 
 from dynashard.errors import FieldError, ValidationFailedError
-from dynashard.hosting.documents import TENANT
-from dynashard.hosting.limits import MAX_CHOICES, MAX_LIMIT
-from dynashard.hosting.operations.requests import Choice, List, Paging
-from dynashard.hosting.operations.served import Served, exactly
 from dynashard.reads import Filter, Order
+from dynashard_serving.documents import TENANT
+from dynashard_serving.limits import MAX_CHOICES, MAX_LIMIT
+from dynashard_serving.operations.requests import Choice, List, Paging
+from dynashard_serving.operations.served import Served, exactly
 
 Options = dict[str, Any]
 """Arguments of a collection's `list`."""

@@ -12,22 +12,22 @@ from dynashard.errors import (
     ValidationFailedError,
     WriteContendedError,
 )
-from dynashard.hosting.acceptance import refuse_past_expiry
-from dynashard.hosting.documents import Document, patched_fields, representation, without
-from dynashard.hosting.idempotency import Attempt, IdempotentCreates
-from dynashard.hosting.limits import WRITE_ATTEMPTS
-from dynashard.hosting.operations.accepting import (
+from dynashard.service import Collection
+from dynashard_serving.acceptance import refuse_past_expiry
+from dynashard_serving.documents import Document, patched_fields, representation, without
+from dynashard_serving.idempotency import Attempt, IdempotentCreates
+from dynashard_serving.limits import WRITE_ATTEMPTS
+from dynashard_serving.operations.accepting import (
     new_item,
     refuse_patch,
     refuse_patched_expiry,
     refuse_untimely,
     whole_item,
 )
-from dynashard.hosting.operations.conditions import PreconditionFailedError
-from dynashard.hosting.operations.merging import merged, refuse_put
-from dynashard.hosting.operations.requests import Create, Delete, Get, Put, Update
-from dynashard.hosting.operations.served import Served
-from dynashard.service import Collection
+from dynashard_serving.operations.conditions import PreconditionFailedError
+from dynashard_serving.operations.merging import merged, refuse_put
+from dynashard_serving.operations.requests import Create, Delete, Get, Put, Update
+from dynashard_serving.operations.served import Served
 
 CollectionOf = Callable[[type[Entity]], Collection[Any]]
 

@@ -5,12 +5,12 @@ from functools import partial
 from typing import Any
 
 from dynashard.entity import Entity
-from dynashard.hosting.documents import Document, part
-from dynashard.hosting.operations.choosing import chosen, listed
-from dynashard.hosting.operations.items import CollectionOf, shown
-from dynashard.hosting.operations.requests import Choice, List
-from dynashard.hosting.operations.served import Served
-from dynashard.hosting.pages import Answer, page_that_fits, told_outside
+from dynashard_serving.documents import Document, part
+from dynashard_serving.operations.choosing import chosen, listed
+from dynashard_serving.operations.items import CollectionOf, shown
+from dynashard_serving.operations.requests import Choice, List
+from dynashard_serving.operations.served import Served
+from dynashard_serving.pages import Answer, page_that_fits, told_outside
 
 
 class Listings:

@@ -2,12 +2,12 @@
 
 from dynashard.entity import Entity
 from dynashard.errors import AlreadyExistsError, NotFoundError
-from dynashard.hosting.acceptance import refuse_past_expiry
-from dynashard.hosting.documents import patched, refuse_changed, representation, unasked, validated, without
-from dynashard.hosting.operations.conditions import Conditions
-from dynashard.hosting.operations.requests import Create, Delete, Put, Update, Write
-from dynashard.hosting.operations.served import Served
 from dynashard.repository import transaction as steps
+from dynashard_serving.acceptance import refuse_past_expiry
+from dynashard_serving.documents import patched, refuse_changed, representation, unasked, validated, without
+from dynashard_serving.operations.conditions import Conditions
+from dynashard_serving.operations.requests import Create, Delete, Put, Update, Write
+from dynashard_serving.operations.served import Served
 
 Step = steps.Create | steps.Put | steps.Delete
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dynashard.hosting.refusals import refusal_of
+from dynashard_serving.refusals import refusal_of
 
 Outcome = dict[str, Any]
 

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dynashard.hosting.documents import Document
-from dynashard.hosting.environment import LONGEST_SECONDS
-from dynashard.hosting.limits import DEFAULT_LIMIT
-from dynashard.hosting.operations.conditions import UNCONDITIONAL, Conditions
+from dynashard_serving.documents import Document
+from dynashard_serving.environment import LONGEST_SECONDS
+from dynashard_serving.limits import DEFAULT_LIMIT
+from dynashard_serving.operations.conditions import UNCONDITIONAL, Conditions
 
 Key = Mapping[str, Any]
 

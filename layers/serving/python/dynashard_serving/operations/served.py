@@ -10,9 +10,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from dynashard.entity import Entity, definition
 from dynashard.errors import DynashardError, FieldError, ValidationFailedError
-from dynashard.hosting.acceptance import refuse_unaddressable
-from dynashard.hosting.documents import REVISION, TENANT, Document
-from dynashard.hosting.operations.exposed import Exposed
+from dynashard_serving.acceptance import refuse_unaddressable
+from dynashard_serving.documents import REVISION, TENANT, Document
+from dynashard_serving.operations.exposed import Exposed
 
 NEEDS: Final[Mapping[str, Sequence[str]]] = {
     "create": ["create"],

@@ -238,18 +238,19 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Detached:
-    """Marks a field that is kept beside the item: large, seldom read, in no listing and in no index.
+    """Marks a field that is stored out of line: it is in no listing, no index and no request for the item alone.
 
-        details: Annotated[JsonValue | None, Detached()] = None
-
-    The item carries a small pointer to it, written in one write with the rest. Readers get it if they ask for it,
-    `get(key, include=("details",))`; writers that do not name it leave it as it is.
+    Abstract: the package that stores such a field derives from it, as `dynashard_patterns.Attachment` does.
 
     Attributes:
         max_bytes: the most it may hold, written as JSON.
     """
 
     max_bytes: int = MAX_DETACHED_BYTES
+
+    def collection(self) -> type[Any]:
+        """Return the class of collections of entities with such fields: a subclass of `dynashard.Collection`."""
+        raise NotImplementedError
 
 
 def fresh_id() -> str:
