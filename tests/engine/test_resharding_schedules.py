@@ -1,20 +1,37 @@
 """Random schedules of a change, judged against the truth about each key; `make bench-reshard` runs many more."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 import pytest
 
 from bench.reshard import caught, explore, run_mutant
-from tests.depth import examples
+from tests.depth import profile
 from tests.resharding.mutants import MUTANTS
 from tests.resharding.schedule import run_seed
 from tests.resharding.wire import LeanWire, engine_in_memory
 
 pytestmark = pytest.mark.engine
 
-CHUNKS, CHUNK = examples(20), 100
-MOST = 1000
-"""Schedules in which a mutant must be caught; each is within the first hundred or so."""
+DEEP: Final = profile() == "deep"
+CHUNKS, CHUNK = 20 if DEEP else 2, 100
+MOST: Final = 1000
+"""Schedules in which a mutant must be caught."""
+CAUGHT_BY: Final[Mapping[str, int]] = {
+    "eager mover": 291,
+    "a create is sent again": 384,
+    "a delete is sent again": 159,
+    "a throttle after an ambiguous attempt is a refusal": 129,
+    "a create finds an item, so it exists": 173,
+    "a delete on a revision finds nothing, so it is done": 306,
+    "without rule H": 36,
+    "without rule P": 129,
+}
+"""The seeds that have caught the mutants for which a search takes long.
+
+They are tried first by default. A schedule depends on every request, so a change of the code can make one miss its
+mutant: then the search from seed 0 finds another, which belongs here.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +50,9 @@ def test_no_schedule_loses_doubles_or_hides_an_item(engine_of_its_own: LeanWire,
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_code_that_breaks_the_protocol_is_caught(engine_of_its_own: LeanWire, mutant: str) -> None:
-    catch = caught(engine_of_its_own, mutant, range(MOST))
+    known = [] if DEEP else [CAUGHT_BY.get(mutant, 0)]
+
+    catch = caught(engine_of_its_own, mutant, [*known, *range(MOST)])
 
     assert catch is not None
     run_mutant(engine_of_its_own, catch.seed, MUTANTS[mutant])
