@@ -112,7 +112,7 @@ class QueueStore:
         with self._transaction() as database:
             database.execute("DELETE FROM seen WHERE at < ?", (now - DEDUPLICATION_SECONDS,))
             for each, message in zip(ids, messages, strict=True):
-                if message.deduplication is not None and not _first(database, queue, message.deduplication, now):
+                if not _first(database, queue, message, now):
                     continue
                 database.execute(
                     "INSERT INTO messages (queue, id, body, attributes, grp, sent_at, visible_at)"
@@ -209,6 +209,10 @@ def _delivery(row: tuple[Any, ...]) -> Delivery:
     return Delivery(name, body, json.loads(attributes), group, sent_at, receives + 1, str(uuid4()))
 
 
-def _first(database: sqlite3.Connection, queue: str, deduplication: str, now: float) -> bool:
-    written = database.execute("INSERT OR IGNORE INTO seen VALUES (?, ?, ?)", (queue, deduplication, now))
+def _first(database: sqlite3.Connection, queue: str, message: NewMessage, now: float) -> bool:
+    if message.deduplication is None:
+        return True
+    # An id is one group's, as on the deployed queues (DeduplicationScope: messageGroup).
+    known = f"{message.group or ''}\n{message.deduplication}"
+    written = database.execute("INSERT OR IGNORE INTO seen VALUES (?, ?, ?)", (queue, known, now))
     return written.rowcount == 1

@@ -196,7 +196,7 @@ class Asynchronous:
             earlier = self._records.get(record, consistent=True)
             if earlier.request != record.request:
                 raise IdempotencyKeyReusedError(
-                    "This Idempotency-Key came with another request: use a new key."
+                    "This Idempotency-Key came with another request: use a new key.", field="idempotency_key"
                 ) from None
             return earlier
 

@@ -31,7 +31,7 @@ class ItemRoutes:
         request = create_of(self._resource, incoming)
         created = self._items.create(self._resource, request)
         replayed = {"Idempotency-Replayed": "true"} if created.replayed else {}
-        return self._created(created.document, replayed | _applied(request.handling))
+        return self._created(created.document, {**replayed, **_applied(request.handling)})
 
     def read(self, incoming: Incoming) -> Response[str]:
         """`GET`: 200, or 304 if `If-None-Match` names its revision."""

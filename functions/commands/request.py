@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from dynashard.errors import FieldError, InputError, ValidationFailedError
 from dynashard_serving.documents import TENANT, Document, validated
-from dynashard_serving.json_input import MalformedJsonError, check_values
+from dynashard_serving.json_input import MalformedJsonError, check_values, plain_numbers
 from dynashard_serving.limits import MAX_EVENT_DEPTH, MAX_NAMES
 from dynashard_serving.operations.served import Served
 from dynashard_serving.tenants import TenantRule
@@ -151,6 +151,6 @@ def mapping(event: Any) -> Mapping[str, Any]:
         raise InputError("a request is an object with an operation, an entity and a tenant_id")
     try:
         check_values(event, depth=MAX_EVENT_DEPTH)
+        return {name: plain_numbers(value) for name, value in event.items()}
     except MalformedJsonError as error:
         raise InputError(f"the request {error}") from error
-    return event

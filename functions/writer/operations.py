@@ -11,7 +11,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from domain import Operation, OperationState
-from dynashard import Dynashard
+from dynashard import Dynashard, Entity
 from dynashard.errors import (
     DynashardError,
     EngineUnavailableError,
@@ -21,6 +21,7 @@ from dynashard.errors import (
     TransactionRefusedError,
     WriteContendedError,
 )
+from dynashard.repository import KeyLike
 from dynashard.repository import transaction as steps
 from dynashard_serving.documents import TENANT, validated
 from dynashard_serving.limits import WRITE_ATTEMPTS
@@ -75,12 +76,15 @@ class Operations:
     def _done(self, message: Message, record: Operation) -> Outcome:
         served, request = message.served, message.request()
         served.require(message.operation)
-        item = validated(served.entity, message.items[0]) if message.items else None
-        key = request.key if isinstance(request, Update | Delete) else item
+        item: Entity | None = None
+        if isinstance(request, Update | Delete):
+            about: KeyLike = request.key
+        else:
+            about = item = validated(served.entity, request.item)
         # What a time may be was decided when the request was accepted.
         now = self.clock() if message.accepted_at is None else message.accepted_at / 1000
         for _ in range(WRITE_ATTEMPTS):
-            current = self.database.collection(served.entity).find(key, consistent=True)
+            current = self.database.collection(served.entity).find(about, consistent=True)
             step = step_of(served, request, item, current, now)
             ended = record.model_copy(update={"state": OperationState.DONE, "status": int(_status(step))})
             try:

@@ -98,6 +98,26 @@ def check_values(document: Any, *, depth: int) -> None:
     raise _too_deep(depth)
 
 
+def plain_numbers(document: Any) -> Any:
+    """JSON that was parsed elsewhere, with its whole numbers as `read_json` gives them.
+
+    Args:
+        document: parsed JSON, whose levels `check_values` has counted.
+
+    Raises:
+        MalformedJsonError: a number is infinite, or none.
+    """
+    if isinstance(document, dict):
+        return {name: plain_numbers(value) for name, value in document.items()}
+    if isinstance(document, list):
+        return [plain_numbers(value) for value in document]
+    if isinstance(document, float):
+        if not math.isfinite(document):
+            raise MalformedJsonError(f"is not valid JSON: {document} is not a JSON number.")
+        return _whole(document)
+    return document
+
+
 def _refuse_many(raw: bytes) -> None:
     """Refuse text with too many values, before any of them is built."""
     # This is almost always enough: each value except the first follows one of these characters.
@@ -137,6 +157,10 @@ def _finite(digits: str) -> float | int:
     number = float(digits)
     if not math.isfinite(number):
         raise MalformedJsonError(f"is not accepted: the number {digits[:_SHOWN]} is too large for a double.")
+    return _whole(number)
+
+
+def _whole(number: float) -> float | int:
     return int(number) if number.is_integer() and abs(number) <= _EXACT else number
 
 
