@@ -1,0 +1,224 @@
+"""Code in the prose of the checkout is of this version: it compiles, its names exist, and what it declares is valid."""
+
+import ast
+import builtins
+import importlib
+import re
+import shlex
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from dynashard import DeclarationError, Registry, definition
+from tests.markdown import ROOT, Snippet, pages, prose, snippets
+from tools.commands import app
+
+pytestmark = pytest.mark.unit
+
+SNIPPETS = [snippet for page in pages() for snippet in snippets(page, page.read_text("utf-8"))]
+PYTHON = [snippet for snippet in SNIPPETS if snippet.language == "python"]
+ELSEWHERE = {
+    "Annotated": "typing", "Any": "typing", "Final": "typing",
+    "BaseModel": "pydantic", "Field": "pydantic", "JsonValue": "pydantic",
+    "Decimal": "decimal", "datetime": "datetime",
+}  # fmt: skip
+"""Names that snippets take from other packages without saying so."""
+EXAMPLES = {"Customer", "Note", "Stock", "MARK", "W"}
+"""Names that snippets use for things of their readers."""
+FUTURE = {"layers/domain/python/domain/projects.py"}
+"""Files that prose asks readers to write."""
+COMMAND = re.compile(r"^\s*(?:\$ )?(?:\.venv/bin/)?dynashard (.*)$")
+TARGET = re.compile(r"(?:^|[`\s])make ([a-z][a-z0-9-]*)")
+FILE = re.compile(r"`((?:bench|clients|docs|examples|functions|layers|local|stacks|tests|tools)/[\w./*-]+)`")
+
+
+@cache
+def defined() -> dict[str, list[str]]:
+    """The modules of the layers and clients by the names that they define at their top."""
+    found: dict[str, list[str]] = {}
+    for folder in (*ROOT.glob("layers/*/python"), *ROOT.glob("clients/python")):
+        for path in sorted(folder.rglob("*.py")):
+            parts = path.relative_to(folder).with_suffix("").parts
+            module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            for node in ast.parse(path.read_text("utf-8")).body:
+                for name in _names_of(node):
+                    found.setdefault(name, []).append(module)
+    return found
+
+
+def _names_of(node: ast.stmt) -> Iterator[str]:
+    match node:
+        case ast.ClassDef() | ast.FunctionDef():
+            yield node.name
+        case ast.Assign():
+            yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            yield name
+
+
+def used(tree: ast.AST) -> set[str]:
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+
+
+def set_by(tree: ast.AST) -> set[str]:
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    names |= {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+    names |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    imports = (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
+    return names | {alias.asname or alias.name for node in imports for alias in node.names}
+
+
+def value_of(name: str) -> Any:
+    """What a name means in a snippet; the front doors come first.
+
+    Raises:
+        KeyError: nothing here has this name.
+    """
+    if name in ELSEWHERE:
+        return getattr(importlib.import_module(ELSEWHERE[name]), name)
+    for module in ("dynashard", "domain", *defined().get(name, ())):
+        found = importlib.import_module(module)
+        if hasattr(found, name):
+            return getattr(found, name)
+    return vars(builtins)[name]
+
+
+@pytest.mark.parametrize("snippet", PYTHON, ids=lambda snippet: snippet.place)
+def test_python_compiles_and_imports_what_exists(snippet: Snippet) -> None:
+    tree = compile(snippet.text, snippet.place, "exec", ast.PyCF_ONLY_AST)
+
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            module = importlib.import_module(node.module)
+            assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
+
+
+@pytest.mark.parametrize("snippet", PYTHON, ids=lambda snippet: snippet.place)
+def test_python_uses_classes_and_constants_that_exist(snippet: Snippet) -> None:
+    of_page = [ast.parse(other.text) for other in PYTHON if other.page == snippet.page]
+    own = set().union(set(), *map(set_by, of_page))
+    tree = ast.parse(snippet.text)
+
+    unknown = []
+    for name in used(tree) - own - EXAMPLES:
+        # Other names stand for what a reader has at hand, such as `users` or `db`.
+        if name[0].isupper():
+            try:
+                value_of(name)
+            except KeyError:
+                unknown.append(name)
+
+    assert unknown == []
+
+
+def declarations(snippet: Snippet) -> Iterator[ast.stmt]:
+    """The statements of a snippet that declare entities, with all of their fields, and what is made of these."""
+    for node in ast.parse(snippet.text).body:
+        if isinstance(node, ast.ClassDef) and any(isinstance(part, ast.AnnAssign) for part in node.body):
+            # The domain may have an entity of this name.
+            node.keywords.append(ast.keyword("registry", ast.Name("_registry", ast.Load())))
+            yield ast.fix_missing_locations(node)
+        elif isinstance(node, ast.Assign) and all(name[0].isupper() for name in used(node)):
+            yield node
+
+
+DECLARING = [
+    snippet for snippet in PYTHON if any(isinstance(statement, ast.ClassDef) for statement in declarations(snippet))
+]
+
+
+@pytest.mark.parametrize("snippet", DECLARING, ids=lambda snippet: snippet.place)
+def test_what_python_declares_is_valid(snippet: Snippet) -> None:
+    space: dict[str, Any] = {"_registry": Registry(), "__name__": __name__}
+
+    for statement in declarations(snippet):
+        for name in used(statement) - space.keys():
+            space[name] = value_of(name)
+        exec(compile(ast.Module([statement], []), snippet.place, "exec"), space)  # noqa: S102 - as printed is the point
+
+    classes = [node for node in ast.parse(snippet.text).body if isinstance(node, ast.ClassDef) and node.name in space]
+    assert classes
+    assert {definition(space[each.name]).name for each in classes} == set(space["_registry"])
+
+
+def test_a_declaration_that_is_wrong_is_found() -> None:
+    wrong = Snippet(
+        ROOT / "docs" / "wrong.md",
+        1,
+        "python",
+        'class A(Entity, name="a.v1.A", key=Key("{t}", "{id}"), shards=Shards(7)):\n    t: str\n    id: str\n',
+    )
+
+    with pytest.raises(DeclarationError, match="7"):
+        test_what_python_declares_is_valid(wrong)
+
+
+def test_a_name_that_does_not_exist_is_found() -> None:
+    wrong = Snippet(ROOT / "docs" / "wrong.md", 1, "python", "from dynashard import Patience\nSharding(3)\n")
+
+    with pytest.raises(AssertionError, match="Patience"):
+        test_python_compiles_and_imports_what_exists(wrong)
+    with pytest.raises(AssertionError, match="Sharding"):
+        test_python_uses_classes_and_constants_that_exist(wrong)
+
+
+def test_a_command_that_does_not_exist_is_found() -> None:
+    with pytest.raises(Exception, match="--no-such-option"):
+        test_the_command_line_takes_what_is_printed("wrong.md:1", "list users --no-such-option")
+    with pytest.raises(Exception, match="no-such-command"):
+        test_the_command_line_takes_what_is_printed("wrong.md:1", "no-such-command users")
+
+
+def test_the_declarations_of_the_most_read_pages_are_among_them() -> None:
+    names = {"README.md", "declaring.md", "detached.md", "money.md", "rollups.md", "transactions.md"}
+
+    assert names <= {snippet.page.name for snippet in DECLARING}
+
+
+def commands() -> Iterator[tuple[str, str]]:
+    """The commands of the command line in blocks of code, each with its place."""
+    for snippet in SNIPPETS:
+        lines = snippet.text.replace("\\\n", " ").splitlines()
+        for line in lines:
+            found = COMMAND.match(line)
+            if found and snippet.language in ("", "bash", "sh", "shell"):
+                yield snippet.place, found[1]
+
+
+@pytest.mark.parametrize(("place", "line"), sorted(set(commands())), ids=lambda text: text.replace(" ", "_")[:60])
+def test_the_command_line_takes_what_is_printed(place: str, line: str) -> None:
+    words = shlex.split(line, comments=True)
+    ends = [at for at, word in enumerate(words) if word in ("|", ">", "&&", ";")]
+    arguments = words[: ends[0]] if ends else words
+    command = get_command(app)
+    name = "dynashard"
+
+    while isinstance(command, TyperGroup):
+        context = command.context_class(command, info_name=name)
+        found, command, arguments = command.resolve_command(context, arguments)
+        name = f"{name} {found}"
+    assert command is not None
+
+    # What cannot be parsed raises, and names the word at fault.
+    assert command.make_context(name, list(arguments)).command is command, place
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_targets_and_files_that_are_named_exist(page: Path) -> None:
+    text = page.read_text("utf-8")
+    if page.name == "CHANGELOG.md":
+        pytest.skip("tells of what was there at the time")
+    targets = set(re.findall(r"^([a-z0-9-]+):.*## ", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    code = [line for snippet in snippets(page, text) for line in snippet.text.splitlines() if "make " in line]
+    quoted = [part for _, line in prose(text) for part in re.findall(r"`[^`]+`", line)]
+
+    named = {found for line in [*code, *quoted] for found in TARGET.findall(line)}
+    files = {found for _, line in prose(text) for found in FILE.findall(line) if "/NAME" not in found} - FUTURE
+
+    assert named <= targets
+    assert [file for file in sorted(files) if not any(ROOT.glob(file.rstrip("/")))] == []
