@@ -200,9 +200,9 @@ def test_the_command_line_takes_what_is_printed(place: str, line: str) -> None:
 
     while isinstance(command, TyperGroup):
         context = command.context_class(command, info_name=name)
-        found, command, arguments = command.resolve_command(context, arguments)
-        name = f"{name} {found}"
-    assert command is not None
+        found, below, arguments = command.resolve_command(context, arguments)
+        assert below is not None, place
+        name, command = f"{name} {found}", below
 
     # What cannot be parsed raises, and names the word at fault.
     assert command.make_context(name, list(arguments)).command is command, place
