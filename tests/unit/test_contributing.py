@@ -13,10 +13,12 @@ MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
 
 
 def recipe(target: str) -> list[str]:
-    """The commands of a target, as a shell gets them."""
-    found = re.search(rf"^{re.escape(target)}:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)
+    """The commands of a target and of those that it needs, as a shell gets them."""
+    found = re.search(rf"^{re.escape(target)}:([^#\n]*).*\n((?:\t.*\n)*)", MAKEFILE, re.MULTILINE)
     assert found is not None
-    return [line.strip().replace("$(BIN)", ".venv/bin") for line in found[1].splitlines()]
+    own = [line.strip().replace("$(BIN)", ".venv/bin") for line in found[2].splitlines()]
+    needed = [name for name in found[1].split() if name.isalpha() and name != "setup"]
+    return [command for name in needed for command in recipe(name)] + own
 
 
 def test_hooks_run_the_commands_of_make_check() -> None:
