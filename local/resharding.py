@@ -96,9 +96,7 @@ def main() -> None:
     worker = resharder(os.environ, transport)
 
     def look() -> None:
-        entities = [each.entity for each in ENTITIES]
-        table = os.environ["TOPOLOGY_TABLE"]
-        shrink_quiet(worker, transport, table, entities, settings=growth(os.environ), report=_tell)
+        shrink_quiet(worker, settings=growth(os.environ), report=_tell)
 
     hourly = {"stop": never.is_set, "sleep": time.sleep, "log": log}
     Thread(target=shrink_hourly, args=[look], kwargs=hourly, daemon=True).start()

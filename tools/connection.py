@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -63,11 +62,9 @@ class Backend:
         """
         growing = growth_of(
             self.resharder(),
-            self.transport,
-            self.topology_table,
             settings=self.growth,
             # The first throttle that lasts ends a command: there will be no second.
-            sleep=time.sleep,
+            waits=True,
             load=self.load,
             report=_tell,
         )

@@ -1,13 +1,13 @@
 """The sharding layer as these functions use it: every entity of the domain, and what changes their counts."""
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from domain import ENTITIES, Exposed
 from dynashard import definition
 from dynashard.errors import InputError
 from dynashard.resharding import Resharder, Scope
+from dynashard.runtime import SYSTEM, Runtime
 from dynashard.transport import Transport
 from functions.reshard.settings import Settings
 
@@ -17,8 +17,7 @@ def resharder_of(
     transport: Transport,
     *,
     exposed: Sequence[Exposed] = ENTITIES,
-    clock: Callable[[], float] = time.time,
-    **seams: Any,
+    runtime: Runtime = SYSTEM,
 ) -> Resharder:
     """What changes the counts of the domain's entities.
 
@@ -26,8 +25,7 @@ def resharder_of(
         settings: of this function.
         transport: the wire.
         exposed: the entities.
-        clock: the wall clock, in epoch seconds.
-        seams: what else the layer lets be passed in, such as randomness.
+        runtime: time and randomness.
     """
     return Resharder(
         transport,
@@ -36,8 +34,7 @@ def resharder_of(
         entities=[each.entity for each in exposed],
         timing=settings.timing,
         concurrency=settings.concurrency,
-        clock=clock,
-        **seams,
+        runtime=runtime,
     )
 
 

@@ -66,7 +66,7 @@ def watch(event: object, _context: object) -> list[str]:
     """Schedule: look after changes that nobody works on, or that last; asked to shrink, for counts that are quiet."""
     if isinstance(event, Mapping) and event.get("look") == "shrink":
         settings, transport = _settings(), _transport()
-        return shrink(settings, _resharder(), transport, log=_log, load=cloudwatch(settings, transport))
+        return shrink(settings, _resharder(), log=_log, load=cloudwatch(settings, transport))
     environment = _settings().environment
     return Watch(
         _resharder(),

@@ -9,6 +9,7 @@ from domain import Exposed
 from dynashard import Entity, Index, Key, Registry, Shards, definition, new_id
 from dynashard.errors import EngineUnavailableError
 from dynashard.resharding import Resharder, Scope, Timing, drive
+from dynashard.runtime import Runtime
 from dynashard.topology import Record, TopologyTable
 from dynashard.transport import Transport, Wire
 from functions.api.app import build_app
@@ -97,9 +98,7 @@ class GrowthWorld:
             topology_table=self.topology,
             entities=ENTITIES,
             timing=TIMING,
-            clock=self.clock,
-            sleep=self.leap,
-            random=lambda: 0.5,
+            runtime=Runtime(self.clock, self.leap, lambda: 0.5),
         )
 
     def settings(self, **more: Any) -> Settings:

@@ -16,6 +16,7 @@ import pytest
 
 from dynashard import Dynashard
 from dynashard.resharding import Resharder, Scope, Status, Timing, drive
+from dynashard.runtime import Runtime
 from dynashard.topology import LeasedTopology
 from dynashard.transport import Transport, connect
 from local.engine import running_engine
@@ -62,8 +63,7 @@ class ReshardWorld:
             topology_table=self.topology_table,
             entities=entities.models(),
             timing=TIMING,
-            clock=self.clock,
-            sleep=self.pass_by,
+            runtime=Runtime(self.clock, self.pass_by),
         )
 
     def bring_to(self, scope: Scope, stage: str) -> Status:

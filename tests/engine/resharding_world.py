@@ -12,6 +12,7 @@ from dynashard.entity import ItemKey
 from dynashard.resharding import Resharder, Scope, Status, Step, Timing
 from dynashard.resharding.status import stage_of
 from dynashard.routing import home, logical_partition_of
+from dynashard.runtime import Runtime
 from dynashard.schema import MOVED_TO, PK, SK
 from dynashard.topology import LeasedTopology, Record, TopologyTable
 from dynashard.transport import Transport
@@ -150,13 +151,12 @@ class Moving:
 
     def on(self, transport: Transport, **more: Any) -> Resharder:
         """A resharder on a transport."""
-        told = {"timing": TIMING, "random": lambda: 0.5, "entities": ENTITIES, "segments": 3, **more}
+        told = {"timing": TIMING, "entities": ENTITIES, "segments": 3, **more}
         return Resharder(
             transport,
             table=self.table,
             topology_table=self.topology,
-            clock=self.clock,
-            sleep=self.sleep,
+            runtime=Runtime(self.clock, self.sleep, lambda: 0.5),
             new_id=lambda: f"change-{next(self.ids)}",
             **told,
         )

@@ -11,6 +11,7 @@ from dynashard import Dynashard, definition
 from dynashard.repository import RetryPolicy
 from dynashard.resharding import Resharder
 from dynashard.resharding.growth_terms import News, Report
+from dynashard.runtime import Runtime
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport, Wire
 from dynashard.transport.classification import Refusal, classify
@@ -88,7 +89,11 @@ class Followed:
     def wishes(self) -> dict[str, tuple[int | None, str | None]]:
         """The counts that are wanted, and why."""
         resharder = Resharder(
-            self.inner, table=self.table, topology_table=self.topology, entities=[EpisodePlays], clock=self.clock
+            self.inner,
+            table=self.table,
+            topology_table=self.topology,
+            entities=[EpisodePlays],
+            runtime=Runtime(self.clock),
         )
         return {status.key: (status.target, status.cause) for status in resharder.busy()}
 

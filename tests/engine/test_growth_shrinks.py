@@ -16,7 +16,7 @@ from dynashard.transport.load import Load
 from functions.reshard import handler
 from functions.reshard.shrink import shrink
 from local.resharding import SHRINK_SECONDS, shrink_hourly
-from tests.engine.growth_world import ENTITIES, EXPOSED, GrowthWorld, Meter, Reading, by_street, growth_world, partition
+from tests.engine.growth_world import GrowthWorld, Meter, Reading, by_street, growth_world, partition
 from tests.engine.topology_world import put_by_hand, topology_table_on
 
 pytestmark = pytest.mark.engine
@@ -53,10 +53,8 @@ def look(world: GrowthWorld, *, throttled: bool = False, **settings: object) -> 
     told = shrink(
         world.reshard_settings(**settings),
         world.resharder,
-        world.inner,
         log=logged.append,
         load=Known(),
-        exposed=EXPOSED,
     )
     assert told == logged
     return told
@@ -116,9 +114,7 @@ def test_a_dry_run_and_the_kill_switch_ask_for_nothing(world: GrowthWorld) -> No
 def test_one_look_asks_for_no_more_than_it_may(world: GrowthWorld) -> None:
     world.clock.now += DAY
 
-    told = shrink_quiet(
-        world.resharder, world.inner, world.topology, ENTITIES, settings=GrowthSettings(mode="dry_run"), most=2
-    )
+    told = shrink_quiet(world.resharder, settings=GrowthSettings(mode="dry_run"), most=2)
 
     assert len(told) == 2
 

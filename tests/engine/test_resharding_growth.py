@@ -1,7 +1,7 @@
 """A throttle that reaches the repository becomes a change of a count in the topology table, and back after a quiet."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ from dynashard.repository import Repository, Store
 from dynashard.resharding import Scope
 from dynashard.resharding.growth import Growth, GrowthSettings, News, Report, Standing
 from dynashard.routing import Router
+from dynashard.runtime import Runtime
 from dynashard.topology import LeasedTopology, TopologyTable
 from dynashard.transport import Transport
 from tests.engine.resharding_world import ENTITIES, Event, Moving, Thing, index, moving_world, partition
@@ -32,10 +33,9 @@ class Growing:
         self.growth = Growth(
             self.ask,
             self.present,
-            clock=self.world.clock,
-            random=lambda: 0.5,
+            runtime=Runtime(self.world.clock, self.world.sleep, lambda: 0.5),
             settings=GrowthSettings(),
-            sleep=self.world.sleep,
+            waits=True,
             report=self.told.append,
         )
 
@@ -135,7 +135,7 @@ def test_of_two_processes_one_asks(growing: Growing) -> None:
             with pytest.raises(KeyRangeThrottledError):
                 other.items(Thing, reason=HOT).create(Thing(tenant="abc", id="2"))
 
-    growing.growth._sleep = meanwhile
+    growing.growth._runtime = replace(growing.growth._runtime, sleep=meanwhile)
     with pytest.raises(KeyRangeThrottledError):
         items.create(Thing(tenant="abc", id="1"))
 

@@ -18,6 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from dynashard import LeasedTopology, definition
 from dynashard.resharding import Resharder, Timing
+from dynashard.runtime import Runtime
 from dynashard.schema import MOVED_TO
 from dynashard.topology import Phase, Record
 from dynashard.topology.records import founded
@@ -90,7 +91,7 @@ class LeaseMachine(RuleBasedStateMachine):
             topology_table=self.world.topology,
             entities=[Thing],
             timing=timing(lease),
-            clock=lambda: self.now + ahead,
+            runtime=Runtime(lambda: self.now + ahead),
         )
 
     @rule(at=st.integers(0, 1), lease=st.sampled_from(LEASES))

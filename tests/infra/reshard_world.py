@@ -13,6 +13,7 @@ from botocore.session import get_session
 
 from domain import Exposed
 from dynashard import Dynashard, Entity, Key, LeasedTopology, Registry, Shards
+from dynashard.runtime import Runtime
 from dynashard.transport import Resend, Transport, Wire, connect
 from functions.reshard.backend import resharder_of
 from functions.reshard.dispatch import Dispatcher
@@ -271,7 +272,7 @@ class World:
 
     def _resharder(self) -> Any:
         """Each call is another process: nothing is kept between two."""
-        return resharder_of(self.settings, self.wire, exposed=EXPOSED, clock=self.clock, sleep=self._sleep)
+        return resharder_of(self.settings, self.wire, exposed=EXPOSED, runtime=Runtime(self.clock, self._sleep))
 
     def _sleep(self, seconds: float) -> None:
         self.clock.now += seconds

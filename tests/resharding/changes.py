@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 from dynashard import definition
 from dynashard.errors import DynashardError, ReshardRefusedError
 from dynashard.resharding import Resharder, Scope, Timing
+from dynashard.runtime import Runtime
 from dynashard.topology import Phase, Record, TopologyTable
 from dynashard.transport.interface import Wire
 from tests.resharding.clients import LEASE, OPERATION, SKEW
@@ -101,9 +102,9 @@ class Change:
             topology_table=TOPOLOGY,
             entities=[self.model],
             timing=TIMING,
-            clock=self.scheduler.clock,
-            sleep=lambda seconds: self.scheduler.sleep(actor, seconds),
-            random=actor.random.random,
+            runtime=Runtime(
+                self.scheduler.clock, lambda seconds: self.scheduler.sleep(actor, seconds), actor.random.random
+            ),
             segments=2,
             new_id=lambda: f"change{next(self.ids)}",
         )

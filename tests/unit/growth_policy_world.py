@@ -15,6 +15,7 @@ from dynashard.errors import (
 )
 from dynashard.resharding.growth import Growth, GrowthSettings, News, Report, Standing
 from dynashard.resharding.scope import Scope
+from dynashard.runtime import Runtime
 from dynashard.topology import Record
 from dynashard.transport.interface import Resend, Wire
 from dynashard.transport.load import Load
@@ -101,10 +102,9 @@ class World:
         return Growth(
             self.ask,
             self.present,
-            clock=lambda: self.now,
-            random=lambda: random,
+            runtime=Runtime(lambda: self.now, self.sleep, lambda: random),
             settings=GrowthSettings(**settings),
-            sleep=self.sleep if waits else None,
+            waits=waits,
             load=load,
             report=self.told.append,
         )

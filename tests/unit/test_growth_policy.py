@@ -14,6 +14,7 @@ from dynashard.errors import (
     TopologyChangedError,
 )
 from dynashard.resharding.growth import Growth, GrowthSettings, News, Standing
+from dynashard.runtime import Runtime
 from tests.declaring import declare
 from tests.unit.growth_policy_world import DAY, HOT, HOT_INDEX, NO_REASON, START, Loads, World, entity, record, throttle
 from tests.unit.test_transport_classification import classified
@@ -320,11 +321,10 @@ def test_a_request_never_fails_because_its_count_cannot_be_read() -> None:
     growth = Growth(
         world.ask,
         present,
-        clock=lambda: START,
-        random=lambda: 0.5,
+        runtime=Runtime(lambda: START, world.sleep, lambda: 0.5),
         settings=GrowthSettings(),
         report=world.told.append,
-        sleep=world.sleep,
+        waits=True,
     )
 
     growth.throttled(entity(), "thing.v1.Thing:abc", HOT)

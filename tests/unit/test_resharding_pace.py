@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from dynashard.errors import KeyRangeThrottledError, TableThrottledError
 from dynashard.resharding.pace import Pace, Speed
+from dynashard.runtime import Runtime
 
 pytestmark = pytest.mark.unit
 
@@ -27,7 +28,7 @@ class Time:
         self.now += seconds
 
     def pace(self, rate: float | None = None, width: int = 16) -> Pace:
-        return Pace(rate, width=width, table=self.table, clock=self, sleep=self.sleep, random=lambda: 0.5)
+        return Pace(rate, width=width, table=self.table, runtime=Runtime(self, self.sleep, lambda: 0.5))
 
 
 @given(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import ThrottledError
+from dynashard.runtime import Runtime
 from dynashard.transport.interface import Transport
 from dynashard_serving.settings import TableSettings
 
@@ -91,13 +92,10 @@ def growing(
         from dynashard.resharding.policy import growth_of  # noqa: PLC0415
 
         growth = growth_of(
-            _resharder(settings, transport, entities, clock),
-            transport,
-            settings.topology_table,
+            _resharder(settings, transport, entities, Runtime(clock, random=random)),
             settings=GrowthSettings(
                 settings.growth_mode, settings.growth_cooldown_seconds, settings.growth_quiet_seconds
             ),
-            random=random,
             load=(open_load or cloudwatch)(settings, transport),
             report=witness.grew,
         )
@@ -107,7 +105,7 @@ def growing(
 
 
 def _resharder(
-    settings: TableSettings, transport: Transport, entities: Sequence[type[Entity]], clock: Callable[[], float]
+    settings: TableSettings, transport: Transport, entities: Sequence[type[Entity]], runtime: Runtime
 ) -> "Resharder":
     from dynashard.resharding import Resharder, Timing  # noqa: PLC0415 - as above
 
@@ -119,7 +117,7 @@ def _resharder(
         topology_table=settings.topology_table,
         entities=list(entities),
         timing=timing,
-        clock=clock,
+        runtime=runtime,
     )
 
 

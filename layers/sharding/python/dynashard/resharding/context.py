@@ -1,8 +1,6 @@
 """What every part of the controller and the mover needs, in one frozen object."""
 
-import random
 import secrets
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -11,6 +9,7 @@ from dynashard.entity import EntityDefinition
 from dynashard.resharding.progress import ProgressTable
 from dynashard.resharding.scope import Family, Scope
 from dynashard.resharding.timing import Timing
+from dynashard.runtime import SYSTEM, Runtime
 from dynashard.topology import Record, TopologyTable
 from dynashard.transport.interface import Transport
 
@@ -36,9 +35,7 @@ class Context:
         progress: the progress items in it.
         families: the entities by family.
         timing: how long a phase takes to reach everybody.
-        clock: the wall clock, in epoch seconds.
-        sleep: waits so many seconds.
-        random: from 0 to 1.
+        runtime: time and randomness.
         new_id: makes ids of changes.
         concurrency: tasks that are worked on at a time.
         segments: tasks of a change that concerns the whole table.
@@ -50,12 +47,14 @@ class Context:
     progress: ProgressTable
     families: Mapping[str, Family]
     timing: Timing
-    clock: Callable[[], float] = time.time
-    sleep: Callable[[float], None] = time.sleep
-    random: Callable[[], float] = random.random
+    runtime: Runtime = SYSTEM
     new_id: Callable[[], str] = fresh_change_id
     concurrency: int = 4
     segments: int = SEGMENTS
+
+    def clock(self) -> float:
+        """The wall clock, in epoch seconds."""
+        return self.runtime.clock()
 
     @property
     def entities(self) -> list[EntityDefinition[Any]]:

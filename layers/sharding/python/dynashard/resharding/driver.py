@@ -54,7 +54,7 @@ def drive(
     looked = float("-inf")
     with ThreadPoolExecutor(workers, thread_name_prefix="resharding") as pool:
         while not stop():
-            now = resharder.clock()
+            now = resharder.runtime.clock()
             if not looked <= now < looked + _LOOK:
                 looked = now
                 _look(resharder, driven, log)

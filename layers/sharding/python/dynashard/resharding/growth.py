@@ -23,6 +23,7 @@ from dynashard.errors import (
 from dynashard.placement import UNSHARDED
 from dynashard.resharding.growth_terms import Ask, AskLoad, GrowthSettings, News, Present, Report, Standing
 from dynashard.resharding.scope import Scope
+from dynashard.runtime import Runtime
 from dynashard.topology import Record
 from dynashard.transport.capacity import WRITING
 from dynashard.transport.load import Load
@@ -50,11 +51,10 @@ class Growth:
     Args:
         ask: asks for a change.
         present: tells a count.
-        clock: wall clock, in epoch seconds.
-        random: evenly from 0 to below 1.
+        runtime: time and randomness.
         settings: how it behaves.
-        sleep: waits in the calling thread. With None no request ever waits: the first throttle begins the random
-            wait, and the first one after it asks. A key range that is not throttled again needs no more shards.
+        waits: wait in the calling thread. Otherwise no request ever waits: the first throttle begins the random wait,
+            and the first one after it asks. A key range that is not throttled again needs no more shards.
         load: tells whether the table is below its limits, where a throttle gives no reason; None: nobody knows.
         report: is told the news, at most once in a cooldown for one thing.
     """
@@ -64,19 +64,17 @@ class Growth:
         ask: Ask,
         present: Present,
         *,
-        clock: Callable[[], float],
-        random: Callable[[], float],
+        runtime: Runtime,
         settings: GrowthSettings,
-        sleep: Callable[[float], None] | None = None,
+        waits: bool = False,
         load: AskLoad | None = None,
         report: Callable[[Report], None] = lambda _: None,
     ) -> None:
         self._ask = ask
         self._present = present
-        self._clock = clock
-        self._random = random
+        self._runtime = runtime
         self._settings = settings
-        self._sleep = sleep
+        self._waits = waits
         self._load = load
         self._report = report
         self._loads: dict[bool, Load] = {}
@@ -154,7 +152,7 @@ class Growth:
             return False
         if record.busy or record.change.get("cause") == "operator":
             return False
-        now = self._clock()
+        now = self._runtime.clock()
         with self._lock:
             rest = self._rests.get(record.key)
         if rest is not None and now < rest.since + self._settings.quiet_seconds:
@@ -216,8 +214,8 @@ class Growth:
             return
         if self._rests_still(scope.key, standing):
             return
-        if self._sleep is not None and self._settings.mode == "on":
-            self._sleep(self._drawn_wait())
+        if self._waits and self._settings.mode == "on":
+            self._runtime.sleep(self._drawn_wait())
             if self._present(scope) != standing:
                 self._tell(News.LOST, scope, f"somebody else has changed the count of {scope.key} already")
                 return
@@ -225,7 +223,7 @@ class Growth:
 
     def _rests_still(self, key: str, standing: Standing) -> bool:
         """Whether the count changes now, or has changed so recently that what it brings is not seen yet."""
-        now = self._clock()
+        now = self._runtime.clock()
         # Other clocks may be ahead of this one.
         over = min(now, standing.changed) + self._settings.cooldown_seconds
         if not standing.busy and now >= over:
@@ -252,9 +250,9 @@ class Growth:
 
     def _wait_begins(self, key: str) -> bool:
         """Begin the random wait where nobody waits in the calling thread; False once it is over."""
-        if self._sleep is not None:
+        if self._waits:
             return False
-        now = self._clock()
+        now = self._runtime.clock()
         with self._lock:
             rest = self._rests.get(key)
             if rest is not None and rest.since <= now < rest.until:
@@ -266,7 +264,7 @@ class Growth:
 
     def _turn(self, key: str, seconds: float) -> bool:
         """Whether a thing is not left alone just now; if so, it is from now on, for so many seconds."""
-        now = self._clock()
+        now = self._runtime.clock()
         with self._lock:
             rest = self._rests.get(key)
             # A clock that was set back says nothing about how long a thing has rested.
@@ -283,7 +281,7 @@ class Growth:
 
     def _drawn_wait(self) -> float:
         low, high = self._settings.wait_low, self._settings.wait_high
-        return low + self._random() * (high - low)
+        return low + self._runtime.random() * (high - low)
 
     def _tell_once(
         self, news: News, entity: EntityDefinition[Any], index: str | None, told: str, *, about: str = ""

@@ -1,10 +1,10 @@
 """How fast a task may write: its part of a budget, and less where DynamoDB throttles."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from dynashard.errors import KeyRangeThrottledError, ThrottledError
+from dynashard.runtime import Runtime
 
 _MOVE_UNITS: Final = 4
 """What the smallest move takes."""
@@ -51,26 +51,15 @@ class Pace:
         rate: write units a second; None for no bound.
         width: writes at a time.
         table: the speed that all tasks of this process share.
-        clock, sleep, random: time and randomness.
+        runtime: time and randomness.
     """
 
-    def __init__(
-        self,
-        rate: float | None,
-        *,
-        width: int,
-        table: Speed,
-        clock: Callable[[], float],
-        sleep: Callable[[float], None],
-        random: Callable[[], float],
-    ) -> None:
+    def __init__(self, rate: float | None, *, width: int, table: Speed, runtime: Runtime) -> None:
         self._rate = rate
         self._width = width
         self._own = Speed()
         self._table = table
-        self._clock = clock
-        self._sleep = sleep
-        self._random = random
+        self._runtime = runtime
         self._conflicts = 0
 
     @property
@@ -92,20 +81,20 @@ class Pace:
 
     def ready(self, deadline: float) -> bool:
         """Wait until the next write may be sent; False if that is after the deadline, having waited for that."""
-        now = self._clock()
+        now = self._runtime.clock()
         after = self.after
         if after > deadline:
-            self._sleep(max(0.0, deadline - now))
+            self._runtime.sleep(max(0.0, deadline - now))
             return False
         if after > now:
-            self._sleep(after - now)
+            self._runtime.sleep(after - now)
         return True
 
     def spent(self, units: float) -> None:
         """Count write units against the budget."""
         if self._rate is not None and units:
             share = self._own.share * self._table.share
-            self._own.after = max(self._own.after, self._clock()) + units / (self._rate * share)
+            self._own.after = max(self._own.after, self._runtime.clock()) + units / (self._rate * share)
 
     def went_well(self) -> None:
         """What was sent met no resistance."""
@@ -116,11 +105,11 @@ class Pace:
     def throttled(self, error: ThrottledError) -> None:
         """What was sent was throttled."""
         speed = self._own if isinstance(error, KeyRangeThrottledError) else self._table
-        pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**speed.streak) * (0.5 + self._random())
-        speed.brake(self._clock(), pause)
+        pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**speed.streak) * (0.5 + self._runtime.random())
+        speed.brake(self._runtime.clock(), pause)
 
     def conflicted(self) -> None:
         """What was sent met others' writes, or its answer was lost."""
         pause = min(_LONGEST_CONFLICT, _FIRST_CONFLICT * 2**self._conflicts)
         self._conflicts = min(self._conflicts + 1, 10)
-        self.not_before(self._clock() + pause * (0.5 + self._random()))
+        self.not_before(self._runtime.clock() + pause * (0.5 + self._runtime.random()))

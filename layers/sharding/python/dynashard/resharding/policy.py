@@ -1,10 +1,9 @@
 """The growth policy at work: it looks at the topology table, and asks for changes as an operator does."""
 
-import random as random_numbers
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from dynashard.entity import Entity, EntityDefinition, definition
+from dynashard.entity import EntityDefinition
 from dynashard.errors import ConfigurationError
 from dynashard.placement import UNSHARDED
 from dynashard.resharding.growth import Growth, GrowthSettings, News, Report, Standing
@@ -12,7 +11,6 @@ from dynashard.resharding.growth_terms import AskLoad
 from dynashard.resharding.resharder import Resharder
 from dynashard.resharding.scope import Scope
 from dynashard.topology import Record, TopologyTable, family_of
-from dynashard.transport.interface import Transport
 
 MOST_SHRUNK: Final = 20
 """Counts halved by one look. A family's record names all that change, and each change has a driver of its own."""
@@ -20,12 +18,9 @@ MOST_SHRUNK: Final = 20
 
 def growth_of(
     resharder: Resharder,
-    transport: Transport,
-    topology_table: str,
     *,
     settings: GrowthSettings,
-    random: Callable[[], float] = random_numbers.random,
-    sleep: Callable[[float], None] | None = None,
+    waits: bool = False,
     load: AskLoad | None = None,
     report: Callable[[Report], None] = lambda _: None,
     cause: str = "throttle",
@@ -33,27 +28,22 @@ def growth_of(
     """The growth policy of a process, whose `throttled` is what a `Dynashard` tells of throttles.
 
     Args:
-        resharder: is asked for changes; its clock is the policy's.
-        transport: the wire.
-        topology_table: the topology table.
+        resharder: is asked for changes; its time and randomness are the policy's.
         settings: how it behaves.
-        random: evenly from 0 to below 1.
-        sleep: waits in the calling thread; with None no request ever waits. See `Growth`.
+        waits: wait in the calling thread. Otherwise no request ever waits; see `Growth`.
         load: tells whether the table is below its limits; None if nobody knows.
         report: is told the news.
         cause: what the status of a change gives as its cause.
 
     Cost: none. What a throttle costs, `Growth.throttled` tells: a look is 1 round trip and at most 2 read units; what
-        asking costs, `Resharder.start`. Items are not counted beforehand: that would read a hot partition through.
+    asking costs, `Resharder.start`. Items are not counted beforehand: that would read a hot partition through.
     """
-    topology = TopologyTable(transport, topology_table)
     return Growth(
         lambda scope, target: resharder.start(scope, target, cause=cause, survey=False),
-        lambda scope: _standing(topology, scope),
-        clock=resharder.clock,
-        random=random,
+        lambda scope: _standing(resharder.topology, scope),
+        runtime=resharder.runtime,
         settings=settings,
-        sleep=sleep,
+        waits=waits,
         load=load,
         report=report,
     )
@@ -61,9 +51,6 @@ def growth_of(
 
 def shrink_quiet(
     resharder: Resharder,
-    transport: Transport,
-    topology_table: str,
-    entities: Sequence[type[Entity]],
     *,
     settings: GrowthSettings,
     load: AskLoad | None = None,
@@ -73,10 +60,7 @@ def shrink_quiet(
     """Look once whether counts have stood quiet for long enough to be halved, and ask for that.
 
     Args:
-        resharder: is asked for changes.
-        transport: the wire.
-        topology_table: the topology table.
-        entities: whose partitions and indexes are looked at.
+        resharder: is asked for changes; the partitions and indexes of its entities are looked at.
         settings: how the policy behaves.
         load: tells whether a table was throttled; with None, none was.
         report: is told the news.
@@ -92,7 +76,7 @@ def shrink_quiet(
     """
     if settings.mode == "off":
         return []
-    known = [definition(entity) for entity in entities]
+    known = resharder.entities
     told: list[Report] = []
 
     def tell(news: Report) -> None:
@@ -100,16 +84,14 @@ def shrink_quiet(
         report(news)
 
     def records() -> Iterator[Record]:
-        topology = TopologyTable(transport, topology_table)
         for family in dict.fromkeys(map(family_of, known)):
-            for record in topology.own(family):
+            for record in resharder.topology.own(family):
                 if sum(news.news in (News.ASKED, News.WOULD_ASK) for news in told) >= most:
                     return
                 if _belongs(record, known):
                     yield record
 
-    growth = growth_of(resharder, transport, topology_table, settings=settings, load=load, report=tell, cause="quiet")
-    return growth.shrink(records(), known)
+    return growth_of(resharder, settings=settings, load=load, report=tell, cause="quiet").shrink(records(), known)
 
 
 def _standing(topology: TopologyTable, scope: Scope) -> Standing:

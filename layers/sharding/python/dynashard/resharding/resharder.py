@@ -1,7 +1,5 @@
 """The face of the room: what operators, drivers and policies call."""
 
-import random as random_numbers
-import time
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Any
@@ -23,6 +21,7 @@ from dynashard.resharding.scope import Family, Scope
 from dynashard.resharding.status import Status, Step, status_of
 from dynashard.resharding.timing import Timing
 from dynashard.resharding.worker import Slice
+from dynashard.runtime import SYSTEM, Runtime
 from dynashard.topology import Record, TopologyTable, family_of
 from dynashard.transport.interface import Transport
 
@@ -38,9 +37,7 @@ class Resharder:
         topology_table: the topology table.
         entities: the entities whose counts may change; all that share logical partitions with one of them.
         timing: how long a published phase takes to reach everybody; not less than what clients are given.
-        clock: the wall clock, in epoch seconds.
-        sleep: waits so many seconds.
-        random: from 0 to 1.
+        runtime: time and randomness.
         new_id: makes ids of changes.
         concurrency: tasks that drivers work on at a time; a budget is divided among them.
         segments: into how many tasks work on the whole table is divided: that of `--all` and of indexes.
@@ -54,9 +51,7 @@ class Resharder:
         topology_table: str,
         entities: Sequence[type[Entity]],
         timing: Timing = _TIMING,
-        clock: Callable[[], float] = time.time,
-        sleep: Callable[[float], None] = time.sleep,
-        random: Callable[[], float] = random_numbers.random,
+        runtime: Runtime = SYSTEM,
         new_id: Callable[[], str] = fresh_change_id,
         concurrency: int = 4,
         segments: int = SEGMENTS,
@@ -68,9 +63,7 @@ class Resharder:
             progress=ProgressTable(transport, topology_table),
             families=_families([definition(entity) for entity in entities]),
             timing=timing,
-            clock=clock,
-            sleep=sleep,
-            random=random,
+            runtime=runtime,
             new_id=new_id,
             concurrency=concurrency,
             segments=segments,
@@ -82,9 +75,19 @@ class Resharder:
         self._lock = Lock()
 
     @property
-    def clock(self) -> Callable[[], float]:
-        """The wall clock."""
-        return self._context.clock
+    def runtime(self) -> Runtime:
+        """Its time and randomness."""
+        return self._context.runtime
+
+    @property
+    def topology(self) -> TopologyTable:
+        """The table of shard counts."""
+        return self._context.topology
+
+    @property
+    def entities(self) -> list[EntityDefinition[Any]]:
+        """The entities whose counts it may change."""
+        return self._context.entities
 
     def scope(self, key: str) -> Scope:
         """What a record's key stands for; raises `ConfigurationError` for one of an unknown entity."""
@@ -256,14 +259,7 @@ class Resharder:
         with self._lock:
             pace = self._paces.get((change.id, task))
             if pace is None:
-                pace = Pace(
-                    rate,
-                    width=WIDTH,
-                    table=self._table_speed,
-                    clock=context.clock,
-                    sleep=context.sleep,
-                    random=context.random,
-                )
+                pace = Pace(rate, width=WIDTH, table=self._table_speed, runtime=context.runtime)
                 self._paces[change.id, task] = pace
             return pace
 

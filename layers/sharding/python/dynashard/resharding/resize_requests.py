@@ -93,7 +93,7 @@ class ResizeRequests:
             except TopologyChangedError:
                 if round_ + 1 == _ROUNDS:
                     raise
-                self._context.sleep(0.05 * self._context.random())
+                self._context.runtime.sleep(0.05 * self._context.runtime.random())
             else:
                 return
 
