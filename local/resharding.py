@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from domain import ENTITIES
 from dynashard.resharding import Resharder, Timing, drive
-from dynashard.resharding.growth import GrowthSettings, Report
-from dynashard.resharding.policy import shrink_quiet
 from dynashard.transport import Transport, connect
+from dynashard_serving.growth_policy import GrowthSettings, Report
+from dynashard_serving.growth_requests import shrink_quiet
 from local.beside import end_with_input, log
 
 SHRINK_SECONDS: Final = 3600.0

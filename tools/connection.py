@@ -11,12 +11,12 @@ from dynashard import Dynashard
 from dynashard.errors import ConfigurationError, EngineError, EngineUnavailableError
 from dynashard.locations import deployed
 from dynashard.resharding import Resharder, Timing
-from dynashard.resharding.growth import GrowthSettings, Report
-from dynashard.resharding.policy import growth_of
 from dynashard.topology import LeasedTopology
 from dynashard.transport import Transport, connect
 from dynashard.transport.aws import stack_outputs
 from dynashard.transport.load import TableLoad, table_load
+from dynashard_serving.growth_policy import GrowthSettings, Report
+from dynashard_serving.growth_requests import growth_of
 from local.errors import LocalStackError
 from local.functions import api_environment
 from local.resharding import growth, timing
@@ -58,7 +58,7 @@ class Backend:
     def writer(self) -> Dynashard:
         """Its items, for those who write many: a throttle makes counts grow, as one of the API does.
 
-        Cost: no request; of a throttle, as `dynashard.resharding.growth.Growth.throttled`, after a random wait.
+        Cost: no request; of a throttle, as `dynashard_serving.growth_policy.Growth.throttled`, after a random wait.
         """
         growing = growth_of(
             self.resharder(),

@@ -14,7 +14,7 @@ from dynashard_serving.refusals import expected, one_line
 from dynashard_serving.witness import growth_fields, growth_metric
 
 if TYPE_CHECKING:
-    from dynashard.resharding.growth_terms import Report
+    from dynashard_serving.growth_terms import Report
 
 SERVICE: Final = "dynashard-api"
 

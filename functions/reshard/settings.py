@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from dynashard.errors import ConfigurationError
 from dynashard.resharding import Timing
-from dynashard.resharding.growth import GrowthSettings
 from dynashard_serving.environment import number
+from dynashard_serving.growth_policy import GrowthSettings
 from dynashard_serving.settings import TableSettings
 
 DEFAULT_CONCURRENCY: Final = 8

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from dynashard.resharding import Resharder
-from dynashard.resharding.growth import AskLoad, Report
-from dynashard.resharding.policy import shrink_quiet
+from dynashard_serving.growth_policy import AskLoad, Report
+from dynashard_serving.growth_requests import shrink_quiet
 from functions.reshard.settings import Settings
 
 
@@ -26,7 +26,7 @@ def shrink(
     Returns:
         What was logged.
 
-    Cost: as `dynashard.resharding.policy.shrink_quiet`.
+    Cost: as `dynashard_serving.growth_requests.shrink_quiet`.
     """
     told: list[str] = []
 

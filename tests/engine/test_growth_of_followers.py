@@ -10,7 +10,6 @@ from domain import ENTITIES, PLAYS, EpisodePlays, Ping
 from dynashard import Dynashard, definition
 from dynashard.repository import RetryPolicy
 from dynashard.resharding import Resharder
-from dynashard.resharding.growth_terms import News, Report
 from dynashard.runtime import Runtime
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport, Wire
@@ -18,6 +17,7 @@ from dynashard.transport.classification import Refusal, classify
 from dynashard.transport.load import Load
 from dynashard_patterns.changes import Dispatcher, Letter
 from dynashard_serving.backend import open_entities
+from dynashard_serving.growth_terms import News, Report
 from dynashard_serving.settings import TableSettings
 from functions.changes.following import consumers
 from tests.engine.command_line import CURSOR_KEYS

@@ -8,11 +8,11 @@ import pytest
 
 from domain import User
 from dynashard import LeasedTopology, definition
-from dynashard.resharding.growth import GrowthSettings
-from dynashard.resharding.policy import shrink_quiet
 from dynashard.topology import Record
 from dynashard.transport import Transport
 from dynashard.transport.load import Load
+from dynashard_serving.growth_policy import GrowthSettings
+from dynashard_serving.growth_requests import shrink_quiet
 from functions.reshard import handler
 from functions.reshard.shrink import shrink
 from local.resharding import SHRINK_SECONDS, shrink_hourly

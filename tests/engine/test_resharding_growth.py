@@ -9,11 +9,11 @@ import pytest
 from dynashard.errors import KeyRangeThrottledError, TableThrottledError
 from dynashard.repository import Repository, Store
 from dynashard.resharding import Scope
-from dynashard.resharding.growth import Growth, GrowthSettings, News, Report, Standing
 from dynashard.routing import Router
 from dynashard.runtime import Runtime
 from dynashard.topology import LeasedTopology, TopologyTable
 from dynashard.transport import Transport
+from dynashard_serving.growth_policy import Growth, GrowthSettings, News, Report, Standing
 from tests.engine.resharding_world import ENTITIES, Event, Moving, Thing, index, moving_world, partition
 from tests.faults import FaultyTransport, throttled
 

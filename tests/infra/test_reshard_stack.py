@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dynashard import errors, schema
-from dynashard.resharding.growth_terms import News, Report
+from dynashard_serving.growth_terms import News, Report
 from dynashard_serving.metrics import NAMESPACE
 from dynashard_serving.witness import growth_metric
 from functions.reshard.handler import OLDEST, oldest

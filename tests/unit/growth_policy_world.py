@@ -13,12 +13,12 @@ from dynashard.errors import (
     ReshardRefusedError,
     ThrottledError,
 )
-from dynashard.resharding.growth import Growth, GrowthSettings, News, Report, Standing
 from dynashard.resharding.scope import Scope
 from dynashard.runtime import Runtime
 from dynashard.topology import Record
 from dynashard.transport.interface import Resend, Wire
 from dynashard.transport.load import Load
+from dynashard_serving.growth_policy import Growth, GrowthSettings, News, Report, Standing
 from tests.declaring import declare
 from tests.faults import Fault, FaultyTransport, throttled
 from tests.one_by_one import OneByOne

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from dynashard.resharding.growth import News, Report
 from dynashard.transport.interface import Consumed, Meter
+from dynashard_serving.growth_policy import News, Report
 from functions.api.observing import Observed, Observer
 
 pytestmark = pytest.mark.unit

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dynashard.resharding.growth import News
+from dynashard_serving.growth_policy import News
 from tests.unit.growth_policy_world import NO_REASON, Loads, World, entity, throttle
 from tests.unit.test_transport_classification import classified
 

@@ -13,8 +13,8 @@ from dynashard.errors import (
     ThrottledError,
     TopologyChangedError,
 )
-from dynashard.resharding.growth import Growth, GrowthSettings, News, Standing
 from dynashard.runtime import Runtime
+from dynashard_serving.growth_policy import Growth, GrowthSettings, News, Standing
 from tests.declaring import declare
 from tests.unit.growth_policy_world import DAY, HOT, HOT_INDEX, NO_REASON, START, Loads, World, entity, record, throttle
 from tests.unit.test_transport_classification import classified

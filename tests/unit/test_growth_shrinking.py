@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from dynashard import Shards
-from dynashard.resharding.growth import News, Standing
 from dynashard.topology import Record
+from dynashard_serving.growth_policy import News, Standing
 from tests.unit.growth_policy_world import DAY, HOT, Loads, World, entity, record
 
 pytestmark = pytest.mark.unit

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dynashard.resharding.growth_terms import News, Report
+from dynashard_serving.growth_terms import News, Report
 from dynashard_serving.metrics import MOST_VALUES, Figure, metrics_line
 from dynashard_serving.witness import GrowthLog
 

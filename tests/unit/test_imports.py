@@ -40,6 +40,7 @@ PACKAGES = {
 """The installable packages, and which of the others each may import."""
 FLOORS = {
     "errors": 0,
+    "runtime": 0,
     "schema": 0,
     "keys": 1,
     "placement": 1,

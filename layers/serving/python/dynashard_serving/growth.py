@@ -16,7 +16,7 @@ from dynashard_serving.settings import TableSettings
 
 if TYPE_CHECKING:
     from dynashard.resharding import Resharder
-    from dynashard.resharding.growth_terms import AskLoad, Report
+    from dynashard_serving.growth_terms import AskLoad, Report
 
 Throttled = Callable[[EntityDefinition[Any], str | None, ThrottledError], None]
 OpenLoad = Callable[[TableSettings, Transport], "AskLoad | None"]
@@ -88,8 +88,8 @@ def growing(
         return _let_be
 
     def build() -> Throttled:
-        from dynashard.resharding.growth import GrowthSettings  # noqa: PLC0415 - only who is throttled pays for it
-        from dynashard.resharding.policy import growth_of  # noqa: PLC0415
+        from dynashard_serving.growth_policy import GrowthSettings  # noqa: PLC0415 - only who is throttled pays for it
+        from dynashard_serving.growth_requests import growth_of  # noqa: PLC0415
 
         growth = growth_of(
             _resharder(settings, transport, entities, Runtime(clock, random=random)),

@@ -41,7 +41,7 @@ class Dynashard:
         clock: wall clock, in epoch seconds.
         retry_policy: how long batches and scans go on against throttling.
         throttled: told of each throttle that outlasted retries, before the caller is; called in the caller's thread,
-            and may not raise. `dynashard.resharding.policy.growth_of(...).throttled` has counts grow by it.
+            and may not raise. `dynashard_serving.growth_requests.growth_of(...).throttled` has counts grow by it.
         operation_seconds: how long one operation may take, with all of its requests and pauses; at most
             `TOPOLOGY_OPERATION_SECONDS` of the backend, for which changes of shard counts wait.
 

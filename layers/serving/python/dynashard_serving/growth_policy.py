@@ -21,12 +21,12 @@ from dynashard.errors import (
     TopologyChangedError,
 )
 from dynashard.placement import UNSHARDED
-from dynashard.resharding.growth_terms import Ask, AskLoad, GrowthSettings, News, Present, Report, Standing
 from dynashard.resharding.scope import Scope
 from dynashard.runtime import Runtime
 from dynashard.topology import Record
 from dynashard.transport.capacity import WRITING
 from dynashard.transport.load import Load
+from dynashard_serving.growth_terms import Ask, AskLoad, GrowthSettings, News, Present, Report, Standing
 
 __all__ = ["Ask", "AskLoad", "Growth", "GrowthSettings", "News", "Present", "Report", "Standing"]
 

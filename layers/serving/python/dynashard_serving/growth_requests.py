@@ -6,11 +6,11 @@ from typing import Any, Final
 from dynashard.entity import EntityDefinition
 from dynashard.errors import ConfigurationError
 from dynashard.placement import UNSHARDED
-from dynashard.resharding.growth import Growth, GrowthSettings, News, Report, Standing
-from dynashard.resharding.growth_terms import AskLoad
 from dynashard.resharding.resharder import Resharder
 from dynashard.resharding.scope import Scope
 from dynashard.topology import Record, TopologyTable, family_of
+from dynashard_serving.growth_policy import Growth, GrowthSettings, News, Report, Standing
+from dynashard_serving.growth_terms import AskLoad
 
 MOST_SHRUNK: Final = 20
 """Counts halved by one look. A family's record names all that change, and each change has a driver of its own."""
