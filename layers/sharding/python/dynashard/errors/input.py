@@ -1,7 +1,7 @@
 """The caller's input cannot be used; nothing was sent."""
 
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from dynashard.errors.root import DynashardError
 
@@ -14,7 +14,7 @@ class InputError(DynashardError):
 
     code = "invalid_input"
     status = 422
-    told = ("field",)
+    told: ClassVar[tuple[str, ...]] = ("field",)
 
     def __init__(self, message: str, *, field: str | None = None) -> None:
         super().__init__(message)
