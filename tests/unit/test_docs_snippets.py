@@ -30,8 +30,8 @@ ELSEWHERE = {
 """Names that snippets take from other packages without saying so."""
 EXAMPLES = {"Customer", "Note", "Stock", "MARK", "W"}
 """Names that snippets use for things of their readers."""
-FUTURE = {"layers/domain/python/domain/projects.py", "tests/engine/test_operations_alike.py"}
-"""Files that prose asks readers to write, or that are to come."""
+FUTURE = {"layers/domain/python/domain/projects.py"}
+"""Files that prose asks readers to write."""
 COMMAND = re.compile(r"^\s*(?:\$ )?(?:\.venv/bin/)?dynashard (.*)$")
 TARGET = re.compile(r"(?:^|[`\s])make ([a-z][a-z0-9-]*)")
 FILE = re.compile(r"`((?:bench|clients|docs|examples|functions|layers|local|stacks|tests|tools)/[\w./*-]+)`")
