@@ -14,9 +14,9 @@ from dynashard.resharding import Resharder, Timing
 from dynashard.topology import LeasedTopology
 from dynashard.transport import Transport, connect
 from dynashard.transport.aws import stack_outputs
-from dynashard.transport.load import TableLoad, table_load
 from dynashard_serving.growth_policy import GrowthSettings, Report
 from dynashard_serving.growth_requests import growth_of
+from dynashard_serving.table_load import TableLoad, table_load
 from local.errors import LocalStackError
 from local.functions import api_environment
 from local.resharding import growth, timing

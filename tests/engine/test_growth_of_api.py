@@ -11,8 +11,8 @@ from dynashard import Entity
 from dynashard.errors import ThrottledError
 from dynashard.topology import Record
 from dynashard.transport import Transport
-from dynashard.transport.load import Load, TableLoad
 from dynashard_serving.growth import Growing, cloudwatch, growing
+from dynashard_serving.table_load import Load, TableLoad
 from functions.api.observing import Observer
 from tests.api_caller import TENANT
 from tests.engine.growth_world import (

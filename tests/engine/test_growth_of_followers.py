@@ -14,11 +14,11 @@ from dynashard.runtime import Runtime
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport, Wire
 from dynashard.transport.classification import Refusal, classify
-from dynashard.transport.load import Load
 from dynashard_patterns.changes import Dispatcher, Letter
 from dynashard_serving.backend import open_entities
 from dynashard_serving.growth_terms import News, Report
 from dynashard_serving.settings import TableSettings
+from dynashard_serving.table_load import Load
 from functions.changes.following import consumers
 from tests.engine.command_line import CURSOR_KEYS
 from tests.engine.raw_dynamodb import RawDynamoDB

@@ -17,8 +17,8 @@ from dynashard.resharding.scope import Scope
 from dynashard.runtime import Runtime
 from dynashard.topology import Record
 from dynashard.transport.interface import Resend, Wire
-from dynashard.transport.load import Load
 from dynashard_serving.growth_policy import Growth, GrowthSettings, News, Report, Standing
+from dynashard_serving.table_load import Load
 from tests.declaring import declare
 from tests.faults import Fault, FaultyTransport, throttled
 from tests.one_by_one import OneByOne

@@ -73,7 +73,7 @@ def test_handler_answers_events_with_the_settings_of_its_environment() -> None:
     assert _in_a_new_process(program).splitlines()[-1] == "200 404"
 
 
-GROWTH = ("dynashard.resharding", "dynashard.transport.load", "botocore.session", "botocore.client")
+GROWTH = ("dynashard.resharding", "dynashard_serving.table_load", "botocore.session", "botocore.client")
 """What only a throttle needs."""
 
 
@@ -112,4 +112,4 @@ def test_growth_is_loaded_by_the_first_throttle_and_not_by_serving() -> None:
 
     said = _in_a_new_process(program).splitlines()[-1]
 
-    assert said == "200 503 [] 429 ['dynashard.resharding', 'dynashard.transport.load']"
+    assert said == "200 503 [] 429 ['dynashard.resharding', 'dynashard_serving.table_load']"

@@ -123,7 +123,7 @@ def _resharder(
 
 def cloudwatch(settings: TableSettings, transport: Transport) -> "AskLoad | None":
     """What asks CloudWatch about the table; None locally, where nobody counts. Costs nothing until it is asked."""
-    from dynashard.transport.load import table_load  # noqa: PLC0415 - only who is throttled pays for it
+    from dynashard_serving.table_load import table_load  # noqa: PLC0415 - only who is throttled pays for it
 
     return None if settings.environment == "local" else table_load(transport, settings.table)
 

@@ -25,8 +25,8 @@ from dynashard.resharding.scope import Scope
 from dynashard.runtime import Runtime
 from dynashard.topology import Record
 from dynashard.transport.capacity import WRITING
-from dynashard.transport.load import Load
 from dynashard_serving.growth_terms import Ask, AskLoad, GrowthSettings, News, Present, Report, Standing
+from dynashard_serving.table_load import Load
 
 __all__ = ["Ask", "AskLoad", "Growth", "GrowthSettings", "News", "Present", "Report", "Standing"]
 

@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 from dynashard.errors import ConfigurationError
 from dynashard.resharding.scope import Scope
-from dynashard.transport.load import Load
+from dynashard_serving.table_load import Load
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ Present = Callable[[Scope], Standing]
 
 
 class AskLoad(Protocol):
-    """Tells how busy the table or an index is; see `dynashard.transport.load`. Never raises."""
+    """Tells how busy the table or an index is; see `dynashard_serving.table_load`. Never raises."""
 
     def __call__(self, *, index: str | None = None, writing: bool = True) -> Load:
         """The load in the last minutes."""

@@ -1,6 +1,6 @@
 """Botocore's clients of other services, each made when it is first needed: only who asks pays for the SDK's import."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dynashard.errors import ConfigurationError, EngineUnavailableError
@@ -13,6 +13,48 @@ def sqs_client() -> Any:
 
     config = Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 3})
     return get_session().create_client("sqs", config=config)
+
+
+def cloudwatch_client(
+    *,
+    region: str | None = None,
+    endpoint_url: str | None = None,
+    access_key: str | None = None,
+    secret_key: str | None = None,
+    token: str | None = None,
+) -> Any:
+    """The client of CloudWatch; arguments as those of `transport.connect`. Cost: the SDK's import, once; no request."""
+    from botocore.config import Config  # noqa: PLC0415 - see above
+    from botocore.session import Session  # noqa: PLC0415
+
+    return Session().create_client(
+        "cloudwatch",
+        region_name=region,
+        endpoint_url=endpoint_url,
+        aws_access_key_id=access_key,
+        aws_secret_access_key=secret_key,
+        aws_session_token=token,
+        config=Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 2}),
+    )
+
+
+def metric_data(client: Callable[[], Any], **asked: Any) -> Sequence[Mapping[str, Any]]:
+    """The results of CloudWatch's GetMetricData, all of them complete; `client` gives CloudWatch's.
+
+    Raises:
+        EngineUnavailableError: CloudWatch does not answer, or not in full.
+
+    Cost: 1 round trip to CloudWatch, which bills each metric.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - see above
+
+    try:
+        results: Sequence[Mapping[str, Any]] = client().get_metric_data(**asked)["MetricDataResults"]
+    except (BotoCoreError, ClientError, ValueError) as error:
+        raise EngineUnavailableError(f"CloudWatch does not answer: {error}", operation="GetMetricData") from error
+    if any(each["StatusCode"] != "Complete" for each in results):
+        raise EngineUnavailableError("CloudWatch has given part of an answer", operation="GetMetricData")
+    return results
 
 
 def stack_outputs(stack: str, *, region: str | None = None, profile: str | None = None) -> Mapping[str, str]:

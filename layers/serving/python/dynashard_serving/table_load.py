@@ -11,10 +11,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from threading import Lock
 from typing import Any, Final
 
 from dynashard.errors import DynashardError
+from dynashard.transport.aws import cloudwatch_client, metric_data
 from dynashard.transport.interface import Transport
 
 ON_DEMAND_LIMIT: Final = 40_000
@@ -77,8 +79,6 @@ class TableLoad:
         Cost: 1 round trip to CloudWatch for 7 metrics, which AWS bills, and 1 DescribeTable unless CloudWatch knows
             what is provisioned.
         """
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - only who asks pays for it
-
         does = "Write" if writing else "Read"
         names = {
             "consumed": f"Consumed{does}CapacityUnits",
@@ -90,7 +90,7 @@ class TableLoad:
         try:
             series = self._metrics(names, index, seconds=_MINUTES * 60, period=60)
             return _by_cause(series) or self._by_consumption(series, index, does)
-        except (BotoCoreError, ClientError, DynashardError, ValueError) as error:
+        except DynashardError as error:
             return Load(
                 None,
                 f"the load of {self._table} is not known ({error}): allow cloudwatch:GetMetricData and "
@@ -109,12 +109,10 @@ class TableLoad:
 
         Cost: 1 round trip to CloudWatch for 2 metrics, which AWS bills.
         """
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - only who asks pays for it
-
         names = {does: f"{does}ThrottleEvents" for does in ("Read", "Write")}
         try:
             series = self._metrics(names, index, seconds=seconds, period=3600)
-        except (BotoCoreError, ClientError, ValueError):
+        except DynashardError:
             return None
         return not any(count for counts in series.values() for count in counts.values())
 
@@ -125,7 +123,8 @@ class TableLoad:
             dimensions.append({"Name": "GlobalSecondaryIndexName", "Value": index})
         now = self._clock()
         start = now - seconds
-        answer = self._cloudwatch().get_metric_data(
+        results = metric_data(
+            self._cloudwatch,
             StartTime=datetime.fromtimestamp(start - start % period, UTC),
             EndTime=datetime.fromtimestamp(now, UTC),
             MetricDataQueries=[
@@ -140,12 +139,9 @@ class TableLoad:
                 for at, name in enumerate(names.values())
             ],
         )
-        if any(each["StatusCode"] != "Complete" for each in answer["MetricDataResults"]):
-            raise ValueError("CloudWatch has given part of an answer")
         keys = list(names)
         return {
-            keys[int(each["Id"][1:])]: dict(zip(each["Timestamps"], each["Values"], strict=True))
-            for each in answer["MetricDataResults"]
+            keys[int(each["Id"][1:])]: dict(zip(each["Timestamps"], each["Values"], strict=True)) for each in results
         }
 
     def _by_consumption(self, series: _Series, index: str | None, does: str) -> Load:
@@ -209,21 +205,14 @@ def table_load(
 
     Cost: nothing until it is asked.
     """
-
-    def open_metrics() -> Any:
-        from botocore.config import Config  # noqa: PLC0415 - only who asks pays for it
-        from botocore.session import Session  # noqa: PLC0415
-
-        return Session().create_client(
-            "cloudwatch",
-            region_name=region,
-            endpoint_url=endpoint_url,
-            aws_access_key_id=access_key,
-            aws_secret_access_key=secret_key,
-            aws_session_token=token,
-            config=Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 2}),
-        )
-
+    open_metrics = partial(
+        cloudwatch_client,
+        region=region,
+        endpoint_url=endpoint_url,
+        access_key=access_key,
+        secret_key=secret_key,
+        token=token,
+    )
     return TableLoad(transport, table, metrics=open_metrics, clock=clock)
 
 

@@ -20,7 +20,7 @@ from moto import mock_aws
 
 from dynashard.errors import EngineError
 from dynashard.transport.interface import Call, Resend, Wire
-from dynashard.transport.load import TableLoad, table_load
+from dynashard_serving.table_load import TableLoad, table_load
 from tests.one_by_one import OneByOne
 
 pytestmark = pytest.mark.unit
@@ -292,9 +292,9 @@ def test_the_real_client_is_understood() -> None:
 
 
 def test_importing_it_loads_no_sdk() -> None:
-    code = "import sys, dynashard.transport.load as load; load.table_load(None, 'users'); print(*sys.modules)"
+    code = "import sys, dynashard_serving.table_load as load; load.table_load(None, 'users'); print(*sys.modules)"
 
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()  # noqa: S603
 
-    assert "dynashard.transport.load" in loaded
+    assert "dynashard_serving.table_load" in loaded
     assert {name.split(".")[0] for name in loaded} & {"botocore", "boto3"} == set()
