@@ -11,11 +11,12 @@ from threading import Event, Thread
 from typing import Any, Final
 
 from domain import ENTITIES
-from dynashard.resharding import Resharder, Timing, drive
+from dynashard.resharding import Resharder, Timing
 from dynashard.transport import Transport, connect
 from dynashard_serving.growth_policy import GrowthSettings, Report
 from dynashard_serving.growth_requests import shrink_quiet
 from local.beside import end_with_input, log
+from local.driver import drive
 
 SHRINK_SECONDS: Final = 3600.0
 """Between looks for counts that have been quiet for long."""

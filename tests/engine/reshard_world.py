@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 
 from dynashard import Dynashard
-from dynashard.resharding import Resharder, Scope, Status, Timing, drive
+from dynashard.resharding import Resharder, Scope, Status, Timing
 from dynashard.runtime import Runtime
 from dynashard.topology import LeasedTopology
 from dynashard.transport import Transport, connect
+from local.driver import drive
 from local.engine import running_engine
 from local.settings import Settings
 from local.tables import TablePlan, table_plans

@@ -1,9 +1,8 @@
-"""Changing shard counts while traffic flows: the controller, the mover, the sweeper, and what drives them."""
+"""Changing shard counts while traffic flows: the controller, the mover, and the sweeper."""
 
-from dynashard.resharding.driver import drive
 from dynashard.resharding.resharder import Resharder
 from dynashard.resharding.scope import Scope
 from dynashard.resharding.status import Status, Step
 from dynashard.resharding.timing import Timing
 
-__all__ = ["Resharder", "Scope", "Status", "Step", "Timing", "drive"]
+__all__ = ["Resharder", "Scope", "Status", "Step", "Timing"]

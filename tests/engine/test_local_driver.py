@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from dynashard.resharding import Resharder, drive
+from dynashard.resharding import Resharder
 from dynashard.transport import Transport
 from dynashard.transport.interface import Wire
+from local.driver import drive
 from tests.engine.resharding_world import Event, Moving, Old, Thing, index, moving_world, partition, whole
 from tests.faults import Fault, FaultyTransport, lost_request, throttled
 
