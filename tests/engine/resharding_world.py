@@ -132,11 +132,16 @@ def index(model: type[Entity], name: str) -> Scope:
 
 @dataclass
 class Moving:
-    """Two tables, a clock, and resharders and clients on them."""
+    """Two tables, a clock, and resharders and clients on them.
+
+    Attributes:
+        segments: how many tasks a pass has.
+    """
 
     inner: Transport
     table: str
     topology: str
+    segments: int = 3
     clock: Clock = field(default_factory=Clock)
     pauses: list[float] = field(default_factory=list)
 
@@ -151,7 +156,7 @@ class Moving:
 
     def on(self, transport: Transport, **more: Any) -> Resharder:
         """A resharder on a transport."""
-        told = {"timing": TIMING, "entities": ENTITIES, "segments": 3, **more}
+        told = {"timing": TIMING, "entities": ENTITIES, "segments": self.segments, **more}
         return Resharder(
             transport,
             table=self.table,
@@ -258,7 +263,7 @@ class Moving:
 
 
 @contextmanager
-def moving_world(transport: Transport, table: str) -> Iterator[Moving]:
-    """A world on an empty table."""
+def moving_world(transport: Transport, table: str, *, segments: int = 3) -> Iterator[Moving]:
+    """A world on an empty table; with one segment a change takes half of the requests."""
     with topology_table_on(transport) as topology:
-        yield Moving(transport, table, topology)
+        yield Moving(transport, table, topology, segments)

@@ -405,7 +405,7 @@ def test_an_answer_that_no_record_can_hold_is_refused_before_anything_is_stored(
 
 @pytest.fixture
 def moving(wire: Transport, table: str) -> Iterator[Moving]:
-    with moving_world(wire, table) as made:
+    with moving_world(wire, table, segments=1) as made:
         yield made
 
 

@@ -30,7 +30,7 @@ READS: Final[dict[str, tuple[str, Read]]] = {
 
 @pytest.fixture
 def world(wire: Transport, table: str) -> Iterator[Moving]:
-    with moving_world(wire, table) as made:
+    with moving_world(wire, table, segments=1) as made:
         yield made
 
 

@@ -20,7 +20,7 @@ CHANGES = {"growing": 8, "shrinking": 2}
 
 @pytest.fixture
 def world(wire: Transport, table: str) -> Iterator[Moving]:
-    with moving_world(wire, table) as made:
+    with moving_world(wire, table, segments=1) as made:
         yield made
 
 

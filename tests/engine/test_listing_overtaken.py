@@ -19,7 +19,7 @@ ORDERS: Final = ("round_robin", "shard", "ordered")
 
 @pytest.fixture
 def world(wire: Transport, table: str) -> Iterator[Moving]:
-    with moving_world(wire, table) as made:
+    with moving_world(wire, table, segments=1) as made:
         yield made
 
 
