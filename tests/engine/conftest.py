@@ -1,4 +1,4 @@
-"""The engine the tests of this folder run against: one for the session, in a folder that goes away with it."""
+"""The engine the tests of this folder run against: one for the session, with its data in memory."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -11,22 +11,23 @@ from domain import User
 from dynashard import schema
 from dynashard.service import Collection
 from dynashard.transport import Transport, connect
-from local.engine import Engine, running_engine
-from local.settings import Settings
+from local.engine import Engine
 from local.tables import engine_client, ensure_tables, table_plans
 from local.template import synthesised
 from tests.engine.command_line import CommandLine, users_of
 from tests.engine.raw_dynamodb import RawDynamoDB, raw_dynamodb
 from tests.engine.stored_things import World
+from tests.resharding.wire import port_of_engine_in_memory
 
 
 @pytest.fixture(scope="session")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+def engine() -> Iterator[Engine]:
     """The local engine on a free port, or the one that DYNAMODB_ENDPOINT names."""
-    folder = tmp_path_factory.mktemp("engine")
-    settings = Settings.from_env({**os.environ, "DATA_DIR": str(folder), "DYNAMODB_PORT": "0"})
-    with running_engine(settings) as started:
-        yield started
+    if "DYNAMODB_ENDPOINT" in os.environ:
+        yield Engine(os.environ["DYNAMODB_ENDPOINT"].rstrip("/"))
+        return
+    with port_of_engine_in_memory() as port:
+        yield Engine(f"http://127.0.0.1:{port}")
 
 
 @pytest.fixture(scope="session")

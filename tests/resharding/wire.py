@@ -88,11 +88,17 @@ class LeanWire(OneByOne):
 
 
 @contextmanager
+def port_of_engine_in_memory() -> Iterator[int]:
+    """The port of an engine of one's own, with all its data in memory: a write takes half the time of one to a file."""
+    with ExitStack() as stack:
+        yield next(port for port in _free_ports() if stack.enter_context(_engine(port)))
+
+
+@contextmanager
 def engine_in_memory() -> Iterator[LeanWire]:
     """An engine of one's own, with the item table and the topology table, and all its data in memory."""
     with ExitStack() as stack:
-        port = next(port for port in _free_ports() if stack.enter_context(_engine(port)))
-        wire = LeanWire(port)
+        wire = LeanWire(stack.enter_context(port_of_engine_in_memory()))
         stack.callback(wire.close)
         create_tables(wire)
         yield wire
