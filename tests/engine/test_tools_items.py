@@ -11,11 +11,14 @@ import orjson
 import pytest
 from moto import mock_aws
 
-from domain import ENTITIES, User
+from domain import ENTITIES, FOLLOWS, User
+from dynashard import Dynashard
 from dynashard.schema import PK, SK
 from dynashard.service import Collection
+from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
-from tests.engine.command_line import CommandLine
+from dynashard_patterns import EdgeStore
+from tests.engine.command_line import CURSOR_KEYS, CommandLine
 
 pytestmark = pytest.mark.engine
 
@@ -168,6 +171,23 @@ def test_a_listing_takes_the_beginning_of_a_sort_key_and_several_partitions(
     assert sorted(item["year"] for item in articles.summary["items"]) == [2016, 2018]
 
 
+def test_edges_are_read_from_either_end(
+    command_line: CommandLine, wire: Transport, local_table: str, tenant: str
+) -> None:
+    db = Dynashard(wire, table=local_table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS)
+    EdgeStore.on(db, FOLLOWS).add(tenant, "User.9", "Actor.5")
+
+    one = command_line.run("get", "follows", f"tenant_id={tenant}", "node=User.9", "other=Actor.5")
+    fans = command_line.run("list", "follows", f"tenant_id={tenant}", "of=Actor.5", "way=backward", "--limit", "5")
+    deleted = command_line.run("delete", "follows", f"tenant_id={tenant}", "node=User.9", "other=Actor.5")
+    none = command_line.run("list", "follows", f"tenant_id={tenant}", "of=User.9")
+
+    assert (one.status, one.summary["other"]) == (0, "Actor.5"), one.err
+    assert [edge["other"] for edge in fans.summary["items"]] == ["User.9"]
+    assert deleted.status == 0
+    assert none.summary == {"items": [], "cursor": None}
+
+
 def test_a_person_at_a_terminal_sees_a_table(command_line: CommandLine, ada: User) -> None:
     shown = on_a_terminal(command_line, "list", "users", f"tenant_id={ada.tenant_id}", "--fields", "id,email")
 
@@ -202,7 +222,9 @@ def test_json_can_be_had_at_a_terminal(command_line: CommandLine, ada: User) -> 
         (["put", "users", "tenant_id=abc", '{"id": "a"}'], "email: Field required"),
         (["put", "users", "tenant_id=abc", '{"id": 1, "email": "a@b"}'], "id: Input should be a valid string"),
         (["put", "episode-plays", "tenant_id=abc", "{}"], "is not served by itself: ask for roll-ups"),
+        (["put", "follows", "tenant_id=abc", "{}"], "is not served with put; it is with create, get, delete, list"),
         (["put", "participations", "tenant_id=abc", "{}"], "is not served with put; it is with get, list"),
+        (["list", "users", "tenant_id=abc", "--limit", "0"], "limit: Use a number from 1 to 1000."),
         (["list", "users", "tenant_id=abc", "--limit", "5000"], "limit: Use a number from 1 to 1000."),
         (["list", "users", "tenant_id=abc", "--index", "by_age"], "index: Unknown index; known are by_email"),
         (["list", "users", "tenant_id=abc", "--cursor", "1x"], "(invalid_cursor)"),

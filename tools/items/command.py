@@ -1,6 +1,6 @@
 """`dynashard get`, `list`, `put` and `delete`."""
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -12,8 +12,6 @@ from tools.failure import CommandError
 from tools.items.arguments import STDIN, document, fields
 from tools.items.asking import ask
 from tools.items.showing import show_item, show_page
-
-DEFAULT_LIMIT: Final = 50
 
 EntityName = Annotated[
     str, typer.Argument(help="An entity, such as users or user.v1.User.", autocompletion=names_beginning)
@@ -37,7 +35,7 @@ def get(
     """
     wanted = exposed(entity)
     request = {**_asked("get", wanted, given := fields(wanted.entity, key)), "key": _without_tenant(given)}
-    show_item(ask(environment, {**request, "include": include or [], "consistent": consistent}))
+    show_item(ask(environment, {**request, **_given({"include": include, "consistent": consistent})}))
 
 
 def put(
@@ -61,7 +59,7 @@ def put(
     if len(documents) > 1:
         raise CommandError("give one item: there are two JSON arguments")
     whole = document(documents[0] if documents else None, file, fields(wanted.entity, texts))
-    request = {**_asked("put", wanted, whole), "item": whole, "if_match": _revision(if_match)}
+    request = {**_asked("put", wanted, whole), "item": whole, **_given({"if_match": _revision(if_match)})}
     show_item(ask(environment, request)["item"])
 
 
@@ -72,7 +70,7 @@ def delete(entity: EntityName, key: Key, if_match: IfMatch = None, environment: 
     """
     wanted = exposed(entity)
     request = {**_asked("delete", wanted, given := fields(wanted.entity, key)), "key": _without_tenant(given)}
-    ask(environment, {**request, "if_match": _revision(if_match)})
+    ask(environment, {**request, **_given({"if_match": _revision(if_match)})})
 
 
 def list_(  # noqa: PLR0917 - typer calls it by name
@@ -84,9 +82,12 @@ def list_(  # noqa: PLR0917 - typer calls it by name
         ),
     ],
     index: Annotated[str | None, typer.Option(help="An index; the table if left out.")] = None,
-    limit: Annotated[int, typer.Option(help="Items a page, 1 to 1000.")] = DEFAULT_LIMIT,
-    order: Annotated[Literal["round_robin", "ordered", "shard"], typer.Option(help="Over the shards.")] = "round_robin",
-    direction: Annotated[Literal["asc", "desc"], typer.Option(help="Of the sort keys.")] = "asc",
+    limit: Annotated[int | None, typer.Option(help="Items a page, 1 to 1000; 50 if left out.")] = None,
+    order: Annotated[
+        Literal["round_robin", "ordered", "shard"] | None,
+        typer.Option(help="Over the shards; round_robin if left out."),
+    ] = None,
+    direction: Annotated[Literal["asc", "desc"] | None, typer.Option(help="Of the sort keys; asc if left out.")] = None,
     prefix: Annotated[str | None, typer.Option(help="Only sort keys that begin so.")] = None,
     start: Annotated[str | None, typer.Option("--from", help="Only sort keys from this one on.")] = None,
     end: Annotated[str | None, typer.Option("--to", help="Only sort keys before this one.")] = None,
@@ -116,13 +117,19 @@ def list_(  # noqa: PLR0917 - typer calls it by name
         "cursor": cursor,
         "consistent": consistent,
     }
-    request = {**_asked("list", wanted, chosen), **_sorted_out(wanted, index, chosen), **members}
+    choosing = _sorted_out(wanted, index, chosen) if wanted.operations else _without_tenant(chosen)
+    request = {**_asked("list", wanted, chosen), **choosing, **_given(members)}
     page = ask(environment, request, cursors=True)
     show_page(page, [*wanted.entity.model_fields, REVISION], as_json=as_json)
 
 
 def _asked(operation: str, wanted: Exposed, given: dict[str, Any]) -> dict[str, Any]:
     return {"operation": operation, "entity": definition(wanted.entity).name, TENANT: given.get(TENANT)}
+
+
+def _given(members: dict[str, Any]) -> dict[str, Any]:
+    """The members that somebody has set: what is served as a system of its own, such as edges, takes fewer."""
+    return {name: value for name, value in members.items() if value is not None and value is not False and value != []}
 
 
 def _without_tenant(given: dict[str, Any]) -> dict[str, Any]:
