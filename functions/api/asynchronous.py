@@ -7,7 +7,6 @@ one; a message whose record was never answered for does no harm, because its cal
 import json
 from base64 import b32encode
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from http import HTTPStatus
@@ -24,19 +23,13 @@ from dynashard.errors import (
     QueueUnavailableError,
     ValidationFailedError,
 )
-from dynashard_serving.acceptance import refuse_past_expiry
-from dynashard_serving.operations.accepting import (
-    new_item,
-    refuse_patch,
-    refuse_patched_expiry,
-    refuse_untimely,
-    whole_item,
-)
-from dynashard_serving.operations.conditions import UNCONDITIONAL, Conditions, Revisions
+from dynashard_serving.operations.accepting import accept, refuse_untimely
+from dynashard_serving.operations.conditions import UNCONDITIONAL, Revisions
+from dynashard_serving.operations.requests import Create, Delete, Key, Update, Write
 from functions.api.bodies import JSON, representation, with_fixed, written
 from functions.api.incoming import Incoming
 from functions.api.outbox import Letter, Outbox, as_body
-from functions.api.requests import create_of, delete_of, idempotency_key, put_of, update_of
+from functions.api.requests import REQUEST_OF, idempotency_key
 from functions.api.resource import PREFIX, TENANT, Resource
 
 PREFERENCE: Final = "respond-async"
@@ -45,18 +38,6 @@ KEPT: Final = timedelta(days=7)
 ROOT: Final = f"{PREFIX}/operations"
 
 Perform = Callable[[Incoming], Response[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """A request that was checked: what its message says, which item it is about, and that item's address."""
-
-    message: Mapping[str, Any]
-    item: Mapping[str, Any] | Entity
-    target: str
-    conditions: Conditions = UNCONDITIONAL
-    check: Callable[[], None] = lambda: None
-    """Raises an error if the write must not begin now. It is not called for a repeat of an accepted write."""
 
 
 class Asynchronous:
@@ -87,80 +68,36 @@ class Asynchronous:
         self._outbox = outbox
         self._queue_url = queue_url
         self._clock = clock
-        self._accept = {
-            "create": self._created,
-            "put": self._put,
-            "update": self._updated,
-            "delete": self._deleted,
-        }
 
     def where_preferred(self, name: str, perform: Perform) -> Perform:
         """An operation that is accepted for later where its caller prefers that, and else done at once.
 
         Cost of accepting: 1 write unit for the record, 1 call of SQS.
         """
-        accept = self._accept[name]
 
         def answer(incoming: Incoming) -> Response[Any]:
-            return self._answer(incoming, name, accept(incoming)) if preferred(incoming) else perform(incoming)
+            return self._accepted(incoming, name) if preferred(incoming) else perform(incoming)
 
         return answer
 
-    def _created(self, incoming: Incoming) -> Accepted:
-        item = new_item(self._resource, create_of(self._resource, incoming))
-        self._items.check(item)
-        document = representation(item, None)
-        return Accepted(
-            {"item": document},
-            item,
-            self._resource.location(document),
-            check=lambda: refuse_untimely(self._resource, item, self._clock()),
-        )
-
-    def _put(self, incoming: Incoming) -> Accepted:
-        request = put_of(self._resource, incoming)
-        item = whole_item(self._resource, request)
-        self._items.check(item)
-        # Whether it creates an item, to which a window applies, is known when it is done.
-        return Accepted(
-            {"item": representation(item, None)},
-            item,
-            incoming.path,
-            request.conditions,
-            lambda: refuse_past_expiry(item, self._clock()),
-        )
-
-    def _updated(self, incoming: Incoming) -> Accepted:
-        request = update_of(self._resource, incoming)
-        refuse_patch(self._resource, request)
-        return Accepted(
-            {"key": with_fixed({}, request.key), "patch": request.patch},
-            request.key,
-            incoming.path,
-            request.conditions,
-            lambda: refuse_patched_expiry(self._resource, request, self._clock()),
-        )
-
-    def _deleted(self, incoming: Incoming) -> Accepted:
-        request = delete_of(self._resource, incoming)
-        return Accepted({"key": with_fixed({}, request.key)}, request.key, incoming.path, request.conditions)
-
-    def _answer(self, incoming: Incoming, name: str, accepted: Accepted) -> Response[str]:
-        record = self._record(incoming, accepted)
-        conditions = accepted.conditions
-        message = {
-            "entity": self._resource.definition.name,
-            "operation": name,
-            TENANT: incoming.tenant,
-            **accepted.message,
-            "operation_id": record.id,
-            "if_match": _names(conditions.if_match, weak=False),
-            "if_none_match": _names(conditions.if_none_match, weak=True),
-            "accepted_at": int(self._clock() * 1000),
-        }
-        letter = Letter(as_body(message), self._group(accepted.item), record.id)
+    def _accepted(self, incoming: Incoming, name: str) -> Response[str]:
+        request = REQUEST_OF[name](self._resource, incoming)
+        about = accept(self._resource, request)
+        if isinstance(about, Entity):
+            self._items.check(about)
+        target = incoming.path
+        if isinstance(about, Entity) and isinstance(request, Create):
+            target = self._resource.location(representation(about, None))
+        record = self._record(incoming, target)
+        message = self._message(incoming, name, request, about, record)
+        letter = Letter(as_body(message), self._group(about), record.id)
         letter.refuse_too_large()
-        self._refuse_unless_repeated(incoming, accepted, record)
+        try:
+            refuse_untimely(self._resource, request, about, self._clock())
+        except ValidationFailedError:
+            # A repeat of what was accepted before is answered as it was.
+            if "idempotency-key" not in incoming.headers or self._records.find(record, consistent=True) is None:
+                raise
         kept = self._kept(record)
         if kept.status is None:
             self._send(kept, letter)
@@ -168,9 +105,27 @@ class Asynchronous:
         body = written(representation(kept, kept.revision))
         return Response(HTTPStatus.ACCEPTED, content_type=JSON, body=body, headers=headers)
 
-    def _record(self, incoming: Incoming, accepted: Accepted) -> Operation:
+    def _message(
+        self, incoming: Incoming, name: str, request: Write, about: Entity | Key, record: Operation
+    ) -> Mapping[str, Any]:
+        item = representation(about, None) if isinstance(about, Entity) else None
+        named = {"key": with_fixed({}, request.key)} if isinstance(request, Update | Delete) else {"item": item}
+        conditions = UNCONDITIONAL if isinstance(request, Create) else request.conditions
+        return {
+            "entity": self._resource.definition.name,
+            "operation": name,
+            TENANT: incoming.tenant,
+            **named,
+            **({"patch": request.patch} if isinstance(request, Update) else {}),
+            "operation_id": record.id,
+            "if_match": _names(conditions.if_match, weak=False),
+            "if_none_match": _names(conditions.if_none_match, weak=True),
+            "accepted_at": int(self._clock() * 1000),
+        }
+
+    def _record(self, incoming: Incoming, target: str) -> Operation:
         kept_until = datetime.fromtimestamp(self._clock(), UTC) + KEPT
-        fields = {TENANT: incoming.tenant, "method": incoming.method, "target": accepted.target}
+        fields = {TENANT: incoming.tenant, "method": incoming.method, "target": target}
         key = idempotency_key(incoming)
         if key is None:
             return Operation(**fields, expires_at=kept_until)
@@ -179,14 +134,6 @@ class Asynchronous:
         asked = [_header(incoming, "if-match"), _header(incoming, "if-none-match"), incoming.body.decode()]
         request = sha256(json.dumps(asked).encode()).hexdigest()
         return Operation(**fields, id=named, request=request, expires_at=kept_until)
-
-    def _refuse_unless_repeated(self, incoming: Incoming, accepted: Accepted, record: Operation) -> None:
-        """Refuse a write that must not begin now, unless it was accepted before. Cost: a read of the record if so."""
-        try:
-            accepted.check()
-        except ValidationFailedError:
-            if "idempotency-key" not in incoming.headers or self._records.find(record, consistent=True) is None:
-                raise
 
     def _kept(self, record: Operation) -> Operation:
         """The record as it is kept now: this request's, or that of an earlier one with the same idempotency key."""
@@ -214,8 +161,8 @@ class Asynchronous:
         except NotFoundError:
             return
 
-    def _group(self, item: Mapping[str, Any] | Entity) -> str:
-        key = self._resource.definition.key_of(item)
+    def _group(self, about: Entity | Key) -> str:
+        key = self._resource.definition.key_of(about)
         return sha256(f"{key.partition}\n{key.sort}".encode()).hexdigest()
 
 

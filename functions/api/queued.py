@@ -8,7 +8,7 @@ from aws_lambda_powertools.event_handler import Response
 
 from dynashard import Entity
 from dynashard.errors import FieldError, InputError, QueueUnavailableError, ValidationFailedError
-from dynashard_serving.operations.accepting import new_item, refuse_untimely
+from dynashard_serving.operations.accepting import item_of, refuse_untimely
 from dynashard_serving.operations.requests import Create
 from functions.api.bodies import JSON, Document, json_value, representation, written
 from functions.api.incoming import Incoming
@@ -80,8 +80,9 @@ class Queued:
     def _document(self, item: Any, tenant: str) -> Document:
         if not isinstance(item, dict):
             raise ValidationFailedError(FieldError("", "An item is a JSON object.", "object_type"))
-        entity = new_item(self._resource, Create(tenant=tenant, item=item))
-        refuse_untimely(self._resource, entity, self._clock())
+        request = Create(tenant=tenant, item=item)
+        entity = item_of(self._resource, request)
+        refuse_untimely(self._resource, request, entity, self._clock())
         self._check(entity)
         return representation(entity, None)
 

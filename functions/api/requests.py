@@ -1,7 +1,10 @@
 """From an HTTP request about single items to the operation's own request."""
 
+from collections.abc import Callable, Mapping
+from typing import Final
+
 from dynashard_serving.idempotency import MAX_KEY_LENGTH, usable
-from dynashard_serving.operations.requests import Create, Delete, Get, Put, Update
+from dynashard_serving.operations.requests import Create, Delete, Get, Put, Update, Write
 from functions.api.bodies import JSON, MERGE_PATCH, json_object
 from functions.api.conditional import conditions_of, preferred_handling
 from functions.api.including import asked_of_one
@@ -60,6 +63,15 @@ def delete_of(resource: Resource, incoming: Incoming) -> Delete:
         key=resource.key_of(incoming),
         handling=preferred_handling(incoming.headers),
     )
+
+
+REQUEST_OF: Final[Mapping[str, Callable[[Resource, Incoming], Write]]] = {
+    "create": create_of,
+    "put": put_of,
+    "update": update_of,
+    "delete": delete_of,
+}
+"""Reads a write from a request, by its operation."""
 
 
 def idempotency_key(incoming: Incoming) -> str | None:

@@ -17,16 +17,39 @@ from dynashard_serving.documents import (
     without,
 )
 from dynashard_serving.idempotency import MAX_KEY_LENGTH, usable
-from dynashard_serving.operations.requests import Create, Key, Put, Update
+from dynashard_serving.operations.requests import Create, Key, Put, Update, Write
 from dynashard_serving.operations.served import Served
 
 
-def new_item(served: Served, request: Create) -> Entity:
-    """The item of a create. Its times are checked by `refuse_untimely`.
+def accept(served: Served, request: Write) -> Entity | Key:
+    """Refuse a write that is wrong whatever is stored; its times are checked by `refuse_untimely`.
+
+    Returns:
+        What the write is about: the item of a create or a put, the key of an update or a delete.
+
+    Raises:
+        ValidationFailedError: with every field at fault.
+    """
+    match request:
+        case Create() | Put():
+            return item_of(served, request)
+        case Update():
+            _refuse_patch(served, request)
+    return request.key
+
+
+def item_of(served: Served, request: Create | Put) -> Entity:
+    """The item of a create or a put.
+
+    A create may not name what the server sets, as that could only mean what will not happen. In a put it is left out,
+    so that what was read can be sent back.
 
     Raises:
         ValidationFailedError: with every field at fault; or the idempotency key is none.
     """
+    if isinstance(request, Put):
+        fixed = {TENANT: request.tenant} if request.key is None else request.key
+        return _item(served, without(request.item, served.server_fields), fixed)
     refuse_read_only(request.item, served.server_fields)
     item = _item(served, request.item, {TENANT: request.tenant})
     if request.idempotency_key is not None and not usable(request.idempotency_key):
@@ -35,32 +58,29 @@ def new_item(served: Served, request: Create) -> Entity:
     return item
 
 
-def whole_item(served: Served, request: Put) -> Entity:
-    """The item of a put. What the server sets is left out, so that what was read can be sent back.
+def refuse_untimely(served: Served, request: Write, about: Entity | Key, now: float) -> None:
+    """Refuse a write whose times rule it out now. It is not asked about a repeat of a write that was accepted.
 
-    Raises:
-        ValidationFailedError: with every field at fault.
-    """
-    fixed = {TENANT: request.tenant} if request.key is None else request.key
-    return _item(served, without(request.item, served.server_fields), fixed)
-
-
-def refuse_untimely(served: Served, item: Entity, now: float) -> None:
-    """Refuse a new item that lies outside its entity's window, or has expired. A repeat of a create is not checked.
+    Args:
+        served: the entity.
+        request: the write. Whether a put creates, so that a window applies, is known when the stored item is.
+        about: what `accept` gave.
+        now: the time of acceptance, in epoch seconds.
 
     Raises:
         ValidationFailedError: with the field.
     """
-    served.refuse_outside_window(item, now)
-    refuse_past_expiry(item, now)
+    if isinstance(about, Entity):
+        if isinstance(request, Create):
+            served.refuse_outside_window(about, now)
+        refuse_past_expiry(about, now)
+    name = served.definition.expires
+    if isinstance(request, Update) and name is not None and request.patch.get(name) is not None:
+        refuse_past(name, served.definition.check_value(name, request.patch[name]), now)
 
 
-def refuse_patch(served: Served, request: Update) -> None:
-    """Refuse a patch that is wrong whatever the item is. The merged item is checked as a whole later.
-
-    Raises:
-        ValidationFailedError: with every field at fault.
-    """
+def _refuse_patch(served: Served, request: Update) -> None:
+    """Refuse a patch that is wrong whatever the item is. The merged item is checked as a whole later."""
     patch, fields = without(request.patch, served.server_fields), served.entity.model_fields
     message = "The field is required: it cannot be removed."
     errors = [
@@ -75,17 +95,6 @@ def refuse_patch(served: Served, request: Update) -> None:
     errors += _moves(served, request.key, without(plain, wrong))
     if errors:
         raise ValidationFailedError(*errors)
-
-
-def refuse_patched_expiry(served: Served, request: Update, now: float) -> None:
-    """Refuse a patch that sets a time of expiry that has passed.
-
-    Raises:
-        ValidationFailedError: with the field.
-    """
-    name = served.definition.expires
-    if name is not None and request.patch.get(name) is not None:
-        refuse_past(name, served.definition.check_value(name, request.patch[name]), now)
 
 
 def _item(served: Served, body: Document, fixed: Mapping[str, Any]) -> Entity:

@@ -16,10 +16,9 @@ from dynashard.errors import (
     UnprocessedError,
     ValidationFailedError,
 )
-from dynashard_serving.acceptance import refuse_past_expiry
 from dynashard_serving.documents import Document, written
 from dynashard_serving.limits import MAX_ANSWER_BYTES, MAX_BATCH
-from dynashard_serving.operations.accepting import whole_item
+from dynashard_serving.operations.accepting import item_of, refuse_untimely
 from dynashard_serving.operations.items import CollectionOf, shown
 from dynashard_serving.operations.outcomes import Outcome, done, refused
 from dynashard_serving.operations.requests import BatchGet, BatchWrite, Put
@@ -203,8 +202,9 @@ def _write_of(served: Served, tenant: str, place: Place, document: Document, now
     kind, number = place
     if kind != "put":
         return served.key(document, tenant, f"{kind}.{number}")
-    item = whole_item(served, Put(tenant=tenant, item=document))
-    refuse_past_expiry(item, now)
+    request = Put(tenant=tenant, item=document)
+    item = item_of(served, request)
+    refuse_untimely(served, request, item, now)
     return item
 
 

@@ -13,17 +13,10 @@ from dynashard.errors import (
     WriteContendedError,
 )
 from dynashard.service import Collection
-from dynashard_serving.acceptance import refuse_past_expiry
 from dynashard_serving.documents import Document, patched_fields, representation, without
 from dynashard_serving.idempotency import Attempt, IdempotentCreates
 from dynashard_serving.limits import WRITE_ATTEMPTS
-from dynashard_serving.operations.accepting import (
-    new_item,
-    refuse_patch,
-    refuse_patched_expiry,
-    refuse_untimely,
-    whole_item,
-)
+from dynashard_serving.operations.accepting import accept, item_of, refuse_untimely
 from dynashard_serving.operations.conditions import PreconditionFailedError
 from dynashard_serving.operations.merging import merged, refuse_put
 from dynashard_serving.operations.requests import Create, Delete, Get, Put, Update
@@ -90,18 +83,15 @@ class Items:
         Cost: 1 write; an idempotency key doubles it, and adds 2.
         """
         served.require("create")
-        item, items = new_item(served, request), self._collection_of(served.entity)
+        item, items = item_of(served, request), self._collection_of(served.entity)
+
+        def check() -> None:
+            refuse_untimely(served, request, item, self._clock())
+
         if request.idempotency_key is None:
-            refuse_untimely(served, item, self._clock())
+            check()
             return Created(_without_detached(served, shown(items.create(item, handling=request.handling))))
-        attempt = Attempt(
-            request.tenant,
-            request.idempotency_key,
-            request.item,
-            item,
-            request.seconds,
-            lambda: refuse_untimely(served, item, self._clock()),
-        )
+        attempt = Attempt(request.tenant, request.idempotency_key, request.item, item, request.seconds, check)
         document, replayed = self._idempotent.run(attempt, items)
         return Created(_without_detached(served, document), replayed)
 
@@ -138,8 +128,8 @@ class Items:
         the item lies outside of the window.
         """
         served.require("put")
-        item, items, now = whole_item(served, request), self._collection_of(served.entity), self._clock()
-        refuse_past_expiry(item, now)
+        item, items, now = item_of(served, request), self._collection_of(served.entity), self._clock()
+        refuse_untimely(served, request, item, now)
         conditions, revision = request.conditions, request.conditions.single_revision
         timely = served.in_window(item, now)
         if revision is not None or (conditions.none and timely):
@@ -173,8 +163,7 @@ class Items:
         Cost: 1 consistent read and 1 write a try.
         """
         served.require("update")
-        refuse_patch(served, request)
-        refuse_patched_expiry(served, request, self._clock())
+        refuse_untimely(served, request, accept(served, request), self._clock())
         items, include = self._collection_of(served.entity), patched_fields(served.entity, request.patch)
         handling = _of_what_was_read(request.handling)
         for current in _tries(lambda: items.get(request.key, consistent=True, include=include)):
@@ -196,11 +185,8 @@ class Items:
         Cost: 1 write, and a read if the conditions are more than one revision, or fail.
         """
         served.require("delete")
-        items, conditions, revision = (
-            self._collection_of(served.entity),
-            request.conditions,
-            request.conditions.single_revision,
-        )
+        items, conditions = self._collection_of(served.entity), request.conditions
+        revision = conditions.single_revision
         if conditions.none or revision is not None:
             try:
                 items.delete(request.key, if_match=revision, handling=request.handling)
