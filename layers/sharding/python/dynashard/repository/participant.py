@@ -15,7 +15,6 @@ from dynashard.errors import (
     AlreadyExistsError,
     CancellationReason,
     ConditionFailedError,
-    InvalidValueError,
     NotFoundError,
     RevisionMismatchError,
     TransactionRefusedError,
@@ -62,8 +61,8 @@ class Participant:
 
     def __init__(self, number: int, step: Step, steps: Steps, store: Store) -> None:
         self._number = number
-        self._step = step
-        self._steps = steps
+        self.step = step
+        self.steps = steps
         self._store = store
         self.key = steps.key_of(step)
         self._prepared: Prepared | None = None
@@ -76,20 +75,16 @@ class Participant:
     @property
     def entity(self) -> EntityDefinition[Any]:
         """The compiled declaration of the step's entity."""
-        return self._steps.entity
+        return self.steps.entity
 
     @property
     def name(self) -> str:
         """The step's item, as messages name it."""
-        return self._steps.name(self._step)
+        return self.steps.name(self.step)
 
     def stored(self) -> Entity | None:
         """What the step has stored, if it was a whole item."""
-        return self._steps.stored(self.prepared)
-
-    def refuse_sum(self, refused: InvalidValueError) -> InvalidValueError:
-        """DynamoDB's refusal of what the step adds, with the field at fault. Cost: 1 read unit, 1 round trip."""
-        return self._steps.refuse_sum(self._step, refused)
+        return self.steps.stored(self.prepared)
 
     @property
     def prepared(self) -> Prepared:
@@ -100,7 +95,7 @@ class Participant:
         """
         if self._prepared is None:
             try:
-                self._prepared = self._steps.prepare(self._step)
+                self._prepared = self.steps.prepare(self.step)
             except (NotFoundError, RevisionMismatchError) as error:
                 raise self._refused(error) from error
             self._revisions.add(self._prepared.write.revision)

@@ -31,28 +31,28 @@ _SEARCH = Reading(consistent=True, fields=STANDING)
 
 
 class Scattered:
-    """A `Reader` and a `Writer` for placements that give keys no home. Safe to share between threads."""
+    """Reads and writes items, for placements that give keys no home. Safe to share between threads."""
 
     def __init__(self, store: Store, entity: EntityDefinition[Any]) -> None:
         self._store = store
         self._entity = entity
 
     def read(self, key: ItemKey, reading: Reading) -> Wire | None:
-        """The live item with this key; see `Reader.read`.
+        """The live item with this key; see `HomeReader.read`.
 
         Cost: what a get costs, for each shard; one BatchGetItem for 100 shards.
         """
         return self.read_all([key], reading).get(key)
 
     def read_all(self, keys: Sequence[ItemKey], reading: Reading) -> Mapping[ItemKey, Wire]:
-        """The live items with these keys; see `Reader.read_all`.
+        """The live items with these keys; see `HomeReader.read_all`.
 
         Cost: what `read` costs, for each key; as many BatchGetItem as it takes, 16 at a time.
         """
         return {key: items[0] for key, items in self._search(keys, reading).items()}
 
     def write(self, write: Write, pauses: Iterator[float] | None = None) -> Done:
-        """Do one write; see `Writer.write`.
+        """Do one write; see `HomeWriter.write`.
 
         Cost: a create, 1 write; all others first find the item, for 1 read unit a shard.
         """
@@ -71,7 +71,7 @@ class Scattered:
                 raise refused or unsettled(self._entity, write.operation)
 
     def write_all(self, writes: Sequence[Write]) -> list[Write]:
-        """Do many writes; see `Writer.write_all`.
+        """Do many writes; see `HomeWriter.write_all`.
 
         Creates are put into the shards that are drawn for them, and what stands there is written over.
 

@@ -237,5 +237,5 @@ def _explained(
                     limit=MAX_ITEM_BYTES,
                 )
             if is_number_refused(reason.message):
-                return participant.refuse_sum(no_number("A step of the transaction"))
+                return participant.steps.refuse_sum(participant.step, no_number("A step of the transaction"))
     return cancelled

@@ -27,14 +27,22 @@ from dynashard.routing import Places
 
 
 class HomeWriter:
-    """A `Writer` for placements that give every key one home. Safe to share between threads."""
+    """Brings writes to where their items live, for placements that give every key one home. Safe between threads."""
 
     def __init__(self, store: Store, entity: EntityDefinition[Any]) -> None:
         self._store = store
         self._entity = entity
 
     def write(self, write: Write, pauses: Iterator[float] | None = None) -> Done:
-        """Do one write; see `Writer.write`.
+        """Do one write.
+
+        Args:
+            write: the write.
+            pauses: pauses before it is tried again; those of the store's retry policy if None.
+
+        Raises:
+            ConditionFailedError: with the live item that refuses it, or with none where one is needed.
+            TransactionConflictError: other writes or moves of the item were in the way all the time.
 
         Cost: one request when stable; at most two more, a transaction among them, while its key moves.
         """
@@ -57,7 +65,13 @@ class HomeWriter:
                     raise conflict or unsettled(self._entity, write.operation)
 
     def write_all(self, writes: Sequence[Write]) -> list[Write]:
-        """Do many writes; see `Writer.write_all`.
+        """Do many writes, no two of them with one key; deletes take an item that is not there for done.
+
+        Returns:
+            Those of which no answer came: they may have been done, or may still be.
+
+        Raises:
+            UnprocessedError: with the keys that could not be written in time.
 
         Cost: one BatchWriteItem for 25 of those whose logical partitions are stable, 16 at a time; what `write` costs
         for each of the others, as many at a time as `Store.batch_concurrency`.
