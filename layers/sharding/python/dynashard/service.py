@@ -128,11 +128,7 @@ class Dynashard:
         transport = place.connect()
         options = {"lease": place.lease, "operation_seconds": place.operation, **more}
         opened = cls(
-            transport,
-            table=place.table,
-            topology_table=place.topology_table,
-            cursor_keys=place.cursor_keys,
-            **options,
+            transport, table=place.table, topology_table=place.topology_table, cursor_keys=place.cursor_keys, **options
         )
         opened._owned = transport
         return opened

@@ -186,9 +186,7 @@ def check_template(
     kinds = {name: plain_types(field.annotation) for name, field in fields.items()}
     try:
         template = parse(
-            text,
-            reserved=reserved,
-            numeric=lambda name: kinds.get(name, frozenset()) - {NoneType} == {int},
+            text, reserved=reserved, numeric=lambda name: kinds.get(name, frozenset()) - {NoneType} == {int}
         )
     except TemplateError as error:
         raise WrongDeclarationError(f"{what}: {error}") from error

@@ -13,13 +13,7 @@ T = TypeVar("T", bound=Record)
 
 
 def compile_entity(
-    model: type[T],
-    *,
-    name: str,
-    key: Key,
-    shards: Shards | None,
-    indexes: tuple[Index, ...],
-    expires: str | None,
+    model: type[T], *, name: str, key: Key, shards: Shards | None, indexes: tuple[Index, ...], expires: str | None
 ) -> EntityDefinition[T]:
     """Check a declaration and compile it.
 
@@ -91,11 +85,7 @@ def _add_index(definition: EntityDefinition[Any], index: Index, *, replica: bool
         name=index.name,
         slot=index.slot,
         partition=check_template(
-            definition.model,
-            f"{index.name} partition",
-            index.partition,
-            reserved=PARTITION_RESERVED,
-            optional=True,
+            definition.model, f"{index.name} partition", index.partition, reserved=PARTITION_RESERVED, optional=True
         ),
         sort=check_template(
             definition.model, f"{index.name} sort", index.sort, optional=True, ordered=True, unpadded=index.unpadded

@@ -12,12 +12,7 @@ from pydantic.fields import FieldInfo
 
 from dynashard.codec import decode_item, decode_value, encode_value
 from dynashard.entity.assignment import Assignment
-from dynashard.entity.checks import (
-    check_samples,
-    check_template,
-    holds_json,
-    plain_types,
-)
+from dynashard.entity.checks import check_samples, check_template, holds_json, plain_types
 from dynashard.entity.declaration import (
     DEFAULT_SEPARATOR,
     Detached,

@@ -46,11 +46,7 @@ class Record(BaseModel):
     """A checked set of fields that knows at which revision it is stored."""
 
     model_config = ConfigDict(
-        extra="forbid",
-        validate_assignment=True,
-        allow_inf_nan=False,
-        ser_json_bytes="base64",
-        val_json_bytes="base64",
+        extra="forbid", validate_assignment=True, allow_inf_nan=False, ser_json_bytes="base64", val_json_bytes="base64"
     )
 
     _revision: str | None = PrivateAttr(default=None)

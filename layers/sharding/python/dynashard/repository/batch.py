@@ -4,13 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from dynashard.errors import (
-    DynashardError,
-    EngineError,
-    OutcomeUnknownError,
-    ThrottledError,
-    TransactionConflictError,
-)
+from dynashard.errors import DynashardError, EngineError, OutcomeUnknownError, ThrottledError, TransactionConflictError
 from dynashard.repository.retry_policy import Left
 from dynashard.repository.store import Store
 from dynashard.repository.writes import Write

@@ -39,11 +39,7 @@ class Changes:
 
 
 def check_changes(
-    entity: EntityDefinition[Any],
-    values: Mapping[str, Any],
-    *,
-    remove: Collection[str],
-    add: Mapping[str, Any],
+    entity: EntityDefinition[Any], values: Mapping[str, Any], *, remove: Collection[str], add: Mapping[str, Any]
 ) -> Changes:
     """Check changes against the entity's fields and validators.
 

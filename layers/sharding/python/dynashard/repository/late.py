@@ -167,13 +167,7 @@ def came_home(store: Store, entity: EntityDefinition[Any], key: ItemKey, revisio
 
 
 def _located(
-    store: Store,
-    entity: EntityDefinition[Any],
-    write: Write,
-    place: str,
-    *,
-    undo: bool = False,
-    certain: bool = False,
+    store: Store, entity: EntityDefinition[Any], write: Write, place: str, *, undo: bool = False, certain: bool = False
 ) -> Late:
     """Find what a write has stored at a place, under the view in force now, and bring it home if it is not there.
 

@@ -45,10 +45,7 @@ def settled_by_token(store: Store, token: str) -> bool:
     Cost: 2 write units, 1 round trip.
     """
     nowhere = {PK: {"S": SETTLED}, SK: {"S": token}}
-    request = {
-        "TransactItems": [{"Delete": {"TableName": store.table, "Key": nowhere}}],
-        "ClientRequestToken": token,
-    }
+    request = {"TransactItems": [{"Delete": {"TableName": store.table, "Key": nowhere}}], "ClientRequestToken": token}
     try:
         store.transport.call("TransactWriteItems", request)
     except EngineError as error:

@@ -104,10 +104,7 @@ class PreparedWrites(Items[E]):
             attributes = store.router.index_attributes(entity, index, item_key, after)
             system.update(attributes)
             gone += () if attributes else (index_pk(index.slot), index_sk(index.slot))
-        options = {
-            "ReturnValues": "ALL_NEW",
-            **update_expression(entity, changes, system=system, gone=gone, now=stamp),
-        }
+        options = {"ReturnValues": "ALL_NEW", **update_expression(entity, changes, system=system, gone=gone, now=stamp)}
         return Write(
             Kind.CHANGE, item_key, "UpdateItem", store.now(), options=options, if_match=if_match, revision=revision
         )

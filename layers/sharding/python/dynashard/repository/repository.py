@@ -18,12 +18,7 @@ from dynashard.errors import (
 )
 from dynashard.repository.batch import STANDING, Reading
 from dynashard.repository.batches import Batches
-from dynashard.repository.changes import (
-    Changes,
-    check_changes,
-    fields_after,
-    sum_refused,
-)
+from dynashard.repository.changes import Changes, check_changes, fields_after, sum_refused
 from dynashard.repository.conditions import is_live, revision_of
 from dynashard.repository.items import E, KeyLike
 from dynashard.repository.late import came_home

@@ -9,15 +9,7 @@ from typing import Any
 
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import ConditionFailedError, EngineError, TransactionConflictError
-from dynashard.repository.batch import (
-    GET_WAVE,
-    STANDING,
-    WRITE_WAVE,
-    Reading,
-    StoredKey,
-    get_once,
-    write_once,
-)
+from dynashard.repository.batch import GET_WAVE, STANDING, WRITE_WAVE, Reading, StoredKey, get_once, write_once
 from dynashard.repository.conditions import is_live
 from dynashard.repository.outcomes import unsettled
 from dynashard.repository.retry_policy import go_on

@@ -94,13 +94,7 @@ class Resharder:
         return self._context.scope(key)
 
     def start(
-        self,
-        scope: Scope,
-        to: int,
-        *,
-        budget: float | None = None,
-        cause: str = "operator",
-        survey: bool = True,
+        self, scope: Scope, to: int, *, budget: float | None = None, cause: str = "operator", survey: bool = True
     ) -> Status:
         """Ask for another shard count. Writes the request down and returns; a driver does the rest.
 

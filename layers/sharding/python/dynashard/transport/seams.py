@@ -54,10 +54,7 @@ class WireSerializer:
             "url_path": "/",
             "query_string": "",
             "method": "POST",
-            "headers": {
-                "X-Amz-Target": f"{self._prefix}.{operation_model.name}",
-                "Content-Type": self._content_type,
-            },
+            "headers": {"X-Amz-Target": f"{self._prefix}.{operation_model.name}", "Content-Type": self._content_type},
             "body": body,
         }
 

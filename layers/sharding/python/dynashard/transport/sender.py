@@ -27,11 +27,7 @@ from botocore.exceptions import (
 )
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import ConnectTimeoutError as PoolConnectTimeoutError
-from urllib3.exceptions import (
-    HTTPError,
-    NewConnectionError,
-    ProtocolError,
-)
+from urllib3.exceptions import HTTPError, NewConnectionError, ProtocolError
 from urllib3.exceptions import ReadTimeoutError as PoolReadTimeoutError
 from urllib3.exceptions import SSLError as PoolSSLError
 from urllib3.util.timeout import _DEFAULT_TIMEOUT
