@@ -1,4 +1,4 @@
-"""The site's navigation: the headings and links of the index, so that there is one list of the pages."""  # noqa: INP001
+"""The site's navigation: the headings and links of the index, so that there is one list of the pages; and decisions."""  # noqa: INP001
 
 import re
 from pathlib import Path
@@ -10,12 +10,14 @@ _LINK = re.compile(r"^- \[(.+)\]\(([^)#]+\.md)\)")
 
 def on_config(config: Any) -> Any:
     """Set the navigation, when mkdocs has read its settings."""
-    sections: list[tuple[str, list[dict[str, str]]]] = []
-    for line in Path(config["docs_dir"], "index.md").read_text("utf-8").splitlines():
+    docs, sections = Path(config["docs_dir"]), list[tuple[str, list[dict[str, str] | str]]]()
+    for line in (docs / "index.md").read_text("utf-8").splitlines():
         heading, link = _HEADING.match(line), _LINK.match(line)
         if heading:
             sections.append((heading[1], []))
         elif link and sections:
             sections[-1][1].append({link[1].split(":")[0]: link[2]})
+        if heading and heading[1] == "Decisions":
+            sections[-1][1].extend(f"decisions/{path.name}" for path in sorted(docs.glob("decisions/*.md")))
     config["nav"] = [{"Overview": "index.md"}, *({name: pages} for name, pages in sections)]
     return config

@@ -19,7 +19,8 @@ def test_every_page_of_the_documentation_is_in_its_index() -> None:
 
     named = {(index.parent / target.partition("#")[0]).resolve() for _, target in links(index.read_text("utf-8"))}
 
-    assert {page for page in pages() if page.is_relative_to(ROOT / "docs")} <= {*named, index}
+    # Decisions are found by their numbers.
+    assert {page for page in pages() if page.parent == ROOT / "docs"} <= {*named, index}
 
 
 def test_a_dead_link_is_told_with_its_line(tmp_path: Path) -> None:
