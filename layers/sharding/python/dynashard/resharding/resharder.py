@@ -6,6 +6,7 @@ from typing import Any
 
 from dynashard.entity import Entity, EntityDefinition, definition
 from dynashard.errors import ReshardRefusedError
+from dynashard.resharding import resize_requests
 from dynashard.resharding.change import Change
 from dynashard.resharding.checks import under_way
 from dynashard.resharding.context import SEGMENTS, WIDTH, Context, fresh_change_id
@@ -16,7 +17,6 @@ from dynashard.resharding.mover import TakenError
 from dynashard.resharding.pace import Pace, Speed
 from dynashard.resharding.progress import Pass, ProgressTable
 from dynashard.resharding.relocation import Homes
-from dynashard.resharding.resize_requests import ResizeRequests
 from dynashard.resharding.scope import Family, Scope
 from dynashard.resharding.status import Status, Step, status_of
 from dynashard.resharding.timing import Timing
@@ -68,7 +68,6 @@ class Resharder:
             concurrency=concurrency,
             segments=segments,
         )
-        self._requests = ResizeRequests(self._context)
         self._table_speed = Speed()
         self._paces: dict[tuple[str, int], Pace] = {}
         self._homes: dict[str, Homes] = {}
@@ -114,7 +113,7 @@ class Resharder:
 
         Cost: 3 round trips, 3 read units, 4 write units.
         """
-        self._requests.start(scope, to, budget=budget, cause=cause, survey=survey)
+        resize_requests.start(self._context, scope, to, budget=budget, cause=cause, survey=survey)
         return self.status(scope)
 
     def abort(self, scope: Scope) -> Status:
@@ -128,7 +127,7 @@ class Resharder:
 
         Cost: 3 round trips, 3 read units, 1 write unit.
         """
-        self._requests.abort(scope)
+        resize_requests.abort(self._context, scope)
         return self.status(scope)
 
     def pause(self, scope: Scope, *, error: str | None = None) -> Status:
@@ -139,7 +138,7 @@ class Resharder:
 
         Cost: as `abort`.
         """
-        self._requests.pause(scope, paused=True, error=error)
+        resize_requests.pause(self._context, scope, paused=True, error=error)
         return self.status(scope)
 
     def resume(self, scope: Scope) -> Status:
@@ -150,7 +149,7 @@ class Resharder:
 
         Cost: as `abort`.
         """
-        self._requests.pause(scope, paused=False)
+        resize_requests.pause(self._context, scope, paused=False)
         return self.status(scope)
 
     def status(self, scope: Scope) -> Status:
@@ -160,7 +159,7 @@ class Resharder:
 
         Cost: 1 round trip, 2 read units; while a change is under way 1 more, with up to 64 read units.
         """
-        record, family = self._requests.known(scope)
+        record, family = resize_requests.known(self._context, scope)
         return self._status(scope, record or family, family)
 
     def busy(self) -> list[Status]:
@@ -243,7 +242,7 @@ class Resharder:
 
     def _fail(self, job: Job, reason: str) -> None:
         try:
-            self._requests.pause(job.scope, paused=True, error=reason, change_id=job.change.id)
+            resize_requests.pause(self._context, job.scope, paused=True, error=reason, change_id=job.change.id)
         except ReshardRefusedError:
             return
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
+from dynashard.entity import Shards
 from dynashard.errors import ReshardRefusedError, TopologyChangedError
 from dynashard.placement import UNSHARDED
 from dynashard.resharding.change import Change
@@ -20,118 +21,20 @@ Put = tuple[Record | None, Record]
 """A record as it was read, and as it is to be."""
 
 
-class ResizeRequests:
-    """Writes down what is wanted; the controller makes it so, step by step.
+def start(context: Context, scope: Scope, to: int, *, budget: float | None, cause: str, survey: bool) -> None:
+    """Write a request for a change down; the controller carries it out, step by step. See `Resharder.start`."""
+    check_possible(scope, to, budget)
+    fresh = context.new_id()
 
-    Args:
-        context: tables, time and randomness.
-    """
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-
-    def start(self, scope: Scope, to: int, *, budget: float | None, cause: str, survey: bool) -> None:
-        """Ask for a change. See `Resharder.start`."""
-        check_possible(scope, to, budget)
-        fresh = self._context.new_id()
-
-        def asked(record: Record | None, family: Record) -> list[Put]:
-            if record is not None and record.change.get("id") == fresh:
-                # The answer to this very request was lost.
-                return []
-            check_now(scope, to, record, family)
-            return self._begin(scope, record, family, to, fresh, budget=budget, cause=cause, survey=survey)
-
-        self.change(scope, asked)
-
-    def abort(self, scope: Scope) -> None:
-        """Take a change back, at once or when it is over. See `Resharder.abort`."""
-
-        def asked(record: Record | None, family: Record) -> list[Put]:
-            del family
-            record, change = _running(scope, record)
-            if change.back_to is not None:
-                return []
-            now = self._context.clock()
-            if record.target is not None and record.phase in (Phase.STABLE, Phase.PREPARE):
-                stopped = change.but(paused=False, error=None, seen=None).stored()
-                quiet = record.changed(now, phase=Phase.STABLE, target=None, since=now, change=stopped)
-                return [(record, quiet)]
-            planned = change.but(back_to=change.origin, paused=False, error=None)
-            return [(record, record.changed(now, change=planned.stored()))]
-
-        self.change(scope, asked)
-
-    def pause(self, scope: Scope, *, paused: bool, error: str | None = None, change_id: str | None = None) -> None:
-        """Let a change stand still, or go on. See `Resharder.pause`."""
-
-        def asked(record: Record | None, family: Record) -> list[Put]:
-            del family
-            record, change = _running(scope, record)
-            if change_id is not None and change.id != change_id:
-                return []
-            if (change.paused, change.error) == (paused, error):
-                return []
-            stored = change.but(paused=paused, error=error).stored()
-            return [(record, record.changed(self._context.clock(), change=stored))]
-
-        self.change(scope, asked)
-
-    def change(self, scope: Scope, asked: Callable[[Record | None, Record], list[Put]]) -> None:
-        """Change the records of a scope and its family as `asked` says, from what they are at that moment.
-
-        Raises:
-            TopologyChangedError: others were faster, time and again.
-        """
-        for round_ in range(_ROUNDS):
-            record, family = self.known(scope)
-            puts = asked(record, family)
-            if not puts:
-                return
-            try:
-                self._context.topology.save(*puts)
-            except TopologyChangedError:
-                if round_ + 1 == _ROUNDS:
-                    raise
-                self._context.runtime.sleep(0.05 * self._context.runtime.random())
-            else:
-                return
-
-    def known(self, scope: Scope) -> tuple[Record | None, Record]:
-        """The record of a scope and that of its family. Those that every entity has are founded if need be.
-
-        Cost: 1 round trip, 2 read units; to found one, 1 round trip and 1 write unit.
-        """
-        record, family = self._context.read(scope)
-        entity = scope.entity
-        if family is None:
-            family = self._found(family_of(entity), entity.shards.initial if entity.shards else UNSHARDED)
-        if scope.whole_family:
-            return family, family
-        if record is None and scope.index is not None:
-            record = self._found(scope.key, scope.shards.initial if scope.shards else UNSHARDED)
-        return record, family
-
-    def _found(self, key: str, count: int) -> Record:
-        context = self._context
-        return context.topology.found(founded(key, count, now=context.clock(), lease=context.timing.lease))
-
-    def _begin(
-        self,
-        scope: Scope,
-        record: Record | None,
-        family: Record,
-        to: int,
-        fresh: str,
-        *,
-        budget: float | None,
-        cause: str,
-        survey: bool,
-    ) -> list[Put]:
-        now, lease = self._context.clock(), family.granted
+    def asked(record: Record | None, family: Record) -> list[Put]:
+        if record is not None and record.change.get("id") == fresh:
+            # The answer to this very request was lost.
+            return []
+        check_now(scope, to, record, family)
+        now, lease = context.clock(), family.granted
         here = record or founded(scope.key, family.count, now=now, lease=lease)
         moves = scope.index is not None or rule_of(scope.entity).fixed
-        change = _change(self._context, scope, here.count, to, fresh, now=now, cause=cause, last=record)
+        change = _change(context, scope, here.count, to, fresh, now=now, cause=cause, last=record)
         change = change.but(budget=budget, survey=survey and moves)
         # Where nothing moves, writers may be waiting for new shards: only what was published before must be known.
         since = now if moves else family.since if record is None else record.since
@@ -143,6 +46,82 @@ class ResizeRequests:
         if scope.partition is not None and differ is None:
             differ = now
         return [(record, request), (family, family.changed(now, active=active, differ_since=differ))]
+
+    _save(context, scope, asked)
+
+
+def abort(context: Context, scope: Scope) -> None:
+    """Take a change back, at once or when it is over. See `Resharder.abort`."""
+
+    def asked(record: Record | None, _family: Record) -> list[Put]:
+        record, change = _running(scope, record)
+        if change.back_to is not None:
+            return []
+        now = context.clock()
+        if record.target is not None and record.phase in (Phase.STABLE, Phase.PREPARE):
+            stopped = change.but(paused=False, error=None, seen=None).stored()
+            quiet = record.changed(now, phase=Phase.STABLE, target=None, since=now, change=stopped)
+            return [(record, quiet)]
+        planned = change.but(back_to=change.origin, paused=False, error=None)
+        return [(record, record.changed(now, change=planned.stored()))]
+
+    _save(context, scope, asked)
+
+
+def pause(
+    context: Context, scope: Scope, *, paused: bool, error: str | None = None, change_id: str | None = None
+) -> None:
+    """Let a change stand still, or go on. See `Resharder.pause`."""
+
+    def asked(record: Record | None, _family: Record) -> list[Put]:
+        record, change = _running(scope, record)
+        if change_id not in (None, change.id) or (change.paused, change.error) == (paused, error):
+            return []
+        stored = change.but(paused=paused, error=error).stored()
+        return [(record, record.changed(context.clock(), change=stored))]
+
+    _save(context, scope, asked)
+
+
+def known(context: Context, scope: Scope) -> tuple[Record | None, Record]:
+    """The record of a scope and that of its family. Those that every entity has are written if there is none.
+
+    Cost: 1 round trip, 2 read units; to write one, 1 round trip and 1 write unit.
+    """
+    record, family = context.read(scope)
+    entity = scope.entity
+
+    def first(key: str, shards: Shards | None) -> Record:
+        count = shards.initial if shards else UNSHARDED
+        return context.topology.found(founded(key, count, now=context.clock(), lease=context.timing.lease))
+
+    if family is None:
+        family = first(family_of(entity), entity.shards)
+    if scope.whole_family:
+        return family, family
+    if record is None and scope.index is not None:
+        record = first(scope.key, scope.shards)
+    return record, family
+
+
+def _save(context: Context, scope: Scope, asked: Callable[[Record | None, Record], list[Put]]) -> None:
+    """Change the records of a scope and its family as `asked` says, from what they are at that moment.
+
+    Raises:
+        TopologyChangedError: others were faster, time and again.
+    """
+    for round_ in range(_ROUNDS):
+        puts = asked(*known(context, scope))
+        if not puts:
+            return
+        try:
+            context.topology.save(*puts)
+        except TopologyChangedError:
+            if round_ + 1 == _ROUNDS:
+                raise
+            context.runtime.sleep(0.05 * context.runtime.random())
+        else:
+            return
 
 
 def _change(
