@@ -1,8 +1,21 @@
-"""Entry of the infrastructure: `cdk` runs this file. It needs no network, no git and no clock."""
+"""Entry of the infrastructure: `cdk` runs this file, and so can you. It needs no network, no git and no clock."""
 
+import json
+import os
 import sys
+from pathlib import Path
 
-from aws_cdk import App
+ROOT = Path(__file__).resolve().parent
+ENVIRONMENT = ROOT / ".venv/bin/python"
+"""What `make setup` installs. Another environment can be active instead: `pip install -r requirements.txt`."""
+
+try:
+    from aws_cdk import App
+except ImportError:
+    if not ENVIRONMENT.exists() or Path(sys.executable) == ENVIRONMENT:
+        sys.stderr.write("dynashard: aws_cdk is not installed: run `make setup`, or activate your own environment\n")
+        sys.exit(1)
+    os.execv(ENVIRONMENT, [str(ENVIRONMENT), *sys.argv])  # noqa: S606 - this checkout's own interpreter
 
 from stacks.backend import add_backend
 from stacks.settings import SettingsError
@@ -10,7 +23,9 @@ from stacks.settings import SettingsError
 
 def main() -> int:
     """Synthesise the environment named by the context; 1 and one line on stderr if its settings are wrong."""
-    app = App()
+    # cdk passes the context of cdk.json in a variable. Without cdk the file itself is read.
+    from_cdk = "CDK_CONTEXT_JSON" in os.environ
+    app = App(context=None if from_cdk else json.loads((ROOT / "cdk.json").read_text())["context"])
     try:
         add_backend(app)
     except SettingsError as error:

@@ -9,7 +9,7 @@ from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 from constructs import Node
 
 from stacks.api import ApiStack
-from stacks.bundling import Bundle, bundle_from
+from stacks.bundling import SOURCES, Bundle, bundle_from
 from stacks.changes import ChangesStack
 from stacks.commands import CommandsStack
 from stacks.data import DataStack
@@ -30,7 +30,9 @@ def add_backend(app: App) -> None:
         SettingsError: A setting is missing, unknown or wrong, or the code is not built; one line that names it.
     """
     settings = settings_of(app.node)
-    bundle = bundle_from(_text(app.node, "assets") or "build")
+    # `cdk ls` and its like tell that they need no code: `aws:cdk:bundling-stacks` is then an empty list.
+    needless = app.node.try_get_context("aws:cdk:bundling-stacks") == []
+    bundle = bundle_from(_text(app.node, "assets") or (SOURCES if needless else "build"))
     env = Environment(account=_account(settings, bundle), region=settings.region)
     prefix = f"Dynashard-{settings.name}"
     data = DataStack(app, f"{prefix}-Data", settings=settings, env=env)

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = "sources"
 """Value of `-c assets=` that takes the code as it lies in the checkout, without its packages."""
 
-_NO_CODE = ["**/__pycache__", "**/*.pyc", "**/*.egg-info", "pyproject.toml"]
+_NO_CODE = ["**/__pycache__", "**/*.pyc", "**/*.egg-info", "pyproject.toml", "**/README.md"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Bundle:
         return self.folder is not None
 
     def layer(self, name: str) -> lambda_.Code:
-        """Code of a layer, `sharding` or `domain`."""
+        """Code of a layer, such as `sharding`."""
         return self._code(name, ROOT / "layers" / name)
 
     def function(self, name: str) -> lambda_.Code:

@@ -84,6 +84,48 @@ def test_a_sign_in_on_the_command_line_is_enough_for_a_shipped_environment(tmp_p
     ]
 
 
+def test_without_cdk_the_settings_are_those_of_the_file(tmp_path: Path) -> None:
+    outside = {name: value for name, value in os.environ.items() if not name.startswith("CDK_")}
+
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, ROOT / "app.py"], cwd=tmp_path, env=outside, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 1
+    assert "environments.dev.auth: nothing is public" in done.stderr
+
+
+def test_an_interpreter_without_packages_hands_over_to_the_one_of_make_setup(tmp_path: Path) -> None:
+    environment = tmp_path / ".venv/bin"
+    environment.mkdir(parents=True)
+    (environment / "python").write_text('#!/bin/sh\necho "handed over: $*"\n')
+    (environment / "python").chmod(0o755)
+    shutil.copy(ROOT / "app.py", tmp_path / "app.py")
+
+    done = subprocess.run(
+        [sys.executable, "-S", "app.py"], cwd=tmp_path, capture_output=True, text=True, check=False, env={}
+    )
+
+    assert done.stdout == "handed over: app.py\n", done.stderr
+
+
+def test_an_interpreter_without_packages_says_what_to_do(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "app.py", tmp_path / "app.py")
+
+    done = subprocess.run(
+        [sys.executable, "-S", "app.py"], cwd=tmp_path, capture_output=True, text=True, check=False, env={}
+    )
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("dynashard: aws_cdk is not installed: run `make setup`")
+
+
+def test_nothing_has_to_be_built_for_a_command_that_needs_no_code(tmp_path: Path) -> None:
+    stored = context("dev", account="111122223333") | {"assets": "", "aws:cdk:bundling-stacks": []}
+
+    assert synthesise(stored, tmp_path).exists()
+
+
 def test_it_needs_no_network_no_git_and_no_clock(tmp_path: Path) -> None:
     node = shutil.which("node")
     assert node is not None
