@@ -3,6 +3,7 @@
 import gc
 import os
 from collections.abc import Generator
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -12,6 +13,8 @@ from tests.depth import load_profile
 load_profile()
 # The synthesiser starts when it is imported.
 os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
+# It unpacks the whole construct library into each new home, which takes some seconds: here it does so once.
+os.environ.setdefault("JSII_RUNTIME_PACKAGE_CACHE_ROOT", str(Path(__file__).parents[1] / "build" / "jsii"))
 
 WAITING: Final = (
     "tests/e2e/test_deployed_reshard.py",

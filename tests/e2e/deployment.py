@@ -161,8 +161,7 @@ def cdk(aws: Ministack, *arguments: str, cwd: Path = ROOT) -> str:
         "CI": "true",
         "CDK_DISABLE_VERSION_CHECK": "1",
         "CDK_DISABLE_CLI_TELEMETRY": "true",
-        # Otherwise the whole construct library is unpacked anew into every home.
-        "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(ROOT / "build" / "jsii"),
+        "JSII_RUNTIME_PACKAGE_CACHE_ROOT": os.environ["JSII_RUNTIME_PACKAGE_CACHE_ROOT"],
         "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
     }
     return _run([str(CDK), *arguments, "--no-notices"], cwd, environment)

@@ -141,6 +141,7 @@ def test_it_needs_no_network_no_git_and_no_clock(tmp_path: Path) -> None:
         "PYTHONPATH": str(hooks),
         "NODE_OPTIONS": f"--require {Path(__file__).with_name('offline.cjs')}",
         "TZ": "Pacific/Kiritimati",
+        "JSII_RUNTIME_PACKAGE_CACHE_ROOT": os.environ["JSII_RUNTIME_PACKAGE_CACHE_ROOT"],
     }
 
     first = run_app(tmp_path / "first", as_shipped("local"))
