@@ -16,9 +16,9 @@ from domain import COPIES
 from dynashard_serving.backend import Backend
 from dynashard_serving.idempotency import IdempotentCreates
 from dynashard_serving.limits import MAX_BODY_BYTES
+from dynashard_serving.operations.families import FamilyListing
 from dynashard_serving.operations.items import Items
 from dynashard_serving.operations.listings import Listings
-from dynashard_serving.together import FamilyListing
 from functions.api import VERSION, documentation
 from functions.api.bodies import written
 from functions.api.including import body_limit

@@ -5,7 +5,7 @@ from typing import Final
 from aws_lambda_powertools.event_handler import Response
 
 from dynashard_serving.operations.exposed import Exposed, Together
-from dynashard_serving.together import TYPE, Family, FamilyListing
+from dynashard_serving.operations.families import TYPE, Family, FamilyListing
 from functions.api.incoming import Incoming
 from functions.api.listing import answered, by_parameter, choice_of, paging_of
 from functions.api.parameters import Parameters

@@ -14,9 +14,9 @@ from dynashard.errors import FieldError, ValidationFailedError
 from dynashard_serving.backend import Backend
 from dynashard_serving.documents import Document, validated
 from dynashard_serving.edges import EdgesWanted, Graph, NewEdge, Way
+from dynashard_serving.operations.families import FamilyListing
 from dynashard_serving.operations.items import shown
 from dynashard_serving.pages import page_that_fits
-from dynashard_serving.together import FamilyListing
 from functions.commands.items import PAGING, choice_of, paging_of
 from functions.commands.request import Members
 
