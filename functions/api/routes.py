@@ -16,7 +16,6 @@ from domain import COPIES
 from dynashard_serving.backend import Backend
 from dynashard_serving.idempotency import IdempotentCreates
 from dynashard_serving.limits import MAX_BODY_BYTES
-from dynashard_serving.operations.families import FamilyListing
 from dynashard_serving.operations.items import Items
 from dynashard_serving.operations.listings import Listings
 from functions.api import VERSION, documentation
@@ -95,7 +94,7 @@ class Routes:
         for resource in resources:
             self._endpoints += self._of_resource(resource, backend, idempotent)
         for together in togethers:
-            listed = TogetherRoute(together, FamilyListing(together.together, backend.collection))
+            listed = TogetherRoute(together, backend.collection)
             listing = Endpoint(
                 together.root, re.escape(together.root), self._handlers({"GET": listed.page}), expensive=True
             )

@@ -1,11 +1,12 @@
 """Entities that share their logical partitions, listed as one over HTTP."""
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from aws_lambda_powertools.event_handler import Response
 
 from dynashard_serving.operations.exposed import Exposed, Together
-from dynashard_serving.operations.families import TYPE, Family, FamilyListing
+from dynashard_serving.operations.families import TYPE, Family
 from functions.api.incoming import Incoming
 from functions.api.listing import answered, by_parameter, choice_of, paging_of
 from functions.api.parameters import Parameters
@@ -31,14 +32,13 @@ class TogetherResource:
     """
 
     def __init__(self, together: Together) -> None:
-        self.together = together
         self.path = together.path
         self.root = f"{PREFIX}/{together.path}"
         self.tag = together.tag or together.path
         self.schema = "".join(word.capitalize() for word in together.path.split("-")) + "Page"
-        family = Family(self.root.removeprefix(PREFIX), together.entities)
-        self.nested = family.nested
-        self.members = [Resource(Exposed(entity, path=together.path)) for entity in family.models]
+        self.family = Family(together)
+        self.nested = self.family.nested
+        self.members = [Resource(Exposed(entity, path=together.path)) for entity in self.family.models]
 
 
 class TogetherRoute:
@@ -46,12 +46,12 @@ class TogetherRoute:
 
     Args:
         resource: what to list.
-        listing: reads its pages.
+        collection_of: gives the items of entities.
     """
 
-    def __init__(self, resource: TogetherResource, listing: FamilyListing) -> None:
+    def __init__(self, resource: TogetherResource, collection_of: Callable[..., Any]) -> None:
         self._resource = resource
-        self._listing = listing
+        self._collection_of = collection_of
 
     def page(self, incoming: Incoming) -> Response[str]:
         """`GET`: a page of all, or of one item and what is below it."""
@@ -59,5 +59,5 @@ class TogetherRoute:
         given = Parameters(incoming.query, [*PARAMETERS, *self._resource.nested], several)
         with by_parameter():
             choice = choice_of(incoming.tenant, given, several, self._resource.nested)
-            page = self._listing.page(choice, paging_of(given))
+            page = self._resource.family.page(self._collection_of, choice, paging_of(given))
         return answered(self._resource.root, incoming.query, page)

@@ -14,7 +14,7 @@ from dynashard.errors import FieldError, ValidationFailedError
 from dynashard_serving.backend import Backend
 from dynashard_serving.documents import Document, validated
 from dynashard_serving.edges import EdgesWanted, Graph, NewEdge, Way
-from dynashard_serving.operations.families import FamilyListing
+from dynashard_serving.operations.families import Family
 from dynashard_serving.operations.items import shown
 from dynashard_serving.pages import page_that_fits
 from functions.commands.items import PAGING, choice_of, paging_of
@@ -110,10 +110,10 @@ def _revenue(backend: Backend, asked: Members) -> Document:
 
 
 def _together(one: Together, backend: Backend) -> Callable[[Members], Mapping[str, Any]]:
-    listing = FamilyListing(one, backend.collection)
+    family = Family(one)
 
     def page(asked: Members) -> Mapping[str, Any]:
         asked.only("partition", "sort", "prefix", "from", "to", "consistent", *PAGING)
-        return listing.page(choice_of(asked), paging_of(asked)).document
+        return family.page(backend.collection, choice_of(asked), paging_of(asked)).document
 
     return page

@@ -18,11 +18,10 @@ TYPE: Final = "type"
 
 
 class Family:
-    """Entities that are listed as one.
+    """Entities that are listed as one. Safe to share between threads.
 
     Args:
-        name: the listing's name outside, for messages.
-        entities: the entities.
+        together: the entities, and the listing's name outside.
 
     Attributes:
         models: the entities, the one with the longest key first.
@@ -32,13 +31,15 @@ class Family:
         ConfigurationError: the entities cannot be listed as one.
     """
 
-    def __init__(self, name: str, entities: Sequence[type[Entity]]) -> None:
-        found = sorted(map(definition, entities), key=lambda each: len(each.key_fields), reverse=True)
+    def __init__(self, together: Together) -> None:
+        name = f"/{together.path}"
+        found = sorted(map(definition, together.entities), key=lambda each: len(each.key_fields), reverse=True)
         if len({(each.prefix, each.partition.shape()) for each in found}) != 1:
             raise ConfigurationError(f"{name} lists entities of different logical partitions as one")
         if clashing := [each.name for each in found if TYPE in each.model.model_fields]:
             raise ConfigurationError(f"{name}: {clashing[0]} has a field called {TYPE}, the entity's name there")
         self.models: list[type[Entity]] = [each.model for each in found]
+        self._members = [Served(Exposed(model, path=together.path)) for model in self.models]
         partition = {TENANT, *found[0].partition_fields}
         self._owners = {
             tuple(field for field in each.key_fields if field not in partition): each.model for each in found
@@ -50,50 +51,13 @@ class Family:
         below = [owner for owner in self._owners if owner[: len(fields)] == fields and owner != fields]
         return fields in self._owners and bool(below)
 
-    def owner(self, names: Sequence[str], place: str = "") -> type[Entity]:
-        """The entity whose key these nested fields are, given in their order.
-
-        Raises:
-            ValidationFailedError: one that stands above them is missing; `place` stands before its name.
-        """
-        above = tuple(self.nested[: len(names)])
-        if tuple(names) != above:
-            missing = next(name for name in above if name not in names)
-            raise ValidationFailedError(
-                FieldError(f"{place}{missing}", f"{names[-1]} stands below it: give both.", "missing")
-            )
-        return self._owners[above]
-
-    def below(self, owner: type[Entity], values: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments of a listing of an item and all below it.
-
-        They say how sort keys begin, and by filters that no other begins so by chance.
-
-        Raises:
-            InvalidKeyError: a value cannot stand in a key.
-        """
-        prefix = definition(owner).sort.render(values)
-        return {"prefix": prefix, "filters": [Filter(name, "=", value) for name, value in values.items()]}
-
-
-class FamilyListing:
-    """Pages of entities that are listed as one. Safe to share between threads.
-
-    Args:
-        together: the entities, and the listing's name.
-        collection_of: gives the items of an entity, with those of others that share its logical partitions.
-
-    Raises:
-        ConfigurationError: the entities cannot be listed as one.
-    """
-
-    def __init__(self, together: Together, collection_of: Callable[..., Any]) -> None:
-        self.family = Family(together.path, together.entities)
-        self.members = [Served(Exposed(model, path=together.path)) for model in self.family.models]
-        self._collection_of = collection_of
-
-    def page(self, choice: Choice, paging: Paging) -> Answer:
+    def page(self, collection_of: Callable[..., Any], choice: Choice, paging: Paging) -> Answer:
         """A page of all, or of one item and what is below it, which `choice.sort` names.
+
+        Args:
+            collection_of: gives the items of an entity, with those of others that share its logical partitions.
+            choice: which items.
+            paging: how to turn their pages.
 
         Raises:
             ValidationFailedError, InvalidKeyError: with the member at fault.
@@ -101,25 +65,37 @@ class FamilyListing:
         Cost: one Query for a page of one shard.
         """
         options = {
-            "partition": partitions(self.members[0], choice.partition, choice.tenant, None),
+            "partition": partitions(self._members[0], choice.partition, choice.tenant, None),
             "consistent": choice.consistent,
             **paged(paging),
             **ranged(choice, self._below(choice.sort)),
         }
-        return page_that_fits(self._collection_of(*self.family.models).list, options, shown_with_type)
+        return page_that_fits(collection_of(*self.models).list, options, shown_with_type)
 
     def _below(self, given: Mapping[str, Any]) -> Options:
         """What chooses an item and all below it: how its sort key begins, and that no other begins so by chance."""
-        known = self.family.nested
+        known = self.nested
         if unknown := [name for name in given if name not in known]:
             message = f"There is no such field here; there are {', '.join(known) or 'none'}."
             raise ValidationFailedError(*(FieldError(f"sort.{n}", message, "unknown_parameter") for n in unknown))
         names = [name for name in known if name in given]
         if not names:
             return {}
-        owner = self.family.owner(names, "sort.")
-        served = next(each for each in self.members if each.entity is owner)
-        return self.family.below(owner, {name: served.value(name, given[name], f"sort.{name}") for name in names})
+        owner = self._owner(names)
+        served = next(each for each in self._members if each.entity is owner)
+        values = {name: served.value(name, given[name], f"sort.{name}") for name in names}
+        prefix = definition(owner).sort.render(values)
+        return {"prefix": prefix, "filters": [Filter(name, "=", value) for name, value in values.items()]}
+
+    def _owner(self, names: Sequence[str]) -> type[Entity]:
+        """The entity whose key these nested fields are, given in their order."""
+        above = tuple(self.nested[: len(names)])
+        if tuple(names) != above:
+            missing = next(name for name in above if name not in names)
+            raise ValidationFailedError(
+                FieldError(f"sort.{missing}", f"{names[-1]} stands below it: give both.", "missing")
+            )
+        return self._owners[above]
 
 
 def shown_with_type(item: Entity) -> Document:
