@@ -38,6 +38,9 @@ _UNTOLD: Final = CancellationReason(CancellationReason.NONE)
 _THROTTLES: Final = 4
 """How often a throttled transaction is tried, each time with all the retries of the transport."""
 
+_Told = tuple[Participant, list[CancellationReason]]
+"""A step, and why each of its actions was refused."""
+
 
 class Transaction:
     """One transaction. For one thread.
@@ -97,9 +100,12 @@ class Transaction:
             return Verdict.DONE if self._was_done(request, unknown) else Verdict.LATER, unknown
         except TransactionCanceledError as cancelled:
             self._refuse_beside(cancelled)
-            if cancelled.ambiguous and (self._done(cancelled) or self._was_done(request, cancelled)):
+            told = self._told(cancelled)
+            # The work of all of its steps was done if that of one was.
+            done = any(participant.did(why) for participant, why in told)
+            if done or (cancelled.ambiguous and self._was_done(request, cancelled)):
                 return Verdict.DONE, cancelled
-            return self._learn(cancelled), cancelled
+            return self._learn(cancelled, told), cancelled
         except (TransactionConflictError, ThrottledError) as hindered:
             return Verdict.LATER, hindered
         return Verdict.DONE, None
@@ -133,7 +139,7 @@ class Transaction:
         _require_fits(actions)
         return {"TransactItems": actions, "ClientRequestToken": secrets.token_urlsafe(24)}
 
-    def _told(self, cancelled: TransactionCanceledError) -> list[tuple[Participant, list[CancellationReason]]]:
+    def _told(self, cancelled: TransactionCanceledError) -> list[_Told]:
         """The steps, and why each of them was refused."""
         reasons = iter(cancelled.reasons)
         told = [[next(reasons, _UNTOLD) for _ in part] for part in self._parts]
@@ -171,14 +177,7 @@ class Transaction:
                 aws_code=error.aws_code,
             ) from failed
 
-    def _done(self, cancelled: TransactionCanceledError) -> bool:
-        """Whether an earlier attempt has done it: then the work of all of its steps was done, so one is proof."""
-        return any(participant.did(why) for participant, why in self._told(cancelled))
-
-    def _learn(self, cancelled: TransactionCanceledError) -> Verdict:
-        participants = self._told(cancelled)
-        if any(participant.did(why) for participant, why in participants):
-            return Verdict.DONE
+    def _learn(self, cancelled: TransactionCanceledError, participants: Sequence[_Told]) -> Verdict:
         beside = self._why_beside(cancelled)
         if beside.refused and beside.passing:
             # Its condition was not looked at: it decides before what the steps have met.
@@ -221,9 +220,7 @@ def _require_fits(actions: Sequence[Wire]) -> None:
         )
 
 
-def _explained(
-    cancelled: TransactionCanceledError, told: Sequence[tuple[Participant, Sequence[CancellationReason]]]
-) -> DynashardError:
+def _explained(cancelled: TransactionCanceledError, told: Sequence[_Told]) -> DynashardError:
     """An update that DynamoDB could not do: that it made its item or a sum too large is the caller's doing."""
     for participant, reasons in told:
         for reason in reasons:
