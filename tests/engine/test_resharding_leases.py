@@ -21,7 +21,7 @@ from dynashard.resharding import Resharder, Timing
 from dynashard.runtime import Runtime
 from dynashard.schema import MOVED_TO
 from dynashard.topology import Phase, Record
-from dynashard.topology.records import founded
+from dynashard.topology.records import first_record
 from dynashard.transport import Transport
 from tests.depth import examples
 from tests.engine.resharding_world import TIMING, Moving, Thing, moving_world, partition
@@ -174,7 +174,7 @@ def moving(wire: Transport, table: str) -> Iterator[Moving]:
 
 def stored(world: Moving, lease: float, **fields: Any) -> Record:
     """The family's record with a lease, written at the world's time."""
-    record = replace(founded(FAMILY, FIRST, now=world.clock.now, lease=lease), **fields)
+    record = replace(first_record(FAMILY, FIRST, now=world.clock.now, lease=lease), **fields)
     put_by_hand(world.inner, world.topology, record)
     return record
 

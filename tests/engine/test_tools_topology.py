@@ -13,7 +13,7 @@ from dynashard import definition
 from dynashard.schema import TOPOLOGY_KEY
 from dynashard.service import Collection
 from dynashard.topology import Phase, Record, TopologyTable, partition_key
-from dynashard.topology.records import founded
+from dynashard.topology.records import first_record
 from dynashard.transport import Transport
 from tests.engine.command_line import CommandLine
 
@@ -39,7 +39,7 @@ def topology(wire: Transport, topology_table: str) -> Iterator[TopologyTable]:
     yield table
     forget()
     for record in before.values():
-        table.found(record)
+        table.create(record)
 
 
 def put(table: TopologyTable, record: Record) -> None:
@@ -66,10 +66,10 @@ def test_counts_that_nobody_has_asked_for_yet_are_those_declared(command_line: C
 def test_counts_are_those_of_the_table_with_their_history_and_change(
     command_line: CommandLine, topology: TopologyTable
 ) -> None:
-    first = founded(FAMILY, 16, now=1_000_000.0, lease=30.0)
+    first = first_record(FAMILY, 16, now=1_000_000.0, lease=30.0)
     changed = first.changed(2_000_000.0, count=32)
     put(topology, changed.changed(3_000_000.0, phase=Phase.MOVE, target=64, active=frozenset({FAMILY})))
-    put(topology, founded(f"{FAMILY}|GSI2", 8, now=1.0, lease=30.0))
+    put(topology, first_record(f"{FAMILY}|GSI2", 8, now=1.0, lease=30.0))
 
     shown = command_line.run("topology", FAMILY, "--json")
     table = command_line.run("topology", FAMILY)
@@ -87,8 +87,8 @@ def test_counts_are_those_of_the_table_with_their_history_and_change(
 def test_partitions_with_a_count_of_their_own_are_listed(
     command_line: CommandLine, topology: TopologyTable, tenant: str
 ) -> None:
-    put(topology, replace(founded(FAMILY, 16, now=5.0, lease=30.0), differ_since=6.0))
-    put(topology, founded(f"{FAMILY}:{tenant}", 128, now=7.0, lease=30.0))
+    put(topology, replace(first_record(FAMILY, 16, now=5.0, lease=30.0), differ_since=6.0))
+    put(topology, first_record(f"{FAMILY}:{tenant}", 128, now=7.0, lease=30.0))
 
     shown = command_line.run("topology", FAMILY, "--json")
     table = command_line.run("topology", FAMILY)
@@ -128,8 +128,8 @@ def test_a_partition_with_a_count_of_its_own_is_listed_under_that(
     command_line: CommandLine, topology: TopologyTable, users: Users, tenant: str
 ) -> None:
     assert partition_key(definition(User), f"{FAMILY}:{tenant}") == f"{FAMILY}:{tenant}"
-    put(topology, replace(founded(FAMILY, 16, now=5.0, lease=30.0), differ_since=6.0))
-    put(topology, founded(f"{FAMILY}:{tenant}", 2, now=7.0, lease=30.0))
+    put(topology, replace(first_record(FAMILY, 16, now=5.0, lease=30.0), differ_since=6.0))
+    put(topology, first_record(f"{FAMILY}:{tenant}", 2, now=7.0, lease=30.0))
 
     shown = command_line.run("topology", FAMILY, tenant, "--json").summary
 

@@ -10,7 +10,7 @@ import pytest
 from domain import User
 from dynashard import Dynashard, LeasedTopology, definition
 from dynashard.topology import DeclaredTopology, TopologyTable
-from dynashard.topology.records import founded
+from dynashard.topology.records import first_record
 from dynashard.transport import Transport
 from functions.api.app import build_app
 from tests.api_caller import Caller, a_user
@@ -83,7 +83,7 @@ def test_the_first_request_founds_the_records_of_its_entity(world: World) -> Non
         ("BatchGetItem", "topology"): 1,
         ("PutItem", "topology"): 3,
     }
-    assert TopologyTable(world.wire, world.topology).find(FAMILY) == founded(
+    assert TopologyTable(world.wire, world.topology).find(FAMILY) == first_record(
         FAMILY, 16, now=world.clock.now, lease=LEASE
     )
 

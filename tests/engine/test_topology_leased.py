@@ -12,7 +12,7 @@ from dynashard import EntityDefinition, LeasedTopology, Shards
 from dynashard.errors import ConfigurationError, EngineUnavailableError, UndecodableItemError
 from dynashard.placement import UNSHARDED
 from dynashard.topology import DEFAULT_LEASE, Phase, Record, TopologyTable, View
-from dynashard.topology.records import founded
+from dynashard.topology.records import first_record
 from dynashard.transport import Transport
 from tests.engine.topology_world import (
     FAMILY,
@@ -75,7 +75,7 @@ def change(wire: Transport, table: str, key: str = FAMILY, **fields: Any) -> Rec
 def part(wire: Transport, table: str, partition: str = ONE, count: int = 32, lease: float = LEASE) -> None:
     """Give a logical partition a record of its own."""
     change(wire, table, differ_since=Clock().now)
-    put_by_hand(wire, table, founded(partition, count, now=Clock().now, lease=lease))
+    put_by_hand(wire, table, first_record(partition, count, now=Clock().now, lease=lease))
 
 
 def test_the_first_to_ask_writes_the_declared_counts_down(client: Client, wire: Transport, table: str) -> None:
@@ -85,7 +85,7 @@ def test_the_first_to_ask_writes_the_declared_counts_down(client: Client, wire: 
     assert client.topology.index_view(THING, by_rank()).count == 4
     records = TopologyTable(wire, table).read([FAMILY, INDEX, ONE])
     assert records == {
-        key: founded(key, count, now=client.clock.now, lease=LEASE) for key, count in ((FAMILY, 8), (INDEX, 4))
+        key: first_record(key, count, now=client.clock.now, lease=LEASE) for key, count in ((FAMILY, 8), (INDEX, 4))
     }
 
 
@@ -217,7 +217,7 @@ def test_no_record_prolongs_a_lease(client: Client, wire: Transport, table: str)
 def test_a_record_without_a_lease_gives_the_default_at_most(
     wire: Transport, table: str, lease: float, held: float
 ) -> None:
-    put_by_hand(wire, table, replace(founded(FAMILY, 64, now=0, lease=1), lease=0.0))
+    put_by_hand(wire, table, replace(first_record(FAMILY, 64, now=0, lease=1), lease=0.0))
     client = Client(wire, table, lease=lease)
 
     assert client.topology.view(THING, ONE) == View(64, expires=client.clock.now + held)

@@ -22,7 +22,7 @@ from dynashard import EntityDefinition, LeasedTopology, Shards
 from dynashard.errors import TopologyChangedError
 from dynashard.schema import TOPOLOGY_HISTORY_LENGTH
 from dynashard.topology import Record, TopologyTable, View
-from dynashard.topology.records import founded
+from dynashard.topology.records import first_record
 from dynashard.transport import Transport
 from tests.depth import examples
 from tests.engine.topology_world import FAMILY, INDEX, ONE, by_rank, thing, topology_table_on
@@ -109,7 +109,7 @@ class TopologyMachine(RuleBasedStateMachine):
         self.ask(founder, FAMILY, declared)
         lease = LEASES[founder]
         for key, count in zip((FAMILY, INDEX), ((8, 4), (16, 2))[declared], strict=True):
-            self.records[key] = founded(key, count, now=self.processes[founder].clock(), lease=lease)
+            self.records[key] = first_record(key, count, now=self.processes[founder].clock(), lease=lease)
             self.published[key] = [Publication(self.now, count, lease)]
 
     def teardown(self) -> None:
@@ -185,7 +185,7 @@ class TopologyMachine(RuleBasedStateMachine):
         if was is None:
             return
         family = was.changed(self.now, differ_since=self.now)
-        own = founded(ONE, was.count, now=self.now, lease=was.lease)
+        own = first_record(ONE, was.count, now=self.now, lease=was.lease)
         stale = was != self.records[FAMILY]
         if self.saved("TransactWriteItems", happens, (was, family), (None, own), stale=stale):
             self.records |= {FAMILY: family, ONE: own}

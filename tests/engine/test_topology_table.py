@@ -13,7 +13,7 @@ from dynashard.errors import (
     TransactionConflictError,
 )
 from dynashard.topology import Phase, Record, TopologyTable
-from dynashard.topology.records import founded
+from dynashard.topology.records import first_record
 from dynashard.transport import Transport, Wire
 from dynashard.transport.classification import Refusal, classify
 from tests.engine.topology_world import put_by_hand, topology_table_on
@@ -37,7 +37,7 @@ def own_name(wire: Transport) -> Iterator[str]:
 
 
 def first(key: str, count: int = 8, **fields: Any) -> Record:
-    return replace(founded(key, count, now=NOW, lease=30.0), **fields)
+    return replace(first_record(key, count, now=NOW, lease=30.0), **fields)
 
 
 def cancelled(*codes: str) -> Fault:
@@ -62,7 +62,7 @@ def test_a_record_is_found_as_it_was_put(wire: Transport, name: str) -> None:
     change = {"id": "x", "back_to": None, "budget": 12, "tasks": ["a", "b"], "paused": False}
     record = first("put", phase=Phase.MOVE, target=16, swept=False, change=change, differ_since=NOW, active={"put"})
 
-    assert table.found(record) == record
+    assert table.create(record) == record
     assert table.find("put") == record
     assert table.find("none") is None
 
@@ -104,8 +104,8 @@ def test_everything_is_read_consistently(wire: Transport, name: str) -> None:
 def test_the_first_who_founds_a_record_decides(wire: Transport, name: str) -> None:
     table = TopologyTable(wire, name)
 
-    assert table.found(first("first", 8)).count == 8
-    assert table.found(first("first", 16)) == first("first", 8)
+    assert table.create(first("first", 8)).count == 8
+    assert table.create(first("first", 16)) == first("first", 8)
 
 
 @pytest.mark.parametrize("fault", [repeated("PutItem"), conflict("PutItem")])
@@ -113,7 +113,7 @@ def test_founding_outlasts_a_lost_answer_and_a_conflict(wire: Transport, name: s
     faulty = FaultyTransport(wire, [fault])
     record = first(f"founded-{fault.strike.__qualname__}")
 
-    assert TopologyTable(faulty, name).found(record) == record
+    assert TopologyTable(faulty, name).create(record) == record
     assert TopologyTable(wire, name).find(record.key) == record
     assert not faulty.waiting
 
@@ -122,12 +122,12 @@ def test_founding_that_always_meets_a_conflict_says_so(wire: Transport, name: st
     table = TopologyTable(FaultyTransport(wire, [conflict("PutItem", nth=None)]), name)
 
     with pytest.raises(TransactionConflictError):
-        table.found(first("conflict"))
+        table.create(first("conflict"))
 
 
 def test_a_change_of_what_was_read_is_saved(wire: Transport, name: str) -> None:
     table = TopologyTable(wire, name)
-    was = table.found(first("saved"))
+    was = table.create(first("saved"))
 
     table.save((was, new := was.changed(NOW, phase=Phase.PREPARE, target=16)))
 
@@ -138,7 +138,7 @@ def test_a_change_of_what_was_read_is_saved(wire: Transport, name: str) -> None:
 def test_whoever_has_not_seen_the_latest_changes_nothing(wire: Transport, name: str, now: float) -> None:
     table = TopologyTable(wire, name)
     key = f"latest-{now}"
-    was = table.found(first(key))
+    was = table.create(first(key))
     table.save((was, latest := was.changed(now, target=16)))
 
     with pytest.raises(TopologyChangedError, match=f"{key} was changed meanwhile; look again"):
@@ -184,7 +184,7 @@ def two(name: str) -> tuple[Record, Record]:
 def test_several_records_are_changed_together(wire: Transport, name: str) -> None:
     table = TopologyTable(wire, name)
     family, partition = two("together")
-    table.found(family)
+    table.create(family)
 
     table.save((family, changed := family.changed(NOW, active=frozenset({partition.key}))), (None, partition))
 
@@ -194,7 +194,7 @@ def test_several_records_are_changed_together(wire: Transport, name: str) -> Non
 def test_of_several_records_none_is_changed_if_one_was_meanwhile(wire: Transport, name: str) -> None:
     table = TopologyTable(wire, name)
     family, partition = two("none")
-    table.found(family)
+    table.create(family)
     table.save((family, latest := family.changed(NOW, target=16)))
 
     with pytest.raises(TopologyChangedError, match=f"{family.key}, {partition.key} was changed"):

@@ -17,7 +17,7 @@ from dynashard.resharding import Scope
 from dynashard.routing import Router, home, shard_keys
 from dynashard.schema import PK, REV, SK, TYPE, index_pk, index_sk
 from dynashard.topology import Phase, TopologyTable, View, family_of, index_key
-from dynashard.topology.records import Record, encode, founded
+from dynashard.topology.records import Record, encode, first_record
 from dynashard.transport.interface import Wire
 from tests.linearizability.checker import check
 from tests.linearizability.listings import Listing, misses_and_doubles
@@ -278,11 +278,11 @@ class Schedule:
         self._put(TABLE, items)
         now = self._scheduler.now - 1000
         entity = definition(self._plan.model)
-        records = [founded(family_of(entity), self._plan.origin, now=now, lease=LEASE)]
+        records = [first_record(family_of(entity), self._plan.origin, now=now, lease=LEASE)]
         for index in entity.indexes.values():
             if index.shards:
                 count = self._plan.index_origin if index == self._plan.scope.index else _INDEX_COUNT
-                records.append(founded(index_key(entity, index), count, now=now, lease=LEASE))
+                records.append(first_record(index_key(entity, index), count, now=now, lease=LEASE))
         self._put(TOPOLOGY, [encode(record) for record in records])
         if self._plan.stages is not None:
             self._lead(self._plan.stages)

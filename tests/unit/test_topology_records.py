@@ -12,7 +12,7 @@ from dynashard import Entity, Index, Key, Registry, Shards, definition
 from dynashard.errors import UndecodableItemError
 from dynashard.schema import TOPOLOGY_HISTORY_LENGTH
 from dynashard.topology import Phase, Record, View, family_of, index_key, partition_key
-from dynashard.topology.records import decode, encode, founded
+from dynashard.topology.records import decode, encode, first_record
 
 pytestmark = pytest.mark.unit
 
@@ -69,7 +69,7 @@ def test_a_record_of_key_and_count_is_whole() -> None:
     ],
 )
 def test_a_record_that_says_nothing_clear_is_refused_by_its_key(attribute: str, value: Any) -> None:
-    wire = encode(founded("thing:abc", 8, now=EPOCH, lease=30))
+    wire = encode(first_record("thing:abc", 8, now=EPOCH, lease=30))
     wire.pop(attribute, None)
     if value is not None:
         wire[attribute] = value
@@ -80,14 +80,14 @@ def test_a_record_that_says_nothing_clear_is_refused_by_its_key(attribute: str, 
 
 @pytest.mark.parametrize("phase", Phase)
 def test_only_a_change_that_was_published_has_a_target_for_those_who_route(phase: Phase) -> None:
-    record = replace(founded("a", 8, now=EPOCH, lease=30), phase=phase, target=16)
+    record = replace(first_record("a", 8, now=EPOCH, lease=30), phase=phase, target=16)
 
     assert record.view(9.0, marks=True) == View(8, phase, None if phase is Phase.STABLE else 16, 9.0, marks=True)
     assert record.busy
 
 
 def test_a_record_is_busy_until_its_marks_are_swept() -> None:
-    quiet = founded("a", 8, now=EPOCH, lease=30)
+    quiet = first_record("a", 8, now=EPOCH, lease=30)
 
     assert [quiet.busy, replace(quiet, swept=False).busy, replace(quiet, target=16).busy] == [False, True, True]
 
@@ -96,7 +96,7 @@ def test_a_record_is_busy_until_its_marks_are_swept() -> None:
 def test_whatever_the_clocks_say_updates_rise_and_the_history_keeps_the_newest_counts(
     changes: list[tuple[float, int]],
 ) -> None:
-    record = founded("a", 8, now=EPOCH, lease=30)
+    record = first_record("a", 8, now=EPOCH, lease=30)
     expected = [8]
     for now, count in changes:
         changed = record.changed(now, count=count)
@@ -111,7 +111,7 @@ def test_whatever_the_clocks_say_updates_rise_and_the_history_keeps_the_newest_c
 
 
 def test_the_history_is_bounded() -> None:
-    record = founded("a", 1, now=EPOCH, lease=30)
+    record = first_record("a", 1, now=EPOCH, lease=30)
 
     for number in range(100):
         record = record.changed(EPOCH + 60 * number, count=2 + number % 2)
@@ -121,7 +121,7 @@ def test_the_history_is_bounded() -> None:
 
 
 def test_the_history_tells_when_a_count_was_published() -> None:
-    record = founded("a", 8, now=EPOCH, lease=30)
+    record = first_record("a", 8, now=EPOCH, lease=30)
 
     record = record.changed(EPOCH + 60.9, count=16).changed(EPOCH + 70, phase=Phase.STABLE, count=16)
 

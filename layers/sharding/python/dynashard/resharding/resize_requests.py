@@ -13,7 +13,7 @@ from dynashard.resharding.job import tasks_of
 from dynashard.resharding.scope import Scope
 from dynashard.routing import rule_of
 from dynashard.topology import Phase, Record, family_of
-from dynashard.topology.records import founded
+from dynashard.topology.records import first_record
 
 _ROUNDS: Final = 8
 
@@ -32,7 +32,7 @@ def start(context: Context, scope: Scope, to: int, *, budget: float | None, caus
             return []
         check_now(scope, to, record, family)
         now, lease = context.clock(), family.granted
-        here = record or founded(scope.key, family.count, now=now, lease=lease)
+        here = record or first_record(scope.key, family.count, now=now, lease=lease)
         moves = scope.index is not None or rule_of(scope.entity).fixed
         change = _change(context, scope, here.count, to, fresh, now=now, cause=cause, last=record)
         change = change.but(budget=budget, survey=survey and moves)
@@ -93,7 +93,7 @@ def known(context: Context, scope: Scope) -> tuple[Record | None, Record]:
 
     def first(key: str, shards: Shards | None) -> Record:
         count = shards.initial if shards else UNSHARDED
-        return context.topology.found(founded(key, count, now=context.clock(), lease=context.timing.lease))
+        return context.topology.create(first_record(key, count, now=context.clock(), lease=context.timing.lease))
 
     if family is None:
         family = first(family_of(entity), entity.shards)

@@ -15,7 +15,7 @@ from dynashard.errors import ConfigurationError
 from dynashard.placement import UNSHARDED
 from dynashard.schema import MAX_PARTITION_KEY_BYTES
 from dynashard.topology.leases import Leases
-from dynashard.topology.records import DEFAULT_LEASE, Record, family_of, founded, index_key, partition_key
+from dynashard.topology.records import DEFAULT_LEASE, Record, family_of, first_record, index_key, partition_key
 from dynashard.topology.table import TopologyTable
 from dynashard.topology.views import View
 from dynashard.transport.interface import Transport
@@ -143,11 +143,11 @@ class LeasedTopology:
         return records.get(key, family).view(now + lease, marks=bool(family.active)), lease
 
     def _records(self, counts: Mapping[str, int], now: float, more: Sequence[str] = ()) -> dict[str, Record]:
-        """The records with these keys, founded with these counts where there is none; and those of `more` that are."""
+        """The records with these keys, written with these counts if there is none; and those of `more` that are."""
         records = self._table.read([*counts, *more])
         for key, count in counts.items():
             if key not in records:
-                records[key] = self._table.found(founded(key, count, now=now, lease=self._lease))
+                records[key] = self._table.create(first_record(key, count, now=now, lease=self._lease))
         return records
 
 

@@ -116,7 +116,7 @@ class Record:
         return replace(self, updated=updated, **{"history": history, **fields})
 
 
-def founded(key: str, count: int, *, now: float, lease: float) -> Record:
+def first_record(key: str, count: int, *, now: float, lease: float) -> Record:
     """The first record of a key."""
     return Record(key, count, _stamp(now), lease, frozenset({f"{int(now)}:{count}"}), since=now)
 

@@ -57,7 +57,7 @@ class TopologyTable:
         """The record with this key. Cost: 1 round trip, 1 read unit."""
         return self.read([key]).get(key)
 
-    def found(self, record: Record) -> Record:
+    def create(self, record: Record) -> Record:
         """Put the first record of a key; the one that stands there if somebody else was first.
 
         Raises:
