@@ -219,6 +219,14 @@ def test_batch_reads_and_writes_with_an_outcome_for_each(service: Service) -> No
     assert [outcome["result"]["id"] for outcome in read if outcome["ok"]] == ["3", "1"]
 
 
+def test_key_that_cannot_be_does_not_keep_others_from_being_read(service: Service) -> None:
+    service.result("create", item=a_user(id="1"))
+
+    read = service.result("batch_get", keys=[{"id": ""}, {"id": "1"}, {"id": "x" * 1100}])
+
+    assert [outcome.get("error", {}).get("code") for outcome in read] == ["invalid_key", None, "invalid_key"]
+
+
 def test_key_that_stands_twice_in_a_batch_is_written_once(service: Service) -> None:
     written = service.result("batch_write", put=[a_user(id="1"), a_user(id="1")], delete=[{"id": "1"}])
 

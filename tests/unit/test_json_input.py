@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dynashard.errors import RequestTooLargeError
 from dynashard_serving import json_input
-from dynashard_serving.json_input import MalformedJsonError, check_values, read_json
+from dynashard_serving.json_input import MalformedJsonError, check_values, plain_numbers, read_json
 from dynashard_serving.limits import MAX_DEPTH, MAX_DIGITS, MAX_NAME_LENGTH, MAX_VALUES
 
 pytestmark = pytest.mark.unit
@@ -142,6 +142,25 @@ def test_an_integer_of_all_digits_that_are_taken_is_taken() -> None:
 
     assert read_json(json.dumps(document).encode()) == document
     check_values([10**MAX_DIGITS - 1], depth=MAX_DEPTH)
+
+
+NUMBERS = st.integers(-(10**20), 10**20) | st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(st.recursive(NUMBERS | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+def test_json_that_was_parsed_elsewhere_has_the_same_numbers(document: Any) -> None:
+    text = json.dumps(document)
+
+    found, read = plain_numbers(json.loads(text)), read_json(text.encode())
+
+    # 5 and 5.0 are equal, and are not alike as text.
+    assert json.dumps(found) == json.dumps(read)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+def test_what_is_no_number_of_json_is_refused_there_too(number: float) -> None:
+    with pytest.raises(MalformedJsonError, match="is not a JSON number"):
+        plain_numbers({"numbers": [1, number]})
 
 
 def test_counting_ends_at_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,36 @@
+"""The window of new items: which times lie in it, and how it is told."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from domain import Ping, Window
+
+pytestmark = pytest.mark.unit
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+WEEK = Window("at", past=timedelta(days=7), ahead=timedelta(minutes=5))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "holds"),
+    [(0, True), (-7 * 86400, True), (-7 * 86400 - 1, False), (300, True), (301, False)],
+)
+def test_its_ends_lie_in_it(seconds: int, *, holds: bool) -> None:
+    at = NOW + timedelta(seconds=seconds)
+    ping = Ping(tenant_id="abc", series="s", episode="e", at=at, id="p", session_id="x")
+
+    assert WEEK.holds(ping, NOW) is holds
+
+
+@pytest.mark.parametrize(
+    ("past", "ahead", "told"),
+    [
+        (timedelta(days=7), timedelta(minutes=5), "7 days in the past or 5 minutes"),
+        (timedelta(days=1), timedelta(hours=1), "1 day in the past or 1 hour"),
+        (timedelta(hours=36), timedelta(seconds=90), "36 hours in the past or 90 seconds"),
+        (timedelta(0), timedelta(minutes=1), "0 seconds in the past or 1 minute"),
+    ],
+)
+def test_it_is_told_in_the_units_that_people_use(past: timedelta, ahead: timedelta, told: str) -> None:
+    assert str(Window("at", past, ahead)) == f"The time must be at most {told} in the future."
