@@ -23,10 +23,11 @@ from dynashard.errors import (
     QueueUnavailableError,
     ValidationFailedError,
 )
+from dynashard_serving.documents import representation, with_fixed, written
 from dynashard_serving.operations.accepting import accept, refuse_untimely
 from dynashard_serving.operations.conditions import UNCONDITIONAL, Revisions
 from dynashard_serving.operations.requests import Create, Delete, Key, Update, Write
-from functions.api.bodies import JSON, representation, with_fixed, written
+from functions.api.bodies import JSON
 from functions.api.incoming import Incoming
 from functions.api.outbox import Letter, Outbox, as_body
 from functions.api.requests import REQUEST_OF, idempotency_key

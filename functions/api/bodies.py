@@ -4,33 +4,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from dynashard.errors import FieldError, ValidationFailedError
-from dynashard_serving.documents import (
-    REVISION,
-    Document,
-    field_errors,
-    representation,
-    validated,
-    with_fixed,
-    written,
-)
+from dynashard_serving.documents import Document
 from dynashard_serving.json_input import MalformedJsonError, read_json
 from functions.api.incoming import GZIP, Incoming
 from functions.api.problems import ProblemError
-
-__all__ = [
-    "JSON",
-    "MERGE_PATCH",
-    "REVISION",
-    "Document",
-    "field_errors",
-    "json_object",
-    "json_value",
-    "parse_json",
-    "representation",
-    "validated",
-    "with_fixed",
-    "written",
-]
 
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"

@@ -14,9 +14,10 @@ from dynashard.errors import NotFoundError
 from dynashard_patterns import Edge
 from dynashard_patterns.edges import NODE
 from dynashard_serving.backend import Backend
+from dynashard_serving.documents import Document, representation, validated
 from dynashard_serving.edges import WAYS, EdgesWanted, Graph, NewEdge, Node
 from dynashard_serving.pages import page_that_fits
-from functions.api.bodies import JSON, Document, json_object, representation, validated
+from functions.api.bodies import JSON, json_object
 from functions.api.conditional import etag
 from functions.api.describing import Operation, Schema, answer, body, operation, page, page_of, ref
 from functions.api.incoming import Incoming, path_values

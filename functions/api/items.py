@@ -5,8 +5,9 @@ from http import HTTPStatus
 
 from aws_lambda_powertools.event_handler import Response
 
+from dynashard_serving.documents import REVISION, Document, written
 from dynashard_serving.operations.items import Items
-from functions.api.bodies import JSON, REVISION, Document, written
+from functions.api.bodies import JSON
 from functions.api.conditional import HANDLING, etag
 from functions.api.including import fitting
 from functions.api.incoming import Incoming

@@ -8,9 +8,10 @@ from aws_lambda_powertools.event_handler import Response
 
 from dynashard import Entity
 from dynashard.errors import FieldError, InputError, QueueUnavailableError, ValidationFailedError
+from dynashard_serving.documents import Document, representation, written
 from dynashard_serving.operations.accepting import item_of, refuse_untimely
 from dynashard_serving.operations.requests import Create
-from functions.api.bodies import JSON, Document, json_value, representation, written
+from functions.api.bodies import JSON, json_value
 from functions.api.incoming import Incoming
 from functions.api.outbox import Letter, Outbox, as_body
 from functions.api.resource import TENANT, Resource

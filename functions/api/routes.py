@@ -14,12 +14,12 @@ from aws_lambda_powertools.event_handler.api_gateway import Router
 
 from domain import COPIES
 from dynashard_serving.backend import Backend
+from dynashard_serving.documents import written
 from dynashard_serving.idempotency import IdempotentCreates
 from dynashard_serving.limits import MAX_BODY_BYTES
 from dynashard_serving.operations.items import Items
 from dynashard_serving.operations.listings import Listings
 from functions.api import VERSION, documentation
-from functions.api.bodies import written
 from functions.api.including import body_limit
 from functions.api.incoming import Incoming
 from functions.api.items import ItemRoutes

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pydantic.json_schema import models_json_schema
 
-from functions.api.bodies import REVISION
+from dynashard_serving.documents import REVISION
 from functions.api.describing import REF, Schema, page_of, ref
 from functions.api.resource import TENANT, Resource
 from functions.api.special import Special

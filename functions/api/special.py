@@ -10,7 +10,8 @@ from aws_lambda_powertools.event_handler import Response
 from pydantic import BaseModel, ValidationError
 
 from dynashard_serving.backend import Backend
-from functions.api.bodies import JSON, field_errors, written
+from dynashard_serving.documents import field_errors, written
+from functions.api.bodies import JSON
 from functions.api.describing import Operation, Schema
 from functions.api.describing import query as described_query
 from functions.api.incoming import Incoming
