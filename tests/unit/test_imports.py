@@ -370,6 +370,24 @@ def test_importing_the_layer_loads_no_sdk(module: str) -> None:
     assert {name.split(".")[0] for name in loaded} & {"botocore", "boto3", "aws_cdk", "urllib3", "requests"} == set()
 
 
+def test_a_declaration_loads_neither_what_reads_nor_what_writes() -> None:
+    code = "import sys; from dynashard import Entity, Index, Key, Shards, new_id; print(*sys.modules)"
+
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()  # noqa: S603
+
+    rooms = {room(name) for name in loaded if name.startswith("dynashard.")}
+    assert rooms == {"codec", "entity", "errors", "keys", "placement", "schema"}
+
+
+@pytest.mark.parametrize("package", [dynashard, dynashard_patterns])
+def test_a_package_gives_the_names_that_it_lists_and_no_more(package: ModuleType) -> None:
+    homes = package._HOMES
+
+    assert sorted(package.__all__) == sorted(homes)
+    with pytest.raises(AttributeError, match="has no attribute 'Repository'"):
+        package.Repository  # noqa: B018
+
+
 def test_importing_the_stored_names_loads_nothing_else() -> None:
     code = "import sys, dynashard.schema; print(*sys.modules)"
 

@@ -1,6 +1,9 @@
-"""Dynashard's sharding layer: declare an entity and its shards, get CRUD and listings over all of them.
+"""The sharding layer: declare an entity and its shards, then read, write and list items over all of its shards.
 
-The names below are loaded on first use, so that `dynashard.schema`, which the CDK stacks read, costs nothing more.
+    from dynashard import Dynashard, Entity, Key, Shards, new_id
+
+This is all that a user of the layer types. Each name is loaded on first use, so a declaration does not load what reads
+and writes. Every other error is in `dynashard.errors`, which draws the whole tree.
 """
 
 from importlib import import_module
@@ -19,22 +22,47 @@ if TYPE_CHECKING:
         new_id,
         updated_at,
     )
-    from dynashard.errors import DeclarationError
-    from dynashard.reads import Budget, Filter, Order, Page
+    from dynashard.errors import (
+        AlreadyExistsError,
+        DeclarationError,
+        DynashardError,
+        EngineUnavailableError,
+        InputError,
+        InvalidCursorError,
+        NotFoundError,
+        OutcomeUnknownError,
+        RevisionMismatchError,
+        ThrottledError,
+        TransactionConflictError,
+        TransactionRefusedError,
+        ValidationFailedError,
+    )
+    from dynashard.reads import Budget, Filter, Order, Page, Query
     from dynashard.repository import Check, Create, Delete, Put, RetryPolicy, Step, Update, Written
     from dynashard.service import Collection, Dynashard
     from dynashard.topology import LeasedTopology, declared_counts
+    from dynashard.transport import connect
 
-_ROOMS: Final = (
-    "dynashard.errors",
-    "dynashard.entity",
-    "dynashard.reads",
-    "dynashard.repository",
-    "dynashard.service",
-    "dynashard.topology",
-)
+_MODULES: Final = {
+    "entity": (
+        *("Entity", "EntityDefinition", "Index", "Key", "Registry", "Shards"),
+        *("created_at", "definition", "new_id", "updated_at"),
+    ),
+    "errors": (
+        *("AlreadyExistsError", "DeclarationError", "DynashardError", "EngineUnavailableError", "InputError"),
+        *("InvalidCursorError", "NotFoundError", "OutcomeUnknownError", "RevisionMismatchError", "ThrottledError"),
+        *("TransactionConflictError", "TransactionRefusedError", "ValidationFailedError"),
+    ),
+    "reads": ("Budget", "Filter", "Order", "Page", "Query"),
+    "repository": ("Check", "Create", "Delete", "Put", "RetryPolicy", "Step", "Update", "Written"),
+    "service": ("Collection", "Dynashard"),
+    "topology": ("LeasedTopology", "declared_counts"),
+    "transport": ("connect",),
+}
+_HOMES: Final = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
+    "AlreadyExistsError",
     "Budget",
     "Check",
     "Collection",
@@ -42,21 +70,34 @@ __all__ = [
     "DeclarationError",
     "Delete",
     "Dynashard",
+    "DynashardError",
+    "EngineUnavailableError",
     "Entity",
     "EntityDefinition",
     "Filter",
     "Index",
+    "InputError",
+    "InvalidCursorError",
     "Key",
     "LeasedTopology",
+    "NotFoundError",
     "Order",
+    "OutcomeUnknownError",
     "Page",
     "Put",
+    "Query",
     "Registry",
     "RetryPolicy",
+    "RevisionMismatchError",
     "Shards",
     "Step",
+    "ThrottledError",
+    "TransactionConflictError",
+    "TransactionRefusedError",
     "Update",
+    "ValidationFailedError",
     "Written",
+    "connect",
     "created_at",
     "declared_counts",
     "definition",
@@ -66,8 +107,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
-        for room in map(import_module, _ROOMS):
-            if name in getattr(room, "__all__", vars(room)):
-                return globals().setdefault(name, getattr(room, name))
+    if name in _HOMES:
+        return globals().setdefault(name, getattr(import_module(f"{__name__}.{_HOMES[name]}"), name))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
