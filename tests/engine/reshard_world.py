@@ -146,7 +146,7 @@ def reshard_world(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) ->
             "TOPOLOGY_OPERATION_SECONDS": "4",
         }
         world = ReshardWorld(CommandLine(folder, environment, monkeypatch, capsys), wire, table, topology)
-        monkeypatch.setattr("tools.connection.Resharder", partial(Resharder, clock=world.clock))
+        monkeypatch.setattr("tools.connection.Resharder", partial(Resharder, runtime=Runtime(world.clock)))
         yield world
         wire.close()
 
