@@ -133,32 +133,8 @@ def _encode_text(value: str, _: int) -> Attribute:
     return {"S": value}
 
 
-def _encode_int(value: int, _: int) -> Attribute:
-    return {"N": int_text(value)}
-
-
-def _encode_float(value: float, _: int) -> Attribute:
-    return {"N": float_text(value)}
-
-
-def _encode_decimal(value: Decimal, _: int) -> Attribute:
-    return {"N": decimal_text(value)}
-
-
-def _encode_bool(value: bool, _: int) -> Attribute:  # noqa: FBT001 - a table's entry; nobody calls it by hand
-    return {"BOOL": value}
-
-
-def _encode_none(_value: None, _: int) -> Attribute:
-    return {"NULL": True}
-
-
 def _encode_bytes(value: bytes | bytearray, _: int) -> Attribute:
     return {"B": b2a_base64(value, newline=False).decode("ascii")}
-
-
-def _encode_memoryview(value: memoryview, level: int) -> Attribute:
-    return _encode_bytes(value.tobytes(), level)
 
 
 def _encode_list(value: Iterable[object], level: int) -> Attribute:
@@ -213,10 +189,6 @@ def _encode_datetime(value: datetime, _: int) -> Attribute:
     return {"S": f"{moment.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"}
 
 
-def _encode_date(value: date, _: int) -> Attribute:
-    return {"S": value.isoformat()}
-
-
 def _encode_time(value: time, _: int) -> Attribute:
     if value.tzinfo is not None:
         raise RefusedError(f"{value} has a time zone, and times of day are stored without: store a datetime")
@@ -228,10 +200,6 @@ def _encode_timedelta(value: timedelta, _: int) -> Attribute:
     seconds, rest = divmod(abs(microseconds), 1_000_000)
     text = f"{seconds}.{rest:06d}" if rest else str(seconds)
     return {"N": f"-{text}" if microseconds < 0 else text}
-
-
-def _encode_uuid(value: UUID, _: int) -> Attribute:
-    return {"S": str(value)}
 
 
 def _encode_enum(value: Enum, level: int) -> Attribute:
@@ -276,24 +244,24 @@ def _made(make: Callable[[Any], object], kind: type) -> Encoder:
 
 _BUILT_IN: Final[dict[type, Encoder]] = {
     str: _encode_text,
-    int: _encode_int,
-    float: _encode_float,
-    Decimal: _encode_decimal,
-    bool: _encode_bool,
-    type(None): _encode_none,
+    int: lambda value, _: {"N": int_text(value)},
+    float: lambda value, _: {"N": float_text(value)},
+    Decimal: lambda value, _: {"N": decimal_text(value)},
+    bool: lambda value, _: {"BOOL": value},
+    type(None): lambda _value, _: {"NULL": True},
     bytes: _encode_bytes,
     bytearray: _encode_bytes,
-    memoryview: _encode_memoryview,
+    memoryview: lambda value, level: _encode_bytes(value.tobytes(), level),
     list: _encode_list,
     tuple: _encode_list,
     dict: _encode_map,
     set: _encode_set,
     frozenset: _encode_set,
     datetime: _encode_datetime,
-    date: _encode_date,
+    date: lambda value, _: {"S": value.isoformat()},
     time: _encode_time,
     timedelta: _encode_timedelta,
-    UUID: _encode_uuid,
+    UUID: lambda value, _: {"S": str(value)},
 }
 _PLAIN: Final[dict[type, Callable[[Any], object]]] = {
     # A subclass may write itself in its own way; what is stored is the value it holds.

@@ -96,16 +96,12 @@ def _map_size(members: Mapping[str, Mapping[str, Any]]) -> int:
     return _CONTAINER + _ELEMENT * len(members) + item_size(members)
 
 
-def _flag_size(_: object) -> int:
-    return 1
-
-
 _SIZES: Final[dict[str, Callable[[Any], int]]] = {
     "S": _text_size,
     "N": number_size,
     "B": _binary_size,
-    "BOOL": _flag_size,
-    "NULL": _flag_size,
+    "BOOL": lambda _: 1,
+    "NULL": lambda _: 1,
     "L": _list_size,
     "M": _map_size,
     "SS": lambda texts: sum(map(_text_size, texts)),

@@ -28,23 +28,18 @@ class Assignment:
         self.checks_whole = bool(decorators.model_validators)
         self._validated = {name for each in decorators.field_validators.values() for name in each.info.fields}
 
-    def check(self, name: str, value: Any) -> Any:
+    def check(self, name: str, value: Any, *, stored: bool = False) -> Any:
         """A value after the field's own validators, which see no other field.
 
-        Raises:
-            InvalidValueError: the field does not take it.
-        """
-        return self._checked(name, value, None)
-
-    def check_stored(self, name: str, value: Any) -> Any:
-        """As `check`, for a stored value: fields that a model in it no longer has are ignored.
+        Args:
+            name: the field.
+            value: the value.
+            stored: it was stored before: fields that a model in it no longer has are ignored.
 
         Raises:
             InvalidValueError: the field does not take it.
         """
-        return self._checked(name, value, "ignore")
-
-    def _checked(self, name: str, value: Any, extra: Literal["ignore"] | None) -> Any:
+        extra: Literal["ignore"] | None = "ignore" if stored else None
         try:
             validated: Any = self._one.validate_assignment({}, name, value, extra=extra)
         except ValidationError as error:

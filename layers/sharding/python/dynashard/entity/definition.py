@@ -27,7 +27,7 @@ from dynashard.entity.handling import Handling
 from dynashard.entity.record import Record, revision_in
 from dynashard.errors import InvalidKeyError, InvalidValueError, UndecodableItemError
 from dynashard.keys import KeyTemplate, utf8
-from dynashard.schema import EXPIRES_AT, MAX_PARTITION_KEY_BYTES, MAX_SORT_KEY_BYTES, PK, SK, TYPE
+from dynashard.schema import EXPIRES_AT, MAX_PARTITION_KEY_BYTES, MAX_SORT_KEY_BYTES, PK, SK
 
 T = TypeVar("T", bound=Record)
 
@@ -278,7 +278,8 @@ class EntityDefinition(Generic[T]):
                 values[name] = decode_expiry(self.name, wire)
             else:
                 try:
-                    values[name] = self._stored_value(name, decode_value(attribute))
+                    value = self._restored(name, decode_value(attribute))
+                    values[name] = self.assignment.check(name, value, stored=True)
                 except InvalidValueError as error:
                     raise UndecodableItemError(f"{self.name} at {wire.get(PK)} {wire.get(SK)}: {error}") from error
         return values
@@ -306,21 +307,16 @@ class EntityDefinition(Generic[T]):
             ) from error
         return self.settled(item, revision_in(wire))
 
-    def _stored_value(self, name: str, value: Any) -> Any:
-        return self.assignment.check_stored(name, self._restored(name, value) if name in self._changed else value)
-
     def _restored(self, name: str, value: Any) -> Any:
         """Return a decoded value as the field takes it."""
-        return _duration(value) if name in self._durations else _json_numbers(value)
+        if name in self._durations:
+            return _duration(value)
+        return _json_numbers(value) if name in self._free else value
 
     def settled(self, item: T, revision: str | None) -> T:
         """The same item, told the revision at which it is stored."""
         item._revision = revision  # noqa: SLF001 - the one place that tells
         return item
-
-    def owns(self, wire: Mapping[str, Any]) -> bool:
-        """Whether a stored item is one of this entity. Adopted data may have no `Type` yet."""
-        return TYPE not in wire or wire[TYPE]["S"] == self.name
 
 
 def _is_empty_set(field: FieldInfo) -> bool:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynashard.entity import EntityDefinition
-from dynashard.errors import ConfigurationError, ThrottledError
+from dynashard.errors import ThrottledError
 from dynashard.repository.retry_policy import RetryPolicy
 from dynashard.routing import Router
-from dynashard.transport.deadline import LONGEST_OPERATION
+from dynashard.transport.deadline import LONGEST_OPERATION, require_time
 from dynashard.transport.interface import Transport
 
 Throttled = Callable[[EntityDefinition[Any], str | None, ThrottledError], None]
@@ -60,11 +60,7 @@ class Store:
     operation_seconds: float = LONGEST_OPERATION
 
     def __post_init__(self) -> None:
-        if not self.operation_seconds > 0:
-            raise ConfigurationError(
-                f"operation_seconds is {self.operation_seconds:g}: an operation needs time. Give seconds above 0, at "
-                "most TOPOLOGY_OPERATION_SECONDS, for which changes of shard counts wait"
-            )
+        require_time(self.operation_seconds)
 
     def now(self) -> int:
         """The time by which items expire, in epoch seconds."""

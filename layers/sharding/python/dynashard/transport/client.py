@@ -14,7 +14,7 @@ from botocore.utils import get_environ_proxies
 
 from dynashard.errors import ConfigurationError
 from dynashard.transport.classification import DAMAGED, Refusal, throttle_names
-from dynashard.transport.deadline import LONGEST_OPERATION
+from dynashard.transport.deadline import LONGEST_OPERATION, require_time
 from dynashard.transport.interface import meters
 from dynashard.transport.parser import WireParserFactory
 from dynashard.transport.seams import replace_parts
@@ -64,11 +64,7 @@ class Settings:
     operation_seconds: float = LONGEST_OPERATION
 
     def __post_init__(self) -> None:
-        if not self.operation_seconds > 0:
-            raise ConfigurationError(
-                f"operation_seconds is {self.operation_seconds:g}: a request needs time. Give seconds above 0, at most "
-                "TOPOLOGY_OPERATION_SECONDS, for which changes of shard counts wait"
-            )
+        require_time(self.operation_seconds)
 
 
 @dataclass(frozen=True, slots=True)

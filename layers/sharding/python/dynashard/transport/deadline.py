@@ -18,12 +18,27 @@ from math import inf
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
+from dynashard.errors import ConfigurationError
+
 LONGEST_OPERATION: Final = 29.0
 """Seconds that an operation may take where nobody says: as long as a request over the API gateway."""
 RESERVED_SHARE: Final = 0.2
 """Which part of an operation's time is kept for evidence."""
 LEAST_RESERVED: Final = 0.5
 """Seconds that are kept at least, for one read; of an operation of less than twice that, half of its time."""
+
+
+def require_time(seconds: float) -> None:
+    """Refuse a longest operation of no length.
+
+    Raises:
+        ConfigurationError: it is not above 0 seconds.
+    """
+    if not seconds > 0:
+        raise ConfigurationError(
+            f"operation_seconds is {seconds:g}: an operation needs time. Give seconds above 0, at most "
+            "TOPOLOGY_OPERATION_SECONDS, for which changes of shard counts wait"
+        )
 
 
 class _Deadline(NamedTuple):
