@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from dynashard.entity import ItemKey
 from dynashard.errors import DynashardError, EngineError, OutcomeUnknownError, ThrottledError, TransactionConflictError
-from dynashard.repository.retry_policy import Left
+from dynashard.repository.retry_policy import Left, go_on
 from dynashard.repository.store import Store
 from dynashard.repository.writes import Write
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK
@@ -83,6 +84,32 @@ def get_once(
         found.update((stored_key(item), item) for item in answer.get("Responses", {}).get(store.table, []))
         left += [stored_key(key) for key in answer.get("UnprocessedKeys", {}).get(store.table, {}).get("Keys", [])]
     return Left(left)
+
+
+def get_all(
+    store: Store,
+    keys: Mapping[StoredKey, ItemKey],
+    reading: Reading,
+    pauses: Iterator[float],
+    send: Callable[[Sequence[Call]], list[Wire]] | None = None,
+) -> dict[StoredKey, Wire]:
+    """Read stored items, each named by its key, until all have been read; those that are not stored are left out.
+
+    Raises:
+        UnprocessedError: DynamoDB left keys unread for too long.
+
+    Cost: as `get_once`.
+    """
+    found: dict[StoredKey, Wire] = {}
+    go_on(
+        keys,
+        lambda left: get_once(store, left, reading, found, send),
+        pauses,
+        wave=GET_WAVE,
+        operation="BatchGetItem",
+        key_of=keys.__getitem__,
+    )
+    return found
 
 
 def write_once(store: Store, writes: Mapping[StoredKey, Write]) -> Left[StoredKey]:

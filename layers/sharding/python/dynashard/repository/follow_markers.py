@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import ThrottledError, TransactionConflictError
-from dynashard.repository.batch import GET_WAVE, Reading, StoredKey, chunks, get_once, stored_key, wire_key
+from dynashard.repository.batch import Reading, StoredKey, chunks, get_all, stored_key, wire_key
 from dynashard.repository.conditions import is_marker, moved_to
 from dynashard.repository.retry_policy import Left, go_on
 from dynashard.repository.store import Store
@@ -54,16 +54,8 @@ class StoredItems:
 
         Cost: what reading the items costs, 1 BatchGetItem for 100, 16 at a time.
         """
-        found: dict[StoredKey, Wire] = {}
-        go_on(
-            sorted(set(keys)),
-            lambda left: get_once(self.store, left, self.reading, found, self.send),
-            self.pauses,
-            wave=GET_WAVE,
-            operation="BatchGetItem",
-            key_of=self.key_of,
-        )
-        return found
+        named = {key: self.key_of(key) for key in sorted(set(keys))}
+        return get_all(self.store, named, self.reading, self.pauses, self.send)
 
     def pairs(self, pairs: Iterable[Pair]) -> dict[Pair, tuple[Wire | None, Wire | None]]:
         """Return what stands at both places of each pair, at one moment.

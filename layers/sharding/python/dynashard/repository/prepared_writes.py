@@ -7,6 +7,7 @@ from typing import Any, Final
 from dynashard.codec import item_size, require_fits
 from dynashard.entity import ItemKey
 from dynashard.repository.changes import Changes, touched_indexes, update_expression
+from dynashard.repository.conditions import revision_of
 from dynashard.repository.evidence import lineage
 from dynashard.repository.items import E, Items
 from dynashard.repository.writes import Kind, Write
@@ -72,6 +73,13 @@ class PreparedWrites(Items[E]):
     def _stored(self, write: Write) -> E:
         """The item that a put has stored."""
         return self._entity.decode(write.item or {})
+
+    def _put_over(self, item: E, current: Wire | None) -> Write:
+        """The put of an item over the one that was read, whose creation stamp it keeps; None if there was none."""
+        if current is None:
+            return self._put_write(Kind.CREATE, item, created=None)
+        created = self._stored_stamp(current) if self._entity.created_fields else self._created(item)
+        return self._put_write(Kind.CHANGE, item, created=created, if_match=revision_of(current))
 
     def _stored_stamp(self, wire: Wire) -> datetime | None:
         """The creation stamp of a stored item; adopted ones may have none."""

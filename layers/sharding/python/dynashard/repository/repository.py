@@ -27,7 +27,6 @@ from dynashard.repository.store import Store
 from dynashard.repository.transaction import Beside, Create, Delete, Put, Step, Update
 from dynashard.repository.writes import Kind, Write
 from dynashard.routing import rule_of
-from dynashard.transport.interface import Wire
 
 _RACES: Final = 8
 """How often a read-then-write starts again because another writer came between."""
@@ -323,24 +322,15 @@ class Repository(Batches[E]):
             revision = revision_of(current) if current else None
             self._require(if_match, revision, item)
             try:
-                return Written(self._put_over(item, current, once=once), created=current is None)
+                if once:
+                    step = Create(item) if current is None else Put(item, if_match=revision)
+                    return Written(self._once(step), created=current is None)
+                write = self._put_over(item, current)
+                self._write(write, item)
+                return Written(self._stored(write), created=current is None)
             except (ConditionFailedError, AlreadyExistsError, RevisionMismatchError):
                 continue
         raise RevisionMismatchError(f"{self._name(item)} changes too often to be replaced; try again later")
-
-    def _put_over(self, item: E, current: Wire | None, *, once: bool) -> E:
-        """Put an item where it was read that this stands, or nothing."""
-        revision = None if current is None else revision_of(current)
-        if once:
-            stored: E = self._once(Create(item) if revision is None else Put(item, if_match=revision))
-            return stored
-        if current is None:
-            write = self._put_write(Kind.CREATE, item, created=None)
-        else:
-            created = self._stored_stamp(current) if self._entity.created_fields else self._created(item)
-            write = self._put_write(Kind.CHANGE, item, created=created, if_match=revision)
-        self._write(write, item)
-        return self._stored(write)
 
     def _apply(
         self, item_key: ItemKey, key: KeyLike, changes: Changes, after: Mapping[str, Any], if_match: str | None

@@ -9,7 +9,7 @@ from typing import Any
 
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import ConditionFailedError, EngineError, TransactionConflictError
-from dynashard.repository.batch import GET_WAVE, STANDING, WRITE_WAVE, Reading, StoredKey, get_once, write_once
+from dynashard.repository.batch import STANDING, WRITE_WAVE, Reading, StoredKey, get_all, write_once
 from dynashard.repository.conditions import is_live
 from dynashard.repository.outcomes import unsettled
 from dynashard.repository.retry_policy import go_on
@@ -103,15 +103,7 @@ class Scattered:
     def _search(self, keys: Sequence[ItemKey], reading: Reading) -> dict[ItemKey, list[Wire]]:
         """The live items with these keys, wherever they are; those of each key in the order of shards."""
         spots = {(place, key.sort): key for key in keys for place in self._readable(key.partition)}
-        stored: dict[StoredKey, Wire] = {}
-        go_on(
-            spots,
-            lambda left: get_once(self._store, left, reading, stored),
-            self._store.retry_policy.pauses(),
-            wave=GET_WAVE,
-            operation="BatchGetItem",
-            key_of=lambda spot: spots[spot],
-        )
+        stored = get_all(self._store, spots, reading, self._store.retry_policy.pauses())
         now = self._store.now()
         found: dict[ItemKey, list[Wire]] = {}
         for spot, key in spots.items():

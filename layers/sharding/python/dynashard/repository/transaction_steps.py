@@ -123,11 +123,8 @@ class Steps(Repository[Any]):
         current = self._read(item, Reading(consistent=True))
         revision = revision_of(current) if current else None
         self._require(if_match, revision, item)
-        if current is None:
-            return replace(_creation(self._put_write(Kind.CREATE, item, created=None)), fresh=True)
-        stamp = self._stored_stamp(current)
-        write = self._put_write(Kind.CHANGE, item, created=stamp, if_match=revision)
-        return replace(_change(write), fresh=True)
+        write = self._put_over(item, current)
+        return replace(_creation(write) if current is None else _change(write), fresh=True)
 
     def _update_step(self, step: Update) -> Prepared:
         entity, key = self.entity, self.entity.key_of(step.key)
@@ -139,8 +136,7 @@ class Steps(Repository[Any]):
             return _change(self._update_write(key, changes, known, step.if_match))
         current = self.get(step.key, consistent=True)
         self._require(step.if_match, current.revision, step.key)
-        after = fields_after(entity, current, changes)
-        return replace(_change(self._update_write(key, changes, after, current.revision)), fresh=True)
+        return self._change_of(key, current, changes)
 
     def _addition(self, step: Update, key: ItemKey, changes: Changes, known: Mapping[str, Any]) -> Prepared:
         """An update that makes its item where there is none."""
@@ -152,8 +148,7 @@ class Steps(Repository[Any]):
             current = self.find(step.key, consistent=True)
             if current is None:
                 return replace(_creation(self._made(changes, known)), fresh=True)
-            after = fields_after(entity, current, changes)
-            return replace(_change(self._update_write(key, changes, after, current.revision)), fresh=True)
+            return self._change_of(key, current, changes)
         write = self._update_write(key, changes, known, None)
         write = replace(write, kind=Kind.UPSERT, options=self._making(write, known))
         return Prepared(
@@ -162,6 +157,11 @@ class Steps(Repository[Any]):
             write.changing(),
             born=lambda: self._made(changes, known, write.revision),
         )
+
+    def _change_of(self, key: ItemKey, current: Entity, changes: Changes) -> Prepared:
+        """An update of the item that was read."""
+        after = fields_after(self.entity, current, changes)
+        return replace(_change(self._update_write(key, changes, after, current.revision)), fresh=True)
 
     def _made(self, changes: Changes, known: Mapping[str, Any], revision: str | None = None) -> Write:
         """The item that adding makes, as a put."""
