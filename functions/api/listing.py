@@ -10,7 +10,8 @@ from urllib.parse import urlencode
 from aws_lambda_powertools.event_handler import Response
 
 from dynashard.errors import ValidationFailedError
-from dynashard_serving.limits import DEFAULT_LIMIT, MAX_LIMIT, MAX_LINK_BYTES
+from dynashard.reads.query import DEFAULT_LIMIT, MAX_LIMIT
+from dynashard_serving.limits import MAX_LINK_BYTES
 from dynashard_serving.operations.choosing import index_of
 from dynashard_serving.operations.listings import Listings
 from dynashard_serving.operations.requests import Choice, List, Paging

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from dynashard.reads.query import DEFAULT_LIMIT
 from dynashard_serving.backend import Backend
 from dynashard_serving.documents import Document
 from dynashard_serving.idempotency import IdempotentCreates
-from dynashard_serving.limits import DEFAULT_LIMIT
 from dynashard_serving.operations.batches import Batches
 from dynashard_serving.operations.choosing import index_of
 from dynashard_serving.operations.conditions import UNCONDITIONAL, Conditions, Revisions

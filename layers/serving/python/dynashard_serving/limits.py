@@ -5,6 +5,8 @@ Every bound is checked before the work that it bounds begins.
 
 from typing import Final
 
+from dynashard.reads.query import MAX_PARTITIONS
+
 MAX_BODY_BYTES: Final = 400 * 1024
 """A body of JSON, uncompressed. The most that each detached field may hold is added to it."""
 MAX_VALUES: Final = 200_000
@@ -27,17 +29,13 @@ MAX_TAGS: Final = 50
 """Entity tags of one `If-Match` or `If-None-Match`."""
 MAX_LINK_BYTES: Final = 8 * 1024
 """A `Link` header. A longer one is left out, because no request could carry its URL."""
-DEFAULT_LIMIT: Final = 50
-"""Items of a page, unless the request says otherwise."""
-MAX_LIMIT: Final = 1000
-"""Items of a page."""
 MAX_ANSWER_BYTES: Final = (6 * 1024 - 64) * 1024
 """Lambda answers at most 6 MB; the rest is left to headers and what is around a result."""
 WRITE_ATTEMPTS: Final = 5
 """How often a read and a write of what was read are tried while other writers come between."""
 MAX_BATCH: Final = 1000
 """Keys, puts or deletes of one batch."""
-MAX_CHOICES: Final = 100
+MAX_CHOICES: Final = MAX_PARTITIONS
 """Logical partitions of one request, and values of one field that chooses them."""
 MAX_NAMES: Final = 100
 """Names in a list of names, such as `fields` or `include`."""

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from dynashard.reads.query import DEFAULT_LIMIT
 from dynashard_serving.documents import Document
 from dynashard_serving.environment import LONGEST_SECONDS
-from dynashard_serving.limits import DEFAULT_LIMIT
 from dynashard_serving.operations.conditions import UNCONDITIONAL, Conditions
 
 Key = Mapping[str, Any]
