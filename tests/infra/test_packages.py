@@ -2,6 +2,7 @@
 
 import ast
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -100,7 +101,12 @@ def imports_of(path: Path) -> Iterator[str]:
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The wheels, by module."""
     folder = tmp_path_factory.mktemp("wheels")
-    places = [str(ROOT / package.folder) for package in PACKAGES]
+    # Built from copies: setuptools leaves folders behind, and takes what is in them for the next wheel.
+    left = shutil.ignore_patterns("build", "*.egg-info", "__pycache__")
+    places = [
+        str(shutil.copytree(ROOT / package.folder, folder / "source" / package.module, ignore=left))
+        for package in PACKAGES
+    ]
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
     subprocess.run([*command, "--wheel-dir", str(folder), *places], check=True)  # noqa: S603
     return {
