@@ -68,8 +68,8 @@ _Place = tuple[str, float]
 
 
 @dataclass(slots=True)
-class _Lane:
-    """One source while a page is gathered.
+class _Run:
+    """One sorted run of the merge: a source while a page is gathered.
 
     `rank` is its number among the sources of all partitions; `through` is that of the last source in which nothing
     stands at a sort key through which this one has been read. `reached` is where to read on, None for the beginning.
@@ -122,43 +122,43 @@ def list_ordered(
     DynamoDB's 1 MB a Query cut a round short. With `once`, 2 round trips even so: the page is then short.
     """
     share = limit if once is None else min(MAX_READ, ceil(limit * once.excess))
-    layouts, lanes = _first_round(fetch, after, share, item_bytes)
+    layouts, runs = _first_round(fetch, after, share, item_bytes)
     reading = layouts[0].reading
     rounds = 1
     while fetch.allowed and (once is None or rounds < _ROUNDS or reading.filters.text):
-        ranked = _ranked(reading, lanes, fetch, once)
+        ranked = _ranked(reading, runs, fetch, once)
         last = ranked[limit - 1] if len(ranked) >= limit else None
-        behind = [lane for lane in lanes if not lane.ended and (last is None or _before(reading, lane.place, last))]
-        if not behind or not fetch.fits(lane.source for lane in behind):
+        behind = [run for run in runs if not run.ended and (last is None or _before(reading, run.place, last))]
+        if not behind or not fetch.fits(run.source for run in behind):
             break
         bound = None if last is None else reading.position(last[1]).sort
         try:
-            chunks = fetch.wave(layouts, [_rest(lane, limit, bound) for lane in behind])
+            chunks = fetch.wave(layouts, [_rest(run, limit, bound) for run in behind])
         except OvertakenError:
             break
-        for lane, chunk in zip(behind, chunks, strict=True):
-            lane.take(chunk, bound)
+        for run, chunk in zip(behind, chunks, strict=True):
+            run.take(chunk, bound)
         rounds += 1
-    return _page(fetch, lanes, after, limit, once)
+    return _page(fetch, runs, after, limit, once)
 
 
 def _first_round(
     fetch: Fetch, after: Mark | None, limit: int, item_bytes: float
-) -> tuple[Sequence[Layout], list[_Lane]]:
+) -> tuple[Sequence[Layout], list[_Run]]:
     while True:
         layouts = fetch.layouts()
-        lanes = _lanes(layouts, after)
-        share = first_limit(limit, len(lanes), item_bytes)
+        runs = _runs(layouts, after)
+        share = first_limit(limit, len(runs), item_bytes)
         if layouts[0].reading.filters.text:
             share = min(share * 4, FILTERED_READ)
         try:
-            wants = [Want(each.source, share + each.again, each.reached, each.bounds, each.part) for each in lanes]
+            wants = [Want(each.source, share + each.again, each.reached, each.bounds, each.part) for each in runs]
             first = fetch.wave(layouts, wants)
         except OvertakenError:
             continue
-        for lane, chunk in zip(lanes, first, strict=True):
-            lane.take(chunk, None)
-        return layouts, lanes
+        for run, chunk in zip(runs, first, strict=True):
+            run.take(chunk, None)
+        return layouts, runs
 
 
 def first_limit(limit: int, sources: int, item_bytes: float) -> int:
@@ -173,44 +173,44 @@ def first_limit(limit: int, sources: int, item_bytes: float) -> int:
     return min(limit, most, max(items, int(blocks * BLOCK_BYTES / item_bytes)))
 
 
-def _lanes(layouts: Sequence[Layout], after: Mark | None) -> list[_Lane]:
+def _runs(layouts: Sequence[Layout], after: Mark | None) -> list[_Run]:
     """The sources of all partitions, each begun where the last page ended."""
-    lanes: list[_Lane] = []
+    runs: list[_Run] = []
     for part, layout in enumerate(layouts):
-        first, past = len(lanes), len(lanes) + len(layout.streams) - 1
+        first, past = len(runs), len(runs) + len(layout.streams) - 1
         bounds, forward = layout.reading.bounds, layout.reading.forward
         for rank, stream in enumerate(layout.streams, first):
             # In a table no two live items have one sort key, but a mark and its item have: all are known up to it.
-            lane = _Lane(layout, part, rank, past if layout.identity is None else rank, stream, bounds)
+            run = _Run(layout, part, rank, past if layout.identity is None else rank, stream, bounds)
             if after is not None and after.part == part and not after.whole:
-                _resume(lane, after)
+                _resume(run, after)
             elif after is not None and (after.whole or part < after.part):
-                lane.bounds = bounds.after(after.position.sort, forward=forward)
+                run.bounds = bounds.after(after.position.sort, forward=forward)
             elif after is not None:
-                lane.bounds = bounds.at(after.position.sort, forward=forward)
-            lanes.append(lane)
-    return lanes
+                run.bounds = bounds.at(after.position.sort, forward=forward)
+            runs.append(run)
+    return runs
 
 
-def _resume(lane: _Lane, after: Mark) -> None:
+def _resume(run: _Run, after: Mark) -> None:
     """Have a source of the partition that the mark is of begin where the last page ended."""
-    layout, stream, at = lane.layout, lane.source, after.position
+    layout, stream, at = run.layout, run.source, after.position
     forward = layout.reading.forward
     if layout.identity is None:
-        lane.reached = at
+        run.reached = at
     elif after.streams != len(layout.streams):
-        lane.bounds = lane.bounds.at(at.sort, forward=forward)
-        lane.new, lane.again = _new(layout, after), returned_before(at)
+        run.bounds = run.bounds.at(at.sort, forward=forward)
+        run.new, run.again = _new(layout, after), returned_before(at)
     elif stream.number > after.number:
-        lane.bounds = lane.bounds.at(at.sort, forward=forward)
-        lane.new = _new(layout, after) if after.passed else None
+        run.bounds = run.bounds.at(at.sort, forward=forward)
+        run.new = _new(layout, after) if after.passed else None
     elif stream.number < after.number:
-        lane.bounds = lane.bounds.after(at.sort, forward=forward)
+        run.bounds = run.bounds.after(at.sort, forward=forward)
     else:
         stale = at.stale or after.version != layout.version
-        lane.reached, lane.new = layout.resumed(replace(at, stale=stale)), _new(layout, after)
+        run.reached, run.new = layout.resumed(replace(at, stale=stale)), _new(layout, after)
         # The last item itself may stand elsewhere by now.
-        lane.again = 0 if lane.reached is None or lane.reached.item else returned_before(at)
+        run.again = 0 if run.reached is None or run.reached.item else returned_before(at)
 
 
 def _new(layout: Layout, after: Mark) -> Callable[[Wire], bool] | None:
@@ -235,21 +235,21 @@ def _new(layout: Layout, after: Mark) -> Callable[[Wire], bool] | None:
     return new
 
 
-def _rest(lane: _Lane, limit: int, bound: str | None) -> Want:
-    reading = lane.layout.reading
-    bounds = lane.bounds if bound is None else lane.bounds.until(bound, forward=reading.forward)
-    wanted = FILTERED_READ if reading.filters.text else max(1, limit - len(lane.rows))
-    return Want(lane.source, wanted, lane.reached, bounds, lane.part)
+def _rest(run: _Run, limit: int, bound: str | None) -> Want:
+    reading = run.layout.reading
+    bounds = run.bounds if bound is None else run.bounds.until(bound, forward=reading.forward)
+    wanted = FILTERED_READ if reading.filters.text else max(1, limit - len(run.rows))
+    return Want(run.source, wanted, run.reached, bounds, run.part)
 
 
 _Ranked = tuple[int, Wire]
 """A source's rank and an item of it."""
 
 
-def _ranked(reading: Reading, lanes: Sequence[_Lane], fetch: Fetch, once: Dedup | None) -> list[_Ranked]:
+def _ranked(reading: Reading, runs: Sequence[_Run], fetch: Fetch, once: Dedup | None) -> list[_Ranked]:
     """All items known, in order; equal sort keys by source, and within a source as it returned them."""
     attribute = reading.sort_attribute
-    ranked = [(lane.rank, row) for lane in lanes for row in lane.rows]
+    ranked = [(run.rank, row) for run in runs for row in run.rows]
     ranked.sort(key=lambda item: item[1][attribute]["S"], reverse=not reading.forward)
     if once is None:
         return ranked
@@ -266,38 +266,38 @@ def _before(reading: Reading, place: _Place, item: _Ranked) -> bool:
 
 
 def _page(
-    fetch: Fetch, lanes: Sequence[_Lane], after: Mark | None, limit: int, once: Dedup | None
+    fetch: Fetch, runs: Sequence[_Run], after: Mark | None, limit: int, once: Dedup | None
 ) -> tuple[list[Wire], Mark | None]:
     """The items up to where every source has been read, and where that is."""
-    reading = lanes[0].layout.reading
-    ranked = _ranked(reading, lanes, fetch, once)
-    open_lanes = [lane for lane in lanes if not lane.ended]
-    least = _least(open_lanes, forward=reading.forward) if open_lanes else None
+    reading = runs[0].layout.reading
+    ranked = _ranked(reading, runs, fetch, once)
+    open_runs = [run for run in runs if not run.ended]
+    least = _least(open_runs, forward=reading.forward) if open_runs else None
     known = ranked if least is None else takewhile(lambda item: not _before(reading, least.place, item), ranked)
     items = list(islice(known, limit))
     rows = [row for _, row in items]
     if once is not None and rows:
         once.excess = sum(
-            not _before(reading, (rows[-1][reading.sort_attribute]["S"], inf), (lane.rank, row))
-            for lane in lanes
-            for row in lane.rows
+            not _before(reading, (rows[-1][reading.sort_attribute]["S"], inf), (run.rank, row))
+            for run in runs
+            for row in run.rows
         ) / len(rows)
     if len(items) == limit and (least is not None or len(ranked) > limit):
-        lane, position = lanes[items[-1][0]], lanes[items[-1][0]].layout.reading.position(rows[-1])
+        run, position = runs[items[-1][0]], runs[items[-1][0]].layout.reading.position(rows[-1])
     elif least is None or least.reached is None:
         return rows, None
     else:
         # Cut short: go on where the source stands that was read least far. A source that ended at a bound is not it: a
         # bound is the key of a page's last item, so the page would be full.
-        lane, position = least, least.reached
+        run, position = least, least.reached
     if once is not None and rows and rows[-1][reading.sort_attribute]["S"] == position.sort:
         # All others with this key say the same.
-        return rows, Mark(Position(position.sort), part=lane.part, whole=True)
-    return rows, _mark(lane, items, after, position)
+        return rows, Mark(Position(position.sort), part=run.part, whole=True)
+    return rows, _mark(run, items, after, position)
 
 
-def _mark(lane: _Lane, items: Sequence[_Ranked], after: Mark | None, position: Position) -> Mark:
-    layout, part, number = lane.layout, lane.part, lane.source.number
+def _mark(run: _Run, items: Sequence[_Ranked], after: Mark | None, position: Position) -> Mark:
+    layout, part, number = run.layout, run.part, run.source.number
     if layout.identity is None:
         return Mark(position, part=part)
     streams = len(layout.streams)
@@ -307,16 +307,16 @@ def _mark(lane: _Lane, items: Sequence[_Ranked], after: Mark | None, position: P
         passed = after.passed if after.streams == streams else (*after.passed, (after.streams, after.number))
         if passed or after.number == number:
             before = [after.position]
-    taken = [row for rank, row in items if rank == lane.rank]
+    taken = [row for rank, row in items if rank == run.rank]
     position = remembering(layout, replace(position, forced=False), before, taken, positions=1)
     return Mark(position, number, streams, passed, layout.version, part)
 
 
-def _least(lanes: Sequence[_Lane], *, forward: bool) -> _Lane:
+def _least(runs: Sequence[_Run], *, forward: bool) -> _Run:
     """The source that was read least far."""
     if forward:
-        return min(lanes, key=lambda lane: lane.place)
-    return max(lanes, key=lambda lane: (lane.place[0], -lane.place[1]))
+        return min(runs, key=lambda run: run.place)
+    return max(runs, key=lambda run: (run.place[0], -run.place[1]))
 
 
 def state_of_mark(mark: Mark, partition: str = "") -> list[Any]:

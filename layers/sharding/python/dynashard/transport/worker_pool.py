@@ -15,8 +15,8 @@ Outcome = TypeVar("Outcome")
 class WorkerPool:
     """A pool of threads that exists once it is needed, shared by everyone who sends several calls.
 
-    A lane takes the next waiting call until none is left. The asking thread is a lane itself, so that calls
-    sent from within a lane never wait for each other, and a busy pool slows a caller but does not stop it.
+    A worker takes the next waiting call until none is left. The asking thread is a worker too, so calls
+    sent from within a worker never wait for each other, and a busy pool slows a caller but does not stop it.
     """
 
     def __init__(self, threads: int) -> None:
@@ -42,7 +42,7 @@ class WorkerPool:
         answers: dict[int, Outcome] = {}
         errors: dict[int, Exception] = {}
 
-        def lane() -> None:
+        def work() -> None:
             while True:
                 try:
                     at, call = waiting.popleft()
@@ -55,8 +55,8 @@ class WorkerPool:
 
         helpers = min(concurrency, len(calls), self._threads + 1) - 1
         pool = self._started() if helpers > 0 else None
-        under_way = [pool.submit(copy_context().run, lane) for _ in range(helpers)] if pool else []
-        lane()
+        under_way = [pool.submit(copy_context().run, work) for _ in range(helpers)] if pool else []
+        work()
         for future in under_way:
             if not future.cancel():
                 future.result()
