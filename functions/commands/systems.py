@@ -13,7 +13,7 @@ from dynashard import definition
 from dynashard.errors import FieldError, ValidationFailedError
 from dynashard_serving.backend import Backend
 from dynashard_serving.documents import Document, validated
-from dynashard_serving.edges import EdgesWanted, Graph, NewEdge, Way
+from dynashard_serving.edges import EdgesWanted, Graph, NewEdge, Node, Way
 from dynashard_serving.operations.families import Family
 from dynashard_serving.operations.items import shown
 from dynashard_serving.pages import page_that_fits
@@ -83,7 +83,7 @@ class Follows:
 class Counted(BaseModel):
     """What a count asks for."""
 
-    of: str
+    of: Node
     way: Way = "forward"
 
 

@@ -285,6 +285,39 @@ LISTS: Final = [
         bad("of nobody", {}, user_id="missing"),
     ),
 ]
+SYSTEMS: Final = [
+    *rows(
+        "follows",
+        "list",
+        done("of nobody", {"of": "User.1"}, items=()),
+        done(
+            "of followers, newest first",
+            {"of": "User.1", "way": "backward", "type": "User", "order": "newest"},
+            items=(),
+        ),
+        bad("of no node", {}, of="missing"),
+        no("of what is no node", "invalid_value", {"of": "nobody"}, {"of": "invalid_value"}),
+        bad("of a long node", {"of": "User." + "x" * 200}, of="string_too_long"),
+        bad("a way there is not", {"of": "User.1", "way": "up"}, way="literal_error"),
+        bad("newest first of any type", {"of": "User.1", "order": "newest"}, type="invalid_query"),
+        bad("of too many a page", {"of": "User.1", "limit": 1001}, limit="less_than_equal"),
+        bad("with a member there is not", {"of": "User.1", "page": 1}, page="unknown_parameter"),
+    ),
+    *rows(
+        "roll-ups",
+        "list",
+        bad("of no time", {}, **{"level": "missing", "from": "missing", "to": "missing"}),
+        no(
+            "of a time the wrong way round",
+            "invalid_query",
+            {"level": "hour", "from": "2026-11-21", "to": "2026-11-20"},
+            {"to": "invalid_query"},
+        ),
+        bad(
+            "of a level there is not", {"level": "eon", "from": "2026-11-20", "to": "2026-11-21"}, level="literal_error"
+        ),
+    ),
+]
 COUNTS: Final = rows("users", "count", *({**case, "stored": "people", "items": None} for case in _CHOSEN))
 BATCHES: Final = [
     *rows(

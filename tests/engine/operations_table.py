@@ -5,9 +5,9 @@ from typing import Final
 from tests.engine.operations_changes import DELETES, PUTS, UPDATES
 from tests.engine.operations_creates import CREATES
 from tests.engine.operations_data import STORED
-from tests.engine.operations_reads import BATCHES, COUNTS, LISTS, READS
+from tests.engine.operations_reads import BATCHES, COUNTS, LISTS, READS, SYSTEMS
 from tests.engine.operations_row import Row
 
 __all__ = ["ROWS", "STORED", "Row"]
 
-ROWS: Final = [*CREATES, *PUTS, *UPDATES, *DELETES, *READS, *LISTS, *COUNTS, *BATCHES]
+ROWS: Final = [*CREATES, *PUTS, *UPDATES, *DELETES, *READS, *LISTS, *SYSTEMS, *COUNTS, *BATCHES]
