@@ -14,7 +14,7 @@ from tests.e2e.local_process import ROOT, LocalProcess
 
 pytestmark = pytest.mark.e2e
 
-SECTIONS = ("## Two commands", "## A tour of five minutes")
+SECTIONS = ("## Two commands", "## Five-minute tour")
 COMMAND = re.compile(r"(curl |for |TOKEN=|API=|MINE=|\.venv/bin/)")
 MARK = "----- {} -----"
 PRINTED_URL = "http://127.0.0.1:8000"
