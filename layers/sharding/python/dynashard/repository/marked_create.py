@@ -1,4 +1,4 @@
-"""Bringing an item to life at its new home while its shard count changes: a mark at the old one, in one transaction."""
+"""Creating an item at its new home while its shard count changes: one transaction leaves a marker at the old one."""
 
 from dynashard.repository.batch import wire_key
 from dynashard.repository.conditions import markable
@@ -11,8 +11,8 @@ from dynashard.transport.interface import Wire
 
 
 def create_with_marker(table: str, write: Write, places: Places) -> list[Wire]:
-    """The two actions of a transaction that creates the item of a write: first the mark, then the put."""
-    return [_mark(table, write, places), put(table, write, places.new)]
+    """The two actions of a transaction that creates the item of a write: first the marker, then the put."""
+    return [_marker(table, write, places), put(table, write, places.new)]
 
 
 def put(table: str, write: Write, place: str) -> Wire:
@@ -27,7 +27,7 @@ def none_alive(table: str, write: Write, places: Places) -> Wire:
     return {"ConditionCheck": markable(write.now).on({"TableName": table, "Key": key})}
 
 
-def _mark(table: str, write: Write, places: Places) -> Wire:
+def _marker(table: str, write: Write, places: Places) -> Wire:
     key, target = wire_key((places.old, write.key.sort)), places.view.new_count
     if places.view.phase is Phase.MOVE:
         return {"Put": write.creating().on({"TableName": table, "Item": {**key, MOVED_TO: {"N": str(target)}}})}

@@ -15,7 +15,7 @@ that do not move are written as if stable. Single writes and transactions both g
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any
+from typing import Any, NamedTuple
 
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.repository.conditions import is_live, is_marker, moved_to
@@ -52,8 +52,7 @@ class Next(Enum):
     """The condition failed because of the item, or because there is none: the phase has nothing to do with it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """Where a write goes, and how; with a marker, `place` is that of the item."""
 
     place: str

@@ -49,7 +49,7 @@ class HomeWriter:
         found, under = Next.RESTART, None
         while True:
             places = self._store.router.places(self._entity, write.key)
-            if under != places.view.guard:
+            if found is not Next.RESTART and under != places.view.guard:
                 found = Next.RESTART
             conflict = None
             try:
