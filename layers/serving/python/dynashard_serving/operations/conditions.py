@@ -85,10 +85,10 @@ class Conditions:
         """
         if not self.match(revision):
             raise RevisionMismatchError(
-                "The item is not at the revision that If-Match names: read it again.", current=revision
+                "The item is not at the revision that the request demands. Read it again.", current=revision
             )
         if not self.none_match(revision):
-            raise PreconditionFailedError("The item exists in the state that If-None-Match excludes.")
+            raise PreconditionFailedError("The item exists in a state that the request excludes.")
 
 
 UNCONDITIONAL: Final = Conditions()
