@@ -13,6 +13,8 @@ from tests.depth import load_profile
 load_profile()
 # The synthesiser starts when it is imported.
 os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
+# Its own check of a template takes eight seconds. One test in tests/infra/test_app.py turns it on.
+os.environ.setdefault("CDK_VALIDATION", "false")
 # It unpacks the whole construct library into each new home, which takes some seconds: here it does so once.
 os.environ.setdefault("JSII_RUNTIME_PACKAGE_CACHE_ROOT", str(Path(__file__).parents[1] / "build" / "jsii"))
 
