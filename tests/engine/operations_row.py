@@ -76,9 +76,9 @@ def done(name: str, members: Mapping[str, Any], result: Any = None, **more: Any)
 
 
 def bad(
-    name: str, members: Mapping[str, Any], /, given: Items = (), ways: Any = None, **fields: str
+    name: str, members: Mapping[str, Any], /, given: Items = (), ways: Any = None, **fields: Any
 ) -> Mapping[str, Any]:
-    """A request whose fields are not accepted."""
+    """A request whose fields are not accepted; each has the code that it gets."""
     return {
         "name": name,
         "members": members,
@@ -94,8 +94,8 @@ def no(name: str, code: str, members: Mapping[str, Any], fields: Codes | None = 
     return {"name": name, "members": members, "code": code, "fields": fields or {}, **more}
 
 
-HTTP: Final = {way: ("malformed_header", {}) for way in ("ask", "leave")}
-NO_ADDRESS: Final = {way: ("not_found", {}) for way in ("ask", "leave")}
+HTTP: Final[Mapping[str, Refusal]] = {way: ("malformed_header", {}) for way in ("ask", "leave")}
+NO_ADDRESS: Final[Mapping[str, Refusal]] = {way: ("not_found", {}) for way in ("ask", "leave")}
 HERE: Final[Items] = (("users", ADA),)
 GONE: Final[Items] = (("users", {**ADA, "expires_at": "2026-11-21T11:59:59Z"}),)
 KEY: Final = {"id": "ada"}
