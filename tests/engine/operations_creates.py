@@ -128,7 +128,7 @@ CREATES: Final = [
         bad(
             "of another year",
             {"item": {"author": "amy", "title": "On", "published_at": "2017-05-04T00:00:00Z", "year": 2018}},
-            **{"": "value_error"},
+            {"": "value_error"},
         ),
         bad("without a time", {"item": {"author": "amy", "title": "On"}}, published_at="missing"),
         bad(
@@ -168,7 +168,7 @@ CREATES: Final = [
         bad(
             "with a participant that is none",
             {"item": {**INCIDENT, "participants": ["ada"]}},
-            **{"participants.0": "string_pattern_mismatch"},
+            {"participants.0": "string_pattern_mismatch"},
         ),
         no(
             "at a level that details do not allow",

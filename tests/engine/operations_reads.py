@@ -105,7 +105,7 @@ _CHOSEN: Final = [
     bad(
         "by a sort key and a range",
         {"index": "by_email", "sort": {"email": "a@b.c"}, "prefix": "b", "from": "c"},
-        **{"prefix": "contradiction", "from": "contradiction"},
+        {"prefix": "contradiction", "from": "contradiction"},
     ),
     bad(
         "by a sort key that is none of its values",
@@ -306,7 +306,7 @@ SYSTEMS: Final = [
     *rows(
         "roll-ups",
         "list",
-        bad("of no time", {}, **{"level": "missing", "from": "missing", "to": "missing"}),
+        bad("of no time", {}, {"level": "missing", "from": "missing", "to": "missing"}),
         no(
             "of a time the wrong way round",
             "invalid_query",

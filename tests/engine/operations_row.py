@@ -76,14 +76,20 @@ def done(name: str, members: Mapping[str, Any], result: Any = None, **more: Any)
 
 
 def bad(
-    name: str, members: Mapping[str, Any], /, given: Items = (), ways: Any = None, **fields: Any
+    name: str,
+    members: Mapping[str, Any],
+    codes: Codes | None = None,
+    /,
+    given: Items = (),
+    ways: Any = None,
+    **fields: str,
 ) -> Mapping[str, Any]:
     """A request whose fields are not accepted; each has the code that it gets."""
     return {
         "name": name,
         "members": members,
         "code": "validation_failed",
-        "fields": fields,
+        "fields": {**(codes or {}), **fields},
         "given": given,
         "ways": ways or {},
     }
