@@ -19,13 +19,18 @@ ADA = {"email": "ada@example.com", "display_name": "Ada"}
 EVERYTHING = {"KeyConditionExpression": "id = :id", "ExpressionAttributeValues": {":id": {"S": "1"}}}
 
 
-def test_the_function_runs_on_the_two_layers_as_the_template_says(deployment: Deployment) -> None:
+def test_the_function_runs_on_its_layers_as_the_template_says(deployment: Deployment) -> None:
     function = deployment.resource("Api", "AWS::Lambda::Function")
     versions = deployment.resources("Api", "AWS::Lambda::LayerVersion")
 
     configuration = deployment.aws.client("lambda").get_function_configuration(FunctionName=function)
 
-    assert [name[:-8] for name in sorted(versions)] == ["DomainLayer", "ShardingLayer"]
+    assert [name[:-8] for name in sorted(versions)] == [
+        "DomainLayer",
+        "PatternsLayer",
+        "ServingLayer",
+        "ShardingLayer",
+    ]
     assert sorted(layer["Arn"] for layer in configuration["Layers"]) == sorted(versions.values())
     assert (configuration["Runtime"], configuration["Architectures"]) == ("python3.13", ["arm64"])
     assert configuration["TracingConfig"] == {"Mode": "Active"}

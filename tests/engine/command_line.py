@@ -117,7 +117,8 @@ class CommandLine:
             number: the signal.
             arguments: of `dynashard load`, without file and state.
         """
-        process = self.start("load", "users", "-", "--state", state, *arguments)
+        # On a busy machine the engine may take longer for a batch than an operation usually has.
+        process = self.start("load", "users", "-", "--state", state, *arguments, TOPOLOGY_OPERATION_SECONDS="60")
         assert process.stdin is not None
         process.stdin.write("".join(f"{line}\n" for line in lines))
         process.stdin.flush()

@@ -13,7 +13,7 @@ from dynashard import Entity, Index, Key, Registry, Shards, created_at, updated_
 from dynashard.transport import Transport
 from dynashard.transport.interface import Resend, Wire
 from dynashard_patterns import Attachment
-from dynashard_patterns.attachments import DetachedRepository
+from dynashard_patterns.attachments.repository import DetachedRepository
 from tests.engine.stored_things import World
 from tests.one_by_one import OneByOne
 

@@ -12,7 +12,8 @@ from dynashard.errors import (
     ThrottledError,
     UndecodableItemError,
 )
-from dynashard_patterns.attachments import DetachedRepository, Swept
+from dynashard_patterns.attachments.repository import DetachedRepository
+from dynashard_patterns.attachments.sweep import Swept
 from tests.engine.detached_world import (
     KEY,
     Dying,

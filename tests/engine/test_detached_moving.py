@@ -11,7 +11,7 @@ import pytest
 from dynashard.errors import AlreadyExistsError
 from dynashard.repository import RetryPolicy
 from dynashard.transport import Transport
-from dynashard_patterns.attachments import DetachedRepository
+from dynashard_patterns.attachments.repository import DetachedRepository
 from tests.engine.detached_world import KEY, Report, large, pointed, reports, versions
 from tests.engine.resharding_world import Moving, moving_world, partition, whole
 from tests.engine.stored_things import World

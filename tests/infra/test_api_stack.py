@@ -130,7 +130,7 @@ def test_the_function_runs_the_bundle_on_graviton_and_is_traced(dev: Templates) 
     assert properties["Architectures"] == ["arm64"]
     assert properties["Handler"] == "functions.api.handler.handler"
     assert properties["TracingConfig"] == {"Mode": "Active"}
-    assert len(properties["Layers"]) == 2
+    assert len(properties["Layers"]) == 4
 
 
 def test_the_function_is_told_where_everything_is(dev: Templates, prod: Templates) -> None:

@@ -10,7 +10,8 @@ import typer
 from domain import ENTITIES
 from dynashard import definition
 from dynashard.transport.interface import metered
-from dynashard_patterns.attachments import DetachedRepository, Swept
+from dynashard_patterns.attachments.repository import DetachedRepository
+from dynashard_patterns.attachments.sweep import Swept
 from tools.connection import open_backend
 from tools.entities import exposed
 from tools.failure import CommandError, CommandInterruptedError

@@ -14,7 +14,7 @@ from dynashard.repository.conditions import is_live
 from dynashard.schema import EXPIRES_AT
 from dynashard.service import Dynashard
 from dynashard.transport.interface import Wire
-from dynashard_patterns.attachments import missing_pieces, sweep
+from dynashard_patterns.attachments.sweep import missing_pieces, sweep
 from dynashard_patterns.copies import Copies
 from dynashard_patterns.edges import EdgeRepair, Edges
 from dynashard_patterns.rollups import Drift, Level, Mender, RollUps
