@@ -165,6 +165,16 @@ def test_csv_names_its_columns_in_the_order_of_the_declaration(tmp_path: Path) -
     )
 
 
+@pytest.mark.parametrize("suffix", ["jsonl", "csv"])
+def test_whole_numbers_of_any_size_are_exported(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"wide.{suffix}"
+
+    with new_file(path, Wide) as rows:
+        rows.add([Wide(tenant="a", id="1", big=2**70, nested={"n": 2**70})])
+
+    assert path.read_text().count("1180591620717411303424") == 2
+
+
 @pytest.mark.parametrize("text", ['"', "a,b", "a\nb", "a\rb", "a\r\nb", " a ", "'", ";", "\t", "=1+1", "\\"])
 def test_csv_keeps_every_text(tmp_path: Path, text: str) -> None:
     path = tmp_path / "wide.csv"

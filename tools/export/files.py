@@ -12,7 +12,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, BinaryIO, Final, Literal, Protocol
 
-import orjson
+from pydantic_core import to_json
 
 from dynashard import Entity, definition
 from dynashard.entity.checks import plain_types
@@ -126,7 +126,7 @@ class JsonLines:
 
     def add(self, items: Sequence[Entity]) -> None:
         """Take in items."""
-        self._stream.writelines(orjson.dumps(item.model_dump(mode="json")) + b"\n" for item in items)
+        self._stream.writelines(item.model_dump_json().encode() + b"\n" for item in items)
 
     def end(self) -> None:
         """Nothing is held back."""
@@ -205,4 +205,4 @@ def _kind(annotation: Any) -> type:
 def _cell(kind: type, value: Any, told: Any) -> Any:
     if value is None or kind is not str:
         return value
-    return told if isinstance(told, str) else orjson.dumps(told).decode()
+    return told if isinstance(told, str) else to_json(told).decode()
