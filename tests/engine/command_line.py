@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
 from time import monotonic
@@ -55,6 +55,10 @@ class CommandLine:
     environment: Mapping[str, str]
     monkeypatch: pytest.MonkeyPatch
     capsys: pytest.CaptureFixture[str]
+
+    def with_long_operations(self) -> "CommandLine":
+        """The same with a minute for each operation: on a busy machine the engine may take long for a batch."""
+        return replace(self, environment={**self.environment, "TOPOLOGY_OPERATION_SECONDS": "60"})
 
     def run(self, *arguments: str | Path, stdin: bytes = b"") -> Outcome:
         """One command in this process."""
@@ -117,8 +121,7 @@ class CommandLine:
             number: the signal.
             arguments: of `dynashard load`, without file and state.
         """
-        # On a busy machine the engine may take longer for a batch than an operation usually has.
-        process = self.start("load", "users", "-", "--state", state, *arguments, TOPOLOGY_OPERATION_SECONDS="60")
+        process = self.start("load", "users", "-", "--state", state, *arguments)
         assert process.stdin is not None
         process.stdin.write("".join(f"{line}\n" for line in lines))
         process.stdin.flush()

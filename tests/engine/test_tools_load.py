@@ -20,6 +20,11 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "users.csv"
 Users = Collection[User]
 
 
+@pytest.fixture
+def command_line(command_line: CommandLine) -> CommandLine:
+    return command_line.with_long_operations()
+
+
 def state_of(file: Path) -> Path:
     return file.with_name(file.name + ".load-state")
 

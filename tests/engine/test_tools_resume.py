@@ -26,6 +26,11 @@ Users = Collection[User]
 
 
 @pytest.fixture
+def command_line(command_line: CommandLine) -> CommandLine:
+    return command_line.with_long_operations()
+
+
+@pytest.fixture
 def state(command_line: CommandLine) -> Path:
     return command_line.folder / "state"
 
