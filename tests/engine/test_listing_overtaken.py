@@ -5,6 +5,8 @@ from typing import Any, Final
 
 import pytest
 
+from dynashard import definition
+from dynashard.routing import home
 from dynashard.transport import Transport
 from tests.engine.late_world import ABC, client, moving_ids, things
 from tests.engine.resharding_world import Moving, Thing, moving_world
@@ -72,3 +74,24 @@ def test_what_was_stored_late_is_read_once(world: Moving, name: str) -> None:
     found = items.count(TENANT, consistent=True) if name == "count" else len(list(items.scan(TENANT, workers=4)))
 
     assert found == 6
+
+
+@pytest.mark.parametrize("name", ["list", "ordered", "shard", "scan", "count"])
+def test_a_listing_ends_though_something_keeps_an_item_from_moving_home(world: Moving, name: str) -> None:
+    world.resharder.start(ABC, 8, survey=False)
+    world.until(ABC, "settle")
+    [item] = strays(Thing, 4, 8, 1)
+    entity = definition(Thing)
+    place = home(entity, entity.key_of({"tenant": "abc", "id": item["SK"]["S"]}), 8)
+    world.inner.call("PutItem", {"TableName": world.table, "Item": item})
+    marker = {"PK": {"S": place}, "SK": item["SK"], "MovedTo": {"N": "8"}}
+    world.inner.call("PutItem", {"TableName": world.table, "Item": marker})
+    items = things(client(world))
+    orders = {"list": "round_robin", "ordered": "ordered", "shard": "shard"}
+
+    if name in orders:
+        found = len(items.list(TENANT, order=orders[name], limit=10).items)
+    else:
+        found = items.count(TENANT) if name == "count" else len(list(items.scan(TENANT)))
+
+    assert found == 1

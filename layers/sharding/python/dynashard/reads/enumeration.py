@@ -56,10 +56,11 @@ class Enumeration:
         self._now = store.now()
         self.filters = filter_expression(query.entity, query.filters)
         self.layouts: Callable[[], Sequence[Layout]] = self._read()
+        self._moved_items = self._moves()
 
     def fetch(self, budget: Budget) -> Fetch:
         """A sender of this listing's requests."""
-        return Fetch(self._store.transport, budget, self.layouts, self._moves(), clock=self._store.clock)
+        return Fetch(self._store.transport, budget, self.layouts, self._moved_items, clock=self._store.clock)
 
     @property
     def once(self) -> Dedup | None:

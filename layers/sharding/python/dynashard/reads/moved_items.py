@@ -1,7 +1,7 @@
 """Items that move while they are listed: markers stand for the items they lead to, and entries come twice."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dynashard.entity import EntityDefinition, ItemKey
@@ -13,7 +13,7 @@ from dynashard.repository.follow_markers import Pair, StoredItems
 from dynashard.repository.late import bring_home
 from dynashard.repository.phase_table import settling
 from dynashard.routing import logical_partition_of
-from dynashard.schema import SK
+from dynashard.schema import REV, SK
 from dynashard.transport.interface import Call, Wire
 
 _HOPS: Final = 4
@@ -32,12 +32,15 @@ class MovedItems:
         entity: whose keys they have.
         live: whether readers may see a stored item.
         returned: whether an item that was found is what the listing asks for, and belongs where its marker was met.
+        tried: items, as they stood at their old homes, that the listing has tried to move. Each is tried once, so that
+            a listing ends even if something at the new home keeps an item from moving.
     """
 
     store: Store
     entity: EntityDefinition[Any]
     live: Callable[[Wire], bool]
     returned: Callable[[Wire, Wire], bool]
+    tried: set[tuple[StoredKey, str]] = field(default_factory=set)
 
     def follow(self, send: Send, markers: Iterable[Wire]) -> dict[StoredKey, Wire]:
         """The items that markers lead to, by the stored key of the marker; markers of no such item are left out.
@@ -98,7 +101,7 @@ class MovedItems:
         strays = [
             item for item, after in both.values() if item and self.live(item) and not (after and self.live(after))
         ]
-        away = [item for item in strays if not passed(item)]
+        away = [item for item in strays if not passed(item) and _as_it_stood(item) not in self.tried]
         for item in away:
             self._relocate(item)
         if away:
@@ -107,6 +110,7 @@ class MovedItems:
         return [row for row in rows if stored_key(row) in kept]
 
     def _relocate(self, item: Wire) -> None:
+        self.tried.add(_as_it_stood(item))
         places = self.store.router.places(self.entity, self._key(stored_key(item)))
         if settling(places):
             bring_home(self.store, item, places)
@@ -117,6 +121,10 @@ class MovedItems:
 
     def _key(self, stored: StoredKey) -> ItemKey:
         return ItemKey(logical_partition_of(self.entity, stored[0]), stored[1])
+
+
+def _as_it_stood(item: Wire) -> tuple[StoredKey, str]:
+    return stored_key(item), item.get(REV, {}).get("S", "")
 
 
 def _left_unread(error: UnprocessedError) -> EngineError:
