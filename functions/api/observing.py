@@ -9,9 +9,9 @@ from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from dynashard.errors import OverloadedError
 from dynashard.transport.interface import Meter
+from dynashard_serving.growth_log import growth_fields, growth_metric
 from dynashard_serving.metrics import ENVIRONMENT, NAMESPACE, Figure, metrics_line, tell
 from dynashard_serving.refusals import expected, one_line
-from dynashard_serving.witness import growth_fields, growth_metric
 
 if TYPE_CHECKING:
     from dynashard_serving.growth_terms import Report

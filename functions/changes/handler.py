@@ -13,8 +13,8 @@ from dynashard.transport.deadline import within
 from dynashard_patterns.changes import Dispatcher, Letter, Outcome
 from dynashard_serving.backend import open_entities
 from dynashard_serving.environment import seconds_left, time_to_answer
+from dynashard_serving.growth_log import GrowthLog
 from dynashard_serving.metrics import Figure, metrics_line, tell
-from dynashard_serving.witness import GrowthLog
 from functions.changes.following import consumers
 from functions.changes.letters import Keep, to_queue
 from functions.changes.settings import Settings

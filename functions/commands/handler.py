@@ -13,11 +13,11 @@ from dynashard import RetryPolicy
 from dynashard.transport import Transport, connect
 from dynashard_serving.backend import open_backend
 from dynashard_serving.environment import seconds_left
+from dynashard_serving.growth_log import GrowthLog
 from dynashard_serving.idempotency import IdempotentCreates
 from dynashard_serving.logs import log_error
 from dynashard_serving.settings import ServingSettings
 from dynashard_serving.shedding import LoadSignal
-from dynashard_serving.witness import GrowthLog
 from functions.commands.answers import Commands
 
 logger = logging.getLogger("commands")

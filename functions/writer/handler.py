@@ -12,9 +12,9 @@ from domain import ENTITIES
 from dynashard.transport import connect
 from dynashard.transport.aws import sqs_client
 from dynashard_serving.backend import open_entities
+from dynashard_serving.growth_log import GrowthLog
 from dynashard_serving.metrics import tell
 from dynashard_serving.refusals import expected
-from dynashard_serving.witness import GrowthLog
 from functions.writer.metrics import line
 from functions.writer.operations import Operations, problem_document
 from functions.writer.queues import Queues

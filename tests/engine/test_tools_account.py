@@ -29,7 +29,7 @@ from dynashard.schema import MOVED_TO, PK, SK
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport, Wire
 from dynashard_patterns import EdgeStore
-from dynashard_serving.holdings import Holdings
+from dynashard_serving.tenant_data import Holdings
 from tests.engine.command_line import CURSOR_KEYS, CommandLine
 from tests.engine.detached_world import Dying, Killed, large
 from tests.faults import FaultyTransport, meanwhile, throttled, unprocessed

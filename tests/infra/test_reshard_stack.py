@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from dynashard import errors, schema
+from dynashard_serving.growth_log import growth_metric
 from dynashard_serving.growth_terms import News, Report
 from dynashard_serving.metrics import NAMESPACE
-from dynashard_serving.witness import growth_metric
 from functions.reshard.handler import OLDEST, oldest
 from functions.reshard.steps import EVENTS
 from functions.reshard.watch import PATIENCE_SECONDS

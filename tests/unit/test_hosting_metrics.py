@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from dynashard_serving.growth_log import GrowthLog
 from dynashard_serving.growth_terms import News, Report
 from dynashard_serving.metrics import MOST_VALUES, Figure, metrics_line
-from dynashard_serving.witness import GrowthLog
 
 pytestmark = pytest.mark.unit
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
 from dynashard.transport.interface import metered
-from dynashard_serving.holdings import Holdings
+from dynashard_serving.tenant_data import Holdings
 from tools.account.exporting import export as export_items
 from tools.account.purging import found, purge
 from tools.connection import Backend, open_backend

@@ -11,7 +11,7 @@ from typing import IO, Any, Final
 
 from dynashard import Collection, Entity
 from dynashard_serving.documents import representation, written
-from dynashard_serving.holdings import Partition
+from dynashard_serving.tenant_data import Partition
 from tools.connection import Backend
 from tools.failure import CommandError
 
