@@ -42,7 +42,7 @@ WRITES: dict[str, tuple[bool, Callable[[World, str], Any], str | None]] = {
 }
 COSTS = {
     "plain": {"create": (0, 1), "put": (0, 1), "put new": (0, 1), "update": (0, 1), "delete": (0, 1)},
-    "guarded": {"create": (0, 1), "put": (1, 1), "put new": (1, 1), "update": (1, 1), "delete": (1, 1)},
+    "guarded": {"create": (1, 1), "put": (1, 1), "put new": (1, 1), "update": (1, 1), "delete": (1, 1)},
     "exactly-once": {"create": (0, 2), "put": (1, 2), "put new": (1, 2), "update": (1, 2), "delete": (0, 2)},
 }
 
@@ -143,6 +143,30 @@ def test_guarded_delete_goes_on_if_the_item_was_changed_instead(world: World) ->
 
     assert transport.sent("DeleteItem") == 2
     assert text(world) is None
+
+
+def test_guarded_create_of_what_exists_is_refused_without_being_sent(world: World) -> None:
+    world.notes.create(note("old"))
+    transport = world.faults(lost_request("PutItem"))
+
+    with pytest.raises(AlreadyExistsError):
+        world.notes.create(note("mine"), handling="guarded")
+
+    assert transport.sent("PutItem") == 0
+
+
+@pytest.mark.parametrize("exists", [True, False], ids=["another revision", "nothing"])
+def test_guarded_delete_at_a_revision_that_is_not_there_is_refused_without_being_sent(
+    world: World, exists: bool
+) -> None:
+    if exists:
+        world.notes.create(note("old"))
+    transport = world.faults(lost_request("DeleteItem"))
+
+    with pytest.raises(RevisionMismatchError):
+        world.notes.delete(KEY, if_match="another", handling="guarded")
+
+    assert transport.sent("DeleteItem") == 0
 
 
 def test_guarded_delete_of_nothing_is_not_found(world: World) -> None:

@@ -11,7 +11,8 @@ class Handling(StrEnum):
     PLAIN = "plain"
     """The default: not one request or unit more than the write itself. A lost answer is often unknown."""
     GUARDED = "guarded"
-    """A put, update or delete reads first and then acts on the revision that it read: 1 read unit, 1 round trip."""
+    """A write reads first. What the read refuses is never sent; a put, update or delete then requires the revision that
+    it read. 1 read unit, 1 round trip."""
     EXACTLY_ONCE = "exactly-once"
     """A transaction with a token, which may be sent again freely: twice the write units. Unknown only if DynamoDB
     cannot be reached any more before the deadline."""

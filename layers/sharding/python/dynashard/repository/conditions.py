@@ -120,6 +120,11 @@ def refusal(
         return mismatch(name, revision_of(current) if current else None)
     if current is None:
         return NotFoundError(f"{name} does not exist")
+    return exists_already(name)
+
+
+def exists_already(name: str) -> AlreadyExistsError:
+    """The error of a create whose key has a live item."""
     return AlreadyExistsError(f"{name} exists already")
 
 

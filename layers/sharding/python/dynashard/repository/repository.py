@@ -19,7 +19,7 @@ from dynashard.errors import (
 from dynashard.repository.batch import STANDING, Reading
 from dynashard.repository.batches import Batches
 from dynashard.repository.changes import Changes, check_changes, fields_after, sum_refused
-from dynashard.repository.conditions import is_live, revision_of
+from dynashard.repository.conditions import exists_already, is_live, revision_of
 from dynashard.repository.items import E, KeyLike
 from dynashard.repository.late import came_home
 from dynashard.repository.operation import read_operation, write_operation
@@ -65,7 +65,7 @@ class Repository(Batches[E]):
 
         Args:
             item: the item.
-            handling: how to go about a lost answer, see `Handling`; the entity's own if None. `guarded` is as `plain`.
+            handling: how to go about a lost answer, see `Handling`; the entity's own if None.
 
         Returns:
             The item as stored: stamped, and with its revision.
@@ -75,12 +75,16 @@ class Repository(Batches[E]):
             InvalidValueError, ItemTooLargeError: before anything is sent.
             OutcomeUnknownError: no answer came, and nothing stored proves anything; so for every write.
 
-        Cost: 1 write unit, 1 round trip; exactly once, 2 write units.
+        Cost: 1 write unit, 1 round trip; guarded, 1 read unit and 1 round trip more; exactly once, 2 write units.
         """
-        if self._level(handling) is Handling.EXACTLY_ONCE:
+        level = self._level(handling)
+        if level is Handling.EXACTLY_ONCE:
             stored: E = self._once(Create(item))
             return stored
         write = self._put_write(Kind.CREATE, item, created=None)
+        if level is Handling.GUARDED and self._read(item, Reading(consistent=True)) is not None:
+            # After a lost answer an item that stands in the way proves nothing; before the first request it does.
+            raise exists_already(self._name(item))
         self._do(write, item)
         return self._stored(write)
 
@@ -279,6 +283,9 @@ class Repository(Batches[E]):
         if level is Handling.GUARDED and if_match is None:
             self._delete_what_is_read(key)
             return
+        if level is Handling.GUARDED:
+            current = self._read(key, Reading(consistent=True))
+            self._require(if_match, revision_of(current) if current else None, key)
         write = Write(Kind.CHANGE, self._entity.key_of(key), "DeleteItem", self._store.now(), if_match=if_match)
         self._do(write, key)
 
