@@ -47,7 +47,7 @@ def main() -> int:
     parser.add_argument("--levels", nargs="+", choices=LEVELS, default=list(LEVELS))
     parser.add_argument("--in-process", action="store_true", help="call the API function; without it, over HTTP")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--threads", type=int, default=10, help="clients of each process")
+    parser.add_argument("--threads", type=int, default=20, help="clients of each process")
     parser.add_argument("--lost", type=float, default=0.07, help="share of requests lost or late")
     parser.add_argument("--other", type=float, default=0.19, help="share of requests with other faults")
     parser.add_argument("--seed", type=int, default=1)

@@ -157,7 +157,7 @@ def test_guarded_create_of_what_exists_is_refused_without_being_sent(world: Worl
 
 @pytest.mark.parametrize("exists", [True, False], ids=["another revision", "nothing"])
 def test_guarded_delete_at_a_revision_that_is_not_there_is_refused_without_being_sent(
-    world: World, exists: bool
+    world: World, *, exists: bool
 ) -> None:
     if exists:
         world.notes.create(note("old"))
