@@ -36,7 +36,7 @@ WRITE_ACTIONS: Final = (
     "dynamodb:Query",
     "dynamodb:UpdateItem",
 )
-"""What it takes on the table to write items and to end the records of operations; detached pieces are queried."""
+"""What it takes on the table to write items and to end the records of operations; pieces of attachments are queried."""
 TAKE_ACTIONS: Final = (
     "sqs:ChangeMessageVisibility",
     "sqs:DeleteMessage",

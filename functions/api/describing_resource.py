@@ -154,7 +154,7 @@ def _read(resource: Resource, examples: Examples) -> Operation:
         "headers": {"ETag": ETAG},
     }
     answers = {"200": _answer(resource, "The item."), "304": unchanged}
-    refused = ("404", "406", "412") if resource.definition.detached else ("404", "412")
+    refused = ("404", "406", "412") if resource.definition.attachments else ("404", "412")
     text = f"Reads {one(resource.entity)} by its key."
     described = _operation(resource, "get", (f"Read {one(resource.entity)}", text), answers, refused)
     described["parameters"] = [*_include(resource), CONSISTENT, IF_MATCH, IF_NONE_MATCH]
@@ -166,7 +166,7 @@ def _read(resource: Resource, examples: Examples) -> Operation:
 
 
 def _include(resource: Resource) -> list[Schema]:
-    names = list(resource.definition.detached)
+    names = list(resource.definition.attachments)
     text = f"Fields that are only sent on request, separated by commas: {', '.join(names)}."
     return [query(INCLUDE, names_of(names), text)] if names else []
 
@@ -225,7 +225,7 @@ def _by_index(resource: Resource) -> str:
 
 
 def _listing_parameters(resource: Resource) -> list[Schema]:
-    listed = [name for name in resource.entity.model_fields if name not in resource.definition.detached]
+    listed = [name for name in resource.entity.model_fields if name not in resource.definition.attachments]
     fields = f"Only these fields, separated by commas: {', '.join(listed)}."
     parameters = [*page_parameters(), query("fields", names_of(listed), fields), CONSISTENT]
     if resource.indexes:

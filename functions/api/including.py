@@ -1,4 +1,4 @@
-"""Detached fields over HTTP: read when `?include=` asks for them, sent in bodies larger than those of other items."""
+"""Attachments over HTTP: read when `?include=` asks for them, sent in bodies larger than those of other items."""
 
 import gzip
 import json
@@ -16,7 +16,7 @@ from functions.api.resource import Resource
 
 INCLUDE: Final = "include"
 COMPRESSED_FROM: Final = 64 * 1024
-"""Bytes from which an answer with detached fields is compressed for clients that take it so."""
+"""Bytes from which an answer with attachments is compressed for clients that take it so."""
 
 
 class _Compressed(Response[bytes]):
@@ -28,17 +28,17 @@ class _Compressed(Response[bytes]):
 
 def body_limit(resource: Resource) -> int:
     """The largest body that a resource takes, in bytes, before Lambda's own limit."""
-    return MAX_BODY_BYTES + sum(each.max_bytes for each in resource.definition.detached.values())
+    return MAX_BODY_BYTES + sum(each.max_bytes for each in resource.definition.attachments.values())
 
 
 def asked_of_one(resource: Resource, query: Query) -> tuple[bool, tuple[str, ...]]:
-    """What the query of a single item asks for: a consistent read, and the detached fields to include.
+    """What the query of a single item asks for: a consistent read, and the attachments to include.
 
     Raises:
         ValidationFailedError: with every other parameter, or a value that is none.
     """
-    detached = tuple(resource.definition.detached)
-    parameters = Parameters(query, ("consistent", INCLUDE) if detached else ("consistent",))
+    attachments = tuple(resource.definition.attachments)
+    parameters = Parameters(query, ("consistent", INCLUDE) if attachments else ("consistent",))
     text = parameters.text(INCLUDE)
     names = () if text is None else tuple(text.split(","))
     return parameters.flag("consistent"), names

@@ -73,7 +73,7 @@ def transacted(resource: Resource) -> bool:
     and the write is done at once.
     """
     entity = resource.definition
-    return not entity.detached and (entity.shards is None or entity.shards.placement != "random")
+    return not entity.attachments and (entity.shards is None or entity.shards.placement != "random")
 
 
 def later_of(settings: Settings, backend: Backend, outbox: Outbox, clock: Callable[[], float]) -> Later | None:

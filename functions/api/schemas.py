@@ -45,7 +45,7 @@ GATEWAY_REFUSAL: Final[Schema] = {
     "required": ["message"],
     "properties": {"message": {"type": "string"}},
 }
-_DETACHED: Final = "Read with `include`. A write that omits this field leaves it unchanged; null removes it."
+_ATTACHMENT: Final = "Read with `include`. A write that omits this field leaves it unchanged; null removes it."
 ACCEPTED: Final[Schema] = {
     "type": "object",
     "required": ["accepted"],
@@ -113,12 +113,12 @@ def _any_of(together: TogetherResource, schemas: dict[str, Schema]) -> Schema:
 
 
 def _representation(resource: Resource, shown: Schema) -> Schema:
-    schema = _with_detached(resource, deepcopy(shown))
+    schema = _with_attachments(resource, deepcopy(shown))
     schema["properties"][REVISION] = dict(_REVISION)
     for name in resource.definition.server_fields:
         schema["properties"][name]["readOnly"] = True
     # Every field is answered, also one with a default; those beside the item are, if they are asked for.
-    schema["required"] = [name for name in schema["properties"] if name not in resource.definition.detached]
+    schema["required"] = [name for name in schema["properties"] if name not in resource.definition.attachments]
     return schema
 
 
@@ -127,7 +127,7 @@ def _settable(resource: Resource, given: Schema) -> Schema:
 
     Neither a key nor a URL carries any text: see `acceptance.refuse_unaddressable`.
     """
-    schema = _with_detached(resource, _without(given, {TENANT, *resource.server_fields}))
+    schema = _with_attachments(resource, _without(given, {TENANT, *resource.server_fields}))
     indexed = (name for index in resource.definition.indexes.values() for name in index.partition.fields)
     partition = {*resource.definition.partition_fields, *indexed}
     for name, field in schema["properties"].items():
@@ -145,10 +145,10 @@ def _settable(resource: Resource, given: Schema) -> Schema:
     return schema
 
 
-def _with_detached(resource: Resource, schema: Schema) -> Schema:
-    for name in resource.definition.detached:
+def _with_attachments(resource: Resource, schema: Schema) -> Schema:
+    for name in resource.definition.attachments:
         schema["properties"][name].pop("default", None)
-        schema["properties"][name]["description"] = _DETACHED
+        schema["properties"][name]["description"] = _ATTACHMENT
     return schema
 
 

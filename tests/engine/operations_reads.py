@@ -47,7 +47,7 @@ READS: Final = [
         "get",
         done("without details", {"key": {"id": "i1"}}, {"title": "Down"}, stored="trouble"),
         done("with details", {"key": {"id": "i1"}, "include": ["details"]}, {"details": {"a": [1]}}, stored="trouble"),
-        bad("with a field that is not detached", {"key": {"id": "i1"}, "include": ["title"]}, include="enum"),
+        bad("with a field that is not an attachment", {"key": {"id": "i1"}, "include": ["title"]}, include="enum"),
     ),
     *rows(
         "pings",

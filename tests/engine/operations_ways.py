@@ -149,7 +149,7 @@ def leaves(path: str, operation: str) -> bool:
     entity = definition(RESOURCES[path].entity) if path in RESOURCES else None
     if entity is None or operation not in WRITES or operation not in RESOURCES[path].operations:
         return False
-    return not entity.detached and (entity.shards is None or entity.shards.placement != "random")
+    return not entity.attachments and (entity.shards is None or entity.shards.placement != "random")
 
 
 def _of_part(part: Mapping[str, Any]) -> Outcome:

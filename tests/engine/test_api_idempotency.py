@@ -15,7 +15,7 @@ pytestmark = pytest.mark.engine
 
 KEY = {"Idempotency-Key": "order-66"}
 INCIDENT = {"number": 1, "title": "Errors above 1%", "participants": ["user_ada"]}
-"""It may have detached fields, so that it is created in steps."""
+"""It may have attachments, so that it is created in steps."""
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from dynashard.transport import Transport
 from functions.api.including import takes_gzip
 from tests.api_caller import JSON, Caller
 from tests.engine.api_on_engine import caller_on, engine_transport, idempotency_table
-from tests.engine.detached_world import large
+from tests.engine.attachment_world import large
 from tests.engine.raw_dynamodb import RawDynamoDB
 
 pytestmark = pytest.mark.engine

@@ -116,7 +116,7 @@ def test_idempotency_keys_are_those_of_rest(service: Service, transport: Transpo
 
 
 INCIDENT = {"number": 1, "title": "Errors above 1%", "participants": ["user_ada"]}
-"""It may have detached fields, so that it is created in steps."""
+"""It may have attachments, so that it is created in steps."""
 
 
 def test_create_whose_outcome_was_lost_is_answered_when_it_is_repeated(

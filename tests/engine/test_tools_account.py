@@ -30,8 +30,8 @@ from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport, Wire
 from dynashard_patterns import EdgeStore
 from dynashard_serving.tenant_data import Holdings
+from tests.engine.attachment_world import Dying, Killed, large
 from tests.engine.command_line import CURSOR_KEYS, CommandLine
-from tests.engine.detached_world import Dying, Killed, large
 from tests.faults import FaultyTransport, meanwhile, throttled, unprocessed
 from tools.account.purging import found, purge
 from tools.connection import Backend, open_backend

@@ -9,8 +9,8 @@ from domain import Incident
 from dynashard import Collection, Dynashard
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
+from tests.engine.attachment_world import Dying, Killed
 from tests.engine.command_line import CURSOR_KEYS, CommandLine
-from tests.engine.detached_world import Dying, Killed
 
 pytestmark = pytest.mark.engine
 
@@ -61,4 +61,4 @@ def test_what_cannot_be_swept_is_told(command_line: CommandLine) -> None:
     wrong = command_line.run("details", "sweep", "users")
 
     assert wrong.status == 1
-    assert "users have no detached fields; incidents do" in wrong.err
+    assert "users have no attachments; incidents do" in wrong.err

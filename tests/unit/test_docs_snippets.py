@@ -175,7 +175,7 @@ def test_a_command_that_does_not_exist_is_found() -> None:
 
 
 def test_the_declarations_of_the_most_read_pages_are_among_them() -> None:
-    names = {"README.md", "declaring.md", "detached.md", "money.md", "rollups.md", "transactions.md"}
+    names = {"README.md", "declaring.md", "attachments.md", "money.md", "rollups.md", "transactions.md"}
 
     assert names <= {snippet.page.name for snippet in DECLARING}
 

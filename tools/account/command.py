@@ -38,7 +38,7 @@ def export(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Write every item of an account, detached fields included, one JSON object a line.
+    """Write every item of an account, attachments included, one JSON object a line.
 
     Reads the table once to find the account's partitions, and then these. Expired items are left out.
     """
@@ -61,7 +61,7 @@ def remove(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Remove every stored item of an account, detached fields and copies included, for good.
+    """Remove every stored item of an account, attachments and copies included, for good.
 
     Reads the table until it finds nothing. If it is interrupted, run it again. Revoke the account's tokens before.
     """

@@ -16,13 +16,13 @@ from tools.connection import Backend
 from tools.failure import CommandError
 
 _AT_A_TIME: Final = 4
-"""Items whose detached fields are read at once: each may have many MB."""
+"""Items whose attachments are read at once: each may have many MB."""
 
 
 def export(
     backend: Backend, partitions: list[Partition], path: Path, *, workers: int, advance: Callable[[int], None]
 ) -> Counter[str]:
-    """Write the items of logical partitions as JSON Lines: `{"entity": ..., "item": {...}}`, detached fields included.
+    """Write the items of logical partitions as JSON Lines: `{"entity": ..., "item": {...}}`, attachments included.
 
     An item that is there all the time is written exactly once, also while shard counts change. The file appears when it
     is whole.
@@ -40,7 +40,7 @@ def export(
     Raises:
         CommandError: the file cannot be written.
 
-    Cost: 0.5 read units for every 4 KB of the items, and 1 request more for each that has detached fields.
+    Cost: 0.5 read units for every 4 KB of the items, and 1 request more for each that has attachments.
     """
     done: Counter[str] = Counter()
     with _new_file(path) as file:
@@ -55,15 +55,15 @@ def export(
 
 
 def _whole(items: Collection[Any], found: Iterator[Entity]) -> Iterator[Entity]:
-    """Items with their detached fields; what was deleted meanwhile is left out."""
+    """Items with their attachments; what was deleted meanwhile is left out."""
     entity = items.entity
-    if not entity.detached:
+    if not entity.attachments:
         yield from found
         return
 
     def whole(item: Entity) -> Entity | None:
         key = {name: getattr(item, name) for name in entity.key_fields}
-        complete: Entity | None = items.find(key, include=tuple(entity.detached))
+        complete: Entity | None = items.find(key, include=tuple(entity.attachments))
         return complete
 
     with ThreadPoolExecutor(_AT_A_TIME, thread_name_prefix="dynashard-account") as pool:

@@ -1,1 +1,1 @@
-"""Looking after the detached fields of items."""
+"""Looking after the attachments of items."""

@@ -10,14 +10,14 @@ import typer
 from domain import ENTITIES
 from dynashard import definition
 from dynashard.transport.interface import metered
-from dynashard_patterns.attachments.repository import DetachedRepository
+from dynashard_patterns.attachments.repository import AttachmentRepository
 from dynashard_patterns.attachments.sweep import Swept
 from tools.connection import open_backend
 from tools.entities import exposed
 from tools.failure import CommandError, CommandInterruptedError
 from tools.progress import counting
 
-_NAMES: Final = tuple(each.path for each in ENTITIES if definition(each.entity).detached)
+_NAMES: Final = tuple(each.path for each in ENTITIES if definition(each.entity).attachments)
 _HOUR: Final = 3600.0
 _LEAST_HOURS: Final = 1.0
 
@@ -44,7 +44,7 @@ def sweep(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be removed.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
 ) -> None:
-    """Remove what interrupted writes and deletes, and items that expired, have left of their detached fields.
+    """Remove what interrupted writes and deletes, and items that expired, have left of their attachments.
 
     Safe at any time, beside all traffic; once a day is plenty. It reads half a unit for every 10 versions there are,
     one for each item that has some, and removing costs a write unit a KB.
@@ -55,8 +55,8 @@ def sweep(
     with metered() as meter, counting("{:>11,} versions") as advance:
         for name in chosen:
             items = backend.entities.collection(exposed(name).entity)
-            if not isinstance(items, DetachedRepository):
-                raise CommandError(f"{name} have no detached fields; {', '.join(_NAMES)} do")
+            if not isinstance(items, AttachmentRepository):
+                raise CommandError(f"{name} have no attachments; {', '.join(_NAMES)} do")
             summary[name] = asdict(_swept(items.sweep(grace=hours * _HOUR, dry=dry_run), name, advance))
     consumed = {"read_units": meter.consumed.read_units, "write_units": meter.consumed.write_units}
     _tell({"dry_run": dry_run, "entities": summary, **consumed}, as_json=as_json)

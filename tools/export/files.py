@@ -88,13 +88,13 @@ def _rows(stream: BinaryIO, model: type[Entity], file_format: Format) -> Rows:
 class Csv:
     """A column for each field, in the order of the declaration, under a line that names them.
 
-    A text is its cell, whatever else is nested is JSON, and None is an empty cell. Detached fields are left out. The
+    A text is its cell, whatever else is nested is JSON, and None is an empty cell. Attachments are left out. The
     dialect is RFC 4180's: its line ends are the only ones with which Python 3.11 quotes every line break in a cell.
     """
 
     def __init__(self, stream: BinaryIO, model: type[Entity]) -> None:
-        detached = definition(model).detached
-        self._columns = [name for name in model.model_fields if name not in detached]
+        attachments = definition(model).attachments
+        self._columns = [name for name in model.model_fields if name not in attachments]
         self._text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
         self._writer = csv.writer(self._text)
         self._writer.writerow(self._columns)

@@ -24,7 +24,7 @@ IfMatch = Annotated[str | None, typer.Option(help="Only if the stored item is at
 def get(
     entity: EntityName,
     key: Key,
-    include: Annotated[list[str] | None, typer.Option(help="A detached field to read too; may be repeated.")] = None,
+    include: Annotated[list[str] | None, typer.Option(help="An attachment to read too; may be repeated.")] = None,
     environment: Environment = None,
     *,
     consistent: Annotated[bool, typer.Option("--consistent", help="See every write acknowledged before.")] = False,

@@ -180,7 +180,7 @@ def _sums(drift: Drift) -> str:
 
 def attachments(db: Dynashard, entity: EntityDefinition[Any], item: Wire) -> Iterator[Finding]:
     """Findings about the attachments of a stored item. Cost: what reading their pieces costs."""
-    if not entity.detached or not is_live(item, db.store.now()):
+    if not entity.attachments or not is_live(item, db.store.now()):
         return
     for name, lacking in missing_pieces(db.store, entity, item).items():
         detail = f"{lacking} of the pieces of {name} are not stored: write it again, or remove it"

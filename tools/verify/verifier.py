@@ -155,7 +155,7 @@ class Verifier:
         for time_ in times:
             yield "roll-ups", time_.check()
         for model in chosen.entities:
-            if definition(model).detached:
+            if definition(model).attachments:
                 yield "attachments", leftovers(self._db, definition(model), mend=mend)
 
 

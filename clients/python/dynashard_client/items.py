@@ -73,7 +73,7 @@ class Items(Generic[E]):
         Args:
             key: the item's key.
             consistent: see every write that was acknowledged before.
-            include: detached fields to read with it.
+            include: attachments to read with it.
 
         Raises:
             NotFoundError: there is none.

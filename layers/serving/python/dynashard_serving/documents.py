@@ -38,15 +38,15 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def patched(model: type[Entity], document: Document, patch: Mapping[str, Any]) -> Document:
-    """A document after a JSON Merge Patch. A detached field that is set to null is named, so that it is removed."""
-    emptied = {name: None for name in definition(model).detached if name in patch and patch[name] is None}
+    """A document after a JSON Merge Patch. An attachment that is set to null is named, so that it is removed."""
+    emptied = {name: None for name in definition(model).attachments if name in patch and patch[name] is None}
     merged: Document = merge_patch(document, patch)
     return {**merged, **emptied}
 
 
 def patched_fields(model: type[Entity], patch: Mapping[str, Any]) -> tuple[str, ...]:
-    """The detached fields that a patch can only be merged with if they are read."""
-    return tuple(name for name in definition(model).detached if isinstance(patch.get(name), dict))
+    """The attachments that a patch can only be merged with if they are read."""
+    return tuple(name for name in definition(model).attachments if isinstance(patch.get(name), dict))
 
 
 def validated(model: type[Model], document: Mapping[str, Any], *, strict: bool = True) -> Model:
@@ -102,7 +102,7 @@ def field_errors(error: ValidationError) -> list[FieldError]:
 def representation(item: BaseModel, revision: str | None) -> Document:
     """The JSON document that stands for an item, its revision included.
 
-    Detached fields that were not asked for are left out.
+    Attachments that were not asked for are left out.
     """
     document: Document = item.model_dump(mode="json", exclude=unasked(item))
     if revision is not None:
@@ -119,9 +119,9 @@ def part(model: type[BaseModel], values: Mapping[str, Any]) -> Document:
 
 
 def unasked(item: BaseModel) -> set[str] | None:
-    """The detached fields that an item was read or made without; None if there are none."""
-    detached = definition(type(item)).detached if isinstance(item, Entity) else None
-    return detached.keys() - item.model_fields_set if detached else None
+    """The attachments that an item was read or made without; None if there are none."""
+    attachments = definition(type(item)).attachments if isinstance(item, Entity) else None
+    return attachments.keys() - item.model_fields_set if attachments else None
 
 
 def written(document: Any) -> str:

@@ -7,7 +7,7 @@ Item and record are put in one transaction, on condition that there is no record
 became of it can be sent again: whichever of the requests is executed first is the one that counts, and as long as its
 record lives none of the others ever does anything, however late it is executed, and though the item is gone.
 
-Items that a transaction cannot hold (detached fields, random placement) are created in steps: the record keeps the item
+Items that a transaction cannot hold (attachments, random placement) are created in steps: the record keeps the item
 that was planned, then the item is created, then the record gets the answer. A retry goes on with the plan.
 
 Creates that were refused leave no record, so the retry of an error is a new attempt.
@@ -323,7 +323,7 @@ def _create(items: Repository[Any], item: Entity, *, again: bool) -> Document:
 
 def _planned_fields(item: Entity) -> Document:
     declared = definition(type(item))
-    return without(representation(item, None), declared.server_fields | declared.detached.keys())
+    return without(representation(item, None), declared.server_fields | declared.attachments.keys())
 
 
 def _refuse_reused(attempt: Attempt, kept: Wire) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 from dynashard.reads.query import MAX_PARTITIONS
 
 MAX_BODY_BYTES: Final = 400 * 1024
-"""A body of JSON, uncompressed. The most that each detached field may hold is added to it."""
+"""A body of JSON, uncompressed. The most that each attachment may hold is added to it."""
 MAX_VALUES: Final = 200_000
 """Values of one JSON document: objects, lists, strings, numbers, `true`, `false` and `null`, at every level."""
 MAX_DEPTH: Final = 32

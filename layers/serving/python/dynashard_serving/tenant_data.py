@@ -162,7 +162,7 @@ class Holdings:
             start = f"{entity.prefix}{entity.separator}{tenant}" if entity.prefix else tenant
             whole.add(start)
             divided.add(f"{start}{_divider(entity)}")
-            divided.update(f"{kind_of(entity, name)}:{tenant}{_divider(entity)}" for name in entity.detached)
+            divided.update(f"{kind_of(entity, name)}:{tenant}{_divider(entity)}" for name in entity.attachments)
         return _Beginnings(frozenset(whole), tuple(sorted(divided)))
 
     def _pages(self, request: Mapping[str, Any], scanned: Scanned) -> Iterator[list[Wire]]:

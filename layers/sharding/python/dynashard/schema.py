@@ -50,8 +50,8 @@ MARK_BYTES: Final = 64
 """Room every item leaves, so that a mark always fits beside its attributes."""
 MAX_ITEM_BYTES: Final = 400 * 1024 - MARK_BYTES
 MAX_SHARDS: Final = 1024
-MAX_DETACHED_BYTES: Final = 16 * 1024 * 1024
-"""The most that one detached field may hold, as JSON."""
+MAX_ATTACHMENT_BYTES: Final = 16 * 1024 * 1024
+"""The most that one attachment may hold, as JSON."""
 
 TOPOLOGY_KEY: Final = "partition"
 """Partition key of the topology table: `<family>` for what holds for all logical partitions of a family of entities,

@@ -161,7 +161,7 @@ class Dynashard:
         With other entities that share its logical partitions, listings bring the items of all, each as its own
         class; everything else concerns the first.
         """
-        apart = next(iter(definition(model).detached.values()), None)
+        apart = next(iter(definition(model).attachments.values()), None)
         kind: type[Collection[E]] = Collection if apart is None else apart.collection()
         return kind(self._store, self._cursors, model, *others)
 

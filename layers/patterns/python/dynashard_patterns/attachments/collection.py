@@ -3,10 +3,10 @@
 from typing import TypeVar
 
 from dynashard import Collection, Entity
-from dynashard_patterns.attachments.repository import DetachedRepository
+from dynashard_patterns.attachments.repository import AttachmentRepository
 
 E = TypeVar("E", bound=Entity)
 
 
-class AttachmentCollection(DetachedRepository[E], Collection[E]):
-    """The items of one entity that has attachments; see `DetachedRepository` for how its writes differ."""
+class AttachmentCollection(AttachmentRepository[E], Collection[E]):
+    """The items of one entity that has attachments; see `AttachmentRepository` for how its writes differ."""

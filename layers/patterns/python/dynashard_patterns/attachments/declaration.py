@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from dynashard.entity import Detached
+from dynashard.entity import OutOfLine
 
 
 @dataclass(frozen=True, slots=True)
-class Attachment(Detached):
+class Attachment(OutOfLine):
     """Marks a field that is stored out of line: large, seldom read, in no listing and in no index.
 
         details: Annotated[JsonValue | None, Attachment()] = None

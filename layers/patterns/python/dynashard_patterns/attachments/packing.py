@@ -1,4 +1,4 @@
-"""A detached value as bytes: JSON, compressed, cut into pieces that fit into items, and back."""
+"""An attachment's value as bytes: JSON, compressed, cut into pieces that fit into items, and back."""
 
 import zlib
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ class Packed:
 
 
 class Packer:
-    """Packs the values of one detached field.
+    """Packs the values of one attachment.
 
     Args:
         name: the field.

@@ -1,4 +1,4 @@
-"""Where the versions of detached fields are stored.
+"""Where the versions of attachments are stored.
 
 Each field of each item has a logical partition of its own, in the same table, unsharded and in no index:
 
@@ -34,7 +34,7 @@ _AT_A_TIME: Final = 8
 
 
 def kind_of(entity: EntityDefinition[Any], field: str) -> str:
-    """What the stored partition keys of a detached field begin with. Entities' names hold no `~`: nobody else's do."""
+    """What the stored partition keys of an attachment begin with. Entities' names hold no `~`: nobody else's do."""
     return f"{entity.name}~{field}"
 
 
@@ -67,7 +67,7 @@ class Place:
         name = f"{text_of(entity, key.partition)}:{key.sort}"
         if len(name.encode()) > MAX_SORT_KEY_BYTES - _KEY_ROOM:
             raise InvalidKeyError(
-                f"the key of an item with detached fields has at most {MAX_SORT_KEY_BYTES - _KEY_ROOM} bytes"
+                f"the key of an item with attachments has at most {MAX_SORT_KEY_BYTES - _KEY_ROOM} bytes"
             )
         return cls(kind_of(entity, field), key, name)
 
@@ -119,7 +119,7 @@ class Manifest:
 
 
 class Pieces:
-    """The stored versions of detached fields in a table.
+    """The stored versions of attachments in a table.
 
     Its writes may always be sent again: a version has keys of its own, is written with one content only, and is never
     used again after it was removed. No reader sees a late write, because readers follow the pointer of the item.

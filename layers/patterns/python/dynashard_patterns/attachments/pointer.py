@@ -1,4 +1,4 @@
-"""What an item holds of a detached field: which version is current, and how to know it whole."""
+"""What an item holds of an attachment: which version is current, and how to know it whole."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -12,7 +12,7 @@ from dynashard.transport.interface import Wire
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """A version of a detached field.
+    """A version of an attachment.
 
     Attributes:
         version: its random id, part of the keys of its pieces.
@@ -42,13 +42,13 @@ class Pointer:
             return cls(str(stored["V"]), int(stored["N"]), int(stored["B"]), str(stored["X"]))
         except (KeyError, TypeError, ValueError):
             raise UndecodableItemError(
-                "A detached field holds something else than a pointer: it was stored before the field was declared "
+                "An attachment holds something else than a pointer: it was stored before the field was declared "
                 "so. Move what it holds to a field of another name"
             ) from None
 
 
 def pointers_left(item: Mapping[str, Any] | None, fields: Iterable[str]) -> dict[str, Pointer]:
-    """As `pointers`, without what was stored before a field was declared detached: it goes with its item."""
+    """As `pointers`, without what was stored before a field was declared an attachment: it goes with its item."""
     found: dict[str, Pointer] = {}
     for name in fields:
         with suppress(UndecodableItemError):

@@ -1,4 +1,4 @@
-"""Items with detached fields: the repository of their entities.
+"""Items with attachments: the repository of their entities.
 
 A version of a field is stored in pieces that nobody sees; then one conditional write of the item makes it current; then
 the version before it is removed. Readers follow the item's pointer. If the pieces it points to are gone, a writer came
@@ -42,11 +42,11 @@ from dynashard_patterns.attachments.sweep import Swept, sweep
 from dynashard_patterns.attachments.versions import GRACE_SECONDS, Fields, Fresh
 
 
-class DetachedRepository(Repository[E]):
-    """The items of one entity that has detached fields. Safe to share between threads.
+class AttachmentRepository(Repository[E]):
+    """The items of one entity that has attachments. Safe to share between threads.
 
-    A write that does not name a detached field leaves it as it is, and one that sets it to None removes it; an item
-    names a field if it was made with it. Items that come back have their detached fields unset, unless they were asked
+    A write that does not name an attachment leaves it as it is, and one that sets it to None removes it; an item
+    names a field if it was made with it. Items that come back have their attachments unset, unless they were asked
     for. Everything else is as in `Repository`, but for the costs: writes that take the place of an item read it first,
     for 1 read unit and 1 round trip. A version of a field costs 4 round trips, and twice 1 write unit for each KB that
     it has when compressed and 3 for its manifest: once when it is stored, once when it is removed.
@@ -74,7 +74,9 @@ class DetachedRepository(Repository[E]):
             except ConditionFailedError as failed:
                 raise self._refusal(failed, item, write) from None
         # What expired may still have stood there.
-        self._fields.take_away(key, pointers_left(done.attributes if not done.again else None, self._entity.detached))
+        self._fields.take_away(
+            key, pointers_left(done.attributes if not done.again else None, self._entity.attachments)
+        )
         return self._stored(write)
 
     @write_operation
@@ -110,16 +112,16 @@ class DetachedRepository(Repository[E]):
     ) -> E:
         """Change some fields of a live item; see `Repository.update`.
 
-        Cost: as there if no detached field is named.
+        Cost: as there if no attachment is named.
         """
         self._no_transactions(handling)
-        detached = self._entity.detached.keys()
-        if not detached & {*(set or {}), *remove, *(add or {})}:
+        attachments = self._entity.attachments.keys()
+        if not attachments & {*(set or {}), *remove, *(add or {})}:
             return super().update(key, set=set, remove=remove, add=add, if_match=if_match, handling=handling)
-        if clash := detached & (add or {}).keys():
-            raise InvalidValueError(f"{min(clash)} is detached: nothing can be added to it", field=min(clash))
+        if clash := attachments & (add or {}).keys():
+            raise InvalidValueError(f"{min(clash)} is an attachment: nothing can be added to it", field=min(clash))
         changes = check_changes(self._entity, set or {}, remove=remove, add=add or {})
-        rest = Changes({n: v for n, v in changes.set.items() if n not in detached}, changes.add)
+        rest = Changes({n: v for n, v in changes.set.items() if n not in attachments}, changes.add)
         item_key = self._entity.key_of(key)
 
         def write_of(current: Wire | None, beside: Mapping[str, Wire | None]) -> Write:
@@ -128,13 +130,13 @@ class DetachedRepository(Repository[E]):
             after = fields_after(self._entity, self._entity.decode(current), rest)
             return self._update_write(item_key, rest, after, revision_of(current), beside)
 
-        with self._versions(item_key, {n: v for n, v in changes.set.items() if n in detached}) as fresh:
+        with self._versions(item_key, {n: v for n, v in changes.set.items() if n in attachments}) as fresh:
             _, _, done = self._swap(key, fresh, if_match, write_of)
         return self._entity.decode(done.attributes or {})
 
     @write_operation
     def delete(self, key: KeyLike, *, if_match: str | None = None, handling: str | None = None) -> None:
-        """Delete a live item, and then all of its detached fields; see `Repository.delete`.
+        """Delete a live item, and then all of its attachments; see `Repository.delete`.
 
         If that is interrupted, the item is gone for readers, and a sweep removes the rest.
         """
@@ -147,7 +149,7 @@ class DetachedRepository(Repository[E]):
             done = self._write(write, key)
         except ConditionFailedError as failed:
             raise self._refusal(failed, key, write) from None
-        self._fields.take_away(item_key, pointers_left(done.attributes, self._entity.detached))
+        self._fields.take_away(item_key, pointers_left(done.attributes, self._entity.attachments))
 
     def batch_write(self, *, put: Sequence[E] = (), delete: Sequence[KeyLike] = ()) -> None:
         """Store and delete many items; see `Repository.batch_write`.
@@ -175,11 +177,11 @@ class DetachedRepository(Repository[E]):
         return sweep(self._store, self._entity, grace=grace, dry=dry)
 
     def _no_transactions(self, handling: str | None) -> Handling:
-        """The level of a write; raises for one that an entity with detached fields cannot have."""
+        """The level of a write; raises for one that an entity with attachments cannot have."""
         level = self._level(handling)
         if level is Handling.EXACTLY_ONCE:
             raise InvalidQueryError(
-                f"{self._entity.name} has detached fields, whose writes are no single transaction; use guarded",
+                f"{self._entity.name} has attachments, whose writes are no single transaction; use guarded",
                 field="handling",
             )
         return level
@@ -215,9 +217,9 @@ class DetachedRepository(Repository[E]):
         return values
 
     def _named(self, item: E) -> dict[str, Any]:
-        """The detached fields that an item was made with."""
+        """The attachments that an item was made with."""
         named = item.model_fields_set
-        return {name: getattr(item, name) for name in self._entity.detached if name in named}
+        return {name: getattr(item, name) for name in self._entity.attachments if name in named}
 
     @contextmanager
     def _versions(self, key: ItemKey, values: Mapping[str, Any]) -> Iterator[Fresh]:
@@ -257,7 +259,7 @@ class DetachedRepository(Repository[E]):
             gone = current
             if write.kind is Kind.CREATE:
                 gone = dict(done.attributes) if done.attributes and not done.again else None
-            replaced = [n for n in self._entity.detached if n in fresh.pointers or write.kind is Kind.CREATE]
+            replaced = [n for n in self._entity.attachments if n in fresh.pointers or write.kind is Kind.CREATE]
             self._fields.take_away(write.key, pointers_left(gone, replaced))
             return write, current, done
         raise RevisionMismatchError(f"{self._name(key)} changes too often to be written; try again later")
@@ -283,7 +285,7 @@ class DetachedRepository(Repository[E]):
         if_match: str | None = None,
     ) -> Write:
         key = self._entity.key_of(item)
-        wire = self._prepare(_bare(item, self._entity.detached), key, created=created, replaces=if_match)
+        wire = self._prepare(_bare(item, self._entity.attachments), key, created=created, replaces=if_match)
         wire.update({name: attribute for name, attribute in beside.items() if attribute is not None})
         require_fits({**self._store.router.stored_key(self._entity, key), **wire})
         options = {"ReturnValues": "ALL_OLD"} if kind is Kind.CREATE else {}

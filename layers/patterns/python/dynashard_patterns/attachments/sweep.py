@@ -36,7 +36,7 @@ class Swept:
 def sweep(
     store: Store, entity: EntityDefinition[Any], *, grace: float = GRACE_SECONDS, dry: bool = False
 ) -> Iterator[Swept]:
-    """Remove the versions of an entity's detached fields that no item points to.
+    """Remove the versions of an entity's attachments that no item points to.
 
     A version is left alone for as long as its writer may still make it current, and that of an expired item for as
     long as somebody's clock may say that it has not. It may be stopped and run again at any time.
@@ -54,7 +54,7 @@ def sweep(
     remove what is left over: 1 write unit a KB.
     """
     done, found = Swept(), Pieces(store)
-    for name in entity.detached:
+    for name in entity.attachments:
         for bucket in range(BUCKETS):
             for page in found.manifests(kind_of(entity, name), bucket):
                 old = [each for each in page if each.since <= store.now() - grace]
@@ -80,7 +80,7 @@ def missing_pieces(store: Store, entity: EntityDefinition[Any], item: Wire) -> d
     """
     key = ItemKey(logical_partition_of(entity, item[PK]["S"]), item[SK]["S"])
     lacking: dict[str, int] = {}
-    for name, pointer in pointers_left(item, entity.detached).items():
+    for name, pointer in pointers_left(item, entity.attachments).items():
         there = Pieces(store).count(Place.of(entity, name, key), pointer.version)
         if there < pointer.pieces:
             lacking[name] = pointer.pieces - there

@@ -1,4 +1,4 @@
-"""New versions of an item's detached fields: stored before the item points to them, and taken away if it never does."""
+"""New versions of an item's attachments: stored before the item points to them, and taken away if it never does."""
 
 import contextlib
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ GRACE_SECONDS: Final = 24 * 60 * 60
 
 
 class Fields:
-    """The detached fields of an entity: how they are packed and where they are stored."""
+    """The attachments of an entity: how they are packed and where they are stored."""
 
     def __init__(self, store: Store, entity: EntityDefinition[Any]) -> None:
         self._store = store
@@ -27,7 +27,7 @@ class Fields:
         self.stored = Pieces(store)
         self._packers = {
             name: Packer(name, entity.model.model_fields[name], declared.max_bytes)
-            for name, declared in entity.detached.items()
+            for name, declared in entity.attachments.items()
         }
 
     def pack(self, values: Mapping[str, Any]) -> dict[str, Packed | None]:
@@ -40,7 +40,7 @@ class Fields:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The detached fields."""
+        """The attachments."""
         return tuple(self._packers)
 
     def place(self, name: str, key: ItemKey) -> Place:
@@ -48,14 +48,14 @@ class Fields:
         return Place.of(self._entity, name, key)
 
     def require(self, names: Iterable[str]) -> None:
-        """Refuse names that are no detached fields.
+        """Refuse names that are no attachments.
 
         Raises:
             InvalidQueryError: with the name.
         """
         for name in names:
             if name not in self._packers:
-                raise InvalidQueryError(f"{self._entity.name} has no detached field {name}", field="include")
+                raise InvalidQueryError(f"{self._entity.name} has no attachment {name}", field="include")
 
     def read(self, name: str, key: ItemKey, pointer: Pointer, *, consistent: bool) -> tuple[Any] | None:
         """The value that a pointer stands for, in a tuple; None if pieces of it are gone.

@@ -148,7 +148,7 @@ def _filters(served: Served, given: Mapping[str, Any]) -> list[Filter]:
 def _fields(served: Served, names: Sequence[str] | None) -> list[str] | None:
     if names is None:
         return None
-    known = [name for name in served.entity.model_fields if name not in served.definition.detached]
+    known = [name for name in served.entity.model_fields if name not in served.definition.attachments]
     if not names or any(name not in known for name in names):
         raise ValidationFailedError(FieldError("fields", f"Use a list of {', '.join(known)}.", "enum"))
     return list(dict.fromkeys(names))

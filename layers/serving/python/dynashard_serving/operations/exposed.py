@@ -100,8 +100,8 @@ class Exposed:
             if name not in self.entity.model_fields:
                 fields = ", ".join(self.entity.model_fields)
                 self._refuse(f"filters names {name!r}, which is no field; write some of {fields}")
-            if name in known.detached:
-                self._refuse(f"filters names {name}, which is detached: listings do not read it; leave it out")
+            if name in known.attachments:
+                self._refuse(f"filters names {name}, which is an attachment: listings do not read it; leave it out")
 
     def _check_distinct(self) -> None:
         known = definition(self.entity)

@@ -27,7 +27,7 @@ CollectionOf = Callable[[type[Entity]], Collection[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """A new item as its creator is answered, without the detached fields that it has just sent.
+    """A new item as its creator is answered, without the attachments that it has just sent.
 
     Attributes:
         document: the item.
@@ -90,10 +90,10 @@ class Items:
 
         if request.idempotency_key is None:
             check()
-            return Created(_without_detached(served, shown(items.create(item, handling=request.handling))))
+            return Created(_without_attachments(served, shown(items.create(item, handling=request.handling))))
         attempt = Attempt(request.tenant, request.idempotency_key, request.item, item, request.seconds, check)
         document, replayed = self._idempotent.run(attempt, items)
-        return Created(_without_detached(served, document), replayed)
+        return Created(_without_attachments(served, document), replayed)
 
     def get(self, served: Served, request: Get) -> Found:
         """Read an item.
@@ -102,10 +102,10 @@ class Items:
             NotFoundError: there is none.
             RevisionMismatchError: `if_match` does not hold.
 
-        Cost: 1 read, and those of the detached fields that it includes.
+        Cost: 1 read, and those of the attachments that it includes.
         """
         served.require("get")
-        known = tuple(served.definition.detached)
+        known = tuple(served.definition.attachments)
         if any(name not in known for name in request.include):
             message = f"Use a list of {', '.join(known) or 'nothing'}."
             raise ValidationFailedError(FieldError("include", message, "enum"))
@@ -211,11 +211,11 @@ def shown(item: Entity) -> Document:
 
 def _stored(served: Served, item: Entity, *, created: bool) -> Stored:
     document = shown(item)
-    return Stored(_without_detached(served, document) if created else document, created)
+    return Stored(_without_attachments(served, document) if created else document, created)
 
 
-def _without_detached(served: Served, document: Document) -> Document:
-    return without(document, served.definition.detached)
+def _without_attachments(served: Served, document: Document) -> Document:
+    return without(document, served.definition.attachments)
 
 
 def _tries(read: Callable[[], Any]) -> Iterator[Any]:

@@ -18,7 +18,7 @@ def merged(served: Served, request: Update, current: Entity, now: float) -> Enti
     Args:
         served: the entity.
         request: the patch.
-        current: the stored item, with the detached fields that `patched_fields` names.
+        current: the stored item, with the attachments that `patched_fields` names.
         now: the time of acceptance, in epoch seconds.
 
     Raises:
@@ -35,7 +35,7 @@ def merged(served: Served, request: Update, current: Entity, now: float) -> Enti
 
 
 def in_place_of(served: Served, current: Entity, item: Entity) -> Entity:
-    """The new item with the stamps of the stored one, and the detached fields that it was made without."""
+    """The new item with the stamps of the stored one, and the attachments that it was made without."""
     kept = served.server_fields | (unasked(item) or set())
     return current.model_copy(update={name: value for name, value in item if name not in kept})
 
@@ -56,7 +56,7 @@ def step_of(served: Served, request: Write, item: Entity | None, current: Entity
     """A write of an accepted request as a step of a transaction.
 
     Args:
-        served: the entity, which must have no detached fields.
+        served: the entity, which must have no attachments.
         request: what was accepted.
         item: the item of a create or a put.
         current: the stored item, None if there is none.

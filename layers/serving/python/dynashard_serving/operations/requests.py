@@ -37,7 +37,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Get:
-    """Read an item; `include` names the detached fields that come along."""
+    """Read an item; `include` names the attachments that come along."""
 
     key: Key
     consistent: bool = False

@@ -4,7 +4,7 @@ from pydantic import BaseModel
 
 from dynashard.codec import register_encoder
 from dynashard.entity.checks import plain_types
-from dynashard.entity.declaration import Detached, Index, Key, Shards, created_at, new_id, updated_at
+from dynashard.entity.declaration import Index, Key, OutOfLine, Shards, created_at, new_id, updated_at
 from dynashard.entity.definition import EntityDefinition, IndexDefinition, ItemKey
 from dynashard.entity.handling import Handling, handling_of
 from dynashard.entity.model import Entity, definition
@@ -17,7 +17,6 @@ register_encoder(BaseModel, lambda model: model.__dict__)
 __all__ = [
     "REGISTRY",
     "UNREVISED",
-    "Detached",
     "Entity",
     "EntityDefinition",
     "Handling",
@@ -25,6 +24,7 @@ __all__ = [
     "IndexDefinition",
     "ItemKey",
     "Key",
+    "OutOfLine",
     "Registry",
     "Revision",
     "Shards",

@@ -12,8 +12,8 @@ from pydantic import BaseModel, JsonValue
 
 from dynashard.entity.declaration import (
     DEFAULT_SEPARATOR,
-    Detached,
     Key,
+    OutOfLine,
     Shards,
     WrongDeclarationError,
     fresh_id,
@@ -24,7 +24,7 @@ from dynashard.entity.mistakes import check_constant, check_filled
 from dynashard.entity.record import Record
 from dynashard.errors import InvalidKeyError
 from dynashard.keys import KeyTemplate, TemplateError, TemplateField, parse
-from dynashard.schema import MAX_DETACHED_BYTES, SYSTEM_ATTRIBUTES
+from dynashard.schema import MAX_ATTACHMENT_BYTES, SYSTEM_ATTRIBUTES
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/#-]*")
 """Names of entities, and prefixes of keys."""
@@ -128,33 +128,35 @@ def check_fields(model: type[Record], expires: str | None) -> None:
         raise WrongDeclarationError(f"expires names {expires}: declare it as `datetime | None = None`")
 
 
-def check_detached(
-    model: type[Record], detached: Mapping[str, Detached], *, taken: Collection[str | None], shards: Shards | None
+def check_attachments(
+    model: type[Record], attachments: Mapping[str, OutOfLine], *, taken: Collection[str | None], shards: Shards | None
 ) -> None:
-    """Refuse detached fields that could not be kept beside the item.
+    """Refuse attachments that could not be kept beside the item.
 
     Args:
         model: the entity's class.
-        detached: the fields.
+        attachments: the fields.
         taken: fields that the item itself needs: those of its keys, and its expiry.
         shards: its declared shards.
 
     Raises:
         WrongDeclarationError: with the reason.
     """
-    for name, declared in detached.items():
+    for name, declared in attachments.items():
         field = model.model_fields[name]
         if name in taken:
-            raise WrongDeclarationError(f"field {name} is detached, so neither keys nor the expiry can be made of it")
+            raise WrongDeclarationError(f"field {name} is an attachment, so no key and no expiry can be made of it")
         if field.is_required() or field.default is not None or field.default_factory is not None:
-            raise WrongDeclarationError(f"field {name} is detached: give it None as its default, which is 'not there'")
-        if not 1 <= declared.max_bytes <= MAX_DETACHED_BYTES:
             raise WrongDeclarationError(
-                f"field {name} is detached with max_bytes={declared.max_bytes}: use 1 to {MAX_DETACHED_BYTES}"
+                f"field {name} is an attachment: give it None as its default, which is 'not there'"
+            )
+        if not 1 <= declared.max_bytes <= MAX_ATTACHMENT_BYTES:
+            raise WrongDeclarationError(
+                f"field {name} is an attachment with max_bytes={declared.max_bytes}: use 1 to {MAX_ATTACHMENT_BYTES}"
             )
     if shards is not None and not shards.rule.fixed:
         raise WrongDeclarationError(
-            f"has detached fields and {shards.placement} placement: they need one that gives each key one home"
+            f"has attachments and {shards.placement} placement: they need one that gives each key one home"
         )
 
 

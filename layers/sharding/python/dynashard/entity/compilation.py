@@ -2,7 +2,7 @@
 
 from typing import Any, TypeVar
 
-from dynashard.entity.checks import NAME, check_detached, check_fields, check_names, check_template
+from dynashard.entity.checks import NAME, check_attachments, check_fields, check_names, check_template
 from dynashard.entity.declaration import DEFAULT_SEPARATOR, Index, Key, Shards, WrongDeclarationError
 from dynashard.entity.definition import PARTITION_RESERVED, EntityDefinition, IndexDefinition
 from dynashard.entity.mistakes import check_nested
@@ -40,9 +40,9 @@ def compile_entity(
     for index in indexes:
         _add_index(definition, index)
     _add_replicas(definition, key)
-    if definition.detached:
+    if definition.attachments:
         in_keys = {*definition.key_fields, *(n for index in definition.indexes.values() for n in index.fields)}
-        check_detached(model, definition.detached, taken={*in_keys, expires}, shards=shards)
+        check_attachments(model, definition.attachments, taken={*in_keys, expires}, shards=shards)
     return definition
 
 

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from dynashard.errors import DeclarationError
 from dynashard.placement import CALCULATED, PLACEMENTS, UNSHARDED, Placement, is_power_of_two
-from dynashard.schema import INDEX_SLOTS, MAX_DETACHED_BYTES, MAX_SHARDS
+from dynashard.schema import INDEX_SLOTS, MAX_ATTACHMENT_BYTES, MAX_SHARDS
 
 DEFAULT_SEPARATOR: Final = ":"
 
@@ -237,7 +237,7 @@ class Index:
 
 
 @dataclass(frozen=True, slots=True)
-class Detached:
+class OutOfLine:
     """Marks a field that is stored out of line: it is in no listing, no index and no request for the item alone.
 
     Abstract: the package that stores such a field derives from it, as `dynashard_patterns.Attachment` does.
@@ -246,7 +246,7 @@ class Detached:
         max_bytes: the most it may hold, written as JSON.
     """
 
-    max_bytes: int = MAX_DETACHED_BYTES
+    max_bytes: int = MAX_ATTACHMENT_BYTES
 
     def collection(self) -> type[Any]:
         """Return the class of collections of entities with such fields: a subclass of `dynashard.Collection`."""

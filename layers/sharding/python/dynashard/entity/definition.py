@@ -15,8 +15,8 @@ from dynashard.entity.assignment import Assignment
 from dynashard.entity.checks import check_samples, check_template, holds_json, plain_types
 from dynashard.entity.declaration import (
     DEFAULT_SEPARATOR,
-    Detached,
     Key,
+    OutOfLine,
     Shards,
     fresh_id,
     stamp_created,
@@ -98,7 +98,7 @@ class EntityDefinition(Generic[T]):
         optional: fields whose default is None.
         created_fields, updated_fields: what the repository stamps.
         generated_fields: those that `new_id` fills in.
-        detached: the fields that are kept beside the item, with how they were declared.
+        attachments: the fields that are kept beside the item, with how they were declared.
         handling: how writes go about lost answers unless a call says otherwise.
     """
 
@@ -120,8 +120,8 @@ class EntityDefinition(Generic[T]):
         self.generated_fields = frozenset(n for n, f in fields.items() if f.default_factory is fresh_id)
         self.optional = frozenset(n for n, f in fields.items() if f.default is None)
         self._empty_sets = frozenset(n for n, f in fields.items() if _is_empty_set(f))
-        self.detached = {n: m for n, f in fields.items() for m in f.metadata if isinstance(m, Detached)}
-        self._stored = frozenset(fields) - {expires} - self.detached.keys()
+        self.attachments = {n: m for n, f in fields.items() for m in f.metadata if isinstance(m, OutOfLine)}
+        self._stored = frozenset(fields) - {expires} - self.attachments.keys()
         self._durations = frozenset(n for n, f in fields.items() if timedelta in plain_types(f.annotation))
         self._free = frozenset(n for n, f in fields.items() if holds_json(f.annotation))
         self._changed = self._durations | self._free
@@ -208,11 +208,11 @@ class EntityDefinition(Generic[T]):
         A field that is None, or an empty set, is left out if that is its default.
 
         Raises:
-            InvalidValueError: a value that DynamoDB cannot store exactly, or one of a detached field.
+            InvalidValueError: a value that DynamoDB cannot store exactly, or one of an attachment.
             InvalidKeyError: a key that what follows the items could not hold.
         """
-        if self.detached:
-            self._refuse_detached(values)
+        if self.attachments:
+            self._refuse_attachments(values)
         if self._also and values.keys() >= set(self.key_fields):
             for check in self._also.values():
                 check(values)
@@ -223,8 +223,8 @@ class EntityDefinition(Generic[T]):
             wire[EXPIRES_AT if name == self.expires else name] = self.encode_field(name, value)
         return wire
 
-    def _refuse_detached(self, values: Mapping[str, Any]) -> None:
-        for name in self.detached:
+    def _refuse_attachments(self, values: Mapping[str, Any]) -> None:
+        for name in self.attachments:
             if values.get(name) is not None:
                 raise InvalidValueError(
                     f"{name} is kept beside the item: write it by create, replace, put or update of a collection, "

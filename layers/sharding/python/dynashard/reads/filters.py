@@ -74,8 +74,8 @@ def filter_expression(entity: EntityDefinition[Any], filters: Sequence[Filter]) 
         field, operator = condition.field, condition.operator
         if field not in entity.model.model_fields:
             raise InvalidQueryError(f"{entity.name} has no field {field} to filter by", field=field)
-        if field in entity.detached and operator != "exists":
-            raise InvalidQueryError(f"{field} is detached: a listing only knows whether it exists", field=field)
+        if field in entity.attachments and operator != "exists":
+            raise InvalidQueryError(f"{field} is an attachment: a listing only knows whether it exists", field=field)
         name, value = f"#f{i}", f":f{i}"
         names[name] = EXPIRES_AT if field == entity.expires else field
         if operator == "exists":

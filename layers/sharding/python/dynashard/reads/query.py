@@ -156,8 +156,10 @@ def query(
     for name in fields or ():
         if name not in entity.model.model_fields:
             raise InvalidQueryError(f"{entity.name} has no field {name}", field="fields")
-        if name in entity.detached:
-            raise InvalidQueryError(f"{name} is detached: no listing has it; get single items with it", field="fields")
+        if name in entity.attachments:
+            raise InvalidQueryError(
+                f"{name} is an attachment: no listing has it; get single items with it", field="fields"
+            )
     if distinct is not None:
         _check_distinct(found or entity, distinct, order)
     return Query(

@@ -90,8 +90,8 @@ class Repository(Batches[E]):
 
     @property
     def creates_beside(self) -> bool:
-        """Whether `create_beside` can be used: items have one home, and no detached fields."""
-        return rule_of(self._entity).fixed and not self._entity.detached
+        """Whether `create_beside` can be used: items have one home, and no attachments."""
+        return rule_of(self._entity).fixed and not self._entity.attachments
 
     @write_operation
     def create_beside(self, item: E, beside: Beside) -> E:
@@ -131,10 +131,10 @@ class Repository(Batches[E]):
         Args:
             key: the item's key.
             consistent: see every write that was acknowledged before.
-            include: detached fields to bring along; others are left unset.
+            include: attachments to bring along; others are left unset.
 
         Raises:
-            InvalidQueryError: a field to include is not detached.
+            InvalidQueryError: a field to include is not an attachment.
 
         Cost: 0.5 read units, 1 if consistent; 1 round trip. With `include`, 1 round trip more, and what reading the
         fields costs.
@@ -291,7 +291,7 @@ class Repository(Batches[E]):
 
     def _find_including(self, key: KeyLike, include: Sequence[str], *, consistent: bool) -> E | None:
         del key, consistent
-        raise InvalidQueryError(f"{self._entity.name} has no detached field {include[0]}", field="include")
+        raise InvalidQueryError(f"{self._entity.name} has no attachment {include[0]}", field="include")
 
     def _level(self, handling: str | None) -> Handling:
         return handling_of(handling, self._entity.handling)

@@ -60,9 +60,9 @@ class Steps(Repository[Any]):
             raise InvalidQueryError(
                 f"{self.entity.name} places its items at random: a transaction cannot tell where they are"
             )
-        if self.entity.detached and isinstance(step, Put | Delete):
+        if self.entity.attachments and isinstance(step, Put | Delete):
             raise InvalidQueryError(
-                f"{self.entity.name} has detached fields, whose pieces are stored beside the item: put and delete "
+                f"{self.entity.name} has attachments, whose pieces are stored beside the item: put and delete "
                 "it by itself"
             )
         return self.entity.key_of(like(step))

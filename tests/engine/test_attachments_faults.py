@@ -1,4 +1,4 @@
-"""Writers of detached fields that die or are refused at any request, and readers and sweeps that come after them."""
+"""Writers of attachments that die or are refused at any request, and readers and sweeps that come after them."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -12,9 +12,9 @@ from dynashard.errors import (
     ThrottledError,
     UndecodableItemError,
 )
-from dynashard_patterns.attachments.repository import DetachedRepository
+from dynashard_patterns.attachments.repository import AttachmentRepository
 from dynashard_patterns.attachments.sweep import Swept
-from tests.engine.detached_world import (
+from tests.engine.attachment_world import (
     KEY,
     Dying,
     Killed,
@@ -32,7 +32,7 @@ from tests.faults import Fault, lost_answer, lost_request, meanwhile, meanwhile_
 pytestmark = pytest.mark.engine
 
 DAY = 24 * 60 * 60
-Act = Callable[[DetachedRepository[Report], Report], object]
+Act = Callable[[AttachmentRepository[Report], Report], object]
 NEW = large(2, 600)
 ACTS: dict[str, tuple[bool, Act]] = {
     "create": (False, lambda on, key: on.create(Report(id=key.id, details=NEW))),

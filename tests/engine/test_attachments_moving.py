@@ -1,4 +1,4 @@
-"""Detached fields while the shard count of their items changes, and while many write one of them at a time."""
+"""Attachments while the shard count of their items changes, and while many write one of them at a time."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -11,8 +11,8 @@ import pytest
 from dynashard.errors import AlreadyExistsError
 from dynashard.repository import RetryPolicy
 from dynashard.transport import Transport
-from dynashard_patterns.attachments.repository import DetachedRepository
-from tests.engine.detached_world import KEY, Report, large, pointed, reports, versions
+from dynashard_patterns.attachments.repository import AttachmentRepository
+from tests.engine.attachment_world import KEY, Report, large, pointed, reports, versions
 from tests.engine.resharding_world import Moving, moving_world, partition, whole
 from tests.engine.stored_things import World
 from tests.patience import PATIENCE_SECONDS
@@ -72,10 +72,10 @@ def test_a_pointer_moves_with_its_item_and_pieces_stay(moving: Moving, scope: Ca
     assert stored == current
 
 
-def quick(repository: DetachedRepository[Report]) -> DetachedRepository[Report]:
+def quick(repository: AttachmentRepository[Report]) -> AttachmentRepository[Report]:
     """The repository with pauses of a few milliseconds, for as long as it takes."""
     retry_policy = RetryPolicy(seconds=PATIENCE_SECONDS, first_pause=0.001, longest_pause=0.02)
-    return DetachedRepository(replace(repository._store, retry_policy=retry_policy), Report)
+    return AttachmentRepository(replace(repository._store, retry_policy=retry_policy), Report)
 
 
 def test_readers_among_many_writers_never_see_a_mixture(world: World, wire: Transport) -> None:

@@ -1,4 +1,4 @@
-"""Entities with detached fields, and what is stored of them, for the tests of that ability."""
+"""Entities with attachments, and what is stored of them, for the tests of that ability."""
 
 import base64
 import random
@@ -13,7 +13,7 @@ from dynashard import Entity, Index, Key, Registry, Shards, created_at, updated_
 from dynashard.transport import Transport
 from dynashard.transport.interface import Resend, Wire
 from dynashard_patterns import Attachment
-from dynashard_patterns.attachments.repository import DetachedRepository
+from dynashard_patterns.attachments.repository import AttachmentRepository
 from tests.engine.stored_things import World
 from tests.one_by_one import OneByOne
 
@@ -29,7 +29,7 @@ class Report(
     expires="until",
     registry=REGISTRY,
 ):
-    """With two detached fields, stamps and an expiry."""
+    """With two attachments, stamps and an expiry."""
 
     tenant: str = "abc"
     id: str = "1"
@@ -46,10 +46,10 @@ FIELDS = ("details", "trace")
 KEY = {"tenant": "abc", "id": "1"}
 
 
-def reports(world: World, transport: Transport | None = None) -> DetachedRepository[Report]:
+def reports(world: World, transport: Transport | None = None) -> AttachmentRepository[Report]:
     """The reports of a world, on the transport in force or another one."""
     store = world.store if transport is None else replace(world.store, transport=transport)
-    return DetachedRepository(store, Report)
+    return AttachmentRepository(store, Report)
 
 
 def large(seed: int, kilobytes: int = 900) -> dict[str, Any]:

@@ -42,7 +42,7 @@ class Box(Entity, name="test.v1.Box", key=Key("{tenant}", "{id}"), registry=Regi
 
 
 def packer(name: str) -> Packer:
-    return Packer(name, Box.model_fields[name], definition(Box).detached[name].max_bytes)
+    return Packer(name, Box.model_fields[name], definition(Box).attachments[name].max_bytes)
 
 
 def noise(size: int) -> str:
@@ -144,26 +144,29 @@ def declare(**more: Any) -> None:
 
 TEXT = Annotated[str | None, Attachment()]
 REFUSED = [
-    ({"fields": {"far": Annotated[str, Attachment()]}}, "far is detached: give it None as its default"),
-    ({"fields": {"far": (TEXT, "")}}, "far is detached: give it None as its default"),
+    (
+        {"fields": {"far": Annotated[str, Attachment()]}},
+        "far is an attachment: give it None as its default",
+    ),
+    ({"fields": {"far": (TEXT, "")}}, "far is an attachment: give it None as its default"),
     (
         {"fields": {"far": (Annotated[str | None, Attachment(max_bytes=2**30)], None)}},
-        "far is detached with max_bytes=1073741824: use 1 to 16777216",
+        "far is an attachment with max_bytes=1073741824: use 1 to 16777216",
     ),
     (
         {
             "fields": {"far": (TEXT, None)},
             "indexes": [Index("GSI1", "by_far", partition="{tenant}", sort="{far}")],
         },
-        "far is detached, so neither keys nor the expiry",
+        "far is an attachment, so no key and no expiry",
     ),
     (
         {"fields": {"far": (Annotated[datetime | None, Attachment()], None)}, "expires": "far"},
-        "far is detached, so neither keys nor the expiry",
+        "far is an attachment, so no key and no expiry",
     ),
     (
         {"fields": {"far": (TEXT, None)}, "shards": Shards(4, placement="random")},
-        "has detached fields and random placement",
+        "has attachments and random placement",
     ),
 ]
 

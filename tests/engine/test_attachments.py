@@ -1,4 +1,4 @@
-"""Detached fields: written with their items, read by who asks, gone with their items."""
+"""Attachments: written with their items, read by who asks, gone with their items."""
 
 from datetime import timedelta
 
@@ -17,13 +17,13 @@ from dynashard.errors import (
 )
 from dynashard.topology import DeclaredTopology
 from dynashard.transport.interface import metered
-from tests.engine.detached_world import FIELDS, KEY, Report, everything, large, pointed, reports, stored, versions
+from tests.engine.attachment_world import FIELDS, KEY, Report, everything, large, pointed, reports, stored, versions
 from tests.engine.stored_things import NOON, World
 
 pytestmark = pytest.mark.engine
 
 
-def test_only_who_asks_gets_a_detached_field(world: World) -> None:
+def test_only_who_asks_gets_an_attachment(world: World) -> None:
     made = reports(world).create(Report(title="first", details=large(1), trace=b"\x00raw"))
     plain = reports(world).get(KEY)
     whole = reports(world).get(KEY, include=FIELDS)
@@ -51,16 +51,16 @@ def test_the_item_stays_small_and_its_pieces_are_in_no_listing_and_no_index(worl
     assert [item for item in everything(world) if item["SK"]["S"].startswith("p#") and "GSI3PK" in item] == []
 
 
-def test_a_listing_refuses_detached_fields_and_only_knows_whether_they_exist(world: World) -> None:
+def test_a_listing_refuses_attachments_and_only_knows_whether_they_exist(world: World) -> None:
     found = Dynashard(world.inner, table=world.table, topology=DeclaredTopology(), cursor_keys=["k" * 32]).collection(
         Report
     )
     found.create(Report(details=[1]))
     found.create(Report(id="2"))
 
-    with pytest.raises(InvalidQueryError, match="details is detached: no listing has it"):
+    with pytest.raises(InvalidQueryError, match="details is an attachment: no listing has it"):
         found.list({"tenant": "abc"}, fields=["id", "details"])
-    with pytest.raises(InvalidQueryError, match="details is detached: a listing only knows whether it exists"):
+    with pytest.raises(InvalidQueryError, match="details is an attachment: a listing only knows whether it exists"):
         found.list({"tenant": "abc"}, filters=[Filter("details", "=", [1])])
     assert [
         each.id for each in found.list({"tenant": "abc"}, filters=[Filter("details", "exists", value=True)]).items
@@ -130,7 +130,7 @@ def test_what_is_refused_leaves_nothing(world: World) -> None:
         reports(world).create(Report(details=[2]))
     with pytest.raises(NotFoundError):
         reports(world).update({"tenant": "abc", "id": "none"}, set={"details": [2]})
-    with pytest.raises(InvalidValueError, match="details is detached: nothing can be added"):
+    with pytest.raises(InvalidValueError, match="details is an attachment: nothing can be added"):
         reports(world).update(KEY, add={"details": 1})
     with pytest.raises(ItemTooLargeError, match="it takes at most 2000000"):
         reports(world).update(KEY, set={"trace": b"x" * 2_000_000})
@@ -138,9 +138,9 @@ def test_what_is_refused_leaves_nothing(world: World) -> None:
         reports(world).create(Report(id="2", title="x" * 400 * 1024, details=[2]))
     with pytest.raises(InvalidKeyError, match="at most 960 bytes"):
         reports(world).create(Report(id="x" * 990, details=[2]))
-    with pytest.raises(InvalidQueryError, match="has no detached field title"):
+    with pytest.raises(InvalidQueryError, match="has no attachment title"):
         reports(world).get(KEY, include=["title"])
-    with pytest.raises(InvalidQueryError, match=r"test.v1.Person has no detached field details"):
+    with pytest.raises(InvalidQueryError, match=r"test.v1.Person has no attachment details"):
         world.people.find({"tenant": "abc", "id": "1"}, include=["details"])
 
     assert everything(world) == before
@@ -164,7 +164,7 @@ def test_deleting_an_item_deletes_all_of_it(world: World) -> None:
     assert everything(world) == []
 
 
-def test_what_was_stored_before_a_field_was_detached_can_be_written_over_and_deleted(world: World) -> None:
+def test_what_was_stored_before_a_field_was_an_attachment_can_be_written_over_and_deleted(world: World) -> None:
     reports(world).batch_write(put=[Report(), Report(id="2")])
     for item in everything(world):
         values = {"Key": {name: item[name] for name in ("PK", "SK")}, "ExpressionAttributeNames": {"#d": "details"}}
@@ -215,7 +215,7 @@ def test_batches_write_and_delete_items_with_their_fields(world: World) -> None:
         reports(world).batch_write(put=[Report(), Report()])
 
 
-def test_entities_without_detached_fields_send_what_they_always_sent(world: World) -> None:
+def test_entities_without_attachments_send_what_they_always_sent(world: World) -> None:
     sent = world.faults()
 
     world.people.create(person := world.people.entity.model(tenant="abc", id="9", mail="a@b.c"))
