@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dynashard.cursor_keys import CursorKeys
 from dynashard.errors import ConfigurationError, InvalidCursorError
-from dynashard.reads.by_shard import state_of
+from dynashard.reads.by_shard import encode_positions
 from dynashard.reads.cursor import CursorCodec, pack_texts, unpack_texts
 from dynashard.reads.positions import Positions
 from dynashard.reads.sources import Position
@@ -138,7 +138,7 @@ def test_round_robin_over_64_shards_takes_at_most_2_kb_whatever_the_ids(seed: in
     random = Random(seed)
     ids = ["".join(random.choices(string.ascii_letters + string.digits, k=27)) for _ in range(64)]
 
-    token = CODEC.issue(state_of(Positions(tuple(Position(each) for each in ids), turn=63)), ASKED)
+    token = CODEC.issue(encode_positions(Positions(tuple(Position(each) for each in ids), turn=63)), ASKED)
 
     assert len(token) <= 2048
 
@@ -146,7 +146,7 @@ def test_round_robin_over_64_shards_takes_at_most_2_kb_whatever_the_ids(seed: in
 def test_a_token_is_taken_back_however_many_shards_and_long_keys_it_names() -> None:
     random = Random(1)
     positions = Positions(tuple(Position("".join(random.choices(string.ascii_letters, k=1024))) for _ in range(256)))
-    state = state_of(positions)
+    state = encode_positions(positions)
 
     token = CODEC.issue(state, ASKED)
 

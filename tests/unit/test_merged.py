@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynashard import Entity, Index, Key, Registry, Shards, definition
-from dynashard.reads.by_shard import list_by_shard, positions_of, state_of
+from dynashard.reads.by_shard import decode_positions, encode_positions, list_by_shard
 from dynashard.reads.fetch import Fetch
 from dynashard.reads.layout import Layout, index_streams
-from dynashard.reads.ordered import list_ordered, mark_of, state_of_mark
+from dynashard.reads.ordered import decode_end, encode_end, list_ordered
 from dynashard.reads.query import Budget
 from dynashard.topology import Phase, View
 from dynashard.transport.interface import Wire
@@ -81,15 +81,15 @@ def pages(index: ChangingIndex, *, order: str, forward: bool, limits: list[int],
         fetch = Fetch(index.transport, Budget(requests=budget), lambda: [index.layout(forward=forward)])
         limit = index.random.choice(limits)
         if order == "ordered":
-            mark = None if state is None else mark_of(state, "p")
-            rows, after = list_ordered(fetch, mark, limit=limit, item_bytes=1000)
-            state = None if after is None else state_of_mark(after, "p")
+            end = None if state is None else decode_end(state, "p")
+            rows, after = list_ordered(fetch, end, limit=limit, item_bytes=1000)
+            state = None if after is None else encode_end(after, "p")
         else:
-            positions = None if state is None else positions_of(state, "p")
+            positions = None if state is None else decode_positions(state, "p")
             rows, left = list_by_shard(
                 fetch, None if positions is None else [positions], limit=limit, in_turn=order == "round_robin"
             )
-            state = None if left is None else state_of(left[0], "p")
+            state = None if left is None else encode_positions(left[0], "p")
         assert len(rows) <= limit
         brought.append(rows)
         if state is None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dynashard.reads.bounds import Bounds
 from dynashard.reads.fetch import Fetch
-from dynashard.reads.ordered import Mark, first_limit, list_ordered, mark_of, state_of_mark
+from dynashard.reads.ordered import PageEnd, decode_end, encode_end, first_limit, list_ordered
 from dynashard.reads.query import Budget
 from dynashard.reads.sources import Reading, Source
 from dynashard.transport.interface import Wire
@@ -36,13 +36,13 @@ def pages_of(
     *,
     budget: Budget = AMPLE,
 ) -> Iterator[Paged]:
-    mark: Mark | None = None
+    end: PageEnd | None = None
     for _ in range(2000):
         fetch = Fetch(transport, budget, lambda: [layout(how, sources)])
-        items, mark = list_ordered(fetch, mark, limit=next(limits), item_bytes=1024)
-        mark = mark and mark_of(state_of_mark(mark, "p"), "p")
+        items, end = list_ordered(fetch, end, limit=next(limits), item_bytes=1024)
+        end = end and decode_end(encode_end(end, "p"), "p")
         yield Paged(items, fetch)
-        if mark is None:
+        if end is None:
             return
     raise AssertionError("the listing does not end")
 

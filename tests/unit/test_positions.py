@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynashard.placement import CALCULATED
-from dynashard.reads.by_shard import list_by_shard, positions_of, state_of
+from dynashard.reads.by_shard import decode_positions, encode_positions, list_by_shard
 from dynashard.reads.fetch import Fetch
 from dynashard.reads.layout import Layout
 from dynashard.reads.positions import DONE, Positions
@@ -67,8 +67,8 @@ def pages(
         yield [row["SK"]["S"] for row in rows]
         if positions is None:
             return
-        assert positions_of(state_of(positions)) == positions
-        positions = positions_of(state_of(positions))
+        assert decode_positions(encode_positions(positions)) == positions
+        positions = decode_positions(encode_positions(positions))
     raise AssertionError("the listing does not end")
 
 
@@ -212,4 +212,4 @@ of_index = st.builds(
 def test_what_a_cursor_carries_comes_back(at: list[Position | None], turn: int) -> None:
     positions = Positions(tuple(at), turn)
 
-    assert positions_of(state_of(positions, "p"), "p") == positions
+    assert decode_positions(encode_positions(positions, "p"), "p") == positions

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynashard.reads.by_shard import list_by_shard, positions_of, state_of
+from dynashard.reads.by_shard import decode_positions, encode_positions, list_by_shard
 from dynashard.reads.dedup import MEMORY, SETTLING, Dedup
 from dynashard.reads.fetch import Fetch
-from dynashard.reads.ordered import list_ordered, mark_among, recent_of, state_among
+from dynashard.reads.ordered import decode_end_of_several, decode_recent, encode_end_of_several, list_ordered
 from dynashard.reads.query import Budget
 from dynashard.reads.sources import Source
 from dynashard.transport.interface import Wire
@@ -84,16 +84,16 @@ def ordered(
     state: list[Any] | None = None
     for _ in range(3000):
         fetch = world.fetch(forward=forward, filtered=filtered, budget=budget)
-        recent = {} if state is None else recent_of(state)
+        recent = {} if state is None else decode_recent(state)
         drops = Dedup("said", "changed", recent) if once else None
-        mark = None if state is None else mark_among(state, world.partitions)
+        end = None if state is None else decode_end_of_several(state, world.partitions)
         limit = world.random.choice(limits)
-        rows, after = list_ordered(fetch, mark, limit=limit, item_bytes=1000, once=drops)
+        rows, after = list_ordered(fetch, end, limit=limit, item_bytes=1000, dedup=drops)
         assert len(rows) <= limit
         yield rows, fetch
         if after is None:
             return
-        state = state_among(after, world.partitions, {} if drops is None else drops.remembered(rows, NOW))
+        state = encode_end_of_several(after, world.partitions, {} if drops is None else drops.remembered(rows, NOW))
     raise AssertionError("the listing does not end")
 
 
@@ -133,13 +133,13 @@ def test_every_item_of_all_partitions_comes_once_in_turn(
     for _ in range(1000):
         positions = None
         if state is not None:
-            positions = [positions_of(*each) for each in zip(state, world.partitions, strict=True)]
+            positions = [decode_positions(*each) for each in zip(state, world.partitions, strict=True)]
         fetch = world.fetch(forward=forward)
         rows, after = list_by_shard(fetch, positions, limit=world.random.choice(limits), in_turn=in_turn)
         listed += rows
         if after is None:
             break
-        state = [state_of(*each) for each in zip(after, world.partitions, strict=True)]
+        state = [encode_positions(*each) for each in zip(after, world.partitions, strict=True)]
 
     assert sorted(map(str, listed)) == sorted(map(str, world.wanted()))
 
@@ -206,7 +206,7 @@ def test_what_changed_lately_is_remembered_until_it_has_settled() -> None:
     recent = once.remembered([_item("a", lately), _item("b", "2030-03-17T17:00:00Z"), _item("c", None)], NOW)
 
     later = Dedup("said", "changed", recent)
-    assert later.first([_item("a", None), _item("b", None), _item("c", None)], lambda item: item) == [
+    assert later.drop_repeats([_item("a", None), _item("b", None), _item("c", None)], lambda item: item) == [
         _item("b", None),
         _item("c", None),
     ]
@@ -220,4 +220,4 @@ def test_of_too_many_those_that_changed_last_are_remembered() -> None:
     recent = once.remembered(items, NOW)
 
     assert len(recent) == MEMORY
-    assert Dedup("said", None, recent).first(items, lambda item: item) == items[: 90 - MEMORY]
+    assert Dedup("said", None, recent).drop_repeats(items, lambda item: item) == items[: 90 - MEMORY]

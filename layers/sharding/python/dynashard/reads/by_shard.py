@@ -15,7 +15,7 @@ from dynashard.reads.cursor import pack_texts, unpack_texts
 from dynashard.reads.fetch import Fetch
 from dynashard.reads.layout import Layout, OvertakenError
 from dynashard.reads.positions import DONE, Positions
-from dynashard.reads.progress import advanced, passed, unseen, want
+from dynashard.reads.progress import advanced, next_read, passed, unseen
 from dynashard.reads.sources import Chunk, Position
 from dynashard.transport.interface import Wire
 
@@ -60,12 +60,12 @@ def list_by_shard(
         if not due:
             break
         room = limit - len(items)
-        wants = [
-            want(layouts[part], state[part], shard, _wanted(layouts[part], room // len(due)), part=part)
+        reads = [
+            next_read(layouts[part], state[part], shard, _read_limit(layouts[part], room // len(due)), part=part)
             for part, shard in (streams[number] for number in due)
         ]
         try:
-            chunks = fetch.wave(layouts, wants, partial(_passed, layouts, tuple(state)))
+            chunks = fetch.wave(layouts, reads, partial(_passed, layouts, tuple(state)))
         except OvertakenError:
             state[0] = replace(state[0], turn=turn)
             continue
@@ -74,7 +74,7 @@ def list_by_shard(
             taken, state[part] = _take(layouts[part], state[part], shard, chunk, limit - len(items))
             items += taken
         if in_turn:
-            width = _width(limit - len(items), sum(len(chunk.rows) for chunk in chunks), [want.start for want in wants])
+            width = _width(limit - len(items), sum(len(chunk.rows) for chunk in chunks), [read.start for read in reads])
         state[0] = replace(state[0], turn=(due[-1] + in_turn) % len(streams))
     return items, None if state is None or all(each.done for each in state) else state
 
@@ -100,7 +100,7 @@ def _affordable(
     return next((due[:count] for count in range(len(due), 0, -1) if fits(due[:count])), [])
 
 
-def _wanted(layout: Layout, share: int) -> int:
+def _read_limit(layout: Layout, share: int) -> int:
     if not layout.reading.filters.text:
         return share
     return max(share, FOLLOWED_READ if layout.follows and layout.moving else FILTERED_READ)
@@ -145,7 +145,7 @@ def _due(
     return due
 
 
-def state_of(positions: Positions, partition: str = "") -> list[Any]:
+def encode_positions(positions: Positions, partition: str = "") -> list[Any]:
     """The JSON state of a cursor: whose turn it is, what became of each virtual shard, and the open positions.
 
     Of a position in an index, what is as usual is left out: that it was taken in the shard of its own number.
@@ -164,8 +164,8 @@ def state_of(positions: Positions, partition: str = "") -> list[Any]:
     return state
 
 
-def positions_of(state: Sequence[Any], partition: str = "") -> Positions:
-    """The positions that `state_of` wrote."""
+def decode_positions(state: Sequence[Any], partition: str = "") -> Positions:
+    """The positions that `encode_positions` wrote."""
     at, marks, *columns = state
     turn, version = at if isinstance(at, list) else (at, "")
     known = [Position(sort) for sort in unpack_texts(columns[0])] if columns else []

@@ -9,7 +9,7 @@ from dynashard.reads.fetch import Fetch
 from dynashard.reads.filters import FilterExpression
 from dynashard.reads.layout import Layout, OvertakenError
 from dynashard.reads.positions import Positions
-from dynashard.reads.progress import advanced, passed, straight, unseen, want
+from dynashard.reads.progress import advanced, continues_exactly, next_read, passed, unseen
 from dynashard.reads.sources import Source
 from dynashard.transport.interface import Call
 
@@ -23,11 +23,11 @@ class Counting:
 
     Attributes:
         fetch: sends the requests.
-        hidden: what readers must not see, where DynamoDB counts and they do not see the items.
+        visible_only: what readers must not see, where DynamoDB counts and they do not see the items.
     """
 
     fetch: Fetch
-    hidden: FilterExpression
+    visible_only: FilterExpression
 
     def count(self, bounds: Bounds) -> int:
         """How many items there are within bounds.
@@ -52,9 +52,9 @@ class Counting:
             count = len(layout.streams)
             state = layout.rebase(state)
             left = [stream for stream in range(count) if not state.finished(stream, count)]
-            self.fetch.go_on(layout.streams[stream] for stream in left)
+            self.fetch.require_room(layout.streams[stream] for stream in left)
             # DynamoDB can leave out neither what it meets twice nor what was counted before.
-            alone = not layout.moving and all(straight(layout, state, stream) for stream in left)
+            alone = not layout.moving and all(continues_exactly(layout, state, stream) for stream in left)
             try:
                 if alone:
                     known = layout.signature if layout.identity is not None else None
@@ -67,7 +67,7 @@ class Counting:
         return total
 
     def _by_dynamodb(self, layout: Layout, state: Positions, left: Sequence[int]) -> tuple[int, Positions]:
-        reading = replace(layout.reading, fields=None, filters=layout.reading.filters & self.hidden)
+        reading = replace(layout.reading, fields=None, filters=layout.reading.filters & self.visible_only)
         calls: list[Call] = []
         asked: list[int] = []
         total = 0
@@ -94,9 +94,9 @@ class Counting:
 
     def _by_keys(self, layout: Layout, state: Positions, left: Sequence[int]) -> tuple[int, Positions]:
         total = 0
-        wants = [want(layout, state, stream, _PAGE) for stream in left]
+        reads = [next_read(layout, state, stream, _PAGE) for stream in left]
         before = state
-        chunks = self.fetch.wave((layout,), wants, lambda _, row: passed(layout, before, row))
+        chunks = self.fetch.wave((layout,), reads, lambda _, row: passed(layout, before, row))
         for stream, chunk in zip(left, chunks, strict=True):
             rows = unseen(layout, state, stream, chunk.rows)
             total += len(rows)

@@ -41,7 +41,7 @@ class Dedup:
     recent: Mapping[str, int] = field(default_factory=dict)
     excess: float = 1.0
 
-    def first(self, items: Iterable[T], stored: Callable[[T], Wire]) -> list[T]:
+    def drop_repeats(self, items: Iterable[T], stored: Callable[[T], Wire]) -> list[T]:
         """The items without those whose value another one before them has, or was returned by an earlier page."""
         seen: set[str] = set()
         kept = []

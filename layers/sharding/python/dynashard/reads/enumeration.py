@@ -43,16 +43,16 @@ class Enumeration:
         store: where they are.
         decoders: the entities that are listed, by name; all of one family.
         query: the query, of the first of them.
-        ample: positions are not carried by cursors.
+        in_memory: positions are not carried by cursors.
     """
 
     def __init__(
-        self, store: Store, decoders: Mapping[str, EntityDefinition[Any]], query: Query, *, ample: bool = False
+        self, store: Store, decoders: Mapping[str, EntityDefinition[Any]], query: Query, *, in_memory: bool = False
     ) -> None:
         self._store = store
         self._decoders = decoders
         self._query = query
-        self._ample = ample
+        self._in_memory = in_memory
         self._now = store.now()
         self.filters = filter_expression(query.entity, query.filters)
         self.layouts: Callable[[], Sequence[Layout]] = self._read()
@@ -63,7 +63,7 @@ class Enumeration:
         return Fetch(self._store.transport, budget, self.layouts, self._moved_items, clock=self._store.clock)
 
     @property
-    def once(self) -> Dedup | None:
+    def dedup(self) -> Dedup | None:
         """What drops the items that say the same as others; None if nothing does."""
         entity, distinct = self._query.entity, self._query.distinct
         if distinct is None:
@@ -82,7 +82,7 @@ class Enumeration:
         return Layout(shards, self._reading(self._live))
 
     @property
-    def hidden(self) -> FilterExpression:
+    def visible_only(self) -> FilterExpression:
         """What readers must not see, where DynamoDB counts and they do not see the items."""
         types = {f":type{i}": {"S": name} for i, name in enumerate(self._decoders)}
         return FilterExpression(
@@ -96,13 +96,13 @@ class Enumeration:
     def _read(self) -> Callable[[], Sequence[Layout]]:
         if self._query.index is not None:
             return self._of(self._query.index)
-        table, replica = self._table(), self._drawn()
+        table, replica = self._table(), self._pick_replica()
         if replica is None:
             return table
         copy = self._replica(replica)
-        return lambda: copy() if self._quiet(replica) else table()
+        return lambda: copy() if self._replica_usable(replica) else table()
 
-    def _drawn(self) -> IndexDefinition | None:
+    def _pick_replica(self) -> IndexDefinition | None:
         """The read replica that this call reads; None for the table."""
         entity, query = self._query.entity, self._query
         # Positions are kept by hashes, or by shards that the replica does not have. A sort key is a position anywhere.
@@ -112,7 +112,7 @@ class Enumeration:
         drawn = int(self._store.random() * (len(entity.replicas) + 1))
         return entity.replicas[drawn - 1] if drawn else None
 
-    def _quiet(self, replica: IndexDefinition) -> bool:
+    def _replica_usable(self, replica: IndexDefinition) -> bool:
         """Whether nothing moves, nor has left marks: until then an item may stand twice in a replica, or be a mark."""
         entity, router = self._query.entity, self._store.router
         views = [router.view(entity, partition) for partition in self._query.several]
@@ -129,7 +129,7 @@ class Enumeration:
                 reading=replace(self._reading(self._live), slot=replica.slot, unique=True),
                 signature=(replica.slot, view.count),
                 hash_of=lambda row: hash_of(CALCULATED, ItemKey(partition, row[SK]["S"])),
-                ample=self._ample,
+                in_memory=self._in_memory,
                 expires=view.expires,
             )
 
@@ -154,7 +154,7 @@ class Enumeration:
                 foreign=foreign,
                 strays=_stray_homes(entity, partition, view) if moving and not follows else None,
                 moving=moving,
-                ample=self._ample,
+                in_memory=self._in_memory,
                 expires=view.expires,
             )
 
@@ -177,7 +177,7 @@ class Enumeration:
                 moving=moving,
                 version=_short(f"{moving} {view.version}".encode()) if moving or view.version else "",
                 identity=lambda stored, sort: _identity(logical_partition_of(entity, stored), sort),
-                ample=self._ample,
+                in_memory=self._in_memory,
                 expires=view.expires,
             )
 
@@ -199,8 +199,8 @@ class Enumeration:
     def _reading(self, visible: Callable[[Wire], bool]) -> Reading:
         query = self._query
         fields = None if query.fields is None else query.entity.attributes_of(query.fields)
-        if fields is not None and self.once is not None:
-            fields = (*fields, *(name for name in (self.once.attribute, self.once.changed) if name))
+        if fields is not None and self.dedup is not None:
+            fields = (*fields, *(name for name in (self.dedup.attribute, self.dedup.changed) if name))
         return Reading(
             table=self._store.table,
             slot=slot_of(query.index),

@@ -12,7 +12,7 @@ from dynashard.reads.layout import Layout, OvertakenError
 from dynashard.reads.merged import read_groups
 from dynashard.reads.moved_items import MovedItems, distinct
 from dynashard.reads.query import Budget
-from dynashard.reads.sources import Chunk, Group, Source, Stream, Want, queries_of
+from dynashard.reads.sources import Chunk, Group, Source, Stream, StreamRead, queries_of
 from dynashard.repository.batch import StoredKey, stored_key
 from dynashard.schema import MOVED_TO
 from dynashard.transport.capacity import consumed_of
@@ -34,7 +34,7 @@ class Fetch:
         transport: the wire.
         budget: how much work the call may do.
         layouts: tells the layouts now, one for each logical partition that is listed.
-        moves: finds the items that marks lead to; None where there are no marks.
+        moved_items: finds the items that marks lead to; None where there are no marks.
         consumed: capacity used so far.
         rounds: round trips so far.
         allowance: the Queries that the request may send.
@@ -44,7 +44,7 @@ class Fetch:
     transport: Transport
     budget: Budget
     layouts: Callable[[], Sequence[Layout]]
-    moves: MovedItems | None = None
+    moved_items: MovedItems | None = None
     consumed: Consumed = field(default_factory=Consumed)
     rounds: int = 0
     allowance: Allowance = field(default_factory=current_allowance)
@@ -60,7 +60,7 @@ class Fetch:
         """Whether a wave over these streams may be sent. The first wave may be tried, and is refused with a reason."""
         return self.rounds == 0 or queries_of(streams) <= self.allowance.left
 
-    def go_on(self, streams: Iterable[Stream]) -> None:
+    def require_room(self, streams: Iterable[Stream]) -> None:
         """Check that a scan or a count, which cannot end short, may read on in these streams.
 
         Raises:
@@ -76,12 +76,12 @@ class Fetch:
         [layout] = self.layouts()
         return layout
 
-    def wave(self, layouts: Sequence[Layout], wants: Sequence[Want], passed: Passed = never) -> list[Chunk]:
+    def wave(self, layouts: Sequence[Layout], reads: Sequence[StreamRead], passed: Passed = never) -> list[Chunk]:
         """Read these streams at the same time.
 
         Args:
             layouts: one for each logical partition.
-            wants: what is read.
+            reads: what is read.
             passed: whether the listing has read the home of a row of this partition beyond the row's sort key.
 
         Raises:
@@ -91,12 +91,12 @@ class Fetch:
         blocks of 4 KB (0.5 units, 1 if consistent). A group takes a Query for each of its shards, in 2 round trips;
         marks that are followed take 1 round trip more, or 2.
         """
-        if isinstance(wants[0].source, Group):
+        if isinstance(reads[0].source, Group):
             # All of them are of one index, and are read alike.
-            chunks = read_groups(partial(self._query, layouts), layouts[0].reading, wants)
+            chunks = read_groups(partial(self._query, layouts), layouts[0].reading, reads)
         else:
-            chunks = self._query(layouts, wants)
-        return self._settled(layouts, wants, chunks, passed)
+            chunks = self._query(layouts, reads)
+        return self._settled(layouts, reads, chunks, passed)
 
     def send(self, layouts: Sequence[Layout], calls: Sequence[Call]) -> list[Wire]:
         """Send calls at the same time.
@@ -129,50 +129,50 @@ class Fetch:
         """The item that a row stands for: itself, or the one that it leads to as a mark."""
         return self._followed[stored_key(row)] if self._followed and MOVED_TO in row else row
 
-    def _query(self, layouts: Sequence[Layout], wants: Sequence[Want]) -> list[Chunk]:
-        chunks = [Chunk([], None)] * len(wants)
-        sent: list[tuple[int, Call, Want]] = []
-        for i, want in enumerate(wants):
-            source, reading = cast("Source", want.source), layouts[want.part].reading
-            start, bounds = source.begin(want.start, want.bounds or reading.bounds, forward=reading.forward)
+    def _query(self, layouts: Sequence[Layout], reads: Sequence[StreamRead]) -> list[Chunk]:
+        chunks = [Chunk([], None)] * len(reads)
+        sent: list[tuple[int, Call, StreamRead]] = []
+        for i, read in enumerate(reads):
+            source, reading = cast("Source", read.source), layouts[read.part].reading
+            start, bounds = source.begin(read.start, read.bounds or reading.bounds, forward=reading.forward)
             if not bounds.empty:
-                sent.append((i, reading.call(source, limit=want.limit, start=start, bounds=bounds), want))
+                sent.append((i, reading.call(source, limit=read.limit, start=start, bounds=bounds), read))
         answers = self.send(layouts, [call for _, call, _ in sent]) if sent else []
-        for (i, _, want), answer in zip(sent, answers, strict=True):
-            chunks[i] = layouts[want.part].reading.chunk(answer, want.bounds)
+        for (i, _, read), answer in zip(sent, answers, strict=True):
+            chunks[i] = layouts[read.part].reading.chunk(answer, read.bounds)
         return chunks
 
     def _settled(
-        self, layouts: Sequence[Layout], wants: Sequence[Want], chunks: list[Chunk], passed: Passed
+        self, layouts: Sequence[Layout], reads: Sequence[StreamRead], chunks: list[Chunk], passed: Passed
     ) -> list[Chunk]:
         """The chunks without items that are none of their stream's own, and with no mark that leads nowhere."""
         if not any(layout.foreign or layout.follows or layout.moving for layout in layouts):
             return chunks
-        for i, want in enumerate(wants):
-            layout, chunk = layouts[want.part], chunks[i]
+        for i, read in enumerate(reads):
+            layout, chunk = layouts[read.part], chunks[i]
             if layout.foreign:
-                own = [row for row in chunk.rows if layout.at_home(row, want.source.number)]
-                if layout.strays is not None and self.moves is not None and len(own) < len(chunk.rows):
-                    own = self.moves.with_strays(
+                own = [row for row in chunk.rows if layout.at_home(row, read.source.number)]
+                if layout.strays is not None and self.moved_items is not None and len(own) < len(chunk.rows):
+                    own = self.moved_items.with_strays(
                         partial(self.send, layouts),
                         chunk.rows,
                         own,
                         home_of=layout.strays,
-                        passed=partial(passed, want.part),
+                        passed=partial(passed, read.part),
                     )
                 chunks[i] = Chunk(own, chunk.last)
         marks = [
             mark
-            for chunk, want in zip(chunks, wants, strict=True)
-            if layouts[want.part].follows
+            for chunk, read in zip(chunks, reads, strict=True)
+            if layouts[read.part].follows
             for mark in chunk.rows
             if MOVED_TO in mark
         ]
-        if marks and self.moves:
-            self._followed |= self.moves.follow(partial(self.send, layouts), marks)
+        if marks and self.moved_items:
+            self._followed |= self.moved_items.follow(partial(self.send, layouts), marks)
             chunks = [Chunk([row for row in chunk.rows if self._stands(row)], chunk.last) for chunk in chunks]
-        for i, want in enumerate(wants):
-            layout = layouts[want.part]
+        for i, read in enumerate(reads):
+            layout = layouts[read.part]
             if layout.moving and layout.identity is not None:
                 chunks[i] = Chunk(distinct(layout, chunks[i].rows), chunks[i].last)
         return chunks

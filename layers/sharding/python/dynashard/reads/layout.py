@@ -18,7 +18,7 @@ from dynashard.schema import PK, SK
 from dynashard.topology import Phase, View
 from dynashard.transport.interface import Wire
 
-AMPLE: Final = 10_000
+MAX_SEEN_IN_MEMORY: Final = 10_000
 """How many returned items a position that no cursor carries may name."""
 
 
@@ -43,7 +43,7 @@ class Layout:
             equal sort keys, in an index.
         identity: in an index, a short hash of an item's key, from its stored one; None in a table.
         version: of an index, another one after each change of the view.
-        ample: positions are not carried by cursors.
+        in_memory: positions are not carried by cursors.
         expires: until when an answer may be taken without another look at the layout, in epoch seconds.
     """
 
@@ -57,7 +57,7 @@ class Layout:
     moving: bool = False
     identity: Callable[[str, str], str] | None = None
     version: str = ""
-    ample: bool = False
+    in_memory: bool = False
     expires: float = inf
 
     def rebase(self, positions: Positions | None) -> Positions:
@@ -66,7 +66,7 @@ class Layout:
         if positions is None:
             return Positions((None,) * count, version=self.version)
         if positions.version != self.version:
-            positions = positions.told(self.version)
+            positions = positions.as_of(self.version)
         return positions.among(count) if self.hash_of is None else positions.under(count)
 
     def resumed(self, after: Position | None) -> Position | None:
@@ -87,13 +87,13 @@ class Layout:
         """The short hash of an index entry's item; '' in a table."""
         return "" if self.identity is None else self.identity(row[PK]["S"], row[SK]["S"])
 
-    def remembers(self, positions: int) -> int:
+    def max_seen(self, positions: int) -> int:
         """How many returned items each of so many positions of a cursor may name.
 
         Each takes 8 bytes, and is needed only where index sort keys are equal.
         """
-        if self.ample:
-            return AMPLE
+        if self.in_memory:
+            return MAX_SEEN_IN_MEMORY
         return min(64, max(8, 512 // positions)) if self.moving else min(8, max(1, 32 // positions))
 
 

@@ -10,13 +10,20 @@ from dynashard.codec import item_size
 from dynashard.entity import Entity, EntityDefinition, definition
 from dynashard.errors import InvalidCursorError, InvalidQueryError, ThrottledError
 from dynashard.reads.allowance import UNBOUNDED, current_allowance
-from dynashard.reads.by_shard import list_by_shard, positions_of, state_of
+from dynashard.reads.by_shard import decode_positions, encode_positions, list_by_shard
 from dynashard.reads.counting import Counting
 from dynashard.reads.cursor import CursorCodec
 from dynashard.reads.dedup import Dedup
 from dynashard.reads.enumeration import Enumeration
 from dynashard.reads.fetch import Fetch
-from dynashard.reads.ordered import list_ordered, mark_among, mark_of, recent_of, state_among, state_of_mark
+from dynashard.reads.ordered import (
+    decode_end,
+    decode_end_of_several,
+    decode_recent,
+    encode_end,
+    encode_end_of_several,
+    list_ordered,
+)
 from dynashard.reads.query import MAX_LIMIT, Order, Page, Query
 from dynashard.reads.scan import Scan
 from dynashard.reads.sources import queries_of, slot_of
@@ -75,10 +82,10 @@ class Listing(Generic[E]):
         fingerprint = query.fingerprint(asked.filters)
         state = None if cursor is None else self._cursors.read(cursor, fingerprint)
         fetch = asked.fetch(query.budget)
-        with self._telling_throttles(query):
+        with self._reporting_throttles(query):
             _refuse_wide(fetch, query)
             if query.order is Order.ORDERED:
-                rows, state = self._ordered(fetch, query, state, asked.once)
+                rows, state = self._ordered(fetch, query, state, asked.dedup)
             else:
                 rows, state = self._by_shard(fetch, query, state)
         return Page(
@@ -108,10 +115,10 @@ class Listing(Generic[E]):
         """
         if query.distinct is not None:
             raise InvalidQueryError("a scan goes by no order, so nothing is distinct: list", field="distinct")
-        each_asked = [self._enumeration(each, ample=True) for each in query.each()]
+        each_asked = [self._enumeration(each, in_memory=True) for each in query.each()]
         _refuse_long(each_asked, query, "scan")
         for each, asked in zip(query.each(), each_asked, strict=True):
-            with self._telling_throttles(each):
+            with self._reporting_throttles(each):
                 for rows in Scan(partial(asked.fetch, query.budget), self._store.retry_policy).rows(workers):
                     for row in rows:
                         yield self._decode(row, query.fields)
@@ -125,11 +132,11 @@ class Listing(Generic[E]):
         if query.distinct is not None:
             return sum(len(page.items) for page in self.pages(replace(query, limit=MAX_LIMIT, fields=())))
         total = 0
-        each_asked = [self._enumeration(each, ample=True) for each in query.each()]
+        each_asked = [self._enumeration(each, in_memory=True) for each in query.each()]
         _refuse_long(each_asked, query, "count")
         for each, asked in zip(query.each(), each_asked, strict=True):
-            with self._telling_throttles(each):
-                total += Counting(asked.fetch(query.budget), asked.hidden).count(query.bounds)
+            with self._reporting_throttles(each):
+                total += Counting(asked.fetch(query.budget), asked.visible_only).count(query.bounds)
         return total
 
     def shards(self, query: Query, *, workers: int) -> list[ShardLoad]:
@@ -142,7 +149,7 @@ class Listing(Generic[E]):
         layout = asked.as_stored(shards)
         items = dict.fromkeys((shard.partition for shard in shards), 0)
         sizes = dict(items)
-        with self._telling_throttles(query):
+        with self._reporting_throttles(query):
             fetch = partial(Fetch, self._store.transport, query.budget, lambda: (layout,))
             for rows in Scan(fetch, self._store.retry_policy).rows(workers):
                 for row in rows:
@@ -150,14 +157,14 @@ class Listing(Generic[E]):
                     sizes[row[PK]["S"]] += item_size(row)
         return [ShardLoad(key, count, sizes[key]) for key, count in items.items()]
 
-    def _enumeration(self, query: Query, *, ample: bool = False) -> Enumeration:
-        return Enumeration(self._store, self._decoders, query, ample=ample)
+    def _enumeration(self, query: Query, *, in_memory: bool = False) -> Enumeration:
+        return Enumeration(self._store, self._decoders, query, in_memory=in_memory)
 
     def _by_shard(self, fetch: Fetch, query: Query, state: Any) -> tuple[list[Wire], list[Any] | None]:
         positions = None
         if state is not None:
             states = state if query.partitions else [state]
-            positions = [positions_of(*each) for each in zip(states, query.several, strict=True)]
+            positions = [decode_positions(*each) for each in zip(states, query.several, strict=True)]
         bound = query.index is None and not rule_of(self._entity).powers_of_two
         if positions and bound:
             for at, layout in zip(positions, fetch.layouts(), strict=True):
@@ -166,36 +173,36 @@ class Listing(Generic[E]):
         in_turn = query.order is Order.ROUND_ROBIN
         rows, after = list_by_shard(fetch, positions, limit=query.limit, in_turn=in_turn)
         if after is None or not query.partitions:
-            return rows, None if after is None else state_of(after[0], query.partition)
-        return rows, [state_of(at, partition) for at, partition in zip(after, query.partitions, strict=True)]
+            return rows, None if after is None else encode_positions(after[0], query.partition)
+        return rows, [encode_positions(at, partition) for at, partition in zip(after, query.partitions, strict=True)]
 
     def _ordered(
-        self, fetch: Fetch, query: Query, state: Any, once: Dedup | None
+        self, fetch: Fetch, query: Query, state: Any, dedup: Dedup | None
     ) -> tuple[list[Wire], list[Any] | None]:
         slot = slot_of(query.index)
         known = self._item_bytes.get(slot, _FIRST_GUESS)
-        if once is None and not query.partitions:
-            mark = None if state is None else mark_of(state, query.partition)
-            rows, after = list_ordered(fetch, mark, limit=query.limit, item_bytes=known)
+        if dedup is None and not query.partitions:
+            end = None if state is None else decode_end(state, query.partition)
+            rows, after = list_ordered(fetch, end, limit=query.limit, item_bytes=known)
         else:
-            mark = None if state is None else mark_among(state, query.several)
-            if once is not None:
-                once.excess = self._excess.get(slot, once.excess)
-                once.recent = {} if state is None else recent_of(state)
-            rows, after = list_ordered(fetch, mark, limit=query.limit, item_bytes=known, once=once)
+            end = None if state is None else decode_end_of_several(state, query.several)
+            if dedup is not None:
+                dedup.excess = self._excess.get(slot, dedup.excess)
+                dedup.recent = {} if state is None else decode_recent(state)
+            rows, after = list_ordered(fetch, end, limit=query.limit, item_bytes=known, dedup=dedup)
         if rows and query.fields is None:
             self._item_bytes[slot] = known + (item_size(rows[0]) - known) * _WEIGHT
-        if once is not None:
-            self._excess[slot] = once.excess
+        if dedup is not None:
+            self._excess[slot] = dedup.excess
         if after is None:
             return rows, None
-        if once is None and not query.partitions:
-            return rows, state_of_mark(after, query.partition)
-        recent = {} if once is None else once.remembered([fetch.item(row) for row in rows], self._store.now())
-        return rows, state_among(after, query.several, recent)
+        if dedup is None and not query.partitions:
+            return rows, encode_end(after, query.partition)
+        recent = {} if dedup is None else dedup.remembered([fetch.item(row) for row in rows], self._store.now())
+        return rows, encode_end_of_several(after, query.several, recent)
 
     @contextmanager
-    def _telling_throttles(self, query: Query) -> Iterator[None]:
+    def _reporting_throttles(self, query: Query) -> Iterator[None]:
         """Has whoever wants to know of throttles told of one before the caller is."""
         try:
             yield

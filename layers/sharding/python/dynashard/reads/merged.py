@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynashard.reads.bounds import Bounds
-from dynashard.reads.sources import Chunk, Group, Position, Reading, Want
+from dynashard.reads.sources import Chunk, Group, Position, Reading, StreamRead
 
-Send = Callable[[Sequence[Want]], list[Chunk]]
+Send = Callable[[Sequence[StreamRead]], list[Chunk]]
 """Reads plain sources, at the same time."""
 
 
@@ -22,38 +22,39 @@ class _Gathered:
     """What was read of one group."""
 
     group: Group
-    wants: list[Want]
+    reads: list[StreamRead]
     chunks: list[Chunk] = field(default_factory=list)
 
 
-def read_groups(send: Send, reading: Reading, wants: Sequence[Want]) -> list[Chunk]:
+def read_groups(send: Send, reading: Reading, reads: Sequence[StreamRead]) -> list[Chunk]:
     """Read groups on, each as one stream in order of sort keys. An entry may come twice, with one sort key.
 
     Cost: a Query for each shard of each group, in 2 round trips.
     """
-    gathered = [_gathered(reading, want, want.source) for want in wants if isinstance(want.source, Group)]
-    leaving = [want for each in gathered for want in each.wants[: each.group.leaving]]
+    gathered = [_gathered(reading, read, read.source) for read in reads if isinstance(read.source, Group)]
+    leaving = [read for each in gathered for read in each.reads[: each.group.leaving]]
     chunks = iter(send(leaving))
     for each in gathered:
         each.chunks = [next(chunks) for _ in range(each.group.leaving)]
     coming = [
-        _short_of(want, _reached(reading, each), reading)
+        _short_of(read, _reached(reading, each), reading)
         for each in gathered
-        for want in each.wants[each.group.leaving :]
+        for read in each.reads[each.group.leaving :]
     ]
     chunks = iter(send(coming))
     for each in gathered:
-        each.chunks += [next(chunks) for _ in each.wants[each.group.leaving :]]
+        each.chunks += [next(chunks) for _ in each.reads[each.group.leaving :]]
     return [_merge(reading, each) for each in gathered]
 
 
-def _gathered(reading: Reading, want: Want, group: Group) -> _Gathered:
-    bounds = want.bounds or reading.bounds
-    begun = _begin(group, want.start, bounds, forward=reading.forward)
-    wants = [
-        Want(source, want.limit, start, within) for source, (start, within) in zip(group.sources, begun, strict=True)
+def _gathered(reading: Reading, read: StreamRead, group: Group) -> _Gathered:
+    bounds = read.bounds or reading.bounds
+    begun = _begin(group, read.start, bounds, forward=reading.forward)
+    reads = [
+        StreamRead(source, read.limit, start, within)
+        for source, (start, within) in zip(group.sources, begun, strict=True)
     ]
-    return _Gathered(group, wants)
+    return _Gathered(group, reads)
 
 
 def _begin(
@@ -78,12 +79,12 @@ def _reached(reading: Reading, gathered: _Gathered) -> str | None:
     return min(ends) if reading.forward else max(ends)
 
 
-def _short_of(want: Want, key: str | None, reading: Reading) -> Want:
+def _short_of(read: StreamRead, key: str | None, reading: Reading) -> StreamRead:
     if key is None:
-        return want
+        return read
     # Beyond the key in the other direction, so what lies before it in this one.
-    bounds = (want.bounds or reading.bounds).after(key, forward=not reading.forward)
-    return Want(want.source, want.limit, want.start, bounds)
+    bounds = (read.bounds or reading.bounds).after(key, forward=not reading.forward)
+    return StreamRead(read.source, read.limit, read.start, bounds)
 
 
 def _merge(reading: Reading, gathered: _Gathered) -> Chunk:

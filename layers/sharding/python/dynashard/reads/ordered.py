@@ -26,8 +26,8 @@ from dynashard.reads.dedup import Dedup
 from dynashard.reads.fetch import Fetch
 from dynashard.reads.layout import Layout, OvertakenError
 from dynashard.reads.moved_items import distinct
-from dynashard.reads.progress import remembering, returned_at, returned_before
-from dynashard.reads.sources import Chunk, Position, Reading, Stream, Want
+from dynashard.reads.progress import reread_limit, returned_at, with_seen
+from dynashard.reads.sources import Chunk, Position, Reading, Stream, StreamRead
 from dynashard.transport.interface import Wire
 
 BLOCK_BYTES: Final = 4096
@@ -41,7 +41,7 @@ _ROUNDS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class PageEnd:
     """Where a page ended.
 
     Attributes:
@@ -74,7 +74,7 @@ class _Run:
     `rank` is its number among the sources of all partitions; `through` is that of the last source in which nothing
     stands at a sort key through which this one has been read. `reached` is where to read on, None for the beginning.
     All that the source holds up to `place` is known, and nothing is left in it if it has `ended`. `new` tells what no
-    earlier page returned; None where all is new. Before it come `again` rows that are read once more.
+    earlier page returned; None where all is new. Before it come `reread` rows that are read once more.
     """
 
     layout: Layout
@@ -85,7 +85,7 @@ class _Run:
     bounds: Bounds
     reached: Position | None = None
     new: Callable[[Wire], bool] | None = None
-    again: int = 0
+    reread: int = 0
     rows: list[Wire] = field(default_factory=list)
     place: _Place = ("", 0)
     ended: bool = False
@@ -107,26 +107,26 @@ class _Run:
 
 
 def list_ordered(
-    fetch: Fetch, after: Mark | None, *, limit: int, item_bytes: float, once: Dedup | None = None
-) -> tuple[list[Wire], Mark | None]:
-    """One page in order, and its mark, None after the last.
+    fetch: Fetch, after: PageEnd | None, *, limit: int, item_bytes: float, dedup: Dedup | None = None
+) -> tuple[list[Wire], PageEnd | None]:
+    """One page in order, and its end, None after the last.
 
     Args:
         fetch: sends the Queries.
-        after: the mark of the last page; None for the first.
+        after: the end of the last page; None for the first.
         limit: items wanted, P.
         item_bytes: what an item takes on average, so that round 1 fills the blocks it is billed for.
-        once: drops items that say the same as another one.
+        dedup: drops items that say the same as another one.
 
     Cost: a Query for every source, and one more for those that H asks on; at most 2 round trips, unless a filter or
-    DynamoDB's 1 MB a Query cut a round short. With `once`, 2 round trips even so: the page is then short.
+    DynamoDB's 1 MB a Query cut a round short. With `dedup`, 2 round trips even so: the page is then short.
     """
-    share = limit if once is None else min(MAX_READ, ceil(limit * once.excess))
+    share = limit if dedup is None else min(MAX_READ, ceil(limit * dedup.excess))
     layouts, runs = _first_round(fetch, after, share, item_bytes)
     reading = layouts[0].reading
     rounds = 1
-    while fetch.allowed and (once is None or rounds < _ROUNDS or reading.filters.text):
-        ranked = _ranked(reading, runs, fetch, once)
+    while fetch.allowed and (dedup is None or rounds < _ROUNDS or reading.filters.text):
+        ranked = _ranked(reading, runs, fetch, dedup)
         last = ranked[limit - 1] if len(ranked) >= limit else None
         behind = [run for run in runs if not run.ended and (last is None or _before(reading, run.place, last))]
         if not behind or not fetch.fits(run.source for run in behind):
@@ -139,11 +139,11 @@ def list_ordered(
         for run, chunk in zip(behind, chunks, strict=True):
             run.take(chunk, bound)
         rounds += 1
-    return _page(fetch, runs, after, limit, once)
+    return _page(fetch, runs, after, limit, dedup)
 
 
 def _first_round(
-    fetch: Fetch, after: Mark | None, limit: int, item_bytes: float
+    fetch: Fetch, after: PageEnd | None, limit: int, item_bytes: float
 ) -> tuple[Sequence[Layout], list[_Run]]:
     while True:
         layouts = fetch.layouts()
@@ -152,8 +152,10 @@ def _first_round(
         if layouts[0].reading.filters.text:
             share = min(share * 4, FILTERED_READ)
         try:
-            wants = [Want(each.source, share + each.again, each.reached, each.bounds, each.part) for each in runs]
-            first = fetch.wave(layouts, wants)
+            reads = [
+                StreamRead(each.source, share + each.reread, each.reached, each.bounds, each.part) for each in runs
+            ]
+            first = fetch.wave(layouts, reads)
         except OvertakenError:
             continue
         for run, chunk in zip(runs, first, strict=True):
@@ -173,7 +175,7 @@ def first_limit(limit: int, sources: int, item_bytes: float) -> int:
     return min(limit, most, max(items, int(blocks * BLOCK_BYTES / item_bytes)))
 
 
-def _runs(layouts: Sequence[Layout], after: Mark | None) -> list[_Run]:
+def _runs(layouts: Sequence[Layout], after: PageEnd | None) -> list[_Run]:
     """The sources of all partitions, each begun where the last page ended."""
     runs: list[_Run] = []
     for part, layout in enumerate(layouts):
@@ -192,15 +194,15 @@ def _runs(layouts: Sequence[Layout], after: Mark | None) -> list[_Run]:
     return runs
 
 
-def _resume(run: _Run, after: Mark) -> None:
-    """Have a source of the partition that the mark is of begin where the last page ended."""
+def _resume(run: _Run, after: PageEnd) -> None:
+    """Have a source of the partition that the end is of begin where the last page ended."""
     layout, stream, at = run.layout, run.source, after.position
     forward = layout.reading.forward
     if layout.identity is None:
         run.reached = at
     elif after.streams != len(layout.streams):
         run.bounds = run.bounds.at(at.sort, forward=forward)
-        run.new, run.again = _new(layout, after), returned_before(at)
+        run.new, run.reread = _new(layout, after), reread_limit(at)
     elif stream.number > after.number:
         run.bounds = run.bounds.at(at.sort, forward=forward)
         run.new = _new(layout, after) if after.passed else None
@@ -210,10 +212,10 @@ def _resume(run: _Run, after: Mark) -> None:
         stale = at.stale or after.version != layout.version
         run.reached, run.new = layout.resumed(replace(at, stale=stale)), _new(layout, after)
         # The last item itself may stand elsewhere by now.
-        run.again = 0 if run.reached is None or run.reached.item else returned_before(at)
+        run.reread = 0 if run.reached is None or run.reached.item else reread_limit(at)
 
 
-def _new(layout: Layout, after: Mark) -> Callable[[Wire], bool] | None:
+def _new(layout: Layout, after: PageEnd) -> Callable[[Wire], bool] | None:
     """Tells the entries that no earlier page returned, where their sort key alone does not."""
     hash_of = layout.hash_of
     if hash_of is None:
@@ -235,25 +237,25 @@ def _new(layout: Layout, after: Mark) -> Callable[[Wire], bool] | None:
     return new
 
 
-def _rest(run: _Run, limit: int, bound: str | None) -> Want:
+def _rest(run: _Run, limit: int, bound: str | None) -> StreamRead:
     reading = run.layout.reading
     bounds = run.bounds if bound is None else run.bounds.until(bound, forward=reading.forward)
     wanted = FILTERED_READ if reading.filters.text else max(1, limit - len(run.rows))
-    return Want(run.source, wanted, run.reached, bounds, run.part)
+    return StreamRead(run.source, wanted, run.reached, bounds, run.part)
 
 
 _Ranked = tuple[int, Wire]
 """A source's rank and an item of it."""
 
 
-def _ranked(reading: Reading, runs: Sequence[_Run], fetch: Fetch, once: Dedup | None) -> list[_Ranked]:
+def _ranked(reading: Reading, runs: Sequence[_Run], fetch: Fetch, dedup: Dedup | None) -> list[_Ranked]:
     """All items known, in order; equal sort keys by source, and within a source as it returned them."""
     attribute = reading.sort_attribute
     ranked = [(run.rank, row) for run in runs for row in run.rows]
     ranked.sort(key=lambda item: item[1][attribute]["S"], reverse=not reading.forward)
-    if once is None:
+    if dedup is None:
         return ranked
-    return once.first(ranked, lambda item: fetch.item(item[1]))
+    return dedup.drop_repeats(ranked, lambda item: fetch.item(item[1]))
 
 
 def _before(reading: Reading, place: _Place, item: _Ranked) -> bool:
@@ -266,18 +268,18 @@ def _before(reading: Reading, place: _Place, item: _Ranked) -> bool:
 
 
 def _page(
-    fetch: Fetch, runs: Sequence[_Run], after: Mark | None, limit: int, once: Dedup | None
-) -> tuple[list[Wire], Mark | None]:
+    fetch: Fetch, runs: Sequence[_Run], after: PageEnd | None, limit: int, dedup: Dedup | None
+) -> tuple[list[Wire], PageEnd | None]:
     """The items up to where every source has been read, and where that is."""
     reading = runs[0].layout.reading
-    ranked = _ranked(reading, runs, fetch, once)
+    ranked = _ranked(reading, runs, fetch, dedup)
     open_runs = [run for run in runs if not run.ended]
     least = _least(open_runs, forward=reading.forward) if open_runs else None
     known = ranked if least is None else takewhile(lambda item: not _before(reading, least.place, item), ranked)
     items = list(islice(known, limit))
     rows = [row for _, row in items]
-    if once is not None and rows:
-        once.excess = sum(
+    if dedup is not None and rows:
+        dedup.excess = sum(
             not _before(reading, (rows[-1][reading.sort_attribute]["S"], inf), (run.rank, row))
             for run in runs
             for row in run.rows
@@ -290,16 +292,16 @@ def _page(
         # Cut short: go on where the source stands that was read least far. A source that ended at a bound is not it: a
         # bound is the key of a page's last item, so the page would be full.
         run, position = least, least.reached
-    if once is not None and rows and rows[-1][reading.sort_attribute]["S"] == position.sort:
+    if dedup is not None and rows and rows[-1][reading.sort_attribute]["S"] == position.sort:
         # All others with this key say the same.
-        return rows, Mark(Position(position.sort), part=run.part, whole=True)
-    return rows, _mark(run, items, after, position)
+        return rows, PageEnd(Position(position.sort), part=run.part, whole=True)
+    return rows, _page_end(run, items, after, position)
 
 
-def _mark(run: _Run, items: Sequence[_Ranked], after: Mark | None, position: Position) -> Mark:
+def _page_end(run: _Run, items: Sequence[_Ranked], after: PageEnd | None, position: Position) -> PageEnd:
     layout, part, number = run.layout, run.part, run.source.number
     if layout.identity is None:
-        return Mark(position, part=part)
+        return PageEnd(position, part=part)
     streams = len(layout.streams)
     passed: tuple[tuple[int, int], ...] = ()
     before: list[Position] = []
@@ -308,8 +310,8 @@ def _mark(run: _Run, items: Sequence[_Ranked], after: Mark | None, position: Pos
         if passed or after.number == number:
             before = [after.position]
     taken = [row for rank, row in items if rank == run.rank]
-    position = remembering(layout, replace(position, forced=False), before, taken, positions=1)
-    return Mark(position, number, streams, passed, layout.version, part)
+    position = with_seen(layout, replace(position, forced=False), before, taken, positions=1)
+    return PageEnd(position, number, streams, passed, layout.version, part)
 
 
 def _least(runs: Sequence[_Run], *, forward: bool) -> _Run:
@@ -319,39 +321,39 @@ def _least(runs: Sequence[_Run], *, forward: bool) -> _Run:
     return max(runs, key=lambda run: (run.place[0], -run.place[1]))
 
 
-def state_of_mark(mark: Mark, partition: str = "") -> list[Any]:
+def encode_end(end: PageEnd, partition: str = "") -> list[Any]:
     """The JSON state of a cursor; `partition` is what all stored partition keys begin with."""
-    at = mark.position
+    at = end.position
     if at.item is None:
         return [at.sort]
-    state = [at.sort, *at.item, at.shard.removeprefix(partition), mark.streams, mark.number]
-    if not (at.change or at.seen or mark.passed or mark.version or at.forced):
+    state = [at.sort, *at.item, at.shard.removeprefix(partition), end.streams, end.number]
+    if not (at.change or at.seen or end.passed or end.version or at.forced):
         return state
-    return [*state, mark.version, at.change, at.forced, mark.passed, *at.seen]
+    return [*state, end.version, at.change, at.forced, end.passed, *at.seen]
 
 
-def state_among(mark: Mark, partitions: Sequence[str], recent: Mapping[str, int]) -> list[Any]:
+def encode_end_of_several(end: PageEnd, partitions: Sequence[str], recent: Mapping[str, int]) -> list[Any]:
     """The JSON state of a cursor over several partitions, or of one that returns values once."""
     hashes, times = list(recent), list(recent.values())
-    return [mark.part, int(mark.whole), hashes, times, *state_of_mark(mark, partitions[mark.part])]
+    return [end.part, int(end.whole), hashes, times, *encode_end(end, partitions[end.part])]
 
 
-def mark_among(state: Sequence[Any], partitions: Sequence[str]) -> Mark:
-    """The mark that `state_among` wrote."""
+def decode_end_of_several(state: Sequence[Any], partitions: Sequence[str]) -> PageEnd:
+    """The end that `encode_end_of_several` wrote."""
     part, whole, _, _, *rest = state
-    return replace(mark_of(rest, partitions[part]), part=part, whole=bool(whole))
+    return replace(decode_end(rest, partitions[part]), part=part, whole=bool(whole))
 
 
-def recent_of(state: Sequence[Any]) -> dict[str, int]:
-    """The values returned lately that `state_among` wrote."""
+def decode_recent(state: Sequence[Any]) -> dict[str, int]:
+    """The values returned lately that `encode_end_of_several` wrote."""
     return dict(zip(state[2], state[3], strict=True))
 
 
-def mark_of(state: Sequence[Any], partition: str = "") -> Mark:
-    """The mark that `state_of_mark` wrote."""
+def decode_end(state: Sequence[Any], partition: str = "") -> PageEnd:
+    """The end that `encode_end` wrote."""
     if len(state) == 1:
-        return Mark(Position(state[0]))
+        return PageEnd(Position(state[0]))
     sort, pk, sk, shard, streams, number, *more = state
     version, change, forced, passed, *seen = more or ["", "", False, []]
     position = Position(sort, (pk, sk), partition + shard, change, tuple(seen), forced=forced)
-    return Mark(position, number, streams, tuple((was, at) for was, at in passed), version)
+    return PageEnd(position, number, streams, tuple((was, at) for was, at in passed), version)

@@ -54,7 +54,7 @@ class Positions:
         new = (None,) * (count - len(self.at))
         return Positions(self.at[:count] + new, self.turn % count)
 
-    def told(self, version: str) -> "Positions":
+    def as_of(self, version: str) -> "Positions":
         """The same positions under a view of another version: entries of an index may have moved in between."""
         at = tuple(p if p is None or p == DONE else replace(p, stale=True) for p in self.at)
         return replace(self, at=at, version=version)

@@ -6,7 +6,7 @@ from itertools import takewhile
 
 from dynashard.reads.layout import Layout
 from dynashard.reads.positions import Positions
-from dynashard.reads.sources import Position, Source, Want
+from dynashard.reads.sources import Position, Source, StreamRead
 from dynashard.schema import PK, SK
 from dynashard.transport.interface import Wire
 
@@ -54,25 +54,25 @@ def start_of(layout: Layout, state: Positions, stream: int) -> Position | None:
     return layout.resumed(state.start(stream, len(layout.streams), forward=layout.reading.forward))
 
 
-def want(layout: Layout, state: Positions, stream: int, limit: int, *, part: int = 0) -> Want:
+def next_read(layout: Layout, state: Positions, stream: int, limit: int, *, part: int = 0) -> StreamRead:
     """So many rows more of a stream of the layout that is this part of the listing."""
     start = start_of(layout, state, stream)
-    return Want(layout.streams[stream], limit + again(start, layout, state, stream), start, part=part)
+    return StreamRead(layout.streams[stream], limit + rows_to_reread(start, layout, state, stream), start, part=part)
 
 
-def again(start: Position | None, layout: Layout, state: Positions, stream: int) -> int:
+def rows_to_reread(start: Position | None, layout: Layout, state: Positions, stream: int) -> int:
     """How many rows are read once more, since entries with equal sort keys keep no order."""
     if start is None or layout.identity is None or start.item is not None:
         return 0
-    return sum(map(returned_before, state.last(stream, len(layout.streams), start.sort)))
+    return sum(map(reread_limit, state.last(stream, len(layout.streams), start.sort)))
 
 
-def returned_before(position: Position) -> int:
+def reread_limit(position: Position) -> int:
     """How many rows at the sort key of a position were returned before: each may be a mark and an item by now."""
     return 2 * (len(position.seen) + 1)
 
 
-def straight(layout: Layout, state: Positions, stream: int) -> bool:
+def continues_exactly(layout: Layout, state: Positions, stream: int) -> bool:
     """Whether reading on from a stream's position brings nothing that was returned before."""
     if len(state.at) > len(layout.streams) and layout.hash_of is not None:
         return False
@@ -95,11 +95,11 @@ def advanced(layout: Layout, state: Positions, stream: int, taken: Sequence[Wire
     count = len(layout.streams)
     if last is not None and layout.identity is not None:
         before = state.last(stream, count, last.sort)
-        last = remembering(layout, last, before, taken, positions=len(state.at))
+        last = with_seen(layout, last, before, taken, positions=len(state.at))
     return state.read(stream, count, last, forward=layout.reading.forward)
 
 
-def remembering(
+def with_seen(
     layout: Layout, last: Position, before: Sequence[Position], taken: Sequence[Wire], *, positions: int
 ) -> Position:
     """A position of an index that also names what was returned at its sort key, as far as there is room.
@@ -117,7 +117,7 @@ def remembering(
     known = dict.fromkeys([name for at in before for name in sorted(returned_at(layout, at))] + items[::-1])
     if known and last.item is not None and layout.identity is not None:
         known.pop(layout.identity(*last.item), None)
-    room = layout.remembers(positions)
+    room = layout.max_seen(positions)
     # What cannot be remembered must not be read again, or the listing would not end.
     stuck = len(known) > room or (bool(before) and not taken)
     return replace(last, seen=tuple(known)[-room:], forced=layout.moving and stuck)

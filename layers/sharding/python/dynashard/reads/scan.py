@@ -16,8 +16,8 @@ from dynashard.errors import InvalidQueryError, ThrottledError
 from dynashard.reads.fetch import Fetch
 from dynashard.reads.layout import Layout, OvertakenError
 from dynashard.reads.positions import Positions
-from dynashard.reads.progress import advanced, passed, unseen, want
-from dynashard.reads.sources import Chunk, Want
+from dynashard.reads.progress import advanced, next_read, passed, unseen
+from dynashard.reads.sources import Chunk, StreamRead
 from dynashard.repository import RetryPolicy
 from dynashard.transport.interface import Wire
 
@@ -69,8 +69,8 @@ class _Task:
     stream: int
 
     @property
-    def want(self) -> Want:
-        return want(self.layout, self.state, self.stream, _PAGE)
+    def want(self) -> StreamRead:
+        return next_read(self.layout, self.state, self.stream, _PAGE)
 
 
 class _Tasks:
@@ -196,7 +196,7 @@ class _Crew:
         """Read on, backing off while that is throttled beyond the transport's own retries."""
         pauses = self._scan.retry_policy.pauses()
         while True:
-            fetch.go_on([task.layout.streams[task.stream]])
+            fetch.require_room([task.layout.streams[task.stream]])
             try:
                 [chunk] = fetch.wave((task.layout,), [task.want], lambda _, row: passed(task.layout, task.state, row))
             except ThrottledError:

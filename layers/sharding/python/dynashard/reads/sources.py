@@ -104,7 +104,7 @@ def queries_of(streams: Iterable[Stream]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
+class StreamRead:
     """One stream to read on: at most `limit` items after `start`, within `bounds` or the listing's own.
 
     `part` tells which of the listing's layouts the stream is of: one for each logical partition.
