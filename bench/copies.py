@@ -24,7 +24,7 @@ from dynashard.errors import DynashardError, ThrottledError
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Call, Resend, Transport, Wire, connect
 from dynashard.transport.classification import unanswered
-from dynashard_patterns.changes import Dispatcher, Letter
+from dynashard_patterns.changes import DeadLetter, Dispatcher
 from local.engine import running_engine
 from local.settings import Settings
 from local.stream import Stream, stream_of, streams_client
@@ -203,7 +203,7 @@ def main() -> int:
     return int(bool(found["differing"] or found["repair_found"]))
 
 
-def _never(letter: Letter) -> None:
+def _never(letter: DeadLetter) -> None:
     raise AssertionError(letter)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from dynashard_patterns.changes import Letter
+from dynashard_patterns.changes import DeadLetter
 from local.beside import end_with_input, log
 from local.stream import Places, Record, Stream, stream_of, streams_client
 
@@ -95,8 +95,8 @@ def main() -> None:
     logging.basicConfig(stream=sys.stdout, level=logging.WARNING, format="%(message)s")
     folder, table = Path(os.environ["DATA_DIR"]), os.environ["TABLE_NAME"]
     # The function reads its settings from the environment, as on Lambda.
+    from functions.changes.dead_letters import to_queue  # noqa: PLC0415
     from functions.changes.handler import handler  # noqa: PLC0415
-    from functions.changes.letters import to_queue  # noqa: PLC0415
 
     keep = to_queue(os.environ["DEAD_LETTER_QUEUE"])
 
@@ -106,7 +106,7 @@ def main() -> None:
         stream,
         Places(folder / PLACES, stream.arn),
         lambda event: handler(event, None),
-        lambda record, reason: keep(Letter(None, reason, record)),
+        lambda record, reason: keep(DeadLetter(None, reason, record)),
         time.sleep,
         log,
     )

@@ -107,7 +107,9 @@ class Routes:
     def _of_resource(self, resource: Resource, backend: Backend, idempotent: IdempotentCreates) -> list[Endpoint]:
         items = ItemRoutes(resource, Items(backend.collection, idempotent, self._clock))
         listing = ListingRoute(resource, Listings(backend.collection))
-        waiting = Waiting(resource, [each.keeper(backend.entities) for each in COPIES if each.of is resource.entity])
+        waiting = Waiting(
+            resource, [each.materializer(backend.entities) for each in COPIES if each.of is resource.entity]
+        )
         of_all = {"list": ("GET", listing.page), "create": ("POST", items.create)}
         of_one = {
             "get": ("GET", waiting.where_preferred(items.read)),

@@ -14,7 +14,7 @@ from typing import Any, Final
 from aws_lambda_powertools.event_handler import Response
 
 from dynashard.errors import QueryTooWideError
-from dynashard_patterns.copies.keeper import Keeper
+from dynashard_patterns.copies.materializer import Materializer
 from functions.api.incoming import Incoming
 from functions.api.resource import Resource
 
@@ -34,7 +34,7 @@ class Waiting:
 
     Args:
         resource: the resource.
-        keepers: the keepers of the copies that are made of its items; empty if there are none.
+        materializers: the materializers of the copies that are made of its items; empty if there are none.
         clock: in seconds.
         sleep: waits so many seconds.
     """
@@ -42,13 +42,13 @@ class Waiting:
     def __init__(
         self,
         resource: Resource,
-        keepers: Sequence[Keeper],
+        materializers: Sequence[Materializer],
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._resource = resource
-        self._keepers = tuple(keepers)
+        self._materializers = tuple(materializers)
         self._clock = clock
         self._sleep = sleep
 
@@ -88,7 +88,7 @@ class Waiting:
         return False
 
     def _current(self, key: Mapping[str, Any]) -> bool:
-        return all(keeper.drift(key).total == 0 for keeper in self._keepers)
+        return all(materializer.drift(key).total == 0 for materializer in self._materializers)
 
 
 def preferred(incoming: Incoming) -> int | None:

@@ -10,13 +10,13 @@ from typing import Any
 from domain import ENTITIES
 from dynashard.transport import connect
 from dynashard.transport.deadline import within
-from dynashard_patterns.changes import Dispatcher, Letter, Outcome
+from dynashard_patterns.changes import DeadLetter, Dispatcher, Outcome
 from dynashard_serving.backend import open_entities
 from dynashard_serving.environment import seconds_left, time_to_answer
 from dynashard_serving.growth_log import GrowthLog
 from dynashard_serving.metrics import Figure, metrics_line, tell
+from functions.changes.dead_letters import Keep, to_queue
 from functions.changes.following import consumers
-from functions.changes.letters import Keep, to_queue
 from functions.changes.settings import Settings
 
 logger = logging.getLogger("changes")
@@ -37,7 +37,7 @@ def metrics(environment: str, outcome: Outcome, now: float) -> str:
     """The line of the log that tells what became of a batch, at a time in epoch seconds."""
     figures = [
         Figure("ChangesHandled", outcome.changes),
-        Figure("ChangesDead", outcome.letters),
+        Figure("ChangesDead", outcome.dead_letters),
         Figure("ChangeBatchesAgain", int(outcome.again is not None)),
     ]
     return metrics_line(environment, figures, now)
@@ -58,7 +58,7 @@ def _dispatcher() -> Dispatcher:
 
 
 def _told(keep: Keep) -> Keep:
-    def told(letter: Letter) -> None:
+    def told(letter: DeadLetter) -> None:
         keep(letter)
         logger.error("dead letter: %s of %s: %s", letter.sequence, letter.consumer or "nobody", letter.reason)
 

@@ -44,7 +44,7 @@ class World:
 
     def __init__(self, db: Dynashard) -> None:
         self.db = db
-        self.keeper = PARTICIPATIONS.keeper(db)
+        self.materializer = PARTICIPATIONS.materializer(db)
         self.now = 0.0
         self.on_sleep: Callable[[], object] = lambda: None
 
@@ -53,9 +53,9 @@ class World:
         self.on_sleep()
 
     def get(self, prefer: str, *, entity: Any = Incident, left: float = 29) -> dict[str, str]:
-        keepers = [self.keeper] if entity is Incident else []
+        materializers = [self.materializer] if entity is Incident else []
         resource = Resource(Exposed(entity, path="things"))
-        waiting = Waiting(resource, keepers, clock=lambda: self.now, sleep=self.sleep)
+        waiting = Waiting(resource, materializers, clock=lambda: self.now, sleep=self.sleep)
         asked = incoming(prefer)
         answer: Any = Answer()
         waiting.where_preferred(lambda _: answer)(replace(asked, context=Context(left)))
@@ -85,7 +85,7 @@ def test_it_answers_as_soon_as_the_copies_are_made(world: World) -> None:
     def follow_at_the_third_look() -> None:
         looks.append(world.now)
         if len(looks) == 3:
-            world.keeper.carry(KEY)
+            world.materializer.carry(KEY)
 
     world.on_sleep = follow_at_the_third_look
 
@@ -105,13 +105,13 @@ def test_it_answers_as_soon_as_the_copies_are_made(world: World) -> None:
 def test_copies_of_an_earlier_state_are_waited_for(world: World, change: Callable[[Any], object]) -> None:
     items = world.db.collection(Incident)
     items.create(Incident(**INCIDENT))
-    world.keeper.carry(KEY)
+    world.materializer.carry(KEY)
     assert world.get("wait=5") == {"Preference-Applied": "wait=5"}
 
     change(items)
 
     assert world.get("wait=5") == {}
-    world.keeper.carry(KEY)
+    world.materializer.carry(KEY)
     assert world.get("wait=5") == {"Preference-Applied": "wait=5"}
 
 
@@ -165,7 +165,7 @@ def test_rest_says_whether_the_copies_are_current(transport: Transport, table: s
 
     before = api.get("/v1/incidents/i1", headers={"Prefer": "wait=0"})
     with suppress(NotFoundError):
-        world.keeper.carry(KEY)
+        world.materializer.carry(KEY)
     after = api.get("/v1/incidents/i1", headers={"Prefer": "wait=0"})
 
     assert (before.status, after.status) == (200, 200)

@@ -19,8 +19,8 @@ from dynashard.errors import (
 )
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport, Wire
-from dynashard_patterns import Change, Copies
-from dynashard_patterns.changes import Dispatcher, Letter
+from dynashard_patterns import Change, MaterializedCopies
+from dynashard_patterns.changes import DeadLetter, Dispatcher
 from dynashard_patterns.copies import Drift, Progress
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.stream_world import Streamed, records_of
@@ -52,7 +52,7 @@ def parts(case: Case) -> Iterator[Part]:
         yield Part(tenant=case.tenant, case=case.id, person=person, title=case.title)
 
 
-PARTS = Copies(of=Case, copy=Part, make=parts, partition={"case": "id"})
+PARTS = MaterializedCopies(of=Case, copy=Part, make=parts, partition={"case": "id"})
 KEY = {"tenant": "t", "id": "c"}
 
 
@@ -90,7 +90,7 @@ def world(wire: Transport, table: str) -> World:
 
 
 def test_copies_come_change_and_go_with_their_source(world: World) -> None:
-    carry = PARTS.keeper(world.db()).carry
+    carry = PARTS.materializer(world.db()).carry
     world.case("a", "ada", "bob")
     assert carry(KEY) == Drift(missing=2)
     world.case("b", "bob", "cyd")
@@ -103,10 +103,10 @@ def test_copies_come_change_and_go_with_their_source(world: World) -> None:
 
 def test_a_change_that_concerns_no_copy_writes_nothing(world: World) -> None:
     world.case("a", "ada")
-    PARTS.keeper(world.db()).carry(KEY)
+    PARTS.materializer(world.db()).carry(KEY)
     world.db().collection(Case).update(KEY, set={"note": "n"})
 
-    assert PARTS.keeper(world.db()).carry(KEY) == Drift()
+    assert PARTS.materializer(world.db()).carry(KEY) == Drift()
 
     assert [call.operation for call in world.faulty.calls] == ["GetItem", "Query"]
     assert all(call.request["ConsistentRead"] for call in world.faulty.calls)
@@ -116,13 +116,13 @@ def test_more_copies_than_one_transaction_takes(world: World) -> None:
     people = [f"{number:03d}" for number in range(200)]
     world.case("a", *people)
 
-    assert PARTS.keeper(world.db()).carry(KEY).missing == 200
+    assert PARTS.materializer(world.db()).carry(KEY).missing == 200
 
     assert world.stored() == dict.fromkeys(people, "a")
     assert world.faulty.sent("Query") == 1
     assert world.case("b", *people).title == "b"
     died = meanwhile("TransactWriteItems", lambda: world.case("c", *people[:3]), nth=2)
-    PARTS.keeper(world.db([died])).carry(KEY)
+    PARTS.materializer(world.db([died])).carry(KEY)
     assert world.stored() == dict.fromkeys(people[:3], "c")
 
 
@@ -140,8 +140,8 @@ def test_a_source_that_changes_meanwhile_is_looked_at_again(
         else:
             world.case("b", "bob", "cyd")
 
-    keeper = PARTS.keeper(world.db([when(operation, change)]))
-    keeper.carry(KEY)
+    materializer = PARTS.materializer(world.db([when(operation, change)]))
+    materializer.carry(KEY)
 
     assert world.stored() == ({} if fate == "gone" else {"bob": "b", "cyd": "b"})
 
@@ -156,14 +156,14 @@ def test_a_slow_writer_writes_nothing_stale_over_what_a_faster_one_has_brought(w
             world.db().collection(Case).delete(KEY)
         else:
             world.case("b", "bob")
-        PARTS.keeper(world.db()).carry(KEY)
+        PARTS.materializer(world.db()).carry(KEY)
         try:
             return send(request)
         finally:
             # What a reader sees from now on, if the slow one dies here.
             seen.append(world.stored())
 
-    PARTS.keeper(world.db([Fault("TransactWriteItems", overtaken)])).carry(KEY)
+    PARTS.materializer(world.db([Fault("TransactWriteItems", overtaken)])).carry(KEY)
 
     assert seen == [{} if fate == "gone" else {"bob": "b"}]
     assert world.stored() == seen[0]
@@ -176,18 +176,18 @@ def test_a_source_that_never_rests_comes_again_later(world: World) -> None:
     object.__setattr__(db.store, "retry_policy", type(db.store.retry_policy)(seconds=0.0))
 
     with pytest.raises(DynashardError) as raised:
-        PARTS.keeper(db).carry(KEY)
+        PARTS.materializer(db).carry(KEY)
 
     assert raised.value.retryable
 
 
 def test_copies_of_a_source_that_was_gone_and_came_again(world: World) -> None:
     world.case("a", "ada")
-    PARTS.keeper(world.db()).carry(KEY)
+    PARTS.materializer(world.db()).carry(KEY)
     world.db().collection(Case).delete(KEY)
 
     stale = meanwhile("TransactWriteItems", lambda: world.case("z", "ada", "eve"))
-    PARTS.keeper(world.db([stale])).carry(KEY)
+    PARTS.materializer(world.db([stale])).carry(KEY)
 
     assert world.stored() == {"ada": "z", "eve": "z"}
 
@@ -278,11 +278,11 @@ def test_a_change_that_cannot_be_copied_is_set_aside_and_others_go_on(
     world.case("a", "ada")
     foreign.create(Foreign(tenant="t", id="a:b", people=("ada",)))
     world.case("b", "bob", "cyd", key="d")
-    letters: list[Letter] = []
+    letters: list[DeadLetter] = []
 
     outcome = Dispatcher([PARTS.consumer(world.db())], keep=letters.append).take(records_of(stream))
 
-    assert (outcome.again, outcome.changes, outcome.letters) == (None, 3, 1)
+    assert (outcome.again, outcome.changes, outcome.dead_letters) == (None, 3, 1)
     assert "cannot hold" in letters[0].reason
     assert (world.stored("c"), world.stored("d")) == ({"ada": "a"}, {"bob": "b", "cyd": "b"})
 
@@ -308,11 +308,11 @@ def test_what_is_no_copy_of_its_source_is_not_written(world: World) -> None:
     def careless(case: Case) -> Iterator[Part]:
         yield Part(tenant=case.tenant, case="another", person="ada", title=case.title)
 
-    wrong = Copies(of=Case, copy=Part, make=careless, partition={"case": "id"})
+    wrong = MaterializedCopies(of=Case, copy=Part, make=careless, partition={"case": "id"})
     world.case("a", "ada")
 
     with pytest.raises(InvalidValueError, match="a copy was made for"):
-        wrong.keeper(world.db()).carry(KEY)
+        wrong.materializer(world.db()).carry(KEY)
     assert world.stored("another") == {}
 
 
@@ -345,7 +345,7 @@ def test_copies_tell_a_time_as_the_key_of_their_source_does(partition: str, *, t
         at: datetime
 
     with nullcontext() if taken else pytest.raises(DeclarationError, match="with the same format"):
-        Copies(of=Tick, copy=Tock, make=lambda _: ())
+        MaterializedCopies(of=Tick, copy=Tock, make=lambda _: ())
 
 
 def test_an_engine_out_of_reach_is_told_to_whoever_brings_changes_again(world: World) -> None:
@@ -363,7 +363,7 @@ def test_an_engine_out_of_reach_is_told_to_whoever_brings_changes_again(world: W
 )
 def test_a_partition_that_is_not_that_of_one_source_is_refused(partition: dict[str, str], message: str) -> None:
     with pytest.raises(DeclarationError, match=message):
-        Copies(of=Case, copy=Part, make=parts, partition=partition)
+        MaterializedCopies(of=Case, copy=Part, make=parts, partition=partition)
 
 
 def _never(letter: Any) -> None:

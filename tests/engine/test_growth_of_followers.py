@@ -14,7 +14,7 @@ from dynashard.runtime import Runtime
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport, Wire
 from dynashard.transport.classification import Refusal, classify
-from dynashard_patterns.changes import Dispatcher, Letter
+from dynashard_patterns.changes import DeadLetter, Dispatcher
 from dynashard_serving.backend import open_entities
 from dynashard_serving.growth_terms import News, Report
 from dynashard_serving.settings import TableSettings
@@ -57,7 +57,7 @@ class Followed:
         self.inner, self.table, self.topology = transport, table, topology
         self.wire = FaultyTransport(transport, [Fault("TransactWriteItems", self._strike, nth=None)])
         self.reports: list[Report] = []
-        self.letters: list[Letter] = []
+        self.letters: list[DeadLetter] = []
         told = stream(table)
         ping = Ping(**EPISODE, at=AT, id="p1", session_id="s", seconds=40)
         Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS).collection(Ping).create(

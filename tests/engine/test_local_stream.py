@@ -10,9 +10,9 @@ from uuid import uuid4
 
 import pytest
 
-from dynashard_patterns.changes import Letter, Outcome
+from dynashard_patterns.changes import DeadLetter, Outcome
+from functions.changes.dead_letters import MOST_BYTES, message
 from functions.changes.handler import metrics
-from functions.changes.letters import MOST_BYTES, message
 from local.engine import DATABASE, engine_program, running_engine
 from local.errors import LocalStackError
 from local.settings import Settings
@@ -119,9 +119,9 @@ def test_a_stream_goes_on_when_an_older_file_gets_its_indexes(bare: dict[str, An
 
 def test_a_dead_letter_fits_a_message_and_says_whose_change_it_was() -> None:
     told = {"SequenceNumber": "7", "Keys": {"PK": {"S": "a"}}, "NewImage": {"PK": {"S": "a"}}}
-    small = message(Letter("copies", "bad", {"dynamodb": told}))
+    small = message(DeadLetter("copies", "bad", {"dynamodb": told}))
     huge = message(
-        Letter("copies", "bad" * 200_000, {"dynamodb": {**told, "NewImage": {"x": {"S": "x" * MOST_BYTES}}}})
+        DeadLetter("copies", "bad" * 200_000, {"dynamodb": {**told, "NewImage": {"x": {"S": "x" * MOST_BYTES}}}})
     )
 
     assert '"NewImage"' in small

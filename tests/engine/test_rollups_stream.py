@@ -11,7 +11,7 @@ from dynashard import Dynashard
 from dynashard.errors import AlreadyExistsError
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
-from dynashard_patterns.changes import Dispatcher, Letter
+from dynashard_patterns.changes import DeadLetter, Dispatcher
 from tests.engine.command_line import CURSOR_KEYS
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.engine.stream_world import Streamed, records_of
@@ -49,7 +49,7 @@ def test_what_the_stream_tells_is_counted_once(
 ) -> None:
     stream = Streamed(engine_url, dynamodb).on(table)
     db = Dynashard(wire, table=table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS)
-    stored, letters = [ping(number) for number in range(60)], list[Letter]()
+    stored, letters = [ping(number) for number in range(60)], list[DeadLetter]()
     pings = db.collection(Ping)
 
     for each in stored[:40]:

@@ -39,7 +39,7 @@ def backend(world: ReshardWorld) -> Dynashard:
     incident = db.collection(Incident).create(
         Incident(tenant_id=TENANT, number=1, title="Fire", participants=["user_ada"], team="team_x", details=[1] * 500)
     )
-    PARTICIPATIONS.keeper(db).carry({"tenant_id": TENANT, "id": incident.id})
+    PARTICIPATIONS.materializer(db).carry({"tenant_id": TENANT, "id": incident.id})
     edges = EdgeStore.on(db, FOLLOWS)
     for n in range(3):
         edges.add(TENANT, f"User.{n}", "Actor.5")

@@ -18,7 +18,7 @@ from dynashard.errors import (
     WriteContendedError,
 )
 from dynashard_patterns import Change, Consumer
-from dynashard_patterns.changes import Dispatcher, Letter
+from dynashard_patterns.changes import DeadLetter, Dispatcher
 
 pytestmark = pytest.mark.unit
 
@@ -80,7 +80,7 @@ def test_a_batch_is_handed_on_as_one_to_each_consumer_of_its_entities() -> None:
     outcome = dispatcher.take([record(1), record(2, "dispatch.v1.Memo"), record(3), record(4, "else")])
 
     assert (notes.batches, both.batches, memos.batches) == ([[1, 3]], [[1, 2, 3]], [[2]])
-    assert (outcome.again, outcome.changes, outcome.letters) == (None, 3, 0)
+    assert (outcome.again, outcome.changes, outcome.dead_letters) == (None, 3, 0)
 
 
 def test_a_batch_that_concerns_nobody_calls_nobody() -> None:
@@ -118,20 +118,20 @@ def test_what_can_pass_brings_the_whole_batch_again(error: Exception) -> None:
 )
 def test_a_change_at_fault_is_found_and_set_aside_and_all_others_are_handled(error: Exception) -> None:
     hearer = Hearer(at({4}, error))
-    letters: list[Letter] = []
+    letters: list[DeadLetter] = []
 
     outcome = Dispatcher([hearer.consumer], keep=letters.append).take([record(number) for number in range(1, 101)])
 
     assert sorted(set(hearer.handled)) == [number for number in range(1, 101) if number != 4]
     assert [(letter.consumer, letter.sequence) for letter in letters] == [("hearer", sequence(4))]
     assert "bad" in letters[0].reason
-    assert (outcome.again, outcome.letters) == (None, 1)
+    assert (outcome.again, outcome.dead_letters) == (None, 1)
     assert len(hearer.batches) <= 15
 
 
 def test_a_record_that_cannot_be_read_is_set_aside() -> None:
     hearer = Hearer()
-    letters: list[Letter] = []
+    letters: list[DeadLetter] = []
     bad = record(2)
     bad["dynamodb"]["NewImage"]["id"] = {"S": "two"}
 
@@ -177,7 +177,7 @@ def test_in_the_end_every_change_is_handled_or_set_aside_once(poison: set[int], 
         return KeyError(number) if number in poison else None
 
     hearer = Hearer(stumble)
-    letters: dict[str, Letter] = {}
+    letters: dict[str, DeadLetter] = {}
     dispatcher = Dispatcher([hearer.consumer], keep=lambda letter: letters.update({letter.sequence: letter}))
     records = [record(number) for number in range(count)]
     for _ in range(len(hindered) + 1):
@@ -190,9 +190,9 @@ def test_in_the_end_every_change_is_handled_or_set_aside_once(poison: set[int], 
     assert set(letters) == {sequence(number) for number in poison if number < count}
 
 
-def _never(letter: Letter) -> None:
+def _never(letter: DeadLetter) -> None:
     raise AssertionError(letter)
 
 
-def _full(_letter: Letter) -> None:
+def _full(_letter: DeadLetter) -> None:
     raise OSError("the queue is gone")

@@ -14,7 +14,7 @@ from rich.progress import TextColumn, TimeElapsedColumn
 from domain import COPIES, ENTITIES
 from dynashard import definition
 from dynashard.transport.interface import metered
-from dynashard_patterns import Copies
+from dynashard_patterns import MaterializedCopies
 from dynashard_patterns.copies import Progress
 from tools.connection import open_backend
 from tools.entities import exposed
@@ -85,7 +85,7 @@ def _look(entity: str, tenant: str | None, environment: str | None, *, mend: boo
     return last
 
 
-def _declared(entity: str) -> Copies[Any, Any]:
+def _declared(entity: str) -> MaterializedCopies[Any, Any]:
     model = exposed(entity).entity
     for declared in COPIES:
         if declared.copy is model:
@@ -93,7 +93,7 @@ def _declared(entity: str) -> Copies[Any, Any]:
     raise CommandError(f"{entity} are no copies of anything; {_NAMES} are")
 
 
-def _partition(declared: Copies[Any, Any], tenant: str) -> dict[str, str]:
+def _partition(declared: MaterializedCopies[Any, Any], tenant: str) -> dict[str, str]:
     fields = definition(declared.of).partition_fields
     if len(fields) != 1:
         raise CommandError(f"--tenant does not say which partition: there are {', '.join(fields)}. Leave it out")

@@ -10,7 +10,7 @@ import typer
 from domain import ROLL_UPS
 from dynashard import definition
 from dynashard_patterns import RollUps
-from dynashard_patterns.rollups import Drift, Mender
+from dynashard_patterns.rollups import Drift, RollUpRepair
 from tools.connection import open_backend
 from tools.export.choice import TENANT, choose
 from tools.failure import WITH_ERRORS, CommandError, CommandInterruptedError
@@ -50,7 +50,7 @@ def check(
     found, choice = _chosen(name, day, month)
     try:
         with counting("{:>11,} items read") as advance:
-            mender = Mender(open_backend(environment).entities, found, {TENANT: tenant}, advance=advance)
+            mender = RollUpRepair(open_backend(environment).entities, found, {TENANT: tenant}, advance=advance)
             drifts = mender.check(choice.start, choice.end)
             shown, more = list(islice(drifts, _SHOWN)), sum(1 for _ in drifts)
     except KeyboardInterrupt:
@@ -86,7 +86,7 @@ def repair(
     found, choice = _chosen(name, day, month)
     try:
         with counting("{:>11,} items read") as advance:
-            mender = Mender(open_backend(environment).writer(), found, {TENANT: tenant}, advance=advance)
+            mender = RollUpRepair(open_backend(environment).writer(), found, {TENANT: tenant}, advance=advance)
             mended = mender.repair(choice.start, choice.end, lower=lower)
     except KeyboardInterrupt:
         raise CommandInterruptedError("interrupted; what is mended is right, run it again for the rest") from None
@@ -112,11 +112,13 @@ def _chosen(name: str, day: str | None, month: str | None) -> tuple[RollUps[Any]
 
 def _as_dict(drift: Drift) -> dict[str, Any]:
     key = {field: str(value) for field, value in drift.row.key}
-    told, truth = ({field: str(value) for field, value in each.items()} for each in (drift.told, drift.truth))
+    told, truth = ({field: str(value) for field, value in each.items()} for each in (drift.stored, drift.expected))
     return {"entity": definition(drift.row.model).name, **key, "told": told, "truth": truth}
 
 
 def _line(drift: Drift) -> str:
     key = ", ".join(f"{field} {value}" for field, value in drift.row.key)
-    sums = ", ".join(f"{field} {value} instead of {drift.truth.get(field, 0)}" for field, value in drift.told.items())
+    sums = ", ".join(
+        f"{field} {value} instead of {drift.expected.get(field, 0)}" for field, value in drift.stored.items()
+    )
     return f"{definition(drift.row.model).name} {key}: {sums}"

@@ -15,9 +15,9 @@ from dynashard.schema import EXPIRES_AT
 from dynashard.service import Dynashard
 from dynashard.transport.interface import Wire
 from dynashard_patterns.attachments.sweep import missing_pieces, sweep
-from dynashard_patterns.copies import Copies
+from dynashard_patterns.copies import MaterializedCopies
 from dynashard_patterns.edges import EdgeRepair, Edges
-from dynashard_patterns.rollups import Drift, Level, Mender, RollUps
+from dynashard_patterns.rollups import Drift, Level, RollUpRepair, RollUps
 from tools.verify.findings import Finding, Kind
 from tools.verify.stored import key_text
 
@@ -27,7 +27,7 @@ _LOOKS: Final = 2
 
 
 def copies(
-    db: Dynashard, declared: Copies[Any, Any], partition: Mapping[str, Any] | None, *, mend: bool
+    db: Dynashard, declared: MaterializedCopies[Any, Any], partition: Mapping[str, Any] | None, *, mend: bool
 ) -> Iterator[Finding | int]:
     """Findings about copies, and how many items have been looked at."""
     last = None
@@ -135,13 +135,15 @@ class Times:
         self._met.setdefault(of, _Span(time, time, expires)).add(time, expires)
 
     def check(self) -> Iterator[Finding | int]:
-        """Findings about roll-ups, and how many items have been read. Cost: as `Mender.check` of the hours with items.
+        """Findings about roll-ups, and how many items have been read.
+
+        Cost: as `RollUpRepair.check` of the hours with items.
 
         Spans whose items may have expired are skipped, because they can no longer be compared.
         """
         for of, span in sorted(self._met.items(), key=itemgetter(0)):
             start, end = self._start(span.first, span.ends), Level.MONTH.end(Level.MONTH.start(span.last))
-            mender = Mender(self.db, self.declared, dict(of), clock=self.clock)
+            mender = RollUpRepair(self.db, self.declared, dict(of), clock=self.clock)
             lacking = _lacking(mender, start, end, span.hours)
             if lacking:
                 # What was created just now is counted a moment later.
@@ -165,7 +167,7 @@ class Times:
         return (Level.HOUR.start(first) + _HOUR).astimezone(UTC)
 
 
-def _lacking(mender: Mender[Any], start: datetime, end: datetime, hours: Collection[datetime]) -> list[Drift]:
+def _lacking(mender: RollUpRepair[Any], start: datetime, end: datetime, hours: Collection[datetime]) -> list[Drift]:
     return [drift for drift in mender.check(start, end, hours=hours) if drift.lacking]
 
 
@@ -175,7 +177,7 @@ def _row(drift: Drift) -> str:
 
 
 def _sums(drift: Drift) -> str:
-    return ", ".join(f"{name} {value} instead of {drift.truth.get(name, 0)}" for name, value in drift.told.items())
+    return ", ".join(f"{name} {value} instead of {drift.expected.get(name, 0)}" for name, value in drift.stored.items())
 
 
 def attachments(db: Dynashard, entity: EntityDefinition[Any], item: Wire) -> Iterator[Finding]:

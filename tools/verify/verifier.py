@@ -12,7 +12,7 @@ from dynashard.schema import PK
 from dynashard.service import Dynashard
 from dynashard.topology import TopologyTable, family_of
 from dynashard.transport.interface import Wire
-from dynashard_patterns.copies import Copies
+from dynashard_patterns.copies import MaterializedCopies
 from dynashard_patterns.edges import Edges
 from dynashard_patterns.rollups import RollUps
 from tools.verify.counts import Counts
@@ -33,7 +33,7 @@ class Declared:
     """
 
     entities: Sequence[type[Entity]]
-    copies: Sequence[Copies[Any, Any]] = ()
+    copies: Sequence[MaterializedCopies[Any, Any]] = ()
     edges: Sequence[Edges[Any]] = ()
     roll_ups: Sequence[RollUps[Any]] = ()
 
@@ -90,7 +90,8 @@ class Verifier:
             EngineError: retries did not outlast what was in the way; run it again.
 
         Cost: a consistent read of the table, or of the places of the partition; for derived things what their own
-        checks cost: `Copies.check`, `EdgeRepair.check` for each node, `Mender.check`, and `sweep` of attachments.
+        checks cost: `MaterializedCopies.check`, `EdgeRepair.check` for each node, `RollUpRepair.check`, and `sweep` of
+        attachments.
         """
         scope = None if entity is None else _scope(definition(entity), partition)
         report = Report()

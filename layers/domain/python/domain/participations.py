@@ -8,7 +8,7 @@ from pydantic import AwareDatetime
 from domain.fields import Moment, ShortText
 from domain.incidents import Incident, IncidentId, IncidentState, Participant
 from dynashard import Entity, Index, Key, Shards
-from dynashard_patterns import Copies
+from dynashard_patterns import MaterializedCopies
 
 
 class Participation(
@@ -55,4 +55,6 @@ def participations(incident: Incident) -> Iterator[Participation]:
 
 SUMMARY: Final = {"tenant_id", "state", "number", "title", "status", "team", "created_at", "closed_at"}
 """What the copies take over as it is."""
-PARTICIPATIONS: Final = Copies(of=Incident, copy=Participation, make=participations, partition={"incident_id": "id"})
+PARTICIPATIONS: Final = MaterializedCopies(
+    of=Incident, copy=Participation, make=participations, partition={"incident_id": "id"}
+)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from dynashard_patterns.attachments import Attachment
     from dynashard_patterns.changes import Change, Consumer
-    from dynashard_patterns.copies import Copies
+    from dynashard_patterns.copies import MaterializedCopies
     from dynashard_patterns.counters import Counters, CounterStore
     from dynashard_patterns.edges import (
         COUNT_KEY,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _MODULES: Final = {
     "attachments": ("Attachment",),
     "changes": ("Change", "Consumer"),
-    "copies": ("Copies",),
+    "copies": ("MaterializedCopies",),
     "counters": ("Counters", "CounterStore"),
     "edges": ("COUNT_KEY", "EDGE_KEY", "Added", "Edge", "EdgeCount", "EdgeRepair", "EdgeStore", "Edges", "newest"),
     "rollups": ("Level", "RollUps", "divide"),
@@ -42,7 +42,6 @@ __all__ = [
     "Attachment",
     "Change",
     "Consumer",
-    "Copies",
     "CounterStore",
     "Counters",
     "Edge",
@@ -51,6 +50,7 @@ __all__ = [
     "EdgeStore",
     "Edges",
     "Level",
+    "MaterializedCopies",
     "RollUps",
     "divide",
     "newest",

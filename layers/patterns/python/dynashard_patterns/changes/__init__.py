@@ -2,6 +2,6 @@
 
 from dynashard_patterns.changes.change import Change, Consumer, Kind
 from dynashard_patterns.changes.decode import decode, watched
-from dynashard_patterns.changes.dispatch import Dispatcher, Letter, Outcome
+from dynashard_patterns.changes.dispatch import DeadLetter, Dispatcher, Outcome
 
-__all__ = ["Change", "Consumer", "Dispatcher", "Kind", "Letter", "Outcome", "decode", "watched"]
+__all__ = ["Change", "Consumer", "DeadLetter", "Dispatcher", "Kind", "Outcome", "decode", "watched"]

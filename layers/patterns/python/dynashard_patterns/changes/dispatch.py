@@ -13,7 +13,7 @@ Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class DeadLetter:
     """A record that cannot be handled: a dead letter.
 
     Attributes:
@@ -39,13 +39,13 @@ class Outcome:
     Attributes:
         again: the number of the first record that has to come again; None if none has to.
         changes: how many changes of watched entities it told of.
-        letters: how many dead letters were kept.
+        dead_letters: how many dead letters were kept.
         reason: why records have to come again, in one line.
     """
 
     again: str | None
     changes: int
-    letters: int
+    dead_letters: int
     reason: str = ""
 
 
@@ -72,7 +72,7 @@ class Dispatcher:
         keep: keeps a dead letter for good, or raises; then the record comes again.
     """
 
-    def __init__(self, consumers: Iterable[Consumer], *, keep: Callable[[Letter], None]) -> None:
+    def __init__(self, consumers: Iterable[Consumer], *, keep: Callable[[DeadLetter], None]) -> None:
         self._consumers = tuple(consumers)
         self._registry = watched({model for each in self._consumers for model in each.entities})
         self._keep = keep
@@ -99,17 +99,17 @@ class Dispatcher:
             stops += [stopped] if stopped else []
         first = min(stops, key=lambda stop: stop.position, default=None)
         if first is None:
-            return Outcome(None, len(entries), work.letters)
+            return Outcome(None, len(entries), work.dead_letters)
         again = str(records[first.position]["dynamodb"]["SequenceNumber"])
-        return Outcome(again, len(entries), work.letters, first.reason)
+        return Outcome(again, len(entries), work.dead_letters, first.reason)
 
 
 class _Batch:
     """One batch under way."""
 
-    def __init__(self, keep: Callable[[Letter], None]) -> None:
+    def __init__(self, keep: Callable[[DeadLetter], None]) -> None:
         self._keep = keep
-        self.letters = 0
+        self.dead_letters = 0
         self.stop: _Stop | None = None
 
     def decoded(self, records: Sequence[Record], registry: Mapping[str, Any]) -> list[_Entry]:
@@ -144,10 +144,10 @@ class _Batch:
 
     def _bury(self, consumer: str | None, position: int, record: Record, error: Exception) -> _Stop | None:
         try:
-            self._keep(Letter(consumer, _line(error), record))
+            self._keep(DeadLetter(consumer, _line(error), record))
         except Exception as lost:  # noqa: BLE001 - what cannot be kept must come again
             return _Stop(position, f"a dead letter cannot be kept: {_line(lost)}")
-        self.letters += 1
+        self.dead_letters += 1
         return None
 
 

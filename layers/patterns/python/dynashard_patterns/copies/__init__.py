@@ -1,7 +1,7 @@
 """Denormalised copies of items, kept in step with their sources through the table's stream."""
 
-from dynashard_patterns.copies.declaration import Copies
+from dynashard_patterns.copies.declaration import MaterializedCopies
 from dynashard_patterns.copies.drift import Drift, Progress
-from dynashard_patterns.copies.keeper import Keeper
+from dynashard_patterns.copies.materializer import Materializer
 
-__all__ = ["Copies", "Drift", "Keeper", "Progress"]
+__all__ = ["Drift", "MaterializedCopies", "Materializer", "Progress"]

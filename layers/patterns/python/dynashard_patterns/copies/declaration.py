@@ -1,4 +1,4 @@
-"""`Copies`: a declared value that says of what there are copies, and how they are made."""
+"""`MaterializedCopies`: a declared value that says of what there are copies, and how they are made."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,17 +12,19 @@ from dynashard.service import Dynashard
 from dynashard_patterns.changes import Consumer
 from dynashard_patterns.copies.drift import Progress
 from dynashard_patterns.copies.inspection import inspect
-from dynashard_patterns.copies.keeper import Keeper, partition_of
+from dynashard_patterns.copies.materializer import Materializer, partition_of
 
 S = TypeVar("S", bound=Entity)
 C = TypeVar("C", bound=Entity)
 
 
 @dataclass(frozen=True, slots=True)
-class Copies(Generic[S, C]):
+class MaterializedCopies(Generic[S, C]):
     """Every item of one entity has copies, items of another, which follow it.
 
-        PARTICIPATIONS = Copies(of=Incident, copy=Participation, make=participations, partition={"incident_id": "id"})
+        PARTICIPATIONS = MaterializedCopies(
+            of=Incident, copy=Participation, make=participations, partition={"incident_id": "id"}
+        )
 
     All copies of one source, and no others, stand in one logical partition of the copies' entity. Its fields are the
     key fields of the source.
@@ -75,19 +77,19 @@ class Copies(Generic[S, C]):
         return {name: self.partition.get(name, name) for name in definition(self.copy).partition_fields}
 
     def consumer(self, db: Dynashard) -> Consumer:
-        """What carries changes of sources to their copies. Cost: as `Keeper.carry`, for each source of a batch."""
-        return Consumer(self.name, (self.of,), self.keeper(db).handle)
+        """Return what carries changes of sources to their copies. Cost: as `Materializer.carry` for each source."""
+        return Consumer(self.name, (self.of,), self.materializer(db).handle)
 
-    def keeper(self, db: Dynashard) -> Keeper:
+    def materializer(self, db: Dynashard) -> Materializer:
         """What brings the copies of single sources up to date. Costs nothing."""
-        return Keeper(db, self.of, self.copy, self.make, self.by)
+        return Materializer(db, self.of, self.copy, self.make, self.by)
 
     def check(self, db: Dynashard, partition: Mapping[str, Any] | None = None) -> Iterator[Progress]:
         """As `repair`, but nothing is written.
 
         While sources change, what is on its way to copies counts as drift: look again.
         """
-        return inspect(self.keeper(db), partition, mend=False)
+        return inspect(self.materializer(db), partition, mend=False)
 
     def repair(self, db: Dynashard, partition: Mapping[str, Any] | None = None) -> Iterator[Progress]:
         """Compare all sources and all copies, and write what differs; copies without a source are removed too.
@@ -106,9 +108,9 @@ class Copies(Generic[S, C]):
             EngineError: retries did not outlast what was in the way; run it again.
 
         Cost: a read of all sources, and for each a Query of its copies; then a Scan of the whole table, since copies
-        whose source is gone stand where only their own keys tell. What differs is written as `Keeper.carry` does.
+        whose source is gone stand where only their own keys tell. What differs is written as `Materializer.carry` does.
         """
-        return inspect(self.keeper(db), partition, mend=True)
+        return inspect(self.materializer(db), partition, mend=True)
 
 
 def _check_times(source: EntityDefinition[Any], copy: EntityDefinition[Any], mine: str, theirs: str) -> None:

@@ -9,7 +9,7 @@ from dynashard.entity import definition
 from dynashard.errors import InputError, UndecodableItemError
 from dynashard.repository.retry_policy import at_once
 from dynashard_patterns.copies.drift import Drift, Progress
-from dynashard_patterns.copies.keeper import LANES, Keeper
+from dynashard_patterns.copies.materializer import CONCURRENCY, Materializer
 from dynashard_patterns.copies.scan import rows
 
 _BATCH: Final = 100
@@ -17,22 +17,22 @@ _UNFIT: Final = (InputError, UndecodableItemError, ValueError, TypeError, Lookup
 """What says that a source is at fault, or what makes copies of it, and not the table or the way to it."""
 
 
-def inspect(keeper: Keeper, partition: Mapping[str, Any] | None, *, mend: bool) -> Iterator[Progress]:
-    """Compare sources and copies; see `Copies.repair`.
+def inspect(materializer: Materializer, partition: Mapping[str, Any] | None, *, mend: bool) -> Iterator[Progress]:
+    """Compare sources and copies; see `MaterializedCopies.repair`.
 
     Args:
-        keeper: of the copies.
+        materializer: of the copies.
         partition: the sources' logical partition; all of them if None.
         mend: whether what differs is written.
     """
     come = Progress()
-    look = partial(_look, keeper.carry if mend else keeper.drift)
-    for keys in _batches(_sources(keeper, partition)):
-        come = come.over(at_once(look, keys, LANES), sources=len(keys))
+    look = partial(_look, materializer.carry if mend else materializer.drift)
+    for keys in _batches(_sources(materializer, partition)):
+        come = come.over(at_once(look, keys, CONCURRENCY), sources=len(keys))
         yield come
-    for copies in _batches(_copies(keeper, partition)):
-        keys = list({tuple(key.values()): key for key in map(keeper.source_of, copies)}.values())
-        come = come.over(at_once(look, keeper.absent(keys), LANES), copies=len(copies))
+    for copies in _batches(_copies(materializer, partition)):
+        keys = list({tuple(key.values()): key for key in map(materializer.source_of, copies)}.values())
+        come = come.over(at_once(look, materializer.absent(keys), CONCURRENCY), copies=len(copies))
         yield come
     yield come
 
@@ -45,21 +45,23 @@ def _look(look: Callable[[Mapping[str, Any]], Drift], key: Mapping[str, Any]) ->
         return f"{ {name: str(value) for name, value in key.items()} }: {type(error).__name__}: {error}".splitlines()[0]
 
 
-def _sources(keeper: Keeper, partition: Mapping[str, Any] | None) -> Iterator[dict[str, Any]]:
-    entity = definition(keeper.of)
+def _sources(materializer: Materializer, partition: Mapping[str, Any] | None) -> Iterator[dict[str, Any]]:
+    entity = definition(materializer.of)
     if partition is None:
-        yield from rows(keeper.db.store, entity, entity.key_fields)
+        yield from rows(materializer.db.store, entity, entity.key_fields)
         return
     # Asked for fields, a scan brings mappings instead of entities.
-    found: Iterator[Any] = keeper.db.collection(keeper.of).scan(partition, fields=entity.key_fields, consistent=True)
+    found: Iterator[Any] = materializer.db.collection(materializer.of).scan(
+        partition, fields=entity.key_fields, consistent=True
+    )
     yield from found
 
 
-def _copies(keeper: Keeper, partition: Mapping[str, Any] | None) -> Iterator[dict[str, Any]]:
-    source, copy = definition(keeper.of), definition(keeper.copy)
+def _copies(materializer: Materializer, partition: Mapping[str, Any] | None) -> Iterator[dict[str, Any]]:
+    source, copy = definition(materializer.of), definition(materializer.copy)
     wanted = None if partition is None else source.logical_partition(partition)
-    for fields in rows(keeper.db.store, copy, copy.key_fields):
-        if wanted is None or source.logical_partition(keeper.source_of(fields)) == wanted:
+    for fields in rows(materializer.db.store, copy, copy.key_fields):
+        if wanted is None or source.logical_partition(materializer.source_of(fields)) == wanted:
             yield fields
 
 

@@ -3,7 +3,7 @@
 from dynashard_patterns.rollups.counting import Counter, Tally
 from dynashard_patterns.rollups.dividing import divide
 from dynashard_patterns.rollups.levels import Level
-from dynashard_patterns.rollups.mending import Drift, Mended, Mender
+from dynashard_patterns.rollups.repair import Drift, RepairResult, RollUpRepair
 from dynashard_patterns.rollups.roll_ups import RollUps
 
-__all__ = ["Counter", "Drift", "Level", "Mended", "Mender", "RollUps", "Tally", "divide"]
+__all__ = ["Counter", "Drift", "Level", "RepairResult", "RollUpRepair", "RollUps", "Tally", "divide"]

@@ -21,7 +21,7 @@ from dynashard.service import Dynashard
 from dynashard_patterns.changes import Change
 from dynashard_patterns.copies.drift import Drift
 
-LANES: Final = 8
+CONCURRENCY: Final = 8
 """Sources whose copies are brought up to date at a time."""
 _MOST_STILL: Final = 90
 _MOST_MOVING: Final = 48
@@ -30,7 +30,7 @@ _MOST_BYTES: Final = 3 * 1024 * 1024
 _PAGE: Final = 1000
 
 
-class Keeper:
+class Materializer:
     """Keeps copies in step. Safe to share between threads.
 
     Args:
@@ -65,7 +65,7 @@ class Keeper:
             changes: of sources; several of one source are one signal.
         """
         keys = {tuple(change.key.values()): change.key for change in changes}
-        at_once(self.carry, list(keys.values()), LANES)
+        at_once(self.carry, list(keys.values()), CONCURRENCY)
 
     def carry(self, key: Mapping[str, Any]) -> Drift:
         """Bring the copies of one source up to date.

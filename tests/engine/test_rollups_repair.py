@@ -11,7 +11,7 @@ from dynashard import Dynashard
 from dynashard.errors import InvalidQueryError
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
-from dynashard_patterns.rollups import Counter, Level, Mended, Mender
+from dynashard_patterns.rollups import Counter, Level, RepairResult, RollUpRepair
 from dynashard_patterns.rollups.declaration import Counted
 from tests.beats import BEATS, NOON, Beat, Months, Sums, beat, roll_ups, told, truth
 from tests.faults import Fault, FaultyTransport, afterwards
@@ -45,19 +45,19 @@ def beats(db: Dynashard) -> list[Beat]:
     return found
 
 
-def mender(db: Dynashard, beats: list[Beat], **more: Any) -> Mender[Beat]:
-    return Mender(db, BEATS, {"tenant": beats[0].tenant}, **more)
+def mender(db: Dynashard, beats: list[Beat], **more: Any) -> RollUpRepair[Beat]:
+    return RollUpRepair(db, BEATS, {"tenant": beats[0].tenant}, **more)
 
 
 def counter(db: Dynashard, slot: int = 0) -> Counter[Beat]:
     return Counter(db, BEATS, random=lambda: (slot + 0.5) / BEATS.spread)
 
 
-def month(mending: Mender[Beat], **more: Any) -> Mended:
+def month(mending: RollUpRepair[Beat], **more: Any) -> RepairResult:
     return mending.repair(MONTH + timedelta(days=19), MONTH + timedelta(days=21), **more)
 
 
-def days(mending: Mender[Beat]) -> list[Any]:
+def days(mending: RollUpRepair[Beat]) -> list[Any]:
     return list(mending.check(DAY, DAY + timedelta(days=1)))
 
 
@@ -79,8 +79,8 @@ def test_what_was_never_counted_is_found_in_each_span_that_lies_within(db: Dynas
     assert all(each.lacking for each in found)
     [one] = [each for each in found if dict(each.row.key)["level"] == "day" and dict(each.row.key)["song"] == "one"]
     all_of_one = [each for each in beats if each.song == "one"]
-    assert one.truth == {"beats": len(all_of_one), "loud": sum(each.loud for each in all_of_one)}
-    assert one.told == {"beats": len(all_of_one) - 2, "loud": one.truth["loud"] - 6}
+    assert one.expected == {"beats": len(all_of_one), "loud": sum(each.loud for each in all_of_one)}
+    assert one.stored == {"beats": len(all_of_one) - 2, "loud": one.expected["loud"] - 6}
 
 
 def test_a_month_is_compared_with_the_others(db: Dynashard, beats: list[Beat]) -> None:
@@ -114,7 +114,7 @@ def test_all_rows_that_lack_items_are_mended_and_nothing_counts_them_again(db: D
     assert (mended.kept, mended.left) == (0, 0)
     assert days(mending) == []
     assert late.counted == 0
-    assert month(mending) == Mended()
+    assert month(mending) == RepairResult()
 
 
 def test_roll_ups_can_be_made_of_nothing(db: Dynashard, beats: list[Beat]) -> None:
@@ -132,8 +132,8 @@ def test_what_says_too_much_is_kept_unless_it_is_to_be_lowered(db: Dynashard, be
     kept = month(mending)
     lowered = month(mending, lower=True)
 
-    assert kept == Mended(kept=3)
-    assert lowered == Mended(mended=3)
+    assert kept == RepairResult(kept=3)
+    assert lowered == RepairResult(mended=3)
     assert days(mending) == []
 
 
@@ -149,7 +149,7 @@ def test_a_span_without_items_of_a_group_is_found(db: Dynashard, beats: list[Bea
         ("hour", False),
         ("day", False),
     ]
-    assert found[0].truth == {}
+    assert found[0].expected == {}
 
 
 def test_an_item_that_is_counted_meanwhile_is_not_mended_as_well(
@@ -251,7 +251,7 @@ def test_items_that_cannot_be_listed_by_time_cannot_be_compared(
     db: Dynashard, declared: dict[str, Any], of: dict[str, str]
 ) -> None:
     with pytest.raises(InvalidQueryError):
-        Mender(db, roll_ups(into={Sums: ("day",), Months: ("month",)}, **declared), of)
+        RollUpRepair(db, roll_ups(into={Sums: ("day",), Months: ("month",)}, **declared), of)
 
 
 def _before(action: Callable[[], object]) -> Callable[[Callable[[Any], Any], Any], Any]:

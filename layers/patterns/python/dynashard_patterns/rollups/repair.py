@@ -39,22 +39,22 @@ class Drift:
 
     Attributes:
         row: the row.
-        told: what it says.
-        truth: what the items come to.
+        stored: what it says.
+        expected: what the items come to.
     """
 
     row: Row
-    told: Mapping[str, int | Decimal]
-    truth: Mapping[str, int | Decimal]
+    stored: Mapping[str, int | Decimal]
+    expected: Mapping[str, int | Decimal]
 
     @property
     def lacking(self) -> bool:
         """Whether it says less than the items anywhere."""
-        return any(self.truth.get(name, 0) > value for name, value in self.told.items())
+        return any(self.expected.get(name, 0) > value for name, value in self.stored.items())
 
 
 @dataclass(frozen=True, slots=True)
-class Mended:
+class RepairResult:
     """What came of a repair.
 
     Attributes:
@@ -67,11 +67,11 @@ class Mended:
     kept: int = 0
     left: int = 0
 
-    def __add__(self, other: "Mended") -> "Mended":
-        return Mended(self.mended + other.mended, self.kept + other.kept, self.left + other.left)
+    def __add__(self, other: "RepairResult") -> "RepairResult":
+        return RepairResult(self.mended + other.mended, self.kept + other.kept, self.left + other.left)
 
 
-class Mender(Generic[E]):
+class RollUpRepair(Generic[E]):
     """Compares and mends the roll-ups of one tenant.
 
     Args:
@@ -134,7 +134,7 @@ class Mender(Generic[E]):
 
     def repair(
         self, start: datetime, end: datetime, *, lower: bool = False, hours: Collection[datetime] | None = None
-    ) -> Mended:
+    ) -> RepairResult:
         """Mend what `check` finds.
 
         Args:
@@ -147,7 +147,7 @@ class Mender(Generic[E]):
         Cost: as `check`; and for every hour, day or month with rows to mend, its items once more, 1 write unit for each
         of them, and 2 for each part of such a row.
         """
-        total = Mended()
+        total = RepairResult()
         spans: dict[tuple[datetime, datetime], list[Row]] = defaultdict(list)
         for drift in self.check(start, end, hours=hours):
             if drift.lacking or lower:
@@ -155,12 +155,12 @@ class Mender(Generic[E]):
                 begin = level.start(_start(drift.row))
                 spans[begin, level.end(begin)].append(drift.row)
             else:
-                total += Mended(kept=1)
+                total += RepairResult(kept=1)
         for (begin, finish), rows in spans.items():
             total += self._mend(rows, begin, finish, lower=lower)
         return total
 
-    def _mend(self, rows: list[Row], start: datetime, end: datetime, *, lower: bool) -> Mended:
+    def _mend(self, rows: list[Row], start: datetime, end: datetime, *, lower: bool) -> RepairResult:
         done, left = 0, rows
         for _ in range(_TRIES):
             parts = {row: self._parts(row) for row in left}
@@ -169,7 +169,7 @@ class Mender(Generic[E]):
             done, left = done + len(left) - len(failed), failed
             if not left:
                 break
-        return Mended(mended=done, left=len(left))
+        return RepairResult(mended=done, left=len(left))
 
     def _parts(self, row: Row) -> list[Any]:
         """The parts of a row as they are now; None for those that there are not."""
