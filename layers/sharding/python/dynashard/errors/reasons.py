@@ -1,16 +1,50 @@
-"""DynamoDB throttled a request, and which of its limits was met."""
+"""Why DynamoDB refused a request: the reasons of throttles and of cancelled transactions."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
-from dynashard.errors.engine import EngineError
+
+@dataclass(frozen=True, slots=True)
+class CancellationReason:
+    """Why an action of a transaction was not executed: DynamoDB's code, text, and the stored item if asked for."""
+
+    NONE: ClassVar[str] = "None"
+    CONDITION: ClassVar[str] = "ConditionalCheckFailed"
+    CONFLICT: ClassVar[str] = "TransactionConflict"
+    INVALID: ClassVar[str] = "ValidationError"
+    ACCOUNT_LIMIT: ClassVar[str] = "RequestLimitExceeded"
+    THROTTLES: ClassVar[frozenset[str]] = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError", ACCOUNT_LIMIT})
+
+    code: str
+    item: Mapping[str, Any] | None = None
+    message: str = ""
+
+    @property
+    def refused(self) -> bool:
+        """Whether the action had a part in the cancellation."""
+        return self.code != self.NONE
+
+    @property
+    def condition_failed(self) -> bool:
+        """Whether its condition does not hold."""
+        return self.code == self.CONDITION
+
+    @property
+    def met(self) -> Mapping[str, Any] | None:
+        """The stored item that its condition does not hold for; None if there is none, or if it was not the reason."""
+        return self.item if self.condition_failed else None
+
+    @property
+    def passing(self) -> bool:
+        """Whether the same action may be possible later: nothing is wrong with the request itself."""
+        return self.code in {self.NONE, self.CONDITION, self.CONFLICT, *self.THROTTLES}
 
 
 class ThrottleKind(StrEnum):
-    """Which limit a throttle stands for. Only the first is cured by more shards."""
+    """Which limit a throttle stands for. More shards help only against the first."""
 
     KEY_RANGE = "key_range"
     PROVISIONED = "provisioned"
@@ -45,12 +79,12 @@ class ThrottleReason:
     @property
     def kind(self) -> ThrottleKind:
         """The limit that was met."""
-        return _KINDS.get(self._named("limit"), ThrottleKind.UNKNOWN)
+        return _KINDS.get(self._part("limit"), ThrottleKind.UNKNOWN)
 
     @property
     def on_index(self) -> bool:
         """Whether it is an index's limit; `index` is still None if DynamoDB does not say which one's."""
-        return self.index is not None or self._named("resource") == "Index"
+        return self.index is not None or self._part("resource") == "Index"
 
     @property
     def index(self) -> str | None:
@@ -60,12 +94,12 @@ class ThrottleReason:
     @property
     def reading(self) -> bool:
         """Whether a limit on reading was met. Neither this nor `writing` if the reason is unknown."""
-        return self._named("operation") == "Read"
+        return self._part("operation") == "Read"
 
     @property
     def writing(self) -> bool:
         """Whether a limit on writing was met."""
-        return self._named("operation") == "Write"
+        return self._part("operation") == "Write"
 
     @property
     def remedy(self) -> str:
@@ -74,54 +108,7 @@ class ThrottleReason:
         units = "read" if self.reading else "write"
         return _REMEDIES[self.kind].format(where=where, units=units)
 
-    def _named(self, part: str) -> str:
-        """A part of the reason, its resource, operation or limit; empty if it is not written like the known ones."""
-        told = _REASON.fullmatch(self.reason)
-        return told[part] if told else ""
-
-
-class ThrottledError(EngineError):
-    """DynamoDB throttled the request, and retries did not outlast it.
-
-    `reasons` is empty where DynamoDB gave none; `index_blamed` tells whether its message then speaks of the secondary
-    indexes, without saying of which. `retry_after` is in seconds. `actions` names those actions of a transaction that
-    were throttled, from 0.
-    """
-
-    code = "throttled"
-    status = 429
-    retryable = True
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        operation: str,
-        aws_code: str,
-        reasons: Sequence[ThrottleReason] = (),
-        index_blamed: bool = False,
-        retry_after: int = 1,
-        actions: Sequence[int] = (),
-    ) -> None:
-        super().__init__(message, operation=operation, aws_code=aws_code)
-        self.actions = tuple(actions)
-        self.reasons = tuple(reasons)
-        self.index_blamed = index_blamed
-        self.retry_after = retry_after
-
-    @property
-    def details(self) -> dict[str, Any]:
-        """When to come back, in seconds, and the reasons without their ARNs."""
-        return {"retry_after": self.retry_after, "reasons": sorted({r.reason for r in self.reasons})}
-
-
-class KeyRangeThrottledError(ThrottledError):
-    """One key range is hot: more shards help."""
-
-    code = "key_range_throttled"
-
-
-class TableThrottledError(ThrottledError):
-    """The table, index or account is at a limit of its own: more shards do not help."""
-
-    code = "table_throttled"
+    def _part(self, name: str) -> str:
+        """Return the resource, operation or limit in the reason; empty if it is not written like the known ones."""
+        match = _REASON.fullmatch(self.reason)
+        return match[name] if match else ""
