@@ -4,6 +4,7 @@ import logging
 import os
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, Final
 
@@ -113,7 +114,7 @@ def _executions() -> Executions:
     return Executions(client, required(os.environ, "STATE_MACHINE_ARN"))
 
 
-def _until_answer(context: object) -> within:
+def _until_answer(context: object) -> AbstractContextManager[None]:
     return within(time_to_answer(seconds_left(context)))
 
 

@@ -1,5 +1,6 @@
 """The deadline of an operation, under a clock that only moves when something takes time."""
 
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any
@@ -44,17 +45,13 @@ SECONDS = st.floats(0.01, 1000)
 @given(st.lists(st.tuples(SECONDS, st.booleans(), st.floats(0, 10)), min_size=1, max_size=6))
 def test_an_inner_deadline_never_extends_an_outer_one(levels: list[tuple[float, bool, float]]) -> None:
     time = Time()
-    opened: list[within] = []
-    for seconds, reserve, passed in levels:
-        before, whole = remaining(), _with_evidence()
-        each = within(seconds, None if opened else time, reserve=reserve)
-        each.__enter__()
-        opened.append(each)
-        assert remaining() <= min(before, seconds) + 1e-6
-        assert _with_evidence() <= min(whole, seconds) + 1e-6
-        time.at += passed
-    for each in reversed(opened):
-        each.__exit__(None, None, None)
+    with ExitStack() as opened:
+        for number, (seconds, reserve, passed) in enumerate(levels):
+            before, whole = remaining(), _with_evidence()
+            opened.enter_context(within(seconds, None if number else time, reserve=reserve))
+            assert remaining() <= min(before, seconds) + 1e-6
+            assert _with_evidence() <= min(whole, seconds) + 1e-6
+            time.at += passed
     assert remaining() == inf
 
 

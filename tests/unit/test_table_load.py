@@ -219,7 +219,7 @@ def test_part_of_an_answer_tells_nothing() -> None:
     assert ask.calm(86_400) is None
     answer = ask()
     assert answer.below is None
-    assert "CloudWatch has given part of an answer" in answer.told
+    assert "CloudWatch returned a partial answer" in answer.told
 
 
 def refused() -> Any:
@@ -283,7 +283,8 @@ def test_the_client_is_built_once() -> None:
 
 
 def test_the_real_client_is_understood() -> None:
-    ask = table_load(Described(None), "users", region="eu-west-1", access_key="test", secret_key="test")  # noqa: S106
+    keys: dict[str, Any] = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
+    ask = table_load(Described(None), "users", region_name="eu-west-1", **keys)
 
     with mock_aws():
         answer = ask()

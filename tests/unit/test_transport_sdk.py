@@ -24,7 +24,7 @@ from dynashard.errors import (
 )
 from dynashard.transport import Call, Consumed, Resend, Transport, connect, metered, remaining, within
 from dynashard.transport.attempts import Attempts
-from dynashard.transport.client import Credentials, Settings
+from dynashard.transport.client import Settings
 from dynashard.transport.sdk import SdkTransport
 from tests.patience import until
 
@@ -73,7 +73,7 @@ def scripted(asked: list[Asked], waits: list[float]) -> Iterator[Script]:
                 return replies[min(len(asked), len(replies)) - 1]
 
             url = stack.enter_context(canned_server(answer))
-            settings = Settings(url, "eu-west-1", Credentials("local", "local"), **options)
+            settings = Settings(url, "eu-west-1", "local", "local", **options)
             transport = SdkTransport(settings, Attempts(attempts, sleep=waits.append, **(pauses or {})))
             stack.callback(transport.close)
             return transport
@@ -382,7 +382,7 @@ def test_where_nobody_listens_nothing_was_executed_and_it_is_tried_again(operati
     with canned_server(lambda _: FOUND) as url:
         pass
     waits: list[float] = []
-    transport = SdkTransport(Settings(url, "eu-west-1", Credentials("a", "b")), Attempts(2, sleep=waits.append))
+    transport = SdkTransport(Settings(url, "eu-west-1", "a", "b"), Attempts(2, sleep=waits.append))
 
     with pytest.raises(EngineUnavailableError) as caught:
         transport.call(operation, GET)
@@ -483,7 +483,7 @@ def test_a_request_takes_no_longer_than_an_operation_may(monkeypatch: pytest.Mon
         return {}
 
     monkeypatch.setattr("dynashard.transport.sdk._once", once)
-    transport = SdkTransport(Settings("http://127.0.0.1:1", "us-east-1", Credentials("a", "b"), operation_seconds=4.0))
+    transport = SdkTransport(Settings("http://127.0.0.1:1", "us-east-1", "a", "b", operation_seconds=4.0))
 
     transport.call("GetItem", {})
 

@@ -8,12 +8,12 @@ import pytest
 from botocore.session import Session
 
 from dynashard.errors import ConfigurationError
-from dynashard.transport.client import Credentials, Settings, open_client
+from dynashard.transport.client import Settings, open_client
 from dynashard.transport.seams import replace_parts
 
 pytestmark = pytest.mark.unit
 
-KEYS = Credentials("access", "secret")
+KEYS = ("access", "secret")
 REQUESTS: list[tuple[str, dict[str, Any]]] = [
     ("GetItem", {"TableName": "users", "Key": {"PK": {"S": "ä"}}, "ConsistentRead": True}),
     (
@@ -33,13 +33,13 @@ def botocores_own(region: str) -> Any:
     return Session().create_client(
         "dynamodb",
         region_name=region,
-        aws_access_key_id=KEYS.access_key,
-        aws_secret_access_key=KEYS.secret_key,
+        aws_access_key_id=KEYS[0],
+        aws_secret_access_key=KEYS[1],
     )
 
 
 def ours(region: str) -> Any:
-    return open_client(Settings(region=region, credentials=KEYS)).client
+    return open_client(Settings(None, region, *KEYS)).client
 
 
 @pytest.mark.parametrize(("operation", "request_"), REQUESTS)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event, Thread
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -16,13 +17,13 @@ from cryptography.x509.oid import NameOID
 from bench.canned import Reply, canned_server
 from dynashard.errors import EngineUnavailableError
 from dynashard.transport import connect
-from dynashard.transport.client import Credentials, Settings, open_client
+from dynashard.transport.client import Settings, open_client
 from dynashard.transport.sdk import SdkTransport
 from dynashard.transport.sender import MAX_IDLE_SECONDS
 
 pytestmark = pytest.mark.unit
 
-KEYS = Credentials("local", "local")
+KEYS: dict[str, Any] = {"access_key": "local", "secret_key": "local"}
 
 
 def certificate_for(host: str, folder: Path) -> Path:
@@ -64,7 +65,7 @@ def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def transport_to(url: str) -> SdkTransport:
-    return connect(url, "eu-west-1", access_key=KEYS.access_key, secret_key=KEYS.secret_key, attempts=1)
+    return connect(url, "eu-west-1", attempts=1, **KEYS)
 
 
 def test_a_server_whose_certificate_is_in_the_configured_bundle_is_trusted(
@@ -107,9 +108,9 @@ def test_a_server_whose_certificate_is_for_another_host_is_refused(
 
 
 def test_behind_a_proxy_botocore_sends_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    straight = open_client(Settings(region="eu-west-1", credentials=KEYS))
+    straight = open_client(Settings(region="eu-west-1", **KEYS))
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
-    proxied = open_client(Settings(region="eu-west-1", credentials=KEYS))
+    proxied = open_client(Settings(region="eu-west-1", **KEYS))
 
     assert straight.sender is not None
     assert proxied.sender is None

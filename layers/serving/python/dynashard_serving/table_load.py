@@ -184,36 +184,20 @@ def table_load(
     transport: Transport,
     table: str,
     *,
-    region: str | None = None,
-    endpoint_url: str | None = None,
-    access_key: str | None = None,
-    secret_key: str | None = None,
-    token: str | None = None,
     clock: Callable[[], float] = time.time,
+    **client: Any,
 ) -> TableLoad:
     """What asks CloudWatch about the load of a table; see `TableLoad`.
 
     Args:
         transport: the wire to the table.
         table: its name.
-        region: None takes the SDK's: environment or profile.
-        endpoint_url: of CloudWatch; None is AWS's own. Engines without metrics have no use for this.
-        access_key: None takes the SDK's own credentials: role, profile, environment.
-        secret_key: goes with `access_key`.
-        token: of temporary credentials.
         clock: wall clock, in epoch seconds.
+        client: options of botocore's `create_client` for CloudWatch, such as `region_name`.
 
     Cost: nothing until it is asked.
     """
-    open_metrics = partial(
-        cloudwatch_client,
-        region=region,
-        endpoint_url=endpoint_url,
-        access_key=access_key,
-        secret_key=secret_key,
-        token=token,
-    )
-    return TableLoad(transport, table, metrics=open_metrics, clock=clock)
+    return TableLoad(transport, table, metrics=partial(cloudwatch_client, **client), clock=clock)
 
 
 def _by_cause(series: _Series) -> Load | None:

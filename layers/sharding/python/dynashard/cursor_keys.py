@@ -6,7 +6,7 @@ from threading import Lock
 from typing import Final
 
 from dynashard.errors import ConfigurationError, EngineUnavailableError
-from dynashard.transport.aws import SecretReader
+from dynashard.transport.aws import secret_reader
 
 LIFETIME_SECONDS: Final = 900.0
 """After this a rotated secret is noticed by itself."""
@@ -69,7 +69,7 @@ def cursor_key_reader(keys: Keys, secret_arn: str | None) -> Callable[[], Keys]:
     """
     if secret_arn is None:
         return lambda: keys
-    read = SecretReader(secret_arn, "cursor keys")
+    read = secret_reader(secret_arn, "cursor keys")
     return lambda: keys_in(read())
 
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -10,7 +11,7 @@ from dynashard.cursor_keys import CursorKeys, Keys, keys_in
 from dynashard.errors import ConfigurationError
 from dynashard.topology import DEFAULT_LEASE
 from dynashard.transport import Transport, connect
-from dynashard.transport.aws import SecretReader, stack_outputs
+from dynashard.transport.aws import secret_reader, stack_outputs
 
 TABLE_OUTPUT: Final = "TableName"
 """The data stack's output that names the table."""
@@ -128,15 +129,12 @@ def _outputs(stack: str, *wanted: str, region: str | None, profile: str | None) 
 
 
 def _secret_reader(stack: str, *, region: str | None, profile: str | None) -> Callable[[], Keys]:
-    known: list[SecretReader] = []
+    @cache
+    def reader() -> Callable[[], str]:
+        outputs = _outputs(stack, CURSOR_SECRET_OUTPUT, region=region, profile=profile)
+        return secret_reader(outputs[CURSOR_SECRET_OUTPUT], "cursor keys", region=region, profile=profile)
 
-    def read() -> Keys:
-        if not known:
-            outputs = _outputs(stack, CURSOR_SECRET_OUTPUT, region=region, profile=profile)
-            known.append(SecretReader(outputs[CURSOR_SECRET_OUTPUT], "cursor keys", region=region, profile=profile))
-        return keys_in(known[0]())
-
-    return read
+    return lambda: keys_in(reader()())
 
 
 def _key_in(path: Path) -> Keys:

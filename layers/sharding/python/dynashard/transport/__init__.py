@@ -1,6 +1,6 @@
 """The wire to DynamoDB: one small interface, typed errors, metered capacity.
 
-Nothing of the AWS SDK is imported until `connect` is called.
+The AWS SDK is imported when `connect` is called.
 """
 
 from typing import TYPE_CHECKING
@@ -42,39 +42,41 @@ def connect(
     operation_seconds: float = LONGEST_OPERATION,
     profile: str | None = None,
 ) -> "SdkTransport":
-    """A transport to DynamoDB, built on its first request.
+    """Return a transport to DynamoDB; its client is built on the first request.
 
     Args:
-        endpoint_url: of a local engine; None is AWS's own.
-        region: None takes the SDK's: environment or profile.
-        access_key: for a local engine; None takes the SDK's own credentials: role, profile, environment.
+        endpoint_url: of a local engine; None uses AWS's own.
+        region: None uses the SDK's: environment or profile.
+        access_key: for a local engine; None uses the SDK's own credentials: role, profile, environment.
         secret_key: goes with `access_key`.
         token: of temporary credentials.
         attempts: how often a request is sent at most, the first time included.
         connect_timeout: for a connection, in seconds.
         read_timeout: for an answer, in seconds.
-        max_connections: sockets kept open, and threads for parallel requests.
-        operation_seconds: how long one request may take, all of its attempts and pauses included; at most
+        max_connections: size of the connection pool, and threads for parallel requests.
+        operation_seconds: how long one request may take with all of its attempts and pauses; at most
             `TOPOLOGY_OPERATION_SECONDS` of the backend, for which changes of shard counts wait.
-        profile: of the SDK's configuration files; None takes the SDK's default.
+        profile: of the SDK's configuration files; None uses the SDK's default.
 
     Returns:
-        The transport; `warm()` builds its client ahead of the first request, `close()` gives it back.
+        The transport; `warm()` builds its client ahead of the first request, `close()` releases it.
 
     Raises:
-        ConfigurationError: only one of `access_key` and `secret_key` is given.
+        ConfigurationError: only one of `access_key` and `secret_key`, or `operation_seconds` not above 0.
 
     Cost: no request. Importing the SDK takes about 150 ms, once.
     """
-    # The one import that costs: whoever only declares entities or reads `schema` never pays it.
-    from dynashard.transport.client import Credentials, Settings  # noqa: PLC0415
+    # Importing the SDK is slow, and code that only declares entities or reads `schema` does not need it.
+    from dynashard.transport.client import Settings  # noqa: PLC0415
     from dynashard.transport.sdk import SdkTransport  # noqa: PLC0415
 
     return SdkTransport(
         Settings(
             endpoint_url=endpoint_url,
             region=region,
-            credentials=Credentials.given(access_key, secret_key, token),
+            access_key=access_key,
+            secret_key=secret_key,
+            token=token,
             attempts=attempts,
             connect_timeout=connect_timeout,
             read_timeout=read_timeout,

@@ -1,15 +1,13 @@
 """Attempts of one request: which may be repeated, when, and which error follows an ambiguous one.
 
-An attempt is one of three:
-
     not executed   refused, throttled, or never written to a connection: it has no effect, now or later
-    answered       DynamoDB did it, or says that a condition does not hold
+    answered       DynamoDB executed it, or answered that a condition does not hold
     ambiguous      written without a usable answer: a timeout, a reset, a damaged answer, 500, 503. It may have been
                    executed, or may still be at any later time
 
-What was not executed may be sent again. After an ambiguous attempt a write is sent again only if its caller says that
-this is safe (`Resend.ALWAYS`); otherwise `OutcomeUnknownError` is raised at once. A throttle or any other refusal that
-follows an ambiguous attempt proves nothing about that attempt, so it is never raised as such for a write.
+After an ambiguous attempt a write is sent again only if its caller says that this is safe (`Resend.ALWAYS`); otherwise
+`OutcomeUnknownError` is raised at once. A throttle or any other refusal that follows an ambiguous attempt proves
+nothing about that attempt, so it is never raised as such for a write.
 
 Botocore's own retries are off: they repeat every write after every failure.
 """
@@ -39,7 +37,7 @@ Once = Callable[[int], Wire]
 """Sends a request once and returns the answer; takes the number of the attempt, from 1."""
 
 RETRIED_CONFLICTS: Final = frozenset({"ReplicatedWriteConflictException", "TransactionInProgressException"})
-"""Conflicts that end by themselves. The caller handles others: it waits or reads again."""
+"""Conflicts that end without the caller. Others are the caller's: it waits or reads again."""
 _TOKEN: Final = "ClientRequestToken"  # noqa: S105 - the name of a parameter
 _CANCELLED: Final = "TransactionCanceledException"
 _QUOTA: Final = 500
@@ -49,8 +47,8 @@ _RETRY_COST: Final = 5
 def resend_of(operation: str, request: Any) -> Resend:
     """Return when a request may be sent again if its caller does not say so.
 
-    Reads, and transactions with a client request token, may always be sent again. Other writes may be sent again only
-    if they were not executed.
+    Reads, and transactions with a client request token, may always be sent again; other writes only if they were not
+    executed.
     """
     if operation not in WRITING or _TOKEN in request:
         return Resend.ALWAYS
@@ -58,10 +56,10 @@ def resend_of(operation: str, request: Any) -> Resend:
 
 
 class RetryQuota:
-    """Bounds the retries of a whole process, so that retries do not add to the load of an engine in trouble.
+    """A token bucket that bounds the retries of a process, so that they do not add to the load of a failing engine.
 
-    Each retry takes some of the quota, and each success returns a little. When the quota is empty, requests are not
-    retried. The figures are those of the AWS SDKs.
+    Each retry takes tokens, and each success returns a few. Requests are not retried while the bucket is empty. The
+    figures are those of the AWS SDKs.
     """
 
     def __init__(self, quota: int = _QUOTA) -> None:
@@ -69,16 +67,16 @@ class RetryQuota:
         self._left = quota
         self._lock = Lock()
 
-    def take(self) -> bool:
-        """Take what one retry costs; False if it is not there."""
+    def acquire(self) -> bool:
+        """Take the tokens of one retry; False if there are too few."""
         with self._lock:
             if self._left < _RETRY_COST:
                 return False
             self._left -= _RETRY_COST
             return True
 
-    def give_back(self, retries: int) -> None:
-        """A request has succeeded after so many retries."""
+    def release(self, retries: int) -> None:
+        """Return tokens after a request that has succeeded after so many retries."""
         if self._left < self._most or retries:
             with self._lock:
                 self._left = min(self._most, self._left + (_RETRY_COST if retries else 1))
@@ -86,14 +84,11 @@ class RetryQuota:
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """How often one request is sent, and how long is waited in between.
-
-    Pauses are drawn evenly from zero to a bound that doubles (full jitter). All of it ends before the deadline of the
-    operation, see `deadline`.
+    """How often one request is sent: exponential backoff with full jitter, which ends before the operation's deadline.
 
     Attributes:
         most: attempts of one request, the first included.
-        first_pause: the first bound after a failure, in seconds.
+        first_pause: the first bound of a pause after a failure, in seconds.
         throttled_pause: the first bound after a throttle, in seconds.
         longest_pause: the highest bound, in seconds.
         sleep, random: injected in tests.
@@ -109,15 +104,12 @@ class Attempts:
     quota: RetryQuota = field(default_factory=RetryQuota)
 
     def run(self, once: Once, operation: str, resend: Resend) -> Wire:
-        """Send a request until it is answered, or may not be sent any more.
+        """Send a request until it is answered or may not be sent again, and return the answer.
 
         Args:
             once: sends it once.
             operation: DynamoDB's name of the operation.
             resend: when it may be sent again.
-
-        Returns:
-            The answer.
 
         Raises:
             OutcomeUnknownError: a write may have been executed, or may still be.
@@ -138,14 +130,14 @@ class Attempts:
                 if doubt is not None and operation in WRITING:
                     raise self._after_doubt(error, doubt, operation, number) from error
                 raise
-            self.quota.give_back(number - 1)
+            self.quota.release(number - 1)
             return answer
 
     def _again(self, error: DynashardError, doubt: OutcomeUnknownError | None, number: int, resend: Resend) -> bool:
-        """Whether to send again after a failure; if so, the pause is over."""
+        """Whether to send again after a failure; pauses first if so."""
         if doubt is not None and resend is not Resend.ALWAYS:
             return False
-        if number >= self.most or not _passing(error, after_doubt=doubt is not None) or not self.quota.take():
+        if number >= self.most or not _passing(error, after_doubt=doubt is not None) or not self.quota.acquire():
             return False
         first = self.throttled_pause if isinstance(error, ThrottledError) else self.first_pause
         pause = self.random() * min(first * 2.0 ** (number - 1), self.longest_pause)
@@ -171,11 +163,10 @@ class Attempts:
 
 
 def _passing(error: DynashardError, *, after_doubt: bool) -> bool:
-    """Whether a failure may pass by itself."""
     if isinstance(error, EngineUnavailableError):
         return True
     if isinstance(error, ThrottledError):
-        # A cancelled transaction is for whoever made it: it may be made anew. One that may have been done may not.
+        # The caller may build a cancelled transaction anew, but not one that may have been executed.
         return after_doubt or error.aws_code != _CANCELLED
     if isinstance(error, TransactionConflictError):
         # After an ambiguous attempt the other transaction may be that very attempt.

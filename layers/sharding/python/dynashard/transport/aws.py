@@ -1,117 +1,98 @@
-"""Botocore's clients of other services, each made when it is first needed: only who asks pays for the SDK's import."""
+"""Botocore clients of services other than DynamoDB. Each is built on first use, so only its callers import the SDK."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
 from dynashard.errors import ConfigurationError, EngineUnavailableError
 
 
 def sqs_client() -> Any:
-    """The client of SQS. Cost: imports the SDK's description of SQS, once; no request."""
-    from botocore.config import Config  # noqa: PLC0415 - see above
-    from botocore.session import get_session  # noqa: PLC0415
-
-    config = Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 3})
-    return get_session().create_client("sqs", config=config)
+    """Return a client of SQS. Cost: imports the SDK, once; no request."""
+    return _client("sqs", attempts=3)
 
 
-def cloudwatch_client(
-    *,
-    region: str | None = None,
-    endpoint_url: str | None = None,
-    access_key: str | None = None,
-    secret_key: str | None = None,
-    token: str | None = None,
-) -> Any:
-    """The client of CloudWatch; arguments as those of `transport.connect`. Cost: the SDK's import, once; no request."""
-    from botocore.config import Config  # noqa: PLC0415 - see above
-    from botocore.session import Session  # noqa: PLC0415
-
-    return Session().create_client(
-        "cloudwatch",
-        region_name=region,
-        endpoint_url=endpoint_url,
-        aws_access_key_id=access_key,
-        aws_secret_access_key=secret_key,
-        aws_session_token=token,
-        config=Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 2}),
-    )
+def cloudwatch_client(**options: Any) -> Any:
+    """Return a client of CloudWatch; options as in botocore's `create_client`. Cost: as `sqs_client`."""
+    return _client("cloudwatch", attempts=2, **options)
 
 
-def metric_data(client: Callable[[], Any], **asked: Any) -> Sequence[Mapping[str, Any]]:
-    """The results of CloudWatch's GetMetricData, all of them complete; `client` gives CloudWatch's.
+def metric_data(client: Callable[[], Any], **request: Any) -> Sequence[Mapping[str, Any]]:
+    """Return the results of CloudWatch's GetMetricData, all of them complete; `client` returns a CloudWatch client.
 
     Raises:
-        EngineUnavailableError: CloudWatch does not answer, or not in full.
+        EngineUnavailableError: CloudWatch did not answer, or answered in part.
 
     Cost: 1 round trip to CloudWatch, which bills each metric.
     """
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - see above
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - imported on first use
 
     try:
-        results: Sequence[Mapping[str, Any]] = client().get_metric_data(**asked)["MetricDataResults"]
+        results: Sequence[Mapping[str, Any]] = client().get_metric_data(**request)["MetricDataResults"]
     except (BotoCoreError, ClientError, ValueError) as error:
         raise EngineUnavailableError(f"CloudWatch does not answer: {error}", operation="GetMetricData") from error
     if any(each["StatusCode"] != "Complete" for each in results):
-        raise EngineUnavailableError("CloudWatch has given part of an answer", operation="GetMetricData")
+        raise EngineUnavailableError("CloudWatch returned a partial answer", operation="GetMetricData")
     return results
 
 
 def stack_outputs(stack: str, *, region: str | None = None, profile: str | None = None) -> Mapping[str, str]:
-    """The outputs of a deployed stack, by their names.
+    """Return the outputs of a deployed stack by name.
 
     Args:
-        stack: its name.
-        region: None takes the SDK's: environment or profile.
-        profile: None takes the SDK's own credentials.
+        stack: the stack's name.
+        region: None uses the SDK's: environment or profile.
+        profile: None uses the SDK's own credentials.
 
     Raises:
-        ConfigurationError: it cannot be read, because it does not exist or the caller may not.
+        ConfigurationError: the stack does not exist, or the caller may not read it.
 
-    Cost: 1 DescribeStacks; the first time also the SDK's import.
+    Cost: 1 DescribeStacks; imports the SDK, once.
     """
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - see above
-    from botocore.session import Session  # noqa: PLC0415
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - imported on first use
 
     try:
-        client: Any = Session(profile=profile).create_client("cloudformation", region_name=region)
+        client = _client("cloudformation", profile=profile, region_name=region)
         [found] = client.describe_stacks(StackName=stack)["Stacks"]
     except (BotoCoreError, ClientError, ValueError) as error:
-        # An endpoint or region that makes no URL is a plain ValueError.
+        # Botocore raises a plain ValueError for an endpoint or region that makes no URL.
         raise ConfigurationError(f"the stack {stack} cannot be read: {error}") from error
     return {output["OutputKey"]: output["OutputValue"] for output in found.get("Outputs", [])}
 
 
-class SecretReader:
-    """Reads the text of one secret.
+def secret_reader(arn: str, what: str, *, region: str | None = None, profile: str | None = None) -> Callable[[], str]:
+    """Return a function that reads the current text of a secret. Cost of each call: 1 request to Secrets Manager.
 
     Args:
-        arn: the secret's.
+        arn: the secret's ARN.
         what: its name in an error, such as `cursor keys`.
-        region, profile: as of `stack_outputs`.
+        region: None uses the SDK's: environment or profile.
+        profile: None uses the SDK's own credentials.
+
+    Raises:
+        EngineUnavailableError: the secret cannot be read. Raised by the function.
     """
+    client = cache(partial(_client, "secretsmanager", profile=profile, region_name=region))
 
-    def __init__(self, arn: str, what: str, *, region: str | None = None, profile: str | None = None) -> None:
-        self._arn = arn
-        self._what = what
-        self._region = region
-        self._profile = profile
-        self._client: Any = None
+    def read() -> str:
+        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - imported on first use
 
-    def __call__(self) -> str:
-        """The secret as it is now. Cost: 1 request to Secrets Manager; the first time also the SDK's import.
-
-        Raises:
-            EngineUnavailableError: it cannot be read.
-        """
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - see above
-        from botocore.session import Session  # noqa: PLC0415
-
-        if self._client is None:
-            self._client = Session(profile=self._profile).create_client("secretsmanager", region_name=self._region)
+        secrets = client()
         try:
-            return str(self._client.get_secret_value(SecretId=self._arn)["SecretString"])
+            return str(secrets.get_secret_value(SecretId=arn)["SecretString"])
         except (BotoCoreError, ClientError) as error:
             raise EngineUnavailableError(
-                f"The {self._what} cannot be read: try again.", operation="GetSecretValue"
+                f"The {what} cannot be read: try again.", operation="GetSecretValue"
             ) from error
+
+    return read
+
+
+def _client(service: str, *, profile: str | None = None, attempts: int | None = None, **options: Any) -> Any:
+    from botocore.config import Config  # noqa: PLC0415 - imported on first use
+    from botocore.session import Session  # noqa: PLC0415
+
+    if attempts is not None:
+        retries = {"mode": "standard", "total_max_attempts": attempts}
+        options["config"] = Config(connect_timeout=2, read_timeout=5, retries=retries)
+    return Session(profile=profile).create_client(service, **options)

@@ -1,4 +1,4 @@
-"""What a request asks about capacity, and what its answer says was consumed."""
+"""Consumed capacity: which operations report it, and what an answer says."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -12,14 +12,9 @@ METERED: Final = READING | WRITING
 
 
 def consumed_of(operation: str, answer: Mapping[str, Any]) -> Consumed:
-    """Capacity units that one answered request consumed, over all tables and indexes.
+    """Return the capacity units that an answered request consumed, over all tables and indexes.
 
-    Args:
-        operation: DynamoDB's name of the operation.
-        answer: its answer. Without `ConsumedCapacity` the units are zero.
-
-    Returns:
-        The units, for one request.
+    They are 0 if the answer has no `ConsumedCapacity`.
     """
     capacity = answer.get("ConsumedCapacity") or ()
     reading = operation in READING
@@ -29,7 +24,7 @@ def consumed_of(operation: str, answer: Mapping[str, Any]) -> Consumed:
         if reading:
             consumed.read_units += units
         else:
-            # The condition checks of a transaction may be told apart from its writes.
+            # A transaction may list its condition checks as read units.
             consumed.read_units += entry.get("ReadCapacityUnits", 0.0)
             consumed.write_units += entry.get("WriteCapacityUnits", units)
     return consumed

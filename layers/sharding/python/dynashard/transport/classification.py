@@ -1,8 +1,7 @@
-"""From DynamoDB's error answers to the layer's typed errors. Pure.
+"""From DynamoDB's error answers to the layer's typed errors.
 
-DynamoDB explains a throttle in `ThrottlingReasons` on two exceptions and in `throttlingReasons` on a third;
-a cancelled transaction explains itself by one code an action and names no throttled resource. Both are read
-here, and nowhere else.
+DynamoDB lists the reasons of a throttle as `ThrottlingReasons` in two exceptions and as `throttlingReasons` in a third.
+A cancelled transaction has one code for each action, and names no throttled resource.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,7 +30,7 @@ from dynashard.transport.capacity import WRITING
 MAX_STORED_ITEM_BYTES: Final = 400 * 1024
 
 DAMAGED: Final = "DamagedAnswer"
-"""The layer's own code for an answer that fails its checksum or is no JSON object."""
+"""The layer's own code for an answer that fails its checksum or is not a JSON object."""
 
 _THROTTLES: Final = frozenset(
     {
@@ -43,14 +42,14 @@ _THROTTLES: Final = frozenset(
     }
 )
 _ACCOUNT: Final = CancellationReason.ACCOUNT_LIMIT
-"""The one throttle that says by its name whose limit was met: the account's."""
+"""The only code that names the limit itself: the account's."""
 _INDEX_BLAMED: Final = "secondary index"
-"""In messages about the limits of an index. The one about "your table or index" leaves it open."""
+"""In messages about the limits of an index. One about "your table or index" names neither."""
 _ADVICE: Final = {
     ThrottledError: "Try again later.",
     TableThrottledError: "The account's quota is used up: ask for a higher one.",
 }
-"""Where DynamoDB gives no reasons."""
+"""What to do if DynamoDB gives no reasons."""
 _CONFLICTS: Final = frozenset(
     {"TransactionConflictException", "TransactionInProgressException", "ReplicatedWriteConflictException"}
 )
@@ -82,7 +81,7 @@ _TO_DO: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An error answer, taken apart.
+    """The parts of an error answer.
 
     Attributes:
         operation: DynamoDB's name of the operation.
@@ -91,7 +90,7 @@ class Refusal:
         message: DynamoDB's message.
         body: the whole answer.
         attempts: how often the request was sent.
-        retry_after: when the engine asks to be tried again, in seconds.
+        retry_after: seconds until the engine accepts it again.
     """
 
     operation: str
@@ -103,23 +102,24 @@ class Refusal:
     retry_after: int = 1
 
     @property
+    def throttled(self) -> bool:
+        """Whether it is a throttle; the reasons of a cancelled transaction are not looked at."""
+        return self.code in _THROTTLES or self.status == 429  # noqa: PLR2004 - HTTP's own number
+
+    @property
     def sent(self) -> str:
         """How often the request was sent, in words."""
         return "1 attempt" if self.attempts == 1 else f"{self.attempts} attempts"
 
 
 def classify(refusal: Refusal) -> DynashardError:
-    """The error that an answer stands for; the caller raises it.
-
-    Returns:
-        `EngineError` or the subclass that says why, or `ItemTooLargeError`.
-    """
+    """Return the error for an answer: an `EngineError`, `ItemTooLargeError` or `InvalidValueError`."""
     code = refusal.code
     if code in _BY_CODE:
         return _BY_CODE[code](refusal)
     if code in _TO_DO:
         return _refused(refusal)
-    if code in _THROTTLES or refusal.status == 429:  # noqa: PLR2004 - HTTP's own number
+    if refusal.throttled:
         return _throttled(refusal)
     if code in _CONFLICTS:
         return _conflict(refusal)
@@ -129,15 +129,12 @@ def classify(refusal: Refusal) -> DynashardError:
 
 
 def unanswered(operation: str, code: str, what: str) -> EngineUnavailableError:
-    """The error of an attempt that was sent and got no usable answer.
+    """Return the error of an attempt that was sent and got no usable answer: for a write, `OutcomeUnknownError`.
 
     Args:
         operation: DynamoDB's name of the operation.
-        code: a name of what came instead.
-        what: what came instead, as a sentence without its full stop.
-
-    Returns:
-        `OutcomeUnknownError` for a write, which may have been executed or may still be.
+        code: a name of what came instead of an answer.
+        what: the same as a sentence without its full stop.
     """
     if operation in WRITING:
         return OutcomeUnknownError(
@@ -147,12 +144,12 @@ def unanswered(operation: str, code: str, what: str) -> EngineUnavailableError:
 
 
 def is_number_refused(message: str) -> bool:
-    """Whether DynamoDB says that a number, such as the sum of an addition, is none that it can store."""
+    """Whether DynamoDB's message says that it cannot store a number, such as the sum of an addition."""
     return any(said in message for said in ("significant digits in a Number", "Number overflow", "Number underflow"))
 
 
 def no_number(operation: str) -> InvalidValueError:
-    """The error for a sum that DynamoDB cannot store. It does not say of which field."""
+    """Return the error for a sum that DynamoDB cannot store; DynamoDB does not name the field."""
     return InvalidValueError(
         f"{operation} would store a sum of more than 38 significant digits, or one that is out of range. Add a number "
         "with which the sum can be stored."
@@ -160,11 +157,11 @@ def no_number(operation: str) -> InvalidValueError:
 
 
 def throttle_names(refusal: Refusal) -> tuple[str, ...]:
-    """Names under which a meter counts a throttled attempt; empty if the attempt was not throttled."""
+    """Return the names under which a meter counts an attempt; none if it was not throttled."""
     if refusal.code == "TransactionCanceledException":
         codes = {reason.code for reason in _cancellation_reasons(refusal.body)}
         return tuple(sorted(codes & CancellationReason.THROTTLES))
-    if refusal.code not in _THROTTLES and refusal.status != 429:  # noqa: PLR2004 - HTTP's own number
+    if not refusal.throttled:
         return ()
     return tuple(sorted({r.reason for r in _throttle_reasons(refusal.body)})) or (refusal.code,)
 
@@ -189,7 +186,7 @@ def _cancellation_reasons(body: Mapping[str, Any]) -> tuple[CancellationReason, 
 
 
 def _throttled(refusal: Refusal) -> ThrottledError:
-    """By reason. A key range among several reasons decides: it is the one that more shards can cure."""
+    """A key range among several reasons decides, because more shards help against it."""
     reasons = _throttle_reasons(refusal.body)
     kinds = {reason.kind for reason in reasons} - {ThrottleKind.UNKNOWN}
     kind: type[ThrottledError] = ThrottledError
@@ -226,7 +223,7 @@ def _condition_failed(refusal: Refusal) -> ConditionFailedError:
 
 
 def _cancelled(refusal: Refusal) -> EngineError:
-    """A cancelled transaction is one of three: a decision for the caller, a conflict, or a throttle."""
+    """Return the error of a cancelled transaction: a throttle, a conflict, or refusals for the caller to handle."""
     reasons = _cancellation_reasons(refusal.body)
     codes = {reason.code for reason in reasons if reason.refused}
     if codes and codes <= CancellationReason.THROTTLES:
@@ -243,16 +240,16 @@ def _cancelled(refusal: Refusal) -> EngineError:
         )
     if CancellationReason.CONFLICT in codes and CancellationReason.CONDITION not in codes:
         return _conflict(refusal)
-    told = ", ".join(f"action {at}: {reason.code}" for at, reason in enumerate(reasons) if reason.refused)
+    refused = ", ".join(f"action {at}: {reason.code}" for at, reason in enumerate(reasons) if reason.refused)
     return TransactionCanceledError(
-        f"{refusal.operation} was cancelled as a whole: {told or refusal.message}.",
+        f"{refusal.operation} was cancelled as a whole: {refused or refusal.message}.",
         operation=refusal.operation,
         reasons=reasons,
     )
 
 
 def _invalid(refusal: Refusal) -> DynashardError:
-    """Too large an item or sum is the caller's input; every other invalid request is the layer's own mistake."""
+    """An item or sum that is too large is the caller's input; any other invalid request is a defect of the layer."""
     if "maximum allowed size" in refusal.message and refusal.message.startswith("Item size"):
         return ItemTooLargeError(
             f"{refusal.operation} would make the item larger than {MAX_STORED_ITEM_BYTES} bytes. Store less in it.",
@@ -265,9 +262,9 @@ def _invalid(refusal: Refusal) -> DynashardError:
 
 
 def _refused(refusal: Refusal) -> EngineError:
-    told = f"{refusal.operation} was refused by DynamoDB: {refusal.code}: {refusal.message or 'no message'}"
+    what = f"{refusal.operation} was refused by DynamoDB: {refusal.code}: {refusal.message or 'no message'}"
     advice = _TO_DO.get(refusal.code, "")
-    return EngineError(f"{told.rstrip('.')}. {advice}".strip(), operation=refusal.operation, aws_code=refusal.code)
+    return EngineError(f"{what.rstrip('.')}. {advice}".strip(), operation=refusal.operation, aws_code=refusal.code)
 
 
 _BY_CODE: Final[Mapping[str, Callable[[Refusal], DynashardError]]] = {

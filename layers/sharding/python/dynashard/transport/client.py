@@ -1,4 +1,4 @@
-"""Builds botocore's client for the transport: what requests here do not need is off."""
+"""Builds botocore's client for the transport, without the features that its requests do not use."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,52 +24,30 @@ _RETRIES: Final = "retry-config-dynamodb"
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
-    """Keys given by hand, as a local engine needs them. Elsewhere botocore finds its own."""
-
-    access_key: str
-    secret_key: str = field(repr=False)
-    token: str | None = field(default=None, repr=False)
-
-    @classmethod
-    def given(cls, access_key: str | None, secret_key: str | None, token: str | None) -> "Credentials | None":
-        """The keys, or None if none were given.
-
-        Raises:
-            ConfigurationError: half a pair.
-        """
-        if access_key is None and secret_key is None:
-            return None
-        if access_key is None or secret_key is None:
-            raise ConfigurationError("Give both access_key and secret_key, or neither.")
-        return cls(access_key, secret_key, token)
-
-
-@dataclass(frozen=True, slots=True)
 class Settings:
-    """How a transport reaches DynamoDB; see `transport.connect` for what each setting says.
-
-    Raises:
-        ConfigurationError: an operation of no length.
-    """
+    """How a transport reaches DynamoDB; `transport.connect` describes each setting and what is refused."""
 
     endpoint_url: str | None = None
     region: str | None = None
-    credentials: Credentials | None = None
+    access_key: str | None = None
+    secret_key: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
     attempts: int = 4
     connect_timeout: float = 2.0
     read_timeout: float = 10.0
     max_connections: int = 50
-    profile: str | None = None
     operation_seconds: float = LONGEST_OPERATION
+    profile: str | None = None
 
     def __post_init__(self) -> None:
         require_time(self.operation_seconds)
+        if (self.access_key is None) != (self.secret_key is None):
+            raise ConfigurationError("Give both access_key and secret_key, or neither.")
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A client, and what sends for it; `sender` is None behind a proxy, where botocore sends itself."""
+    """A client and its sender, which is None behind a proxy: there botocore sends."""
 
     client: Any
     sender: PooledSender | None
@@ -82,30 +60,29 @@ class Opened:
 
 
 def open_client(settings: Settings) -> Opened:
-    """Build a client. No request is sent.
+    """Build a client; sends no request.
 
     Raises:
-        BotoCoreError: no region, an unknown profile, an endpoint that is no URL.
-        ConfigurationError: not the botocore this was written for.
+        BotoCoreError: no region, an unknown profile, or an endpoint that is not a URL.
+        ConfigurationError: an unsupported version of botocore.
     """
     session = Session(profile=settings.profile)
     session.register_component("response_parser_factory", WireParserFactory())
-    # Who needs a token for a transaction brings one. A move recognises what it has written, and engines keep each token
-    # for ten minutes: the local one searches all of them for every further transaction that has one.
+    # Callers that need a token pass one. Engines keep each token for ten minutes, and the local one searches all of
+    # them for every further transaction that has one.
     session.unregister("before-parameter-build", generate_idempotent_uuid)
-    keys = settings.credentials
     client = session.create_client(
         "dynamodb",
         region_name=settings.region,
         endpoint_url=settings.endpoint_url,
-        aws_access_key_id=keys.access_key if keys else None,
-        aws_secret_access_key=keys.secret_key if keys else None,
-        aws_session_token=keys.token if keys else None,
+        aws_access_key_id=settings.access_key,
+        aws_secret_access_key=settings.secret_key,
+        aws_session_token=settings.token,
         config=_config(settings),
     )
     replace_parts(client)
     events = client.meta.events
-    # What is left of botocore's retries is one look at each answer, which is not needed.
+    # With botocore's retries off, this handler only inspects each answer.
     events.unregister("needs-retry.dynamodb", unique_id=_RETRIES)
     events.register("response-received.dynamodb", _count_throttle)
     events.register("after-call.dynamodb", _refuse_damaged)
@@ -128,7 +105,7 @@ def _config(settings: Settings) -> Config:
         max_pool_connections=settings.max_connections,
         connect_timeout=settings.connect_timeout,
         read_timeout=settings.read_timeout,
-        # Botocore would send every write again after every failure: `attempts` decides instead.
+        # Botocore would send every write again after every failure; `attempts` decides instead.
         retries={"mode": "standard", "total_max_attempts": 1},
     )
 
@@ -146,7 +123,7 @@ def _sender(settings: Settings, url: str, ca_bundle: str | None) -> PooledSender
 
 
 def refusal_of(operation: str, answer: Mapping[str, Any], attempt: int = 1) -> Refusal:
-    """Take apart an error answer as the parser left it; `attempt` is the number of the attempt that it answers."""
+    """Return what an error answer from the parser says; `attempt` is the number of the attempt that it answers."""
     metadata = answer["ResponseMetadata"]
     error = answer["Error"]
     wait = str(metadata["HTTPHeaders"].get("x-amz-retry-after", ""))
@@ -157,13 +134,13 @@ def refusal_of(operation: str, answer: Mapping[str, Any], attempt: int = 1) -> R
         message=error["Message"],
         body=answer,
         attempts=attempt,
-        # In milliseconds; HTTP's Retry-After, which it becomes, counts whole seconds.
+        # From milliseconds to the whole seconds of HTTP's Retry-After.
         retry_after=max(1, -(-int(wait) // 1000)) if wait.isdecimal() else 1,
     )
 
 
 def _count_throttle(parsed_response: Mapping[str, Any] | None, **_: Any) -> None:
-    """Count a throttled attempt: all pass here, in the caller's context, those that will be retried too."""
+    """Count a throttled attempt in the caller's meters, also one that will be retried."""
     if parsed_response is None or "Error" not in parsed_response:
         return
     names = throttle_names(refusal_of("", parsed_response))
@@ -173,7 +150,6 @@ def _count_throttle(parsed_response: Mapping[str, Any] | None, **_: Any) -> None
 
 
 def _refuse_damaged(http_response: Any, parsed: dict[str, Any], **_: Any) -> None:
-    """Refuse an answer that fails its checksum."""
     expected = http_response.headers.get("x-amz-crc32")
     if expected is not None and crc32(http_response.content) != int(expected):
         parsed["Error"] = {"Code": DAMAGED, "Message": "The answer fails its checksum."}

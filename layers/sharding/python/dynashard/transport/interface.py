@@ -1,8 +1,7 @@
-"""The wire, as the rest of the layer sees it.
+"""The interface to DynamoDB that the rest of the layer uses.
 
-A request and an answer are DynamoDB's own JSON, exactly as it goes over HTTP: `{"PK": {"S": "a"}}`, binary
-values as base64 text. Whoever implements `Transport` signs, sends, retries, classifies errors and meters
-capacity.
+Requests and answers are DynamoDB JSON as it goes over HTTP: `{"PK": {"S": "a"}}`, binary values as base64 text. A
+`Transport` signs, sends, retries, classifies errors and meters capacity.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,8 +25,8 @@ class Resend(Enum):
     """After attempts that were certainly not executed. The default for writes."""
     ALWAYS = auto()
     """Also after an attempt that was written and never answered. Safe for reads, for a write on condition of the exact
-    revision that it replaces or deletes, for a transaction with a client request token, and for what has the same
-    effect however often and however late it runs; the caller says in a comment why it is one of these."""
+    revision that it replaces or deletes, for a transaction with a client request token, and for a write with the same
+    effect however often and however late it runs; the caller says in a comment which of these it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +45,15 @@ class Transport(Protocol):
     """Sends requests to DynamoDB. Implementations are safe to share between threads."""
 
     def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
-        """Send one request and return DynamoDB's answer.
+        """Send one request and return DynamoDB's answer, `ConsumedCapacity` included.
 
         It is sent again after failures as `resend` allows, until the deadline in force (see `deadline`) or the last
         attempt.
 
         Args:
             operation: DynamoDB's name of the operation, such as `GetItem`.
-            request: its parameters in DynamoDB JSON. The transport adds `ReturnConsumedCapacity` and does not
-                change the mapping.
+            request: its parameters in DynamoDB JSON, to which `ReturnConsumedCapacity` is added in a copy.
             resend: when it may be sent again; see `Call`.
-
-        Returns:
-            The answer in DynamoDB JSON, `ConsumedCapacity` included.
 
         Raises:
             OutcomeUnknownError: a write may have been executed, or may still be: no usable answer came.
@@ -66,35 +61,30 @@ class Transport(Protocol):
                 have been executed, or may still be.
             EngineError: or the subclass that says why. The request was certainly not executed, if it is a write.
 
-        Cost: one round trip, plus one for each retry.
+        Cost: 1 round trip, and 1 for each retry.
         """
         ...
 
     def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
-        """Send several requests at once and return their answers in the same order.
+        """Send several requests, at most `concurrency` at a time, and return their answers in the same order.
 
-        All requests are waited for, then the first error in order is raised, if any.
-
-        Args:
-            calls: the requests.
-            concurrency: how many may be under way at a time.
-
-        Cost: one round trip for each `concurrency` calls.
+        The first error in that order is raised after all requests have ended. Cost: 1 round trip for each
+        `concurrency` calls.
         """
         ...
 
     def try_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire | DynashardError]:
-        """As `call_all`, with the error of each call that failed in the place of its answer."""
+        """As `call_all`, with the error of each failed call in place of its answer."""
         ...
 
     def close(self) -> None:
-        """Give back sockets and threads. Later calls are refused."""
+        """Close sockets and threads. Later calls are refused."""
         ...
 
 
 @dataclass(slots=True)
 class Consumed:
-    """Capacity used, in DynamoDB's units, with how many requests took it."""
+    """Consumed capacity in DynamoDB's units, and the number of requests."""
 
     read_units: float = 0.0
     write_units: float = 0.0
@@ -109,10 +99,7 @@ class Consumed:
 
 @dataclass(slots=True)
 class Meter:
-    """What was consumed while it was in force, and how often each throttle reason was met.
-
-    Throttled attempts that were retried count too.
-    """
+    """What was consumed while it was in force, and how often each throttle reason was met, retries included."""
 
     consumed: Consumed = field(default_factory=Consumed)
     throttles: dict[str, int] = field(default_factory=dict)
@@ -136,10 +123,7 @@ _METERS: ContextVar[tuple[Meter, ...]] = ContextVar("dynashard_meters", default=
 
 @contextmanager
 def metered() -> Iterator[Meter]:
-    """Meter everything that is sent inside this context. Meters nest.
-
-    A transport that uses threads of its own carries the context to them.
-    """
+    """Meter everything that is sent inside this context, also by the transport's threads. Meters nest."""
     meter = Meter()
     token = _METERS.set((*_METERS.get(), meter))
     try:
@@ -149,5 +133,5 @@ def metered() -> Iterator[Meter]:
 
 
 def meters() -> tuple[Meter, ...]:
-    """The meters in force here; transports record into each."""
+    """Return the meters in force; transports record into each."""
     return _METERS.get()

@@ -1,4 +1,4 @@
-"""Queries and Scans to their end: each answer says where the next one begins."""
+"""Queries and Scans to their end: each answer says where the next request starts."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -8,22 +8,22 @@ from dynashard.transport.interface import Call, Transport, Wire
 
 
 def segments(request: Mapping[str, Any], count: int) -> list[Call]:
-    """Divide a Scan into segments that can be read side by side."""
+    """Divide a Scan into segments that can be read in parallel."""
     return [Call("Scan", {**request, "Segment": segment, "TotalSegments": count}) for segment in range(count)]
 
 
 def pages(
     transport: Transport, *calls: Call, pauses: Callable[[], Iterator[float]] = lambda: iter(())
 ) -> Iterator[Wire]:
-    """Yield the answers of Queries or Scans, page after page, reading all of them side by side.
+    """Yield the answers of Queries or Scans, page after page, reading all of them in parallel.
 
     Args:
         transport: the wire.
         calls: the first request of each. At most one answer of each is held in memory.
-        pauses: begins the pauses in which to try again what is throttled beyond the transport's own retries.
+        pauses: starts the backoff between further attempts of a page that is throttled beyond the transport's retries.
 
     Raises:
-        ThrottledError: throttling outlasted the pauses.
+        ThrottledError: throttling outlasted the backoff.
 
     Cost: 1 round trip for 1 MB of each, and what it reads.
     """

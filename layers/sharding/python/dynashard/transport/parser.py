@@ -1,4 +1,4 @@
-"""DynamoDB's answers as they came: the JSON body, parsed once, without a walk along the service model."""
+"""DynamoDB's answers: the JSON body parsed once, without botocore's walk along the service model."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,10 +10,9 @@ from dynashard.transport.classification import DAMAGED
 
 
 class WireParser:
-    """Parses JSON answers into what botocore's retries need, and nothing more.
+    """Parses JSON answers.
 
-    A good answer is the body itself with `ResponseMetadata` added. An error is its body with botocore's
-    `{"Error": {"Code", "Message"}}` added, so that retries see its code.
+    An answer is its body with `ResponseMetadata` added. An error also gets botocore's `{"Error": {"Code", "Message"}}`.
     """
 
     def parse(self, response: Mapping[str, Any], shape: Any) -> dict[str, Any]:
@@ -22,20 +21,21 @@ class WireParser:
         answer = _parsed(response["body"])
         if answer is None:
             code = DAMAGED if status < 300 else str(status)  # noqa: PLR2004 - HTTP's own number
-            answer = {"Error": {"Code": code, "Message": "The answer is no JSON object."}}
+            answer = {"Error": {"Code": code, "Message": "The answer is not a JSON object."}}
         elif status >= 300:  # noqa: PLR2004 - HTTP's own number
             if shape is not None and shape.metadata.get("exception"):
-                return {}  # Botocore's second look at an error, for fields that are all there already.
-            answer["Error"] = {"Code": _code(answer, status), "Message": _message(answer)}
+                return {}  # Botocore parses an error twice, for fields that are all there already.
+            # `com.amazonaws.dynamodb.v20120810#ValidationException` is `ValidationException`.
+            code = str(answer.get("__type") or status).rsplit("#", 1)[-1].split(":", 1)[0]
+            answer["Error"] = {"Code": code, "Message": str(answer.get("message") or answer.get("Message") or "")}
         answer["ResponseMetadata"] = {"HTTPStatusCode": status, "HTTPHeaders": response["headers"]}
         return answer
 
 
 class WireParserFactory(ResponseParserFactory):  # type: ignore[misc]
-    """Gives DynamoDB's protocol the lean parser, and every other protocol its own.
+    """Returns the lean parser for DynamoDB's protocol, and botocore's own for every other.
 
-    Credential providers create clients of other services (STS, SSO) in the same session; none of them speaks
-    plain `json`.
+    Credential providers create clients of other services (STS, SSO) in the same session; none of them uses `json`.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class WireParserFactory(ResponseParserFactory):  # type: ignore[misc]
         self._json = WireParser()
 
     def create_parser(self, protocol_name: str) -> Any:
-        """Botocore asks for a parser once an answer."""
+        """Botocore calls this once for each answer."""
         return self._json if protocol_name == "json" else super().create_parser(protocol_name)
 
 
@@ -55,13 +55,3 @@ def _parsed(body: bytes) -> dict[str, Any] | None:
     except orjson.JSONDecodeError:
         return None
     return parsed if isinstance(parsed, dict) else None
-
-
-def _code(answer: Mapping[str, Any], status: int) -> str:
-    """`com.amazonaws.dynamodb.v20120810#ValidationException` is `ValidationException`."""
-    full = str(answer.get("__type") or status)
-    return full.rsplit("#", 1)[-1].split(":", 1)[0]
-
-
-def _message(answer: Mapping[str, Any]) -> str:
-    return str(answer.get("message") or answer.get("Message") or "")

@@ -39,10 +39,10 @@ _UNANSWERED = (BotocoreConnectionError, HTTPClientError)
 
 
 class SdkTransport:
-    """Sends requests through botocore. Safe to share between threads; built on first use.
+    """Sends requests through botocore. Safe to share between threads; its client is built on first use.
 
-    `attempts` decides what is sent again: exponential pauses with full jitter, after throttles, conflicts of replicas,
-    failures on DynamoDB's side, lost connections, timeouts and answers that fail their checksum.
+    `attempts` retries with exponential backoff and full jitter: after throttles, conflicts of replicas, failures on
+    DynamoDB's side, lost connections, timeouts and answers that fail their checksum.
     """
 
     def __init__(self, settings: Settings, attempts: Attempts | None = None) -> None:
@@ -52,16 +52,14 @@ class SdkTransport:
         self._opened: Opened | None = None
         self._methods: dict[str, Any] = {}
         self._closed = False
-        # The asking thread sends too: together no more than there are sockets.
+        # The calling thread sends too: together no more than there are sockets.
         self._pool = WorkerPool(max(1, settings.max_connections - 1))
 
     def warm(self) -> None:
-        """Build the client now, so that the first request does not wait for it.
+        """Build the client now. Cost: no request, about 50 ms of CPU.
 
         Raises:
             ConfigurationError: no region, or a profile that does not exist.
-
-        Cost: no request, about 50 ms of CPU.
         """
         self._open()
 
@@ -99,7 +97,7 @@ class SdkTransport:
             return error
 
     def close(self) -> None:
-        """Give back sockets and threads; see `Transport.close`."""
+        """Close sockets and threads; see `Transport.close`."""
         with self._lock:
             opened, self._opened, self._closed = self._opened, None, True
             self._methods = {}
@@ -130,7 +128,6 @@ class SdkTransport:
 
 
 def _once(method: Any, operation: str, request: Mapping[str, Any], attempt: int) -> Wire:
-    """One attempt."""
     if remaining() <= 0:
         raise EngineUnavailableError(
             f"The operation's deadline has passed: {operation} was not sent. Try again.", operation=operation
@@ -148,7 +145,7 @@ def _once(method: Any, operation: str, request: Mapping[str, Any], attempt: int)
 
 
 def _failed(operation: str, error: Exception) -> DynashardError:
-    """Botocore's own errors: nothing was sent, or no answer came."""
+    """Return the layer's error for one of botocore's own: nothing was sent, or no answer came."""
     if isinstance(error, _NOT_SENT):
         return EngineUnavailableError(
             f"DynamoDB cannot be reached ({error}); {operation} was not sent. Try again.",

@@ -1,8 +1,8 @@
-"""The two places where the layer reaches behind botocore's public face.
+"""The two places where the layer replaces private parts of botocore.
 
-Botocore has no public way to send a body as it is, or to keep an endpoint that cannot change. Both parts are
-replaced on the client that was just built, here and nowhere else; `replace_parts` refuses a botocore in which
-they are gone, and a test compares what each part answers with what botocore's own would have.
+Botocore has no public way to send a body unchanged, or to keep an endpoint that cannot change. Both parts are replaced
+here on a new client, and nowhere else. `replace_parts` refuses a botocore without them, and a test compares the results
+of both with those of botocore's own.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ _RESOLVER: Final = "_ruleset_resolver"
 
 
 def replace_parts(client: Any) -> None:
-    """Give a new DynamoDB client the lean serialiser and an endpoint resolved once.
+    """Give a new DynamoDB client the lean serialiser and an endpoint that is resolved once.
 
     Raises:
         ConfigurationError: this botocore has no such parts.
@@ -32,23 +32,23 @@ def replace_parts(client: Any) -> None:
 
 
 class WireSerializer:
-    """Sends a request's mapping as it is: it is DynamoDB's JSON already."""
+    """Sends a request's mapping unchanged: it is DynamoDB JSON already."""
 
     def __init__(self, metadata: Mapping[str, Any]) -> None:
         self._content_type = f"application/x-amz-json-{metadata['jsonVersion']}"
         self._prefix = metadata["targetPrefix"]
 
     def serialize_to_request(self, parameters: Mapping[str, Any], operation_model: Any) -> dict[str, Any]:
-        """Build what botocore sends.
+        """Return the request that botocore signs and sends.
 
         Raises:
-            InvalidValueError: the mapping holds something that JSON cannot say.
+            InvalidValueError: JSON cannot express a value of the mapping.
         """
         try:
             body = orjson.dumps(parameters)
         except TypeError as error:
             raise InvalidValueError(
-                f"The request is no DynamoDB JSON ({error}): encode its values with dynashard.codec."
+                f"The request is not valid DynamoDB JSON ({error}): encode its values with dynashard.codec."
             ) from error
         return {
             "url_path": "/",
@@ -60,10 +60,10 @@ class WireSerializer:
 
 
 class FixedEndpoint:
-    """Remembers the one endpoint a client has.
+    """Keeps the endpoint of a client after resolving it once.
 
-    With account-id endpoints off, DynamoDB's rules depend on the client's settings alone; botocore would
-    evaluate them again for each request.
+    Without account-id endpoints it depends on the client's settings alone, but botocore evaluates its rules for each
+    request.
     """
 
     def __init__(self, resolver: Any) -> None:
@@ -71,7 +71,7 @@ class FixedEndpoint:
         self._resolved: Any = None
 
     def construct_endpoint(self, operation_model: Any, call_args: Any, request_context: Any) -> Any:
-        """Botocore asks once a request; only the first question is answered by the rules."""
+        """Botocore calls this once for each request; only the first call evaluates the rules."""
         if self._resolved is None:
             self._resolved = self._resolver.construct_endpoint(
                 operation_model=operation_model, call_args=call_args, request_context=request_context
@@ -79,5 +79,5 @@ class FixedEndpoint:
         return self._resolved
 
     def auth_schemes_to_signing_ctx(self, auth_schemes: Any) -> Any:
-        """Botocore asks where an endpoint says how to sign."""
+        """Botocore calls this if an endpoint says how to sign."""
         return self._resolver.auth_schemes_to_signing_ctx(auth_schemes)

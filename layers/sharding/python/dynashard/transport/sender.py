@@ -1,12 +1,11 @@
-"""Signed requests over kept-alive connections: one urllib3 pool for the one endpoint a client has.
+"""A connection pool: signed requests over kept-alive connections to the one endpoint of a client.
 
-Botocore's own sender looks up proxies, pools and certificates for every request; with one endpoint and no proxy all
-of that is known beforehand. It hangs on botocore's public `before-send` event, so that signatures and parsing stay
-botocore's.
+Botocore's own sender looks up proxies, pools and certificates for every request. This one handles botocore's public
+`before-send` event, so signatures and parsing stay botocore's.
 
-A kept connection that died while it was idle is replaced before a byte of a request is written to it, so that nothing
-is lost: it is looked at, because a close by the other side shows, and it is not used beyond an age, because a reset
-that a frozen Lambda slept through does not show. So the commonest fault leaves no doubt about what was executed.
+A kept connection that died while it was idle is replaced before a byte of a request is written to it: a close by the
+other side is noticed, and a connection is not used beyond an age, because a frozen Lambda does not notice a reset. So
+after the most common fault the request is certainly not executed.
 """
 
 import socket
@@ -35,10 +34,9 @@ from urllib3.util.timeout import _DEFAULT_TIMEOUT
 from dynashard.transport.deadline import remaining
 
 MAX_IDLE_SECONDS: Final = 30.0
-"""A connection that was idle for longer is replaced: its other end may be gone without a sign."""
+"""A connection that was idle for longer is replaced: its other end may be gone unnoticed."""
 _SHORTEST: Final = 0.001
-"""A timeout of zero would be refused."""
-_POOLS_OWN: Final = _DEFAULT_TIMEOUT
+"""Seconds; urllib3 refuses a timeout of 0."""
 _KEEPALIVE: Final = (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
@@ -47,11 +45,11 @@ class HandshakeError(SSLError):  # type: ignore[misc]
 
 
 class _HandshakeFailedError(HTTPError):
-    """The same, before botocore's name for it."""
+    """As `HandshakeError`, inside urllib3."""
 
 
 class _Aged:
-    """What a kept connection knows about its age. The wall clock counts: a frozen Lambda's monotonic clock does not."""
+    """A kept connection that knows its age by the wall clock: the monotonic clock of a frozen Lambda stands still."""
 
     clock: Callable[[], float] = staticmethod(time.time)
     used = 0.0
@@ -60,7 +58,7 @@ class _Aged:
         try:
             super().connect()  # type: ignore[misc]
         except OSError as error:
-            # Not urllib3's own errors, which say already that there is no connection.
+            # Urllib3's own errors, which are no OSError, say already that there is no connection.
             raise _HandshakeFailedError(str(error)) from error
         self.used = self.clock()
 
@@ -71,7 +69,7 @@ class _Aged:
 
     @property
     def is_connected(self) -> bool:
-        """Asked before a kept connection is used again; if not, it is made anew."""
+        """Whether urllib3 may use the connection again; it reconnects otherwise."""
         if not 0 <= self.clock() - self.used <= MAX_IDLE_SECONDS:
             return False
         connected: bool = super().is_connected  # type: ignore[misc]
@@ -79,15 +77,15 @@ class _Aged:
 
 
 class _Plain(_Aged, HTTPConnection):
-    """A connection to a local engine."""
+    pass
 
 
 class _Secure(_Aged, HTTPSConnection):
-    """A connection to DynamoDB."""
+    pass
 
 
 class Received:
-    """An answer as botocore's parsing and retries look at it."""
+    """An answer with the attributes that botocore's parsing reads."""
 
     __slots__ = ("content", "headers", "raw", "status_code")
 
@@ -102,10 +100,9 @@ class PooledSender:
     """A handler of `before-send`: sends the request and returns its answer. Safe to share between threads.
 
     Args:
-        url: the endpoint. Requests to any other are left to botocore.
-        ca_bundle: file of the certificates that the endpoint's must descend from.
-        connect_timeout: in seconds.
-        read_timeout: in seconds.
+        url: the endpoint. Botocore sends requests to any other.
+        ca_bundle: file of the trusted root certificates.
+        connect_timeout, read_timeout: in seconds.
         max_connections: connections kept open.
     """
 
@@ -123,7 +120,7 @@ class PooledSender:
         self._connect_timeout, self._read_timeout = connect_timeout, read_timeout
         self._pool: urllib3.HTTPConnectionPool
         if parsed.scheme == "https":
-            # One context for all connections: the bundle is read once, not once a connection.
+            # One context for all connections, so the bundle is read once.
             options["ssl_context"] = ssl.create_default_context(cafile=ca_bundle)
             self._pool = urllib3.HTTPSConnectionPool(parsed.host or "", parsed.port, **options)
         else:
@@ -131,10 +128,10 @@ class PooledSender:
         self._pool.ConnectionCls = _Secure if parsed.scheme == "https" else _Plain
 
     def __call__(self, request: Any, **_: Any) -> Received | None:
-        """Send one request, and wait for its answer no longer than the operation's deadline.
+        """Send one request and wait for its answer, at most until the operation's deadline.
 
         Raises:
-            BotoCoreError: the subclass that says why, as botocore's retries know it.
+            BotoCoreError: the subclass that botocore's own sender raises.
         """
         url = request.url
         if url != self._url:
@@ -161,13 +158,12 @@ class PooledSender:
     def _timeout(self) -> Any:
         left = remaining()
         if left >= self._read_timeout + self._connect_timeout:
-            return _POOLS_OWN
+            return _DEFAULT_TIMEOUT
         left = max(left, _SHORTEST)
         return urllib3.Timeout(connect=min(left, self._connect_timeout), read=min(left, self._read_timeout))
 
 
 def _as_botocore(error: HTTPError, request: Any) -> BotoCoreError:
-    """The same failure under the name that botocore's retries know."""
     kinds: tuple[tuple[type[HTTPError], type[BotoCoreError]], ...] = (
         (_HandshakeFailedError, HandshakeError),
         (PoolSSLError, SSLError),

@@ -13,10 +13,10 @@ Outcome = TypeVar("Outcome")
 
 
 class WorkerPool:
-    """A pool of threads that exists once it is needed, shared by everyone who sends several calls.
+    """A pool of threads, created on first use and shared by all callers of a transport.
 
-    A worker takes the next waiting call until none is left. The asking thread is a worker too, so calls
-    sent from within a worker never wait for each other, and a busy pool slows a caller but does not stop it.
+    The calling thread works too. So calls from within a worker never wait for each other, and a busy pool slows a
+    caller but does not stop it.
     """
 
     def __init__(self, threads: int) -> None:
@@ -25,15 +25,12 @@ class WorkerPool:
         self._lock = Lock()
 
     def run(self, send: Callable[[Call], Outcome], calls: Sequence[Call], concurrency: int) -> list[Outcome]:
-        """Send every call and wait for all of them.
+        """Send every call, wait for all of them, and return the answers in the order of the calls.
 
         Args:
-            send: sends one call; the context of this thread, with its meters, is in force.
+            send: sends one call, in the context of the calling thread with its meters and deadline.
             calls: the calls.
-            concurrency: how many may be under way at a time, this thread's included.
-
-        Returns:
-            The answers in the order of the calls.
+            concurrency: how many may be under way at a time, the calling thread's included.
 
         Raises:
             Exception: the first one in the order of the calls, after all have ended.
@@ -50,7 +47,7 @@ class WorkerPool:
                     return
                 try:
                     answers[at] = send(call)
-                except Exception as error:  # noqa: BLE001 - handed to the asking thread below
+                except Exception as error:  # noqa: BLE001 - raised below, in the calling thread
                     errors[at] = error
 
         helpers = min(concurrency, len(calls), self._threads + 1) - 1
@@ -65,7 +62,7 @@ class WorkerPool:
         return [answers[at] for at in range(len(calls))]
 
     def close(self) -> None:
-        """Wait for running calls and give the threads back."""
+        """Wait for running calls and end the threads."""
         with self._lock:
             pool, self._pool = self._pool, None
         if pool is not None:
