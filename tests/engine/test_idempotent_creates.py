@@ -359,7 +359,7 @@ class InSteps(Repository[Any]):
     """As if its items could be in no transaction."""
 
     @property
-    def creates_beside(self) -> bool:
+    def can_create_with(self) -> bool:
         return False
 
 

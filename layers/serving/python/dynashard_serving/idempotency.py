@@ -35,7 +35,7 @@ from dynashard.errors import (
     OutcomeUnknownError,
     RequestInProgressError,
 )
-from dynashard.repository import Beside, Repository
+from dynashard.repository import Companion, Repository
 from dynashard.transport.deadline import evidence, within
 from dynashard.transport.interface import Transport, Wire
 from dynashard_serving.documents import REVISION, Document, representation, validated, without, written
@@ -132,7 +132,7 @@ class IdempotentCreates:
         """
         try:
             with within(attempt.seconds, reserve=True):
-                return self._at_once(attempt, items) if items.creates_beside else self._in_steps(attempt, items)
+                return self._at_once(attempt, items) if items.can_create_with else self._in_steps(attempt, items)
         except OutcomeUnknownError as error:
             error.retryable = True
             raise
@@ -147,14 +147,14 @@ class IdempotentCreates:
             return self._answered(attempt, kept, items)
         claim = self._new_claim()
         try:
-            created = items.create_beside(attempt.item, self._recording(attempt, claim))
+            created = items.create_with(attempt.item, self._recording(attempt, claim))
         except ConditionFailedError as met:
             kept = dict(met.item or {})
             document, _ = self._answered(attempt, kept, items)
             return document, kept.get(_CLAIM) != {"S": claim}
         return representation(created, created.revision), False
 
-    def _recording(self, attempt: Attempt, claim: str) -> Beside:
+    def _recording(self, attempt: Attempt, claim: str) -> Companion:
         """What puts the record together with the item, if there is none."""
         now = self._clock()
         about = {
@@ -192,7 +192,7 @@ class IdempotentCreates:
             declared = definition(type(attempt.item))
             key = {name: declared.check_value(name, document[name]) for name in declared.key_fields}
             # The first request may have ended before it was certain that readers find what it created.
-            if not items.is_home(key, document[REVISION], int(kept[_SHARDS]["N"])):
+            if not items.confirm_created(key, document[REVISION], int(kept[_SHARDS]["N"])):
                 raise OutcomeUnknownError("The item was created, but is not yet where readers look. Ask again.")
         return document, True
 

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from dynashard.codec import require_fits
-from dynashard.entity import UNREVISED, Handling, ItemKey
+from dynashard.entity import UNREVISED, Handling, ItemKey, revision_in
 from dynashard.errors import (
     ConditionFailedError,
     DynashardError,
@@ -29,11 +29,10 @@ from dynashard.errors import (
 from dynashard.repository import KeyLike, Repository, Written
 from dynashard.repository.batch import Reading
 from dynashard.repository.changes import Changes, check_changes, fields_after
-from dynashard.repository.conditions import revision_of
 from dynashard.repository.items import E
 from dynashard.repository.operation import write_operation
 from dynashard.repository.outcomes import unsettled
-from dynashard.repository.retry_policy import at_once
+from dynashard.repository.retry_policy import map_concurrently
 from dynashard.repository.writes import Done, Kind, Write
 from dynashard.schema import REV
 from dynashard.transport.interface import Wire
@@ -75,7 +74,7 @@ class AttachmentRepository(Repository[E]):
                 raise self._refusal(failed, item, write) from None
         # What expired may still have stood there.
         self._fields.take_away(
-            key, pointers_left(done.attributes if not done.again else None, self._entity.attachments)
+            key, pointers_left(done.attributes if not done.proved else None, self._entity.attachments)
         )
         return self._stored(write)
 
@@ -85,11 +84,11 @@ class AttachmentRepository(Repository[E]):
         self._no_transactions(handling)
         entity = self._entity
 
-        def write_of(current: Wire | None, beside: Mapping[str, Wire | None]) -> Write:
+        def write_of(current: Wire | None, attributes: Mapping[str, Wire | None]) -> Write:
             if current is None:
-                return self._item_write(Kind.CREATE, item, beside, created=None)
+                return self._item_write(Kind.CREATE, item, attributes, created=None)
             created = self._stored_stamp(current) if entity.created_fields else None
-            return self._item_write(Kind.CHANGE, item, beside, created=created, if_match=revision_of(current))
+            return self._item_write(Kind.CHANGE, item, attributes, created=created, if_match=revision_in(current))
 
         with self._versions(entity.key_of(item), self._named(item)) as fresh:
             write, current, _ = self._swap(item, fresh, if_match, write_of)
@@ -124,11 +123,11 @@ class AttachmentRepository(Repository[E]):
         rest = Changes({n: v for n, v in changes.set.items() if n not in attachments}, changes.add)
         item_key = self._entity.key_of(key)
 
-        def write_of(current: Wire | None, beside: Mapping[str, Wire | None]) -> Write:
+        def write_of(current: Wire | None, attributes: Mapping[str, Wire | None]) -> Write:
             if current is None:
                 raise NotFoundError(f"{self._name(key)} does not exist")
             after = fields_after(self._entity, self._entity.decode(current), rest)
-            return self._update_write(item_key, rest, after, revision_of(current), beside)
+            return self._update_write(item_key, rest, after, revision_in(current), attributes)
 
         with self._versions(item_key, {n: v for n, v in changes.set.items() if n in attachments}) as fresh:
             _, _, done = self._swap(key, fresh, if_match, write_of)
@@ -143,7 +142,7 @@ class AttachmentRepository(Repository[E]):
         item_key, options = self._entity.key_of(key), {"ReturnValues": "ALL_OLD"}
         if self._no_transactions(handling) is Handling.GUARDED and if_match is None:
             current = self._read(key, Reading(consistent=True))
-            if_match = None if current is None else revision_of(current)
+            if_match = None if current is None else revision_in(current)
         write = Write(Kind.CHANGE, item_key, "DeleteItem", self._store.now(), options=options, if_match=if_match)
         try:
             done = self._write(write, key)
@@ -159,7 +158,7 @@ class AttachmentRepository(Repository[E]):
         """
         names: dict[ItemKey, KeyLike] = {}
         for key in (*put, *delete):
-            self._take(names, key)
+            self._add_once(names, key)
         for item in put:
             self.check(item)
 
@@ -169,8 +168,8 @@ class AttachmentRepository(Repository[E]):
             except NotFoundError:
                 return
 
-        at_once(self.put, put, self._store.batch_concurrency)
-        at_once(remove, delete, self._store.batch_concurrency)
+        map_concurrently(self.put, put, self._store.batch_concurrency)
+        map_concurrently(remove, delete, self._store.batch_concurrency)
 
     def sweep(self, *, grace: float = GRACE_SECONDS, dry: bool = False) -> Iterator[Swept]:
         """Remove what interrupted writes and deletes, and items that expired, have left; see `sweep.sweep`."""
@@ -258,7 +257,7 @@ class AttachmentRepository(Repository[E]):
                 continue
             gone = current
             if write.kind is Kind.CREATE:
-                gone = dict(done.attributes) if done.attributes and not done.again else None
+                gone = dict(done.attributes) if done.attributes and not done.proved else None
             replaced = [n for n in self._entity.attachments if n in fresh.pointers or write.kind is Kind.CREATE]
             self._fields.take_away(write.key, pointers_left(gone, replaced))
             return write, current, done
@@ -269,7 +268,7 @@ class AttachmentRepository(Repository[E]):
         yield from self._store.retry_policy.pauses()
 
     def _demand(self, key: KeyLike, current: Wire | None, if_match: str | None) -> None:
-        revision = None if current is None else revision_of(current)
+        revision = None if current is None else revision_in(current)
         if if_match is not None and revision != if_match:
             state = "does not exist" if current is None else f"is at revision {revision}"
             told = None if revision == UNREVISED else revision
@@ -279,14 +278,14 @@ class AttachmentRepository(Repository[E]):
         self,
         kind: Kind,
         item: E,
-        beside: Mapping[str, Wire | None],
+        attributes: Mapping[str, Wire | None],
         *,
         created: datetime | None,
         if_match: str | None = None,
     ) -> Write:
         key = self._entity.key_of(item)
         wire = self._prepare(_bare(item, self._entity.attachments), key, created=created, replaces=if_match)
-        wire.update({name: attribute for name, attribute in beside.items() if attribute is not None})
+        wire.update({name: attribute for name, attribute in attributes.items() if attribute is not None})
         require_fits({**self._store.router.stored_key(self._entity, key), **wire})
         options = {"ReturnValues": "ALL_OLD"} if kind is Kind.CREATE else {}
         return Write(kind, key, "PutItem", self._store.now(), wire, options, if_match, wire[REV]["S"])

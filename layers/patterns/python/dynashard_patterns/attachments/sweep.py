@@ -6,7 +6,7 @@ from typing import Any
 
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.repository.batch import Reading
-from dynashard.repository.io_by_placement import placed
+from dynashard.repository.io_by_placement import reader_and_writer
 from dynashard.repository.store import Store
 from dynashard.routing import logical_partition_of
 from dynashard.schema import PK, SK
@@ -91,7 +91,7 @@ def _unreferenced(
     store: Store, entity: EntityDefinition[Any], name: str, versions: list[Manifest], grace: float
 ) -> list[Manifest]:
     """Those of the versions that no item points to."""
-    reader, _ = placed(replace(store, clock=lambda: store.clock() - grace), entity)
+    reader, _ = reader_and_writer(replace(store, clock=lambda: store.clock() - grace), entity)
     items = reader.read_all(list(dict.fromkeys(each.place.key for each in versions)), Reading(consistent=True))
     return [each for each in versions if not _points(items.get(each.place.key), name, each)]
 

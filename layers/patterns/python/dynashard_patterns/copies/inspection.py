@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from dynashard.entity import definition
 from dynashard.errors import InputError, UndecodableItemError
-from dynashard.repository.retry_policy import at_once
+from dynashard.repository.retry_policy import map_concurrently
 from dynashard_patterns.copies.drift import Drift, Progress
 from dynashard_patterns.copies.materializer import CONCURRENCY, Materializer
 from dynashard_patterns.copies.scan import rows
@@ -28,11 +28,11 @@ def inspect(materializer: Materializer, partition: Mapping[str, Any] | None, *, 
     come = Progress()
     look = partial(_look, materializer.carry if mend else materializer.drift)
     for keys in _batches(_sources(materializer, partition)):
-        come = come.over(at_once(look, keys, CONCURRENCY), sources=len(keys))
+        come = come.over(map_concurrently(look, keys, CONCURRENCY), sources=len(keys))
         yield come
     for copies in _batches(_copies(materializer, partition)):
         keys = list({tuple(key.values()): key for key in map(materializer.source_of, copies)}.values())
-        come = come.over(at_once(look, materializer.absent(keys), CONCURRENCY), copies=len(copies))
+        come = come.over(map_concurrently(look, materializer.absent(keys), CONCURRENCY), copies=len(copies))
         yield come
     yield come
 

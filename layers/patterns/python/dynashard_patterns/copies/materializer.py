@@ -16,7 +16,7 @@ from dynashard.codec import item_size
 from dynashard.entity import Entity, EntityDefinition, ItemKey, definition
 from dynashard.errors import InvalidKeyError, InvalidValueError, TransactionRefusedError, WriteContendedError
 from dynashard.repository import Check, Delete, Put
-from dynashard.repository.retry_policy import at_once
+from dynashard.repository.retry_policy import map_concurrently
 from dynashard.service import Dynashard
 from dynashard_patterns.changes import Change
 from dynashard_patterns.copies.drift import Drift
@@ -65,7 +65,7 @@ class Materializer:
             changes: of sources; several of one source are one signal.
         """
         keys = {tuple(change.key.values()): change.key for change in changes}
-        at_once(self.carry, list(keys.values()), CONCURRENCY)
+        map_concurrently(self.carry, list(keys.values()), CONCURRENCY)
 
     def carry(self, key: Mapping[str, Any]) -> Drift:
         """Bring the copies of one source up to date.

@@ -54,13 +54,13 @@ class MovedItems:
         """
         items = self._items(send)
         met = {stored_key(marker): marker for marker in markers}
-        left: dict[StoredKey, Pair] = {key: items.leads(marker) for key, marker in met.items()}
+        left: dict[StoredKey, Pair] = {key: items.pair_of(marker) for key, marker in met.items()}
         found: dict[StoredKey, Wire] = {}
         for _ in range(_HOPS):
             if not left:
                 break
             try:
-                live, left = items.behind(left, self.live)
+                live, left = items.follow(left, self.live)
             except UnprocessedError as error:
                 raise _left_unread(error) from error
             found |= live

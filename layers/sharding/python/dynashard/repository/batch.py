@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 from dynashard.entity import ItemKey
 from dynashard.errors import DynashardError, EngineError, OutcomeUnknownError, ThrottledError, TransactionConflictError
-from dynashard.repository.retry_policy import Left, go_on
+from dynashard.repository.retry_policy import Left, run_rounds
 from dynashard.repository.store import Store
 from dynashard.repository.writes import Write
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK
@@ -28,7 +28,7 @@ class Reading:
 
     Attributes:
         consistent: see every write that was acknowledged before.
-        fields: a projection, which includes those of `STANDING`; None for whole items.
+        fields: a projection, which includes those of `LIVENESS`; None for whole items.
     """
 
     consistent: bool
@@ -43,7 +43,7 @@ class Reading:
         return request
 
 
-STANDING: Final = f"{PK}, {SK}, {EXPIRES_AT}, {MOVED_TO}"
+LIVENESS: Final = f"{PK}, {SK}, {EXPIRES_AT}, {MOVED_TO}"
 """The projection that tells whether an item is live, and which it is."""
 
 
@@ -101,7 +101,7 @@ def get_all(
     Cost: as `get_once`.
     """
     found: dict[StoredKey, Wire] = {}
-    go_on(
+    run_rounds(
         keys,
         lambda left: get_once(store, left, reading, found, send),
         pauses,

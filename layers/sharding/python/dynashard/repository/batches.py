@@ -58,11 +58,11 @@ class Batches(PreparedWrites[E]):
         writes: list[Write] = []
         names: dict[ItemKey, KeyLike] = {}
         for item in put:
-            key = self._take(names, item)
+            key = self._add_once(names, item)
             wire = self._prepare(item, key, created=self._created(item))
             kind = Kind.UPSERT if homes or item.revision is not None else Kind.CREATE
             writes.append(Write(kind, key, "PutItem", now, wire, revision=wire[REV]["S"]))
-        writes += [Write(Kind.CHANGE, self._take(names, key), "DeleteItem", now) for key in delete]
+        writes += [Write(Kind.CHANGE, self._add_once(names, key), "DeleteItem", now) for key in delete]
         left: UnprocessedError | None = None
         try:
             doubtful = self._writer.write_all(writes)
@@ -96,7 +96,7 @@ class Batches(PreparedWrites[E]):
             unprocessed=unprocessed,
         )
 
-    def _take(self, names: dict[ItemKey, KeyLike], key: KeyLike) -> ItemKey:
+    def _add_once(self, names: dict[ItemKey, KeyLike], key: KeyLike) -> ItemKey:
         item_key = self._entity.key_of(key)
         if item_key in names:
             raise InvalidKeyError(f"{self._name(key)} is written twice in one batch; which one should win?")

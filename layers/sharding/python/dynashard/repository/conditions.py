@@ -45,7 +45,7 @@ def unmarked() -> Condition:
     return Condition(_UNMARKED)
 
 
-def markable(now: int) -> Condition:
+def absent_or_marker(now: int) -> Condition:
     """No live item stands at the key, unless it is a mark. `now` is in epoch seconds."""
     expression = f"attribute_exists({MOVED_TO}) OR attribute_not_exists({PK}) OR {EXPIRES_AT} <= :now"
     return Condition(expression, {":now": {"N": str(now)}})
@@ -56,7 +56,7 @@ def live_or_none(now: int, *, not_by: str) -> Condition:
     return Condition(f"{_UNMARKED} AND {_LIVE} AND NOT {REV} = :rev", {":now": {"N": str(now)}, ":rev": {"S": not_by}})
 
 
-def expendable(now: int, *, if_match: str | None) -> Condition:
+def absent_or_matching(now: int, *, if_match: str | None) -> Condition:
     """Whatever stands at the key may go: no live item but one at the revision, if one is named, and no mark."""
     if if_match is None:
         return unmarked()
@@ -99,11 +99,6 @@ def moved_to(mark: Mapping[str, Any]) -> int:
     return int(mark[MOVED_TO]["N"])
 
 
-def revision_of(item: Mapping[str, Any]) -> str:
-    """The revision of a stored item."""
-    return revision_in(item)
-
-
 def refusal(
     failed: ConditionFailedError, *, name: str, now: int, if_match: str | None
 ) -> NotFoundError | AlreadyExistsError | RevisionMismatchError:
@@ -117,7 +112,7 @@ def refusal(
     """
     current = failed.item if is_live(failed.item, now) else None
     if if_match is not None:
-        return mismatch(name, revision_of(current) if current else None)
+        return mismatch(name, revision_in(current) if current else None)
     if current is None:
         return NotFoundError(f"{name} does not exist")
     return exists_already(name)

@@ -12,7 +12,7 @@ from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import ThrottledError, TransactionConflictError
 from dynashard.repository.batch import Reading, StoredKey, chunks, get_all, stored_key, wire_key
 from dynashard.repository.conditions import is_marker, moved_to
-from dynashard.repository.retry_policy import Left, go_on
+from dynashard.repository.retry_policy import Left, run_rounds
 from dynashard.repository.store import Store
 from dynashard.routing import home
 from dynashard.transport.interface import Call, Wire
@@ -81,7 +81,7 @@ class StoredItems:
             both.update({(old, new): (stands[old], stands[new]) for old, new in left})
             return Left([])
 
-        go_on(
+        run_rounds(
             sorted(set(pairs)),
             once,
             self.pauses,
@@ -91,7 +91,7 @@ class StoredItems:
         )
         return both
 
-    def behind(self, markers: Mapping[K, Pair], live: Callable[[Wire], bool]) -> tuple[dict[K, Wire], dict[K, Pair]]:
+    def follow(self, markers: Mapping[K, Pair], live: Callable[[Wire], bool]) -> tuple[dict[K, Wire], dict[K, Pair]]:
         """Look behind markers once.
 
         Args:
@@ -115,11 +115,11 @@ class StoredItems:
             marker = next(filter(is_marker, stored), None)
             if item is not None:
                 found[name] = item
-            elif marker is not None and self.leads(marker)[1] != pair[1]:
-                further[name] = self.leads(marker)
+            elif marker is not None and self.pair_of(marker)[1] != pair[1]:
+                further[name] = self.pair_of(marker)
         return found, further
 
-    def leads(self, marker: Mapping[str, Any]) -> Pair:
+    def pair_of(self, marker: Mapping[str, Any]) -> Pair:
         """Return where a marker stands and where it leads."""
         stands = stored_key(marker)
         key = self.key_of(stands)

@@ -15,7 +15,7 @@ Writer = HomeWriter | Scattered
 """Brings writes to where their items live."""
 
 
-def placed(store: Store, entity: EntityDefinition[Any]) -> tuple[Reader, Writer]:
+def reader_and_writer(store: Store, entity: EntityDefinition[Any]) -> tuple[Reader, Writer]:
     """The reader and the writer for an entity's placement."""
     if rule_of(entity).fixed:
         return HomeReader(store, entity), HomeWriter(store, entity)

@@ -17,7 +17,7 @@ from dynashard.keys import key_text
 from dynashard.repository.batch import Reading
 from dynashard.repository.conditions import is_marker, mismatch, refusal
 from dynashard.repository.evidence import Proof, gone, judge
-from dynashard.repository.io_by_placement import placed
+from dynashard.repository.io_by_placement import reader_and_writer
 from dynashard.repository.store import Store
 from dynashard.repository.writes import Done, Write
 from dynashard.schema import PK, SK
@@ -36,7 +36,7 @@ class Items(Generic[E]):
     def __init__(self, store: Store, model: type[E]) -> None:
         self._store = store
         self._entity: EntityDefinition[E] = definition(model)
-        self._reader, self._writer = placed(store, self._entity)
+        self._reader, self._writer = reader_and_writer(store, self._entity)
 
     @property
     def entity(self) -> EntityDefinition[E]:
@@ -94,12 +94,12 @@ class Items(Generic[E]):
             with suppress(DynashardError), evidence():
                 found = self._reader.read(write.key, Reading(consistent=True))
                 if write.guarded and gone(write, found):
-                    return Done(again=True)
+                    return Done(proved=True)
         elif write.guarded and gone(write, found):
-            return Done(again=True)
+            return Done(proved=True)
         verdict = judge(write, found, ambiguous=True)
         if verdict is Proof.DONE:
-            return Done(found, again=True)
+            return Done(found, proved=True)
         if verdict is Proof.REFUSED:
             raise ConditionFailedError(str(error), operation=write.operation, item=found) from error
         raise self._unknown(write, key) from error

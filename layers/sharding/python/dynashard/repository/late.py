@@ -68,7 +68,7 @@ def _relocated(store: Store, item: Wire, place: str, origin: int, target: int) -
     return True
 
 
-def helped(store: Store, sort: str, places: Places) -> bool:
+def move_stray_home(store: Store, sort: str, places: Places) -> bool:
     """Move a live item from the old home to the new one. Return whether there was one, so that the caller starts again.
 
     Cost: `stored_at`, and `bring_home` if there is something.
@@ -83,12 +83,12 @@ def helped(store: Store, sort: str, places: Places) -> bool:
 def next_after(store: Store, entity: EntityDefinition[Any], write: Write, met: Met) -> Next:
     """Return what follows a refused write: `FOLLOW`, `RESTART` or `DECIDE`. What else there is to do has been done.
 
-    Cost: none; in SETTLE that of `helped` where nothing lives at the new home.
+    Cost: none; in SETTLE that of `move_stray_home` where nothing lives at the new home.
     """
-    late = ended(store, met.places)
+    late = view_ended(store, met.places)
     found = met.next(entity, write.key, now=write.now, ended=late)
     if found is Next.HELP:
-        if helped(store, write.key.sort, met.places):
+        if move_stray_home(store, write.key.sort, met.places):
             return Next.RESTART
         found = met.next(entity, write.key, now=write.now, ended=late, helped=True)
     if found is Next.REFRESH:
@@ -111,7 +111,7 @@ class Late(Enum):
 _TRIES: Final = 4
 
 
-def ended(store: Store, places: Places) -> bool:
+def view_ended(store: Store, places: Places) -> bool:
     """Whether the view under which a request was sent has ended, now that it is answered. Costs nothing."""
     return store.clock() > places.view.expires
 
@@ -143,12 +143,12 @@ def confirm(
     Cost: none while the view lasts, or if the place still is the home; else 2 read units, 2 round trips, and what
     `bring_home` costs.
     """
-    if not ended(store, places):
+    if not view_ended(store, places):
         return Late.STANDS
     return _located(store, entity, write, place, undo=undo)
 
 
-def came_home(store: Store, entity: EntityDefinition[Any], key: ItemKey, revision: str, shards: int) -> bool:
+def ensure_home(store: Store, entity: EntityDefinition[Any], key: ItemKey, revision: str, shards: int) -> bool:
     """Whether what was certainly created by a shard count is where readers look now, or went from there since.
 
     What still stands unmarked at its old home is brought to the new one. False if that cannot be done, or told.

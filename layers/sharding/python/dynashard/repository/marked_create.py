@@ -1,7 +1,7 @@
 """Creating an item at its new home while its shard count changes: one transaction leaves a marker at the old one."""
 
 from dynashard.repository.batch import wire_key
-from dynashard.repository.conditions import markable
+from dynashard.repository.conditions import absent_or_marker
 from dynashard.repository.relocation import marking
 from dynashard.repository.writes import Write
 from dynashard.routing import Places
@@ -24,11 +24,11 @@ def put(table: str, write: Write, place: str) -> Wire:
 def none_alive(table: str, write: Write, places: Places) -> Wire:
     """The action that demands that no item lives at the old home."""
     key = wire_key((places.old, write.key.sort))
-    return {"ConditionCheck": markable(write.now).on({"TableName": table, "Key": key})}
+    return {"ConditionCheck": absent_or_marker(write.now).on({"TableName": table, "Key": key})}
 
 
 def _marker(table: str, write: Write, places: Places) -> Wire:
     key, target = wire_key((places.old, write.key.sort)), places.view.new_count
     if places.view.phase is Phase.MOVE:
         return {"Put": write.creating().on({"TableName": table, "Item": {**key, MOVED_TO: {"N": str(target)}}})}
-    return {"Update": markable(write.now).on(marking({"TableName": table, "Key": key}, target))}
+    return {"Update": absent_or_marker(write.now).on(marking({"TableName": table, "Key": key}, target))}

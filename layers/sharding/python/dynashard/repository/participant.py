@@ -121,7 +121,7 @@ class Participant:
             return [put(table, born, self._target.place)]
         over_live = self._target.how is How.OVER_LIVE
         action = _action(table, write, self._target.place, prepared.over if over_live else prepared.alone)
-        if over_live and settling(places) and prepared.content_with_none:
+        if over_live and settling(places) and prepared.accepts_absent:
             return [none_alive(table, write, places), action]
         return [action]
 

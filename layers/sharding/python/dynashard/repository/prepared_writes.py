@@ -5,9 +5,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from dynashard.codec import item_size, require_fits
-from dynashard.entity import ItemKey
+from dynashard.entity import ItemKey, revision_in
 from dynashard.repository.changes import Changes, touched_indexes, update_expression
-from dynashard.repository.conditions import revision_of
 from dynashard.repository.evidence import lineage
 from dynashard.repository.items import E, Items
 from dynashard.repository.writes import Kind, Write
@@ -79,7 +78,7 @@ class PreparedWrites(Items[E]):
         if current is None:
             return self._put_write(Kind.CREATE, item, created=None)
         created = self._stored_stamp(current) if self._entity.created_fields else self._created(item)
-        return self._put_write(Kind.CHANGE, item, created=created, if_match=revision_of(current))
+        return self._put_write(Kind.CHANGE, item, created=created, if_match=revision_in(current))
 
     def _stored_stamp(self, wire: Wire) -> datetime | None:
         """The creation stamp of a stored item; adopted ones may have none."""

@@ -16,10 +16,10 @@ from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.repository.batch import GET_WAVE, Reading, StoredKey, get_once, wire_key
 from dynashard.repository.conditions import is_live, is_marker, moved_to
 from dynashard.repository.follow_markers import StoredItems
-from dynashard.repository.late import bring_home, ended, stored_at
+from dynashard.repository.late import bring_home, stored_at, view_ended
 from dynashard.repository.outcomes import unsettled
 from dynashard.repository.phase_table import settling
-from dynashard.repository.retry_policy import Left, go_on
+from dynashard.repository.retry_policy import Left, run_rounds
 from dynashard.repository.store import Store
 from dynashard.routing import Places, home
 from dynashard.topology import Phase
@@ -47,7 +47,7 @@ class HomeReader:
         places = store.router.places(self._entity, key)
         request = reading.on({"TableName": store.table, "Key": wire_key((_first(places), key.sort))})
         item: Wire | None = store.transport.call("GetItem", request).get("Item")
-        if is_live(item, store.now()) and not ended(store, places):
+        if is_live(item, store.now()) and not view_ended(store, places):
             return item
         lookup = _Lookup(store, self._entity, reading)
         lookup.follow(lookup.take({key: places}, {} if item is None else {key: item}))
@@ -108,7 +108,7 @@ class _Lookup:
             stored.update({spots[spot]: item for spot, item in answered.items()})
             return Left([spots[spot] for spot in unread.members], unread.cause)
 
-        go_on(keys, once, self._pauses, wave=GET_WAVE, operation="BatchGetItem", key_of=lambda key: key)
+        run_rounds(keys, once, self._pauses, wave=GET_WAVE, operation="BatchGetItem", key_of=lambda key: key)
         return self.take(asked, stored)
 
     def take(self, asked: Mapping[ItemKey, Places], stored: Mapping[ItemKey, Wire]) -> dict[ItemKey, _Marker]:
@@ -151,7 +151,7 @@ class _Lookup:
         key_of = {spot: key for key, pair in pairs.items() for spot in pair}
         now = self._store.now()
         stored = StoredItems(self._store, self._entity, self._reading, self._pauses, key_of.__getitem__)
-        items, further = stored.behind(pairs, lambda item: is_live(item, now))
+        items, further = stored.follow(pairs, lambda item: is_live(item, now))
         overtaken = {key for key in followed if key not in further and self._overtaken(key, followed[key].places)}
         self.found.update({key: item for key, item in items.items() if key not in overtaken})
         return [key for key in markers if key not in followed or key in further or key in overtaken]
@@ -161,7 +161,7 @@ class _Lookup:
 
         Costs nothing while the view lasts; else what asking the topology for a view costs.
         """
-        if not ended(self._store, places):
+        if not view_ended(self._store, places):
             return False
         now = self._store.router.view(self._entity, key.partition)
         return now != replace(places.view, expires=now.expires)

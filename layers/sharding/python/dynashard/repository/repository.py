@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Generic
 
-from dynashard.entity import Entity, Handling, ItemKey, handling_of
+from dynashard.entity import Entity, Handling, ItemKey, handling_of, revision_in
 from dynashard.errors import (
     AlreadyExistsError,
     ConditionFailedError,
@@ -16,15 +16,15 @@ from dynashard.errors import (
     TransactionRefusedError,
     WriteContendedError,
 )
-from dynashard.repository.batch import STANDING, Reading
+from dynashard.repository.batch import LIVENESS, Reading
 from dynashard.repository.batches import Batches
 from dynashard.repository.changes import Changes, check_changes, fields_after, sum_refused
-from dynashard.repository.conditions import exists_already, is_live, revision_of
+from dynashard.repository.conditions import exists_already, is_live
 from dynashard.repository.items import E, KeyLike
-from dynashard.repository.late import came_home
+from dynashard.repository.late import ensure_home
 from dynashard.repository.operation import read_operation, write_operation
 from dynashard.repository.store import Store
-from dynashard.repository.transaction import Beside, Create, Delete, Put, Step, Update
+from dynashard.repository.transaction import Companion, Create, Delete, Put, Step, Update
 from dynashard.repository.writes import Kind, Write
 from dynashard.routing import rule_of
 
@@ -56,7 +56,7 @@ class Repository(Batches[E]):
     twice; readers see one of the two, and `delete` takes both away.
     """
 
-    transact: ClassVar[Callable[[Store, Sequence[Step], Beside | None], list[Entity | None]]]
+    transact: ClassVar[Callable[[Store, Sequence[Step], Companion | None], list[Entity | None]]]
     """Does transactions, whose steps are prepared by repositories; the package sets it."""
 
     @write_operation
@@ -89,12 +89,12 @@ class Repository(Batches[E]):
         return self._stored(write)
 
     @property
-    def creates_beside(self) -> bool:
-        """Whether `create_beside` can be used: items have one home, and no attachments."""
+    def can_create_with(self) -> bool:
+        """Whether `create_with` can be used: items have one home, and no attachments."""
         return rule_of(self._entity).fixed and not self._entity.attachments
 
     @write_operation
-    def create_beside(self, item: E, beside: Beside) -> E:
+    def create_with(self, item: E, beside: Companion) -> E:
         """Store an item under a key that has no live item, together with an action on another table.
 
         Args:
@@ -115,14 +115,14 @@ class Repository(Batches[E]):
             raise
         return stored
 
-    def is_home(self, key: KeyLike, revision: str, shards: int) -> bool:
+    def confirm_created(self, key: KeyLike, revision: str, shards: int) -> bool:
         """Whether readers find what a create stored by a shard count, unless it was changed or deleted since.
 
-        It is brought home if it is not there; see `late.came_home`.
+        It is brought home if it is not there; see `late.ensure_home`.
 
         Cost: none if its place is the same under the count in force; else 1 read unit, and what bringing it home costs.
         """
-        return came_home(self._store, self._entity, self._entity.key_of(key), revision, shards)
+        return ensure_home(self._store, self._entity, self._entity.key_of(key), revision, shards)
 
     @read_operation
     def find(self, key: KeyLike, *, consistent: bool = False, include: Sequence[str] = ()) -> E | None:
@@ -163,7 +163,7 @@ class Repository(Batches[E]):
 
         Cost: as `find`: DynamoDB bills the whole item.
         """
-        return self._read(key, Reading(consistent, STANDING)) is not None
+        return self._read(key, Reading(consistent, LIVENESS)) is not None
 
     def replace(self, item: E, *, if_match: str | None = None, handling: str | None = None) -> E:
         """Store an item, whether or not its key had one.
@@ -198,7 +198,7 @@ class Repository(Batches[E]):
         kind = Kind.UPSERT if if_match is None else Kind.CHANGE
         write = self._put_write(kind, item, created=self._created(item), if_match=if_match)
         done = self._do(write, item)
-        free = kind is Kind.UPSERT and not done.again and not is_live(done.attributes, write.now)
+        free = kind is Kind.UPSERT and not done.proved and not is_live(done.attributes, write.now)
         return Written(self._stored(write), free)
 
     @write_operation
@@ -285,7 +285,7 @@ class Repository(Batches[E]):
             return
         if level is Handling.GUARDED:
             current = self._read(key, Reading(consistent=True))
-            self._require(if_match, revision_of(current) if current else None, key)
+            self._require(if_match, revision_in(current) if current else None, key)
         write = Write(Kind.CHANGE, self._entity.key_of(key), "DeleteItem", self._store.now(), if_match=if_match)
         self._do(write, key)
 
@@ -296,7 +296,7 @@ class Repository(Batches[E]):
     def _level(self, handling: str | None) -> Handling:
         return handling_of(handling, self._entity.handling)
 
-    def _once(self, step: Create | Put | Update | Delete, beside: Beside | None = None) -> Any:
+    def _once(self, step: Create | Put | Update | Delete, beside: Companion | None = None) -> Any:
         """Do a step as a transaction with a token, which settles what became of it; what it stored, if a whole item."""
         try:
             [stored] = Repository.transact(self._store, [step], beside)
@@ -312,7 +312,7 @@ class Repository(Batches[E]):
             if current is None:
                 raise NotFoundError(f"{self._name(key)} does not exist")
             write = Write(
-                Kind.CHANGE, item_key, "DeleteItem", self._store.now(), if_match=revision_of(current), guarded=True
+                Kind.CHANGE, item_key, "DeleteItem", self._store.now(), if_match=revision_in(current), guarded=True
             )
             try:
                 self._write(write, key)
@@ -326,7 +326,7 @@ class Repository(Batches[E]):
     def _put_over_what_is_read(self, item: E, if_match: str | None, *, once: bool = False) -> Written[E]:
         for _ in range(_RACES):
             current = self._read(item, Reading(consistent=True))
-            revision = revision_of(current) if current else None
+            revision = revision_in(current) if current else None
             self._require(if_match, revision, item)
             try:
                 if once:

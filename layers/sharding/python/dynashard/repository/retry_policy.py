@@ -62,7 +62,7 @@ class Left(Generic[T]):
     unknown: Sequence[T] = ()
 
 
-def go_on(
+def run_rounds(
     members: Iterable[T],
     once: Callable[[Sequence[T]], Left[T]],
     pauses: Iterator[float],
@@ -104,7 +104,7 @@ def go_on(
     return unknown
 
 
-def at_once(work: Callable[[T], R], members: Sequence[T], concurrency: int) -> list[R]:
+def map_concurrently(work: Callable[[T], R], members: Sequence[T], concurrency: int) -> list[R]:
     """What the work came to for each member, several at a time; raises the first error in their order."""
     concurrency = min(concurrency, len(members))
     if concurrency <= 1:

@@ -9,17 +9,17 @@ from typing import Any
 
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import ConditionFailedError, EngineError, TransactionConflictError
-from dynashard.repository.batch import STANDING, WRITE_WAVE, Reading, StoredKey, get_all, write_once
+from dynashard.repository.batch import LIVENESS, WRITE_WAVE, Reading, StoredKey, get_all, write_once
 from dynashard.repository.conditions import is_live
 from dynashard.repository.outcomes import unsettled
-from dynashard.repository.retry_policy import go_on
+from dynashard.repository.retry_policy import run_rounds
 from dynashard.repository.store import Store
 from dynashard.repository.writes import Done, Kind, Write, send
 from dynashard.routing import rule_of, shard_keys
 from dynashard.schema import PK
 from dynashard.transport.interface import Wire
 
-_SEARCH = Reading(consistent=True, fields=STANDING)
+_SEARCH = Reading(consistent=True, fields=LIVENESS)
 
 
 class Scattered:
@@ -76,7 +76,7 @@ class Scattered:
             if write.item is not None:
                 places = places[:1] or [self._draw(write.key)]
             spots.update(((place, write.key.sort), write) for place in places)
-        unknown = go_on(
+        unknown = run_rounds(
             spots,
             lambda left: write_once(self._store, {spot: spots[spot] for spot in left}),
             self._store.retry_policy.pauses(),

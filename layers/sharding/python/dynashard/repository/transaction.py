@@ -91,7 +91,7 @@ class Check:
 Step = Create | Put | Update | Delete | Check
 """What a transaction is made of."""
 
-Beside = Callable[[Entity, int], Wire]
+Companion = Callable[[Entity, int], Wire]
 """Makes a conditional action on another table that is done together with a create, or not at all.
 
 It is told the item as it will be stored, and the shard count that its place follows from. For one item and one count it

@@ -24,7 +24,7 @@ from dynashard.repository.operation import write_operation
 from dynashard.repository.outcomes import settled_by_token, unsettled
 from dynashard.repository.participant import Participant, Verdict
 from dynashard.repository.store import Store
-from dynashard.repository.transaction import Beside, Step
+from dynashard.repository.transaction import Companion, Step
 from dynashard.repository.transaction_steps import Steps, entity_of
 from dynashard.schema import MAX_ITEM_BYTES
 from dynashard.transport.classification import is_number_refused, no_number
@@ -51,7 +51,7 @@ class Transaction:
         beside: what is done with it in another table; then there is one step, a create.
     """
 
-    def __init__(self, store: Store, steps: Sequence[Step], beside: Beside | None = None) -> None:
+    def __init__(self, store: Store, steps: Sequence[Step], beside: Companion | None = None) -> None:
         self._store = store
         self._beside = beside
         known: dict[type[Entity], Steps] = {}
@@ -203,7 +203,7 @@ class Transaction:
         return unsettled(self._participants[0].entity, "TransactWriteItems")
 
 
-def transact(store: Store, steps: Sequence[Step], beside: Beside | None = None) -> list[Entity | None]:
+def transact(store: Store, steps: Sequence[Step], beside: Companion | None = None) -> list[Entity | None]:
     """Do a transaction; see `Dynashard.transact`, and `Transaction` for `beside`."""
     return Transaction(store, steps, beside).run()
 

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from pydantic.fields import FieldInfo
 
-from dynashard.entity import Entity, EntityDefinition, ItemKey
+from dynashard.entity import Entity, EntityDefinition, ItemKey, revision_in
 from dynashard.errors import InvalidQueryError, InvalidValueError
 from dynashard.repository.batch import Reading
 from dynashard.repository.changes import Changes, added_to, check_changes, fields_after
-from dynashard.repository.conditions import Condition, absent, expendable, live_or_none, revision_of, unmarked
+from dynashard.repository.conditions import Condition, absent, absent_or_matching, live_or_none, unmarked
 from dynashard.repository.items import KeyLike
 from dynashard.repository.repository import Repository
 from dynashard.repository.transaction import Check, Create, Delete, Put, Step, Update
@@ -34,7 +34,7 @@ class Prepared:
         born: gives what it puts where nothing lives, at the same revision; None if it puts nothing there.
         creates: it is nothing but `born`.
         fresh: it was made of what was read, and is made again if that is not so any more.
-        content_with_none: it is done where no item lives: a check for that, or a delete that ignores it.
+        accepts_absent: it is done where no item lives: a check for that, or a delete that ignores it.
     """
 
     write: Write
@@ -43,7 +43,7 @@ class Prepared:
     born: Callable[[], Write] | None = None
     creates: bool = False
     fresh: bool = False
-    content_with_none: bool = False
+    accepts_absent: bool = False
 
 
 class Steps(Repository[Any]):
@@ -104,12 +104,12 @@ class Steps(Repository[Any]):
         write = Write(Kind.CHANGE, key, "DeleteItem", now, if_match=step.if_match)
         if step.missing == "refuse":
             return _change(write)
-        return _change(write, expendable(now, if_match=step.if_match), content_with_none=True)
+        return _change(write, absent_or_matching(now, if_match=step.if_match), accepts_absent=True)
 
     def _check_step(self, step: Check) -> Prepared:
         key, now = self.entity.key_of(step.key), self._store.now()
         if step.revision is None:
-            return _change(Write(Kind.CREATE, key, CHECK, now), absent(now), content_with_none=True)
+            return _change(Write(Kind.CREATE, key, CHECK, now), absent(now), accepts_absent=True)
         return _change(Write(Kind.CHANGE, key, CHECK, now, if_match=step.revision))
 
     def _put_step(self, step: Put) -> Prepared:
@@ -121,7 +121,7 @@ class Steps(Repository[Any]):
                 return _change(write)
             return Prepared(write, unmarked(), write.changing(), born=lambda: write)
         current = self._read(item, Reading(consistent=True))
-        revision = revision_of(current) if current else None
+        revision = revision_in(current) if current else None
         self._require(if_match, revision, item)
         write = self._put_over(item, current)
         return replace(_creation(write) if current is None else _change(write), fresh=True)
@@ -211,9 +211,9 @@ def _creation(write: Write) -> Prepared:
     return Prepared(write, write.creating(), write.creating(), born=lambda: write, creates=True)
 
 
-def _change(write: Write, condition: Condition | None = None, *, content_with_none: bool = False) -> Prepared:
+def _change(write: Write, condition: Condition | None = None, *, accepts_absent: bool = False) -> Prepared:
     condition = condition or write.changing()
-    return Prepared(write, condition, condition, content_with_none=content_with_none)
+    return Prepared(write, condition, condition, accepts_absent=accepts_absent)
 
 
 def _default(field: FieldInfo) -> Any:

@@ -91,11 +91,11 @@ class Done:
 
     Attributes:
         attributes: the attributes that the answer brought, if they were asked for.
-        again: no answer said so, but what is stored proves it; `attributes` is what was found.
+        proved: no answer said so, but what is stored proves it; `attributes` is what was found.
     """
 
     attributes: Mapping[str, Any] | None = None
-    again: bool = False
+    proved: bool = False
 
 
 def send(store: Store, write: Write, place: str, condition: Condition) -> Done:
@@ -114,6 +114,6 @@ def send(store: Store, write: Write, place: str, condition: Condition) -> Done:
         answer = store.transport.call(write.operation, request, resend=resend)
     except ConditionFailedError as failed:
         if failed.ambiguous and write.did(failed.item):
-            return Done(failed.item, again=True)
+            return Done(failed.item, proved=True)
         raise
     return Done(answer.get("Attributes"))

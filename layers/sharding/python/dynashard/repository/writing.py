@@ -20,7 +20,7 @@ from dynashard.repository.marked_create import create_with_marker
 from dynashard.repository.operation import write_operation
 from dynashard.repository.outcomes import unproved, unsettled
 from dynashard.repository.phase_table import How, Met, Next, plan
-from dynashard.repository.retry_policy import Left, at_once, go_on
+from dynashard.repository.retry_policy import Left, map_concurrently, run_rounds
 from dynashard.repository.store import Store
 from dynashard.repository.writes import Done, Kind, Write, send
 from dynashard.routing import Places
@@ -76,7 +76,7 @@ class HomeWriter:
         Cost: one BatchWriteItem for 25 of those whose logical partitions are stable, 16 at a time; what `write` costs
         for each of the others, as many at a time as `Store.batch_concurrency`.
         """
-        return go_on(
+        return run_rounds(
             writes,
             self._round,
             self._store.retry_policy.pauses(),
@@ -98,7 +98,7 @@ class HomeWriter:
             else:
                 single.append(write)
         unprocessed = write_once(self._store, together)
-        refusals = at_once(self._refusal, single, self._store.batch_concurrency)
+        refusals = map_concurrently(self._refusal, single, self._store.batch_concurrency)
         left = [together[key] for key in unprocessed.members]
         unknown = [together[key] for key in unprocessed.unknown]
         undone = self._undone(together, under, {*unprocessed.members, *unprocessed.unknown}, unknown)
@@ -174,7 +174,7 @@ class HomeWriter:
             met = [reason.met for reason in cancelled.reasons]
             mine = next((stored for stored in met if write.did(stored)), None)
             if mine is not None:
-                return Done(mine, again=True)
+                return Done(mine, proved=True)
             if cancelled.ambiguous:
                 raise unproved(cancelled) from cancelled
             if not any(reason.condition_failed for reason in cancelled.reasons):
