@@ -70,7 +70,7 @@ def test_a_count_is_the_number_of_items_that_a_listing_brings(
     notes = [*some_notes(random, random.randrange(60), of=of, ranks=2), Note(tenant=of, id="b", group="g", rank="b")]
     collection.batch_write(put=notes)
     partition = {"tenant": of} if index is None else {"tenant": of, "group": "g"}
-    asked = {**span, "index": index, "filters": filters, "direction": direction}
+    asked: dict[str, Any] = {**span, "index": index, "filters": filters, "direction": direction}
 
     counted = collection.count(partition, **asked)
 

@@ -93,7 +93,7 @@ def test_a_count_counts_what_stays_once_while_counts_change_under_it(
     index, filters = change["index"], change["filters"]
     going_on, of = begun(world, change["seed"], own=change["own"] and index is not None)
     going_on.left_to_come, going_on.passing = [], []
-    asked = span if index is None else {}
+    asked: dict[str, Any] = {**span} if index is None else {}
     there = [n for n in going_on.present if listed(n, index, filters) and inside(n.id, asked)]
     collection = world.collection(through=Amid(world.transport, going_on, page=9), retry_policy=PATIENT)
     partition = {"tenant": of} if index is None else {"tenant": of, "group": "g"}

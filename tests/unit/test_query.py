@@ -1,12 +1,13 @@
 """What a caller asks of a listing, and what binds a cursor to it."""
 
-from typing import Any
+from dataclasses import fields
+from typing import Any, get_type_hints
 
 import pytest
 
 from dynashard import Entity, EntityDefinition, Filter, Index, Key, Registry, Shards, definition
 from dynashard.errors import InvalidKeyError, InvalidQueryError
-from dynashard.reads import Budget, Order, Query, query
+from dynashard.reads import Budget, Query, QueryArguments
 from dynashard.reads.bounds import Bounds
 from dynashard.reads.filters import filter_expression
 from dynashard.transport import Consumed
@@ -44,17 +45,11 @@ def fingerprint(asked: Query) -> bytes:
 
 
 def test_what_is_left_out_has_its_default() -> None:
-    asked = query(PARCEL, HERE)
+    asked = Query(PARCEL, HERE)
 
-    assert asked == Query(
-        entity=PARCEL,
-        index=None,
-        partition="query.v1.Parcel:t",
-        bounds=Bounds(high_open=True),
-        order=Order.ROUND_ROBIN,
-        forward=True,
-        limit=50,
-    )
+    assert (asked.index_definition, asked.slot, asked.partitions) == (None, None, ("query.v1.Parcel:t",))
+    assert (asked.order, asked.forward, asked.limit, asked.bounds) == ("round_robin", True, 50, Bounds(high_open=True))
+    assert asked == Query(PARCEL, HERE, filters=[], budget=Budget())
 
 
 @pytest.mark.parametrize(
@@ -82,7 +77,7 @@ def test_a_question_that_cannot_be_is_refused_with_the_argument(asked: dict[str,
     partition = {**HERE, "city": "Ulm"} if asked.get("index") == "by_city" else HERE
 
     with pytest.raises(InvalidQueryError, match=says) as raised:
-        query(PARCEL, partition, **asked)
+        Query(PARCEL, partition, **asked)
 
     assert raised.value.field == field
 
@@ -93,46 +88,53 @@ def test_a_bound_that_is_no_key_is_refused(side: str, text: str) -> None:
     asked: dict[str, Any] = {side: text}
 
     with pytest.raises(InvalidKeyError, match=side):
-        query(PARCEL, HERE, **asked)
+        Query(PARCEL, HERE, **asked)
 
 
 def test_a_partition_has_its_own_fields_and_no_others() -> None:
-    with pytest.raises(InvalidQueryError, match="id is no part of the partition, tenant"):
-        query(PARCEL, {**HERE, "id": "1"})
+    with pytest.raises(InvalidQueryError, match="id is not a field of the partition, tenant"):
+        Query(PARCEL, {**HERE, "id": "1"})
     with pytest.raises(InvalidKeyError, match="city"):
-        query(PARCEL, HERE, index="by_city")
+        Query(PARCEL, HERE, index="by_city")
     with pytest.raises(InvalidKeyError, match="tenant"):
-        query(PARCEL, {"tenant": "t:1"})
+        Query(PARCEL, {"tenant": "t:1"})
+
+
+def test_the_arguments_that_are_passed_on_are_those_of_the_query() -> None:
+    types = get_type_hints(Query)
+    arguments = [field.name for field in fields(Query) if field.init and field.name not in ("entity", "partition")]
+
+    assert get_type_hints(QueryArguments) == {name: types[name] for name in arguments}
 
 
 def test_an_entity_without_indexes_says_so() -> None:
     with pytest.raises(InvalidQueryError, match="it has none"):
-        query(definition(Letter), HERE, index="by_city")
+        Query(definition(Letter), HERE, index="by_city")
 
 
 QUESTIONS: list[Query] = [
-    query(PARCEL, HERE),
-    query(definition(Letter), HERE),
-    query(PARCEL, {"tenant": "u"}),
-    query(PARCEL, {**HERE, "city": "Ulm"}, index="by_city"),
-    query(PARCEL, {**HERE, "city": "Ulm"}, index="by_town"),
-    query(PARCEL, HERE, order="ordered"),
-    query(PARCEL, HERE, order="shard"),
-    query(PARCEL, HERE, direction="desc"),
-    query(PARCEL, HERE, prefix="a"),
-    query(PARCEL, HERE, start="a"),
-    query(PARCEL, HERE, end="a"),
-    query(PARCEL, HERE, start="a", end="c"),
-    query(PARCEL, HERE, filters=[Filter("weight", "=", 1)]),
-    query(PARCEL, HERE, filters=[Filter("weight", "=", 2)]),
-    query(PARCEL, HERE, filters=[Filter("weight", "<", 2)]),
-    query(PARCEL, HERE, filters=[Filter("weight", "=", 10**30)]),
-    query(PARCEL, HERE, filters=[Filter("city", "=", "1")]),
-    query(PARCEL, HERE, filters=[Filter("id", "=", "1")]),
-    query(PARCEL, HERE, filters=[Filter("city", "exists", value=True)]),
-    query(PARCEL, HERE, filters=[Filter("city", "exists", value=False)]),
-    query(PARCEL, HERE, filters=[Filter("seal", "=", b"\xff")]),
-    query(PARCEL, HERE, filters=[Filter("weight", "=", 1), Filter("city", "=", "1")]),
+    Query(PARCEL, HERE),
+    Query(definition(Letter), HERE),
+    Query(PARCEL, {"tenant": "u"}),
+    Query(PARCEL, {**HERE, "city": "Ulm"}, index="by_city"),
+    Query(PARCEL, {**HERE, "city": "Ulm"}, index="by_town"),
+    Query(PARCEL, HERE, order="ordered"),
+    Query(PARCEL, HERE, order="shard"),
+    Query(PARCEL, HERE, direction="desc"),
+    Query(PARCEL, HERE, prefix="a"),
+    Query(PARCEL, HERE, start="a"),
+    Query(PARCEL, HERE, end="a"),
+    Query(PARCEL, HERE, start="a", end="c"),
+    Query(PARCEL, HERE, filters=[Filter("weight", "=", 1)]),
+    Query(PARCEL, HERE, filters=[Filter("weight", "=", 2)]),
+    Query(PARCEL, HERE, filters=[Filter("weight", "<", 2)]),
+    Query(PARCEL, HERE, filters=[Filter("weight", "=", 10**30)]),
+    Query(PARCEL, HERE, filters=[Filter("city", "=", "1")]),
+    Query(PARCEL, HERE, filters=[Filter("id", "=", "1")]),
+    Query(PARCEL, HERE, filters=[Filter("city", "exists", value=True)]),
+    Query(PARCEL, HERE, filters=[Filter("city", "exists", value=False)]),
+    Query(PARCEL, HERE, filters=[Filter("seal", "=", b"\xff")]),
+    Query(PARCEL, HERE, filters=[Filter("weight", "=", 1), Filter("city", "=", "1")]),
 ]
 
 
@@ -141,15 +143,15 @@ def test_every_question_has_a_fingerprint_of_its_own() -> None:
 
 
 def test_page_size_fields_budget_and_consistency_may_change_between_pages() -> None:
-    plain = query(PARCEL, HERE)
-    other = query(PARCEL, HERE, limit=7, fields=["id"], budget=Budget(requests=1), consistent=True)
+    plain = Query(PARCEL, HERE)
+    other = Query(PARCEL, HERE, limit=7, fields=["id"], budget=Budget(requests=1), consistent=True)
 
     assert fingerprint(plain) == fingerprint(other)
 
 
 def test_a_fingerprint_knows_equal_values_however_they_are_written() -> None:
-    one = query(PARCEL, HERE, filters=[Filter("stamps", "=", {"x", "y", "z"}), Filter("weight", "=", 1)])
-    other = query(PARCEL, HERE, filters=[Filter("stamps", "=", ["z", "y", "x"]), Filter("weight", "=", "1")])
+    one = Query(PARCEL, HERE, filters=[Filter("stamps", "=", {"x", "y", "z"}), Filter("weight", "=", 1)])
+    other = Query(PARCEL, HERE, filters=[Filter("stamps", "=", ["z", "y", "x"]), Filter("weight", "=", "1")])
 
     assert fingerprint(one) == fingerprint(other)
 

@@ -3,14 +3,13 @@
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
 from dynashard.cursor_keys import CursorKeys
 from dynashard.entity import Entity, definition
 from dynashard.errors import ConfigurationError
 from dynashard.locations import Location, deployed, local_stack
-from dynashard.reads import Budget, CursorCodec, Filter, Listing, Order, Page, ShardLoad, query
-from dynashard.reads.query import DEFAULT_LIMIT
+from dynashard.reads import CursorCodec, Listing, Order, Page, Partitions, Query, QueryArguments, ShardLoad
 from dynashard.repository import Repository, RetryPolicy, Store
 from dynashard.repository.store import Throttled, ignore_throttles
 from dynashard.repository.transaction import Step
@@ -23,9 +22,6 @@ from dynashard.transport.interface import Transport
 __all__ = ["Collection", "Dynashard"]
 
 E = TypeVar("E", bound=Entity)
-
-Partitions = Mapping[str, Any] | Sequence[Mapping[str, Any]]
-"""The fields of a logical partition, or those of several."""
 
 
 class Dynashard:
@@ -200,96 +196,58 @@ class Collection(Repository[E]):
         self._listing = Listing(store, cursors, model, *others)
 
     def list(
-        self,
-        partition: Partitions,
-        *,
-        index: str | None = None,
-        order: str = Order.ROUND_ROBIN,
-        direction: str = "asc",
-        limit: int = DEFAULT_LIMIT,
-        cursor: str | None = None,
-        prefix: str | None = None,
-        start: str | None = None,
-        end: str | None = None,
-        filters: Sequence[Filter] = (),
-        fields: Sequence[str] | None = None,
-        consistent: bool = False,
-        budget: Budget | None = None,
-        distinct: str | None = None,
+        self, partition: Partitions, *, cursor: str | None = None, **arguments: Unpack[QueryArguments]
     ) -> Page[Any]:
-        """One page of a logical partition, or of several.
+        """Return one page of a logical partition, or of several, such as `list({"tenant_id": "abc"}, limit=100)`.
 
         Args:
-            partition: its fields, those of the index if one is named; or a sequence of such, at most 100, which are
-                listed as one.
-            index: the index to list; the table if None.
-            order: `round_robin` (cheapest), `ordered` (by sort key over all shards) or `shard` (shard by shard).
-            direction: `asc` or `desc`, within each shard or over all.
-            limit: items a page, 1 to 1000.
-            cursor: that of the page before, with every other argument but `limit` and `budget` as it was.
-            prefix: only sort keys that begin so.
-            start: only sort keys from this one on.
-            end: only sort keys before this one.
-            filters: conditions on fields, all of which must hold. They save answers, not read units.
-            fields: bring these fields only, as mappings instead of entities. Saves answers, not read units.
-            consistent: see every write acknowledged before. Not for indexes.
-            budget: bound on the work of this call; past it the page is short.
-            distinct: a field of the sort key: of items with one value of it, which are copies of one thing, only the
-                first in order is returned. For ordered listings; see docs/listing.md.
+            partition: its fields, those of the index if one is named; or a sequence of such, at most 100.
+            cursor: that of the page before, with every other argument but `limit`, `fields`, `budget` and `consistent`
+                as it was.
+            arguments: those of `Query`: `index`, `order`, `direction`, `limit`, `prefix`, `start`, `end`, `filters`,
+                `fields`, `consistent`, `budget`, `distinct`.
 
         Raises:
             InvalidQueryError, InvalidKeyError, InvalidValueError: with the argument at fault; nothing was sent.
-            InvalidCursorError: damaged, forged, or of another query.
+            InvalidCursorError: the cursor is damaged, forged, or of another query.
 
         Cost: round-robin and shard order, 1 Query if one shard fills the page; ordered, a Query for each shard in
         each of at most 2 rounds. A Query costs 0.5 read units for every 4 KB it reads, 1 if consistent.
         Several partitions cost what all of their shards cost, in the same rounds.
         """
-        asked = query(
-            self.entity,
-            partition,
-            index=index,
-            order=order,
-            direction=direction,
-            limit=limit,
-            prefix=prefix,
-            start=start,
-            end=end,
-            filters=filters,
-            fields=fields,
-            consistent=consistent,
-            budget=budget,
-            distinct=distinct,
-        )
-        return self._listing.page(asked, cursor)
+        return self._listing.page(Query(self.entity, partition, **arguments), cursor)
 
-    def pages(self, partition: Partitions, *, cursor: str | None = None, **asked: Any) -> Iterator[Page[Any]]:
-        """All pages; takes the arguments of `list`, and costs what it costs for each."""
-        return self._listing.pages(query(self.entity, partition, **asked), cursor)
+    def pages(
+        self, partition: Partitions, *, cursor: str | None = None, **arguments: Unpack[QueryArguments]
+    ) -> Iterator[Page[Any]]:
+        """Return all pages, from a cursor or the start on; takes the arguments of `list`, and each costs as much."""
+        return self._listing.pages(Query(self.entity, partition, **arguments), cursor)
 
-    def scan(self, partition: Partitions, *, workers: int = 4, **asked: Any) -> Iterator[E]:
-        """All items of a logical partition, read by `workers` at a time, streamed in no order between shards.
+    def scan(self, partition: Partitions, *, workers: int = 4, **arguments: Unpack[QueryArguments]) -> Iterator[E]:
+        """Stream all items, in no order between shards; several partitions follow one another.
 
-        Several partitions follow one another.
+        Args:
+            partition: as of `list`.
+            workers: how many shards are read at a time, 1 to 64.
+            arguments: those of `Query` that choose items: `index`, `prefix`, `start`, `end`, `filters`, `fields`,
+                `consistent`.
 
-        Takes the arguments of `list` that choose items: index, prefix, start, end, filters, fields, consistent.
-
-        Cost: as `list` without waste; memory for two answers a worker.
+        Cost: 1 Query for every 1,000 items or 1 MB of a shard; memory for two answers a worker.
         """
-        return self._listing.scan(query(self.entity, partition, **asked), workers=workers)
+        return self._listing.scan(Query(self.entity, partition, **arguments), workers=workers)
 
-    def count(self, partition: Partitions, **asked: Any) -> int:
-        """How many items a logical partition has, or several have; takes the arguments of `list` that choose items.
+    def count(self, partition: Partitions, **arguments: Unpack[QueryArguments]) -> int:
+        """Count the items; takes the arguments of `Query` that choose items, and `distinct`.
 
         Cost: what reading all of them costs; DynamoDB keeps no counts.
         """
-        if "distinct" in asked:
-            asked.setdefault("order", Order.ORDERED)
-        return self._listing.count(query(self.entity, partition, **asked))
+        if "distinct" in arguments:
+            arguments.setdefault("order", Order.ORDERED)
+        return self._listing.count(Query(self.entity, partition, **arguments))
 
     def shards(self, partition: Mapping[str, Any], *, workers: int = 4) -> Sequence[ShardLoad]:
-        """What each shard of a logical partition holds, in order: how evenly its items lie.
+        """Return what each shard of a logical partition holds, in order: how evenly items are spread.
 
         Cost: what reading all of them costs.
         """
-        return self._listing.shards(query(self.entity, partition), workers=workers)
+        return self._listing.shards(Query(self.entity, partition), workers=workers)

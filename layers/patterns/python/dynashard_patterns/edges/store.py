@@ -7,7 +7,7 @@ from typing import Any, Final, Generic, Literal, Self
 
 from dynashard import Dynashard
 from dynashard.errors import InvalidQueryError, InvalidValueError, NotFoundError, TransactionRefusedError
-from dynashard.reads import CursorCodec, Listing, Order, Page, query
+from dynashard.reads import CursorCodec, Listing, Order, Page, Query
 from dynashard.reads.query import DEFAULT_LIMIT
 from dynashard.repository import Check, Create, Delete, Repository, Step, Store
 from dynashard.repository.operation import write_operation
@@ -150,12 +150,12 @@ class EdgeStore(Generic[E]):
         Cost: 1 Query if the node has one shard, as most have; for others see `Collection.list`: `any` is its
         round-robin order, the others its ordered one, `newest` over the index.
         """
-        asked = query(self._items.entity, limit=limit, **self._question(tenant_id, node, way, type, order))
+        asked = Query(self._items.entity, limit=limit, **self._question(tenant_id, node, way, type, order))
         return self._listing.page(asked, cursor)
 
     def scan(self, tenant_id: str, node: str, way: Way = "forward") -> Iterator[E]:
         """All edges of a node, streamed in no order. Costs what reading them costs."""
-        asked = query(self._items.entity, consistent=True, **self._question(tenant_id, node, way, None, "any"))
+        asked = Query(self._items.entity, consistent=True, **self._question(tenant_id, node, way, None, "any"))
         yield from self._listing.scan(asked, workers=4)
 
     def count(self, tenant_id: str, node: str, way: Way = "forward", *, consistent: bool = False) -> int:

@@ -25,7 +25,7 @@ from dynashard.reads.layout import (
 )
 from dynashard.reads.moved_items import MovedItems
 from dynashard.reads.query import Budget, Order, Query
-from dynashard.reads.sources import Reading, Source, slot_of
+from dynashard.reads.sources import Reading, Source
 from dynashard.repository import Store
 from dynashard.repository.conditions import is_live, is_marker
 from dynashard.routing import hash_of, home, logical_partition_of, rule_of
@@ -69,13 +69,13 @@ class Enumeration:
         if distinct is None:
             return None
         # Without a stamp, a time in the sort key says since when a copy stands there.
-        fields = entity.model.model_fields
-        times = [n for n in (self._query.index or entity).sort.fields if datetime in plain_types(fields[n].annotation)]
+        sort, fields = (self._query.index_definition or entity).sort, entity.model.model_fields
+        times = [name for name in sort.fields if datetime in plain_types(fields[name].annotation)]
         return Dedup(distinct, next(iter([*sorted(entity.updated_fields), *times]), None))
 
     def stored(self) -> tuple[Source, ...]:
         """All shards in which items of the partition may lie."""
-        return stored_streams(self._store.router, self._query.entity, self._query.partition)
+        return stored_streams(self._store.router, self._query.entity, self._query.partitions[0])
 
     def as_stored(self, shards: tuple[Source, ...]) -> Layout:
         """A layout of shards with the live items that lie in them, moved or not."""
@@ -94,8 +94,9 @@ class Enumeration:
         )
 
     def _read(self) -> Callable[[], Sequence[Layout]]:
-        if self._query.index is not None:
-            return self._of(self._query.index)
+        index = self._query.index_definition
+        if index is not None:
+            return self._of(index)
         table, replica = self._table(), self._pick_replica()
         if replica is None:
             return table
@@ -106,7 +107,7 @@ class Enumeration:
         """The read replica that this call reads; None for the table."""
         entity, query = self._query.entity, self._query
         # Positions are kept by hashes, or by shards that the replica does not have. A sort key is a position anywhere.
-        anywhere = query.order is Order.ORDERED or rule_of(entity) is CALCULATED
+        anywhere = query.order == Order.ORDERED or rule_of(entity) is CALCULATED
         if not entity.replicas or query.consistent or not anywhere:
             return None
         drawn = int(self._store.random() * (len(entity.replicas) + 1))
@@ -115,11 +116,11 @@ class Enumeration:
     def _replica_usable(self, replica: IndexDefinition) -> bool:
         """Whether nothing moves, nor has left marks: until then an item may stand twice in a replica, or be a mark."""
         entity, router = self._query.entity, self._store.router
-        views = [router.view(entity, partition) for partition in self._query.several]
+        views = [router.view(entity, partition) for partition in self._query.partitions]
         return all(view.stable and not view.marks for view in (*views, router.index_view(entity, replica)))
 
     def _replica(self, replica: IndexDefinition) -> Layouts:
-        entity, partitions, router = self._query.entity, self._query.several, self._store.router
+        entity, partitions, router = self._query.entity, self._query.partitions, self._store.router
 
         def make(part: int, view: View) -> Layout:
             partition = partitions[part]
@@ -136,7 +137,7 @@ class Enumeration:
         return Layouts(lambda: [router.index_view(entity, replica)] * len(partitions), make)
 
     def _table(self) -> Layouts:
-        entity, partitions, router = self._query.entity, self._query.several, self._store.router
+        entity, partitions, router = self._query.entity, self._query.partitions, self._store.router
         rule = rule_of(entity)
 
         def make(part: int, view: View) -> Layout:
@@ -161,7 +162,7 @@ class Enumeration:
         return Layouts(lambda: [router.view(entity, partition) for partition in partitions], make)
 
     def _of(self, index: IndexDefinition) -> Layouts:
-        entity, partitions, router = self._query.entity, self._query.several, self._store.router
+        entity, partitions, router = self._query.entity, self._query.partitions, self._store.router
 
         def make(part: int, view: View) -> Layout:
             partition = partitions[part]
@@ -203,7 +204,7 @@ class Enumeration:
             fields = (*fields, *(name for name in (self.dedup.attribute, self.dedup.changed) if name))
         return Reading(
             table=self._store.table,
-            slot=slot_of(query.index),
+            slot=query.slot,
             bounds=query.bounds,
             forward=query.forward,
             visible=visible,
@@ -221,7 +222,7 @@ class Enumeration:
 
     def _same_entry(self, mark: Wire, item: Wire) -> bool:
         """Whether an item's key in the index is still that of the entry."""
-        index = self._query.index
+        index = self._query.index_definition
         if index is None or index_pk(index.slot) not in item:
             return False
         if item[index_sk(index.slot)] != mark[index_sk(index.slot)]:
@@ -229,7 +230,7 @@ class Enumeration:
         was, now = ({row[index_pk(index.slot)]["S"]} for row in (mark, item))
         for stored in (was, now):
             stored |= {key.rpartition(index.separator)[0] for key in stored}
-        return not was.isdisjoint(now & set(self._query.several))
+        return not was.isdisjoint(now & set(self._query.partitions))
 
 
 def _stray_homes(entity: EntityDefinition[Any], partition: str, view: View) -> Callable[[Wire], str | None]:

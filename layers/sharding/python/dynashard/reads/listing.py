@@ -26,7 +26,7 @@ from dynashard.reads.ordered import (
 )
 from dynashard.reads.query import MAX_LIMIT, Order, Page, Query
 from dynashard.reads.scan import Scan
-from dynashard.reads.sources import queries_of, slot_of
+from dynashard.reads.sources import queries_of
 from dynashard.repository import Store
 from dynashard.routing import rule_of
 from dynashard.schema import PK, TYPE
@@ -84,7 +84,7 @@ class Listing(Generic[E]):
         fetch = asked.fetch(query.budget)
         with self._reporting_throttles(query):
             _refuse_wide(fetch, query)
-            if query.order is Order.ORDERED:
+            if query.order == Order.ORDERED:
                 rows, state = self._ordered(fetch, query, state, asked.dedup)
             else:
                 rows, state = self._by_shard(fetch, query, state)
@@ -163,29 +163,29 @@ class Listing(Generic[E]):
     def _by_shard(self, fetch: Fetch, query: Query, state: Any) -> tuple[list[Wire], list[Any] | None]:
         positions = None
         if state is not None:
-            states = state if query.partitions else [state]
-            positions = [decode_positions(*each) for each in zip(states, query.several, strict=True)]
+            states = state if query.several else [state]
+            positions = [decode_positions(*each) for each in zip(states, query.partitions, strict=True)]
         bound = query.index is None and not rule_of(self._entity).powers_of_two
         if positions and bound:
             for at, layout in zip(positions, fetch.layouts(), strict=True):
                 if len(at.at) != len(layout.streams):
                     raise InvalidCursorError("the shard count has changed; list from the start", field="cursor")
-        in_turn = query.order is Order.ROUND_ROBIN
+        in_turn = query.order == Order.ROUND_ROBIN
         rows, after = list_by_shard(fetch, positions, limit=query.limit, in_turn=in_turn)
-        if after is None or not query.partitions:
-            return rows, None if after is None else encode_positions(after[0], query.partition)
+        if after is None or not query.several:
+            return rows, None if after is None else encode_positions(after[0], query.partitions[0])
         return rows, [encode_positions(at, partition) for at, partition in zip(after, query.partitions, strict=True)]
 
     def _ordered(
         self, fetch: Fetch, query: Query, state: Any, dedup: Dedup | None
     ) -> tuple[list[Wire], list[Any] | None]:
-        slot = slot_of(query.index)
+        slot = query.slot
         known = self._item_bytes.get(slot, _FIRST_GUESS)
-        if dedup is None and not query.partitions:
-            end = None if state is None else decode_end(state, query.partition)
+        if dedup is None and not query.several:
+            end = None if state is None else decode_end(state, query.partitions[0])
             rows, after = list_ordered(fetch, end, limit=query.limit, item_bytes=known)
         else:
-            end = None if state is None else decode_end_of_several(state, query.several)
+            end = None if state is None else decode_end_of_several(state, query.partitions)
             if dedup is not None:
                 dedup.excess = self._excess.get(slot, dedup.excess)
                 dedup.recent = {} if state is None else decode_recent(state)
@@ -196,10 +196,10 @@ class Listing(Generic[E]):
             self._excess[slot] = dedup.excess
         if after is None:
             return rows, None
-        if dedup is None and not query.partitions:
-            return rows, encode_end(after, query.partition)
+        if dedup is None and not query.several:
+            return rows, encode_end(after, query.partitions[0])
         recent = {} if dedup is None else dedup.remembered([fetch.item(row) for row in rows], self._store.now())
-        return rows, encode_end_of_several(after, query.several, recent)
+        return rows, encode_end_of_several(after, query.partitions, recent)
 
     @contextmanager
     def _reporting_throttles(self, query: Query) -> Iterator[None]:
@@ -208,11 +208,11 @@ class Listing(Generic[E]):
             yield
         except ThrottledError as error:
             # Which of several partitions it was is not known.
-            known = query.index is None and not query.partitions
-            self._store.throttled(self._entity, query.partition if known else None, error)
+            known = query.index is None and not query.several
+            self._store.throttled(self._entity, query.partitions[0] if known else None, error)
             raise
 
-    def _decode(self, row: Mapping[str, Any], fields: tuple[str, ...] | None) -> Any:
+    def _decode(self, row: Mapping[str, Any], fields: Sequence[str] | None) -> Any:
         name = row[TYPE]["S"] if TYPE in row else self._entity.name
         entity = self._decoders[name]
         return entity.decode(row) if fields is None else entity.decode_fields(row, fields)
@@ -220,10 +220,10 @@ class Listing(Generic[E]):
 
 def _refuse_wide(fetch: Fetch, query: Query) -> None:
     """Refuse a page over more shards than the request may send Queries, before the first is sent."""
-    if fetch.allowance.queries == UNBOUNDED or (query.order is not Order.ORDERED and not query.partitions):
+    if fetch.allowance.queries == UNBOUNDED or (query.order != Order.ORDERED and not query.several):
         return
     widths = [queries_of(layout.streams) for layout in fetch.layouts()]
-    if query.partitions:
+    if query.several:
         fitting = max(1, fetch.allowance.queries // max(widths))
         reason = f"a page of {len(widths)} partitions reads all of their shards; name at most {fitting} at a time"
         fetch.allowance.demand(sum(widths), reason, field="partition")
@@ -241,4 +241,4 @@ def _refuse_long(each_asked: Sequence[Enumeration], query: Query, verb: str) -> 
     reason = f"a {verb} of {len(each_asked)} partitions reads all of their shards; name fewer at a time"
     if len(each_asked) == 1:
         reason = f"a {verb} reads every shard of the partition; page through it with order=round_robin"
-    allowance.demand(needed, reason, field="partition" if query.partitions else None)
+    allowance.demand(needed, reason, field="partition" if query.several else None)

@@ -1,10 +1,10 @@
-"""What a caller asks of a listing, checked, and the page that answers it."""
+"""The query of a listing, checked, and the page that answers it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from hashlib import blake2b
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypedDict, TypeVar
 
 import orjson
 
@@ -22,6 +22,9 @@ DEFAULT_LIMIT: Final = 50
 MAX_PARTITIONS: Final = 100
 """Logical partitions of one listing."""
 
+Partitions = Mapping[str, Any] | Sequence[Mapping[str, Any]]
+"""The fields of a logical partition, or those of several."""
+
 I = TypeVar("I")  # noqa: E741 - the item
 
 
@@ -29,11 +32,11 @@ class Order(StrEnum):
     """In which order a listing returns items."""
 
     ROUND_ROBIN = "round_robin"
-    """A page from one shard, the next from the next: cheapest, and fair to all shards."""
+    """A page from one shard, the next page from the next shard: cheapest, and fair to all shards."""
     ORDERED = "ordered"
     """By sort key over all shards."""
     SHARD = "shard"
-    """Shard 0 to its end, then shard 1."""
+    """Shard 0 to its end, then shard 1, and so on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ class Budget:
     read_units: float = 1000.0
 
     def left(self, consumed: Consumed) -> bool:
-        """Whether there is room for more."""
+        """Whether another request may be sent."""
         return consumed.requests < self.requests and consumed.read_units < self.read_units
 
 
@@ -59,9 +62,9 @@ class Page(Generic[I]):
 
     Attributes:
         items: the items; a page may be short, or even empty, before the listing ends.
-        cursor: token that continues the listing; None, and only None, says that it has ended.
+        cursor: token that continues the listing; None if the listing has ended, and only then.
         consumed: capacity used, with the number of requests.
-        rounds: how many round trips followed one another.
+        rounds: how many round trips were made one after the other.
     """
 
     items: list[I]
@@ -72,155 +75,188 @@ class Page(Generic[I]):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A checked listing of a logical partition, or of one of an index, or of several of them.
+    """A checked listing of a logical partition, or of several. `Collection.list` and its siblings take these arguments.
 
-    `partitions` are all of them, sorted, where they are several, and `partition` is the first.
+    Attributes:
+        entity: the compiled declaration of the listed entity.
+        partition: the fields of the logical partition, those of the index if one is named; or a sequence of such, at
+            most 100, which are listed as one.
+        index: the index to list; the table if None.
+        order: `round_robin` (cheapest), `ordered` (by sort key over all shards) or `shard` (shard by shard).
+        direction: `asc` or `desc`, within each shard or over all.
+        limit: items a page, 1 to 1000.
+        prefix: only sort keys that begin with this text. Not together with `start` or `end`.
+        start: only sort keys from this one on.
+        end: only sort keys before this one.
+        filters: conditions on fields, all of which must hold. They save answers, not read units.
+        fields: return these fields only, as mappings instead of entities. Saves answers, not read units.
+        consistent: see every write acknowledged before. Not for indexes.
+        budget: bound on the work of one call; when it is used up, the page is short.
+        distinct: a field of the sort key; of the items with one value of it, only the first in order is returned. For
+            ordered listings of items with copies, see docs/listing.md.
+
+    Raises:
+        InvalidQueryError: with the argument at fault in `field`.
+        InvalidKeyError: a partition field is missing, or a value cannot be part of a key.
     """
 
     entity: EntityDefinition[Any]
-    index: IndexDefinition | None
-    partition: str
-    bounds: Bounds
-    order: Order = Order.ROUND_ROBIN
-    forward: bool = True
+    partition: Partitions
+    index: str | None = None
+    order: str = Order.ROUND_ROBIN
+    direction: str = "asc"
     limit: int = DEFAULT_LIMIT
-    filters: tuple[Filter, ...] = ()
-    fields: tuple[str, ...] | None = None
+    prefix: str | None = None
+    start: str | None = None
+    end: str | None = None
+    filters: Sequence[Filter] = ()
+    fields: Sequence[str] | None = None
     consistent: bool = False
     budget: Budget = field(default_factory=Budget)
-    partitions: tuple[str, ...] = ()
     distinct: str | None = None
+    _named: Mapping[str, Mapping[str, Any]] = field(init=False, repr=False, compare=False)
+    """The fields of each logical partition, by its stored name."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_named", _named(self))
+        object.__setattr__(self, "filters", tuple(self.filters))
+        object.__setattr__(self, "fields", None if self.fields is None else tuple(self.fields))
+        if isinstance(self.limit, bool) or not isinstance(self.limit, int) or not 1 <= self.limit <= MAX_LIMIT:
+            message = f"limit is {self.limit!r}; it must be a number from 1 to {MAX_LIMIT}"
+            raise InvalidQueryError(message, field="limit")
+        if self.order not in tuple(Order):
+            raise InvalidQueryError(f"order is {self.order!r}; it must be one of {', '.join(Order)}", field="order")
+        if self.direction not in ("asc", "desc"):
+            raise InvalidQueryError(f"direction is {self.direction!r}; it must be asc or desc", field="direction")
+        if self.consistent and self.index is not None:
+            raise InvalidQueryError("an index cannot be read consistently; list the table", field="consistent")
+        _check_fields(self.entity, self.fields or ())
+        _check_range(self.prefix, self.start, self.end)
+        if self.distinct is not None:
+            _check_distinct(self.index_definition or self.entity, self.distinct, self.order)
 
     @property
-    def several(self) -> tuple[str, ...]:
-        """All logical partitions."""
-        return self.partitions or (self.partition,)
+    def index_definition(self) -> IndexDefinition | None:
+        """The index that is listed; None for the table."""
+        return None if self.index is None else self.entity.indexes[self.index]
+
+    @property
+    def slot(self) -> str | None:
+        """The slot of the index, such as `GSI1`; None for the table."""
+        return None if self.index is None else self.entity.indexes[self.index].slot
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        """The logical partitions, sorted, so that a cursor is valid in whatever order they are named."""
+        return tuple(self._named)
+
+    @property
+    def several(self) -> bool:
+        """Whether the listing is of more than one logical partition."""
+        return len(self._named) > 1
+
+    @property
+    def bounds(self) -> Bounds:
+        """The range of sort keys."""
+        return Bounds.of(prefix=self.prefix, start=self.start, end=self.end)
+
+    @property
+    def forward(self) -> bool:
+        """Whether sort keys ascend."""
+        return self.direction == "asc"
 
     def each(self) -> "list[Query]":
-        """The same question to each logical partition by itself."""
-        return [replace(self, partition=partition, partitions=(), distinct=None) for partition in self.several]
+        """Return the same query of each logical partition by itself."""
+        return [replace(self, partition=fields, distinct=None) for fields in self._named.values()]
 
     def fingerprint(self, filters: FilterExpression) -> bytes:
-        """What binds a cursor to this entity, partition and question; page size, fields and budget may change.
+        """Return what binds a cursor to this query; page size, fields, budget and consistency may change.
 
-        `filters` are those of the query as DynamoDB takes them: equal values are written alike there.
+        Args:
+            filters: those of the query as DynamoDB takes them: equal values are written alike there.
         """
         bounds = self.bounds
-        asked: list[Any] = [
+        bound: list[Any] = [
             self.entity.name,
-            self.index.name if self.index else None,
-            self.partition,
+            self.index,
+            self.partitions[0],
             [bounds.low, bounds.high, bounds.low_open, bounds.high_open],
             self.order,
             self.forward,
             [filters.text, filters.names, filters.values],
         ]
-        if self.partitions or self.distinct:
-            asked += [self.partitions, self.distinct]
-        return blake2b(orjson.dumps(asked), digest_size=FINGERPRINT_BYTES).digest()
+        if self.several or self.distinct:
+            bound += [self.partitions if self.several else (), self.distinct]
+        return blake2b(orjson.dumps(bound), digest_size=FINGERPRINT_BYTES).digest()
 
 
-def query(
-    entity: EntityDefinition[Any],
-    partition: Mapping[str, Any] | Sequence[Mapping[str, Any]],
-    *,
-    index: str | None = None,
-    order: str = Order.ROUND_ROBIN,
-    direction: str = "asc",
-    limit: int = DEFAULT_LIMIT,
-    prefix: str | None = None,
-    start: str | None = None,
-    end: str | None = None,
-    filters: Sequence[Filter] = (),
-    fields: Sequence[str] | None = None,
-    consistent: bool = False,
-    budget: Budget | None = None,
-    distinct: str | None = None,
-) -> Query:
-    """Check what a caller asks for; the arguments are those of `Collection.list`.
+class QueryArguments(TypedDict, total=False):
+    """The arguments of `Query` after the partition, for functions that pass them on."""
 
-    Raises:
-        InvalidQueryError: with the argument at fault in `field`.
-        InvalidKeyError: a partition field is missing or cannot stand in a key.
-    """
-    found = _index(entity, index)
-    partitions = _partitions(found or entity, partition)
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
-        raise InvalidQueryError(f"limit is a number from 1 to {MAX_LIMIT}", field="limit")
-    if order not in tuple(Order):
-        raise InvalidQueryError(f"order is one of {', '.join(Order)}", field="order")
-    if direction not in ("asc", "desc"):
-        raise InvalidQueryError("direction is asc or desc", field="direction")
-    if consistent and found is not None:
-        raise InvalidQueryError("an index cannot be read consistently; list the table", field="consistent")
-    for name in fields or ():
+    index: str | None
+    order: str
+    direction: str
+    limit: int
+    prefix: str | None
+    start: str | None
+    end: str | None
+    filters: Sequence[Filter]
+    fields: Sequence[str] | None
+    consistent: bool
+    budget: Budget
+    distinct: str | None
+
+
+def _named(query: Query) -> dict[str, Mapping[str, Any]]:
+    """The fields of each logical partition, each once, by name."""
+    listed = _listed(query.entity, query.index)
+    asked = [query.partition] if isinstance(query.partition, Mapping) else list(query.partition)
+    if not 1 <= len(asked) <= MAX_PARTITIONS:
+        message = f"{len(asked)} partitions are named; one call lists 1 to {MAX_PARTITIONS}"
+        raise InvalidQueryError(message, field="partition")
+    known = listed.partition.fields
+    for name in (name for fields in asked for name in fields if name not in known):
+        raise InvalidQueryError(f"{name} is not a field of the partition, {', '.join(known)}", field=name)
+    return dict(sorted({listed.logical_partition(fields): fields for fields in asked}.items()))
+
+
+def _listed(entity: EntityDefinition[Any], index: str | None) -> EntityDefinition[Any] | IndexDefinition:
+    if index is None:
+        return entity
+    if index not in entity.indexes or entity.indexes[index].replica:
+        known = ", ".join(name for name, each in entity.indexes.items() if not each.replica) or "none"
+        raise InvalidQueryError(f"{entity.name} has no index {index}; it has {known}", field="index")
+    return entity.indexes[index]
+
+
+def _check_fields(entity: EntityDefinition[Any], fields: Sequence[str]) -> None:
+    for name in fields:
         if name not in entity.model.model_fields:
             raise InvalidQueryError(f"{entity.name} has no field {name}", field="fields")
         if name in entity.attachments:
-            raise InvalidQueryError(
-                f"{name} is an attachment: no listing has it; get single items with it", field="fields"
-            )
-    if distinct is not None:
-        _check_distinct(found or entity, distinct, order)
-    return Query(
-        entity=entity,
-        index=found,
-        partition=partitions[0],
-        bounds=_bounds(prefix, start, end),
-        order=Order(order),
-        forward=direction == "asc",
-        limit=limit,
-        filters=tuple(filters),
-        fields=None if fields is None else tuple(fields),
-        consistent=consistent,
-        budget=budget or Budget(),
-        partitions=partitions if len(partitions) > 1 else (),
-        distinct=distinct,
-    )
-
-
-def _partitions(
-    listed: EntityDefinition[Any] | IndexDefinition, asked: Mapping[str, Any] | Sequence[Mapping[str, Any]]
-) -> tuple[str, ...]:
-    """The logical partitions, each once, sorted: a cursor holds whatever order they are named in."""
-    wanted = [asked] if isinstance(asked, Mapping) else list(asked)
-    if not 1 <= len(wanted) <= MAX_PARTITIONS:
-        raise InvalidQueryError(f"one call lists 1 to {MAX_PARTITIONS} partitions", field="partition")
-    known = listed.partition.fields
-    for name in (name for fields in wanted for name in fields if name not in known):
-        raise InvalidQueryError(f"{name} is no part of the partition, {', '.join(known)}", field=name)
-    return tuple(sorted({listed.logical_partition(fields) for fields in wanted}))
+            message = f"{name} is an attachment, which listings do not return; get single items with it"
+            raise InvalidQueryError(message, field="fields")
 
 
 def _check_distinct(listed: EntityDefinition[Any] | IndexDefinition, distinct: str, order: str) -> None:
     if distinct not in listed.sort.fields:
         known = ", ".join(listed.sort.fields) or "constant"
         raise InvalidQueryError(
-            f"distinct takes a field of the sort key that is listed by, which is {known}: copies with one sort key are "
-            "neighbours, and a cursor need not remember all others",
+            f"distinct is {distinct}; it must be a field of the listed sort key, which is {known}, so that copies with "
+            "equal sort keys are neighbours",
             field="distinct",
         )
     if order != Order.ORDERED:
-        raise InvalidQueryError("distinct goes by order: list with order='ordered'", field="distinct")
+        raise InvalidQueryError("distinct needs order='ordered'", field="distinct")
 
 
-def _index(entity: EntityDefinition[Any], name: str | None) -> IndexDefinition | None:
-    if name is None:
-        return None
-    if name not in entity.indexes or entity.indexes[name].replica:
-        known = ", ".join(name for name, index in entity.indexes.items() if not index.replica) or "none"
-        raise InvalidQueryError(f"{entity.name} has no index {name}; it has {known}", field="index")
-    return entity.indexes[name]
-
-
-def _bounds(prefix: str | None, start: str | None, end: str | None) -> Bounds:
+def _check_range(prefix: str | None, start: str | None, end: str | None) -> None:
     for what, text in (("prefix", prefix), ("start", start), ("end", end)):
         if text is not None:
             utf8(text, what=what, limit=MAX_SORT_KEY_BYTES)
             if not text:
-                raise InvalidQueryError(f"{what} may not be empty; leave it out", field=what)
+                raise InvalidQueryError(f"{what} is empty; leave it out", field=what)
     if prefix is not None and (start is not None or end is not None):
         raise InvalidQueryError("give a prefix or a range, not both", field="prefix")
     if start is not None and end is not None and start > end:
         raise InvalidQueryError("the range ends before it starts", field="end")
-    return Bounds.of(prefix=prefix, start=start, end=end)

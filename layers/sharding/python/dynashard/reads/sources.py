@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dynashard.entity import IndexDefinition
 from dynashard.reads.bounds import Bounds
 from dynashard.reads.filters import FilterExpression
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV, SK, TYPE, index_pk, index_sk
@@ -214,8 +213,3 @@ class Reading:
     def _projected(self) -> tuple[str, ...]:
         keys = () if self.slot is None else (index_pk(self.slot), index_sk(self.slot))
         return tuple(dict.fromkeys((*(self.fields or ()), *ALWAYS_READ, *keys)))
-
-
-def slot_of(index: IndexDefinition | None) -> str | None:
-    """The slot of an index, None for the table."""
-    return None if index is None else index.slot
