@@ -14,6 +14,7 @@ from dynashard.topology import LeasedTopology
 from dynashard.transport import Transport
 from tests.engine.resharding_world import Moving, Thing, partition
 from tests.engine.test_resharding_late import strays
+from tests.engine.topology_world import one_clock
 from tests.faults import Fault, FaultyTransport, afterwards, meanwhile
 
 ABC: Final = partition(Thing)
@@ -24,7 +25,7 @@ STAGES: Final = ("pending", "prepare", "move", "settle", "sweep", "stable")
 def client(world: Moving, plan: list[Fault] | None = None, transport: Transport | None = None) -> Dynashard:
     """A client of its own that meets these faults."""
     wire = FaultyTransport(transport or world.inner, plan or [])
-    topology = LeasedTopology(world.inner, world.topology, lease=30.0, clock=world.clock, steady=world.clock)
+    topology = LeasedTopology(world.inner, world.topology, lease=30.0, runtime=one_clock(world.clock))
     return Dynashard(wire, table=world.table, cursor_keys=["0" * 16], topology=topology, clock=world.clock)
 
 

@@ -54,7 +54,7 @@ class ReshardWorld:
 
     def layer(self) -> Dynashard:
         """The layer with a lease of its own, as another process has it."""
-        topology = LeasedTopology(self.wire, self.topology_table, lease=TIMING.lease, clock=self.clock)
+        topology = LeasedTopology(self.wire, self.topology_table, lease=TIMING.lease, runtime=Runtime(self.clock))
         return Dynashard(self.wire, table=self.table, cursor_keys=CURSOR_KEYS, topology=topology, clock=self.clock)
 
     def resharder(self) -> Resharder:

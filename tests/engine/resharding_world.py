@@ -16,7 +16,7 @@ from dynashard.runtime import Runtime
 from dynashard.schema import MOVED_TO, PK, SK
 from dynashard.topology import LeasedTopology, Record, TopologyTable
 from dynashard.transport import Transport
-from tests.engine.topology_world import Clock, topology_table_on
+from tests.engine.topology_world import Clock, one_clock, topology_table_on
 from tests.faults import Fault, FaultyTransport
 
 REGISTRY = Registry()
@@ -172,7 +172,7 @@ class Moving:
 
     def of(self, model: type[Any]) -> Collection[Any]:
         """A client that knows nothing yet."""
-        topology = LeasedTopology(self.inner, self.topology, lease=30.0, clock=self.clock, steady=self.clock)
+        topology = LeasedTopology(self.inner, self.topology, lease=30.0, runtime=one_clock(self.clock))
         keys = ["0123456789abcdef"]
         layer = Dynashard(self.inner, table=self.table, cursor_keys=keys, topology=topology, clock=self.clock)
         return layer.collection(model)

@@ -52,7 +52,7 @@ class Growing:
         """The items of an entity, whose first PutItem is throttled."""
         resource = f"arn:aws:dynamodb:us-east-1:123456789012:table/t{slot and '/index/'}{slot}"
         faulty = FaultyTransport(self.world.inner, [throttled("PutItem", reason=reason, resource=resource, nth=None)])
-        topology = LeasedTopology(self.world.inner, self.world.topology, clock=self.world.clock)
+        topology = LeasedTopology(self.world.inner, self.world.topology, runtime=Runtime(self.world.clock))
         store = Store(
             faulty, self.world.table, Router(topology), clock=self.world.clock, throttled=self.growth.throttled
         )

@@ -25,7 +25,7 @@ from dynashard.topology.records import first_record
 from dynashard.transport import Transport
 from tests.depth import examples
 from tests.engine.resharding_world import TIMING, Moving, Thing, moving_world, partition
-from tests.engine.topology_world import put_by_hand
+from tests.engine.topology_world import one_clock, put_by_hand
 
 pytestmark = pytest.mark.engine
 
@@ -80,7 +80,7 @@ class LeaseMachine(RuleBasedStateMachine):
 
     def client(self, lease: float) -> LeasedTopology:
         clock = self.world.clock
-        return LeasedTopology(self.wire, self.world.topology, lease=lease, clock=clock, steady=clock)
+        return LeasedTopology(self.wire, self.world.topology, lease=lease, runtime=one_clock(clock))
 
     def controller(self, at: int, lease: float) -> Resharder:
         """The clocks of two controllers are as far apart as they may be."""

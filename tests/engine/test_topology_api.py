@@ -9,6 +9,7 @@ import pytest
 
 from domain import User
 from dynashard import Dynashard, LeasedTopology, definition
+from dynashard.runtime import Runtime
 from dynashard.topology import DeclaredTopology, TopologyTable
 from dynashard.topology.records import first_record
 from dynashard.transport import Transport
@@ -172,7 +173,7 @@ def test_a_count_that_was_changed_is_followed_by_items_and_lists_alike(world: Wo
     for number in range(40):
         assert world.caller.put(f"/v1/users/n{number:02d}", a_user()).status == 201
 
-    own = LeasedTopology(wire, world.topology, clock=world.clock)
+    own = LeasedTopology(wire, world.topology, runtime=Runtime(world.clock))
     seen = Dynashard(wire, table=world.table, cursor_keys=KEYS, topology=own).collection(User)
     shards = {load.partition_key: load.items for load in seen.shards({"tenant_id": "abc"})}
     assert len(shards) == 64

@@ -20,6 +20,7 @@ from hypothesis.stateful import (
 
 from dynashard import EntityDefinition, LeasedTopology, Shards
 from dynashard.errors import TopologyChangedError
+from dynashard.runtime import Runtime
 from dynashard.schema import TOPOLOGY_HISTORY_LENGTH
 from dynashard.topology import Record, TopologyTable, View
 from dynashard.topology.records import first_record
@@ -60,18 +61,18 @@ happenings = st.sampled_from(
 
 
 class Process:
-    """A client with its own clocks: the wall clock is `ahead` of the true time, the steady one stood while frozen."""
+    """A client with its own clocks: the wall clock is `ahead` of the true time, the other stood while frozen."""
 
     def __init__(self, machine: "TopologyMachine", wire: Transport, table: str, lease: float) -> None:
         self.machine = machine
         self.lease = lease
         self.ahead = self.frozen = self.adjusted_at = self.wrong_at = 0.0
-        self.topology = LeasedTopology(wire, table, lease=lease, clock=self.clock, steady=self.steady)
+        self.topology = LeasedTopology(wire, table, lease=lease, runtime=Runtime(self.clock, monotonic=self.monotonic))
 
     def clock(self) -> float:
         return self.machine.now + self.ahead
 
-    def steady(self) -> float:
+    def monotonic(self) -> float:
         return self.machine.now - self.frozen
 
     def view(self, key: str, entity: EntityDefinition[Any]) -> View:

@@ -141,7 +141,7 @@ def test_whoever_has_not_seen_the_latest_changes_nothing(wire: Transport, name: 
     was = table.create(first(key))
     table.save((was, latest := was.changed(now, target=16)))
 
-    with pytest.raises(TopologyChangedError, match=f"{key} was changed meanwhile; look again"):
+    with pytest.raises(TopologyChangedError, match=f"{key} was changed meanwhile; read it again"):
         table.save((was, was.changed(NOW + 5, target=4)))
     assert table.find(key) == latest
 
@@ -229,7 +229,7 @@ def test_a_change_that_somebody_went_on_from_says_look_again(wire: Transport, na
     later = changes[0][1].changed(NOW, target=32)
     faulty = FaultyTransport(wire, [meanwhile_repeated(operation, lambda: put_by_hand(wire, name, later))])
 
-    with pytest.raises(OutcomeUnknownError, match="look again"):
+    with pytest.raises(OutcomeUnknownError, match="read it again"):
         TopologyTable(faulty, name).save(*changes)
     assert stored(TopologyTable(wire, name), family.key).target == 32
 
@@ -242,7 +242,7 @@ def test_two_who_change_at_once_are_told_apart(wire: Transport, name: str, sever
     theirs = family.changed(NOW, target=32)
     faulty = FaultyTransport(wire, [meanwhile(operation, lambda: TopologyTable(wire, name).save((family, theirs)))])
 
-    with pytest.raises(TopologyChangedError, match="look again"):
+    with pytest.raises(TopologyChangedError, match="read it again"):
         TopologyTable(faulty, name).save(*changes)
     assert stored(TopologyTable(wire, name), family.key) == theirs
 
@@ -250,7 +250,7 @@ def test_two_who_change_at_once_are_told_apart(wire: Transport, name: str, sever
 def test_a_conflict_says_look_again(wire: Transport, name: str) -> None:
     table = TopologyTable(FaultyTransport(wire, [conflict("PutItem")]), name)
 
-    with pytest.raises(TopologyChangedError, match="just being changed"):
+    with pytest.raises(TopologyChangedError, match="just changing the topology"):
         table.save((None, first("busy")))
 
 

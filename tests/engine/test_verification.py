@@ -14,6 +14,7 @@ from dynashard.transport import Transport
 from dynashard.transport.interface import Wire
 from tests.engine.resharding_world import ENTITIES, Event, Moving, Old, Thing, index, moving_world, partition
 from tests.engine.test_resharding_late import at_home, strays
+from tests.engine.topology_world import one_clock
 from tests.faults import FaultyTransport, meanwhile, throttled
 from tools.verify import Declared, Report, Verifier
 from tools.verify.stored import ReadPace
@@ -32,7 +33,7 @@ def world(wire: Transport, table: str) -> Iterator[Moving]:
 
 def verifier(world: Moving, transport: Transport | None = None, pace: ReadPace | None = None) -> Verifier:
     wire = transport or world.inner
-    topology = LeasedTopology(wire, world.topology, clock=world.clock, steady=world.clock)
+    topology = LeasedTopology(wire, world.topology, runtime=one_clock(world.clock))
     db = Dynashard(wire, table=world.table, cursor_keys=["0" * 16], topology=topology, clock=world.clock)
     return Verifier(db, world.topology, Declared(ENTITIES), clock=world.clock, pace=pace)
 

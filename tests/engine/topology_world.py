@@ -1,6 +1,6 @@
 """Topology tables on the engine, an entity, and time in the test's hands."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +9,7 @@ from uuid import uuid4
 from dynashard import Entity, EntityDefinition, Index, Key, Registry, Shards, definition, schema
 from dynashard.entity import IndexDefinition
 from dynashard.errors import EngineError
+from dynashard.runtime import Runtime
 from dynashard.topology import LeasedTopology, Record
 from dynashard.topology.records import encode
 from dynashard.transport import Transport
@@ -59,6 +60,11 @@ class Clock:
         return self.now
 
 
+def one_clock(clock: Callable[[], float]) -> Runtime:
+    """A runtime whose wall clock is its monotonic one, too."""
+    return Runtime(clock=clock, monotonic=clock)
+
+
 def create_topology_table(transport: Transport, name: str) -> None:
     """A topology table, if there is none of this name."""
     try:
@@ -86,8 +92,8 @@ def topology_table_on(transport: Transport) -> Iterator[str]:
 
 
 def leased(transport: Transport, table: str, clock: Clock, lease: float = 30.0) -> LeasedTopology:
-    """A client of a topology table on one clock; its steady clock goes with it."""
-    return LeasedTopology(transport, table, lease=lease, clock=clock, steady=clock)
+    """A client of a topology table on one clock."""
+    return LeasedTopology(transport, table, lease=lease, runtime=one_clock(clock))
 
 
 def put_by_hand(transport: Transport, table: str, record: Record) -> None:

@@ -14,6 +14,7 @@ from dynashard.errors import DynashardError
 from dynashard.reads.cursor import CursorCodec
 from dynashard.repository import Store
 from dynashard.routing import Router
+from dynashard.runtime import Runtime
 from dynashard.service import Collection
 from dynashard.topology import LeasedTopology, Topology, View
 from tests.resharding.database import ActorTransport, Database
@@ -116,7 +117,7 @@ class Client:
         self._scheduler = traffic.database.scheduler
         self._history = traffic.database.history
         self.transport = ActorTransport(traffic.database, actor)
-        topology = LeasedTopology(self.transport, TOPOLOGY, lease=LEASE, clock=self._scheduler.clock)
+        topology = LeasedTopology(self.transport, TOPOLOGY, lease=LEASE, runtime=Runtime(self._scheduler.clock))
         store = Store(
             transport=self.transport,
             table=TABLE,

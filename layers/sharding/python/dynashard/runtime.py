@@ -1,4 +1,4 @@
-"""Time and randomness, passed in by whoever builds a part of the layer."""
+"""Time and randomness of a process, passed in so that tests can replace them."""
 
 import random
 import time
@@ -9,18 +9,20 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """Where a part takes time and randomness from.
+    """Where the layer takes time and randomness from.
 
     Attributes:
-        clock: the wall clock, in epoch seconds.
+        clock: returns the wall clock, in epoch seconds.
         sleep: waits so many seconds.
-        random: draws numbers, evenly from 0 to below 1.
+        random: draws a number, evenly from 0 to below 1.
+        monotonic: returns a clock that is never set, in seconds.
     """
 
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
     random: Callable[[], float] = random.random
+    monotonic: Callable[[], float] = time.monotonic
 
 
 SYSTEM: Final = Runtime()
-"""That of the process."""
+"""The system's clocks and random numbers."""

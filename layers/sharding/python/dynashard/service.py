@@ -15,6 +15,7 @@ from dynashard.repository.store import Throttled, ignore_throttles
 from dynashard.repository.transaction import Step
 from dynashard.repository.transaction_run import Transaction
 from dynashard.routing import Router
+from dynashard.runtime import Runtime
 from dynashard.topology import DEFAULT_LEASE, DeclaredCounts, LeasedTopology, Topology
 from dynashard.transport.deadline import LONGEST_OPERATION
 from dynashard.transport.interface import Transport
@@ -65,9 +66,9 @@ class Dynashard:
         if topology_table is not None:
             if topology is not None:
                 raise ConfigurationError("give topology_table= or topology=, not both")
-            topology = LeasedTopology(transport, topology_table, lease=lease, clock=clock)
+            topology = LeasedTopology(transport, topology_table, lease=lease, runtime=Runtime(clock))
         elif isinstance(topology, DeclaredCounts):
-            topology = topology.over(transport, lease=lease, clock=clock)
+            topology = topology.over(transport, lease=lease, runtime=Runtime(clock))
         elif topology is None:
             raise ConfigurationError(
                 'name the table of shard counts, topology_table="...": declared counts do not hold after a change. '

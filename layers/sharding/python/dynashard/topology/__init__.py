@@ -1,13 +1,13 @@
-"""How many shards a logical partition has now.
+"""The shard map: how many shards a logical partition has now.
 
-Everything that routes asks a `Topology` for a `View` first and works under that view until it is done.
+An operation asks a `Topology` for a `View` first, and runs under that view until it ends.
 """
 
-from dynashard.topology.declared import DeclaredCounts, declared_counts
+from dynashard.topology.declared import DeclaredCounts, DeclaredTopology, declared_counts
 from dynashard.topology.leased import LeasedTopology
 from dynashard.topology.records import DEFAULT_LEASE, Record, family_of, index_key, partition_key
 from dynashard.topology.table import TopologyTable
-from dynashard.topology.views import DeclaredTopology, Phase, Topology, View
+from dynashard.topology.views import Phase, Topology, View
 
 __all__ = [
     "DEFAULT_LEASE",

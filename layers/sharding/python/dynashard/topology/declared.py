@@ -1,15 +1,58 @@
 """Declared shard counts, used only if a caller asks for them by name, and checked against the topology table."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dynashard.entity import EntityDefinition, IndexDefinition
+from dynashard.entity import EntityDefinition, IndexDefinition, Shards
 from dynashard.errors import ConfigurationError
 from dynashard.placement import UNSHARDED
+from dynashard.runtime import Runtime
 from dynashard.topology.leased import LeasedTopology
-from dynashard.topology.views import DeclaredTopology, Topology, View
+from dynashard.topology.views import View
 from dynashard.transport.interface import Transport
+
+
+class DeclaredTopology:
+    """The declared count of every logical partition and index. Safe to share between threads.
+
+    Args:
+        leased: the counts in force: a view raises `ConfigurationError` if they differ from the declared ones, or are
+            changing. None trusts the declared ones.
+    """
+
+    def __init__(self, leased: LeasedTopology | None = None) -> None:
+        self._leased = leased
+
+    def view(self, entity: EntityDefinition[Any], partition: str) -> View:
+        """Return the view of a logical partition; see `Topology.view`."""
+        declared = View(_count(entity.shards))
+        return declared if self._leased is None else _agreed(self._leased.view(entity, partition), declared, partition)
+
+    def index_view(self, entity: EntityDefinition[Any], index: IndexDefinition) -> View:
+        """Return the view of an index; see `Topology.index_view`."""
+        declared = View(_count(index.shards))
+        if self._leased is None:
+            return declared
+        return _agreed(self._leased.index_view(entity, index), declared, f"index {index.name} of {entity.name}")
+
+    def refresh(self, entity: EntityDefinition[Any], partition: str) -> None:
+        """Forget the view of a logical partition; see `Topology.refresh`."""
+        if self._leased is not None:
+            self._leased.refresh(entity, partition)
+
+
+def _count(shards: Shards | None) -> int:
+    return shards.initial if shards else UNSHARDED
+
+
+def _agreed(view: View, declared: View, what: str) -> View:
+    if view.stable and view.count == declared.count:
+        return view
+    changing = "" if view.stable else f", changing to {view.new_count}"
+    raise ConfigurationError(
+        f"{what} is declared with {declared.count} shards and has {view.count}{changing}: give topology_table= instead "
+        "of topology=declared_counts(...)"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +61,11 @@ class DeclaredCounts:
 
     topology_table: str | None
 
-    def over(self, transport: Transport, *, lease: float, clock: Callable[[], float]) -> Topology:
-        """Return the topology. Cost: no request."""
+    def over(self, transport: Transport, *, lease: float, runtime: Runtime) -> DeclaredTopology:
+        """Return the topology; `lease` in seconds. Cost: no request."""
         if self.topology_table is None:
             return DeclaredTopology()
-        return AgreedTopology(LeasedTopology(transport, self.topology_table, lease=lease, clock=clock))
+        return DeclaredTopology(LeasedTopology(transport, self.topology_table, lease=lease, runtime=runtime))
 
 
 def declared_counts(*, topology_table: str | None) -> DeclaredCounts:
@@ -36,38 +79,3 @@ def declared_counts(*, topology_table: str | None) -> DeclaredCounts:
     Cost: with a table, that of `LeasedTopology`; without, none.
     """
     return DeclaredCounts(topology_table)
-
-
-class AgreedTopology:
-    """The counts of a topology table, refused where they are not the declared ones. Safe to share between threads.
-
-    Args:
-        leased: the counts that hold.
-    """
-
-    def __init__(self, leased: LeasedTopology) -> None:
-        self._leased = leased
-
-    def view(self, entity: EntityDefinition[Any], partition: str) -> View:
-        """The view of a logical partition; raises `ConfigurationError` if it is not as declared."""
-        declared = entity.shards.initial if entity.shards else UNSHARDED
-        return _agreed(self._leased.view(entity, partition), declared, partition)
-
-    def index_view(self, entity: EntityDefinition[Any], index: IndexDefinition) -> View:
-        """The view of an index; raises `ConfigurationError` if it is not as declared."""
-        declared = index.shards.initial if index.shards else UNSHARDED
-        return _agreed(self._leased.index_view(entity, index), declared, f"index {index.name} of {entity.name}")
-
-    def refresh(self, entity: EntityDefinition[Any], partition: str) -> None:
-        """Forget what is known of a logical partition."""
-        self._leased.refresh(entity, partition)
-
-
-def _agreed(view: View, declared: int, what: str) -> View:
-    if view.stable and view.count == declared:
-        return view
-    changing = "" if view.stable else f", changing to {view.new_count}"
-    raise ConfigurationError(
-        f"{what} is declared with {declared} shards and has {view.count}{changing}: give topology_table= instead of "
-        "topology=declared_counts(...)"
-    )

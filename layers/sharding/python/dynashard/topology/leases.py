@@ -1,4 +1,4 @@
-"""Values that are read once, used while their lease lasts, and never after."""
+"""Values that are read once and used only while their lease lasts."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from threading import Lock
 from typing import Final, Generic, TypeVar
 
 from dynashard.errors import EngineUnavailableError
+from dynashard.runtime import Runtime
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -21,54 +22,50 @@ class _Held(Generic[V]):
     value: V
     read: float
     until: float
-    steady_until: float
+    monotonic_until: float
 
 
 class Leases(Generic[K, V]):
-    """Values by key. Safe to share between threads: of those who want the same value, one reads it.
+    """A cache of leased values by key. Safe to share between threads: only one of them reads a value.
 
-    A lease ends when either clock says so. The wall clock goes on while a Lambda function is frozen; the steady one
-    goes on when the wall clock is set back.
+    A lease ends by either clock. The wall clock goes on while a Lambda function is frozen; the monotonic one goes on
+    if the wall clock is set back.
 
     Args:
-        clock: the wall clock, in seconds.
-        steady: a clock that is never set, in seconds.
+        runtime: the clocks.
         limit: how many values are kept; beyond it those that were read longest ago are forgotten.
     """
 
-    def __init__(self, clock: Callable[[], float], steady: Callable[[], float], *, limit: int) -> None:
-        self._clock = clock
-        self._steady = steady
+    def __init__(self, runtime: Runtime, *, limit: int) -> None:
+        self._runtime = runtime
         self._limit = limit
         self._held: dict[K, _Held[V]] = {}
         self._forgotten = 0
         self._lock = Lock()
-        self._turns = [Lock() for _ in range(_STRIPES)]
+        self._reading = [Lock() for _ in range(_STRIPES)]
 
-    def get(self, key: K) -> V | None:
-        """The value, while its lease lasts."""
-        held = self._held.get(key)
-        return held.value if held is not None and self._lasts(held) else None
-
-    def renew(self, key: K, read: Callable[[float], tuple[V, float]]) -> V:
-        """The value; read if nobody else has read it meanwhile.
+    def get(self, key: K, read: Callable[[float], tuple[V, float]]) -> V:
+        """Return the value of a key, read if no lease on it lasts.
 
         Args:
             key: its key.
-            read: reads it, given the present time; answers with the value and its lease in seconds. The lease counts
-                from before it was called.
+            read: called with the present time; returns the value and its lease in seconds, which counts from before
+                the call.
 
         Raises:
-            EngineUnavailableError: reading took longer than the lease, time and again. And what `read` raises.
+            EngineUnavailableError: reading took longer than the lease, repeatedly. And what `read` raises.
         """
-        with self._turns[hash(key) % _STRIPES]:
+        held = self._held.get(key)
+        if held is not None and self._lasts(held):
+            return held.value
+        with self._reading[hash(key) % _STRIPES]:
             for _ in range(_TRIES):
-                value = self.get(key)
-                if value is not None:
-                    return value
-                forgotten, now, steady = self._forgotten, self._clock(), self._steady()
+                held = self._held.get(key)
+                if held is not None and self._lasts(held):
+                    return held.value
+                forgotten, now, monotonic = self._forgotten, self._runtime.clock(), self._runtime.monotonic()
                 value, lease = read(now)
-                held = _Held(value, now, now + lease, steady + lease)
+                held = _Held(value, now, now + lease, monotonic + lease)
                 if self._lasts(held):
                     self._keep(key, held, forgotten)
                     return value
@@ -79,7 +76,7 @@ class Leases(Generic[K, V]):
         )
 
     def forget(self, key: K) -> None:
-        """Forget a value: whoever asks from now on gets one that was read from now on."""
+        """Forget a value: calls from now on return one that was read from now on."""
         with self._lock:
             self._forgotten += 1
             self._held.pop(key, None)
@@ -90,7 +87,7 @@ class Leases(Generic[K, V]):
     def _keep(self, key: K, held: _Held[V], forgotten: int) -> None:
         with self._lock:
             if self._forgotten != forgotten:
-                # Somebody forgot while this was being read: it is good for its reader only.
+                # A value was forgotten during the read, so this one holds for its reader only.
                 return
             self._held.pop(key, None)
             self._held[key] = held
@@ -98,4 +95,4 @@ class Leases(Generic[K, V]):
                 del self._held[next(iter(self._held))]
 
     def _lasts(self, held: _Held[V]) -> bool:
-        return held.read <= self._clock() < held.until and self._steady() < held.steady_until
+        return held.read <= self._runtime.clock() < held.until and self._runtime.monotonic() < held.monotonic_until

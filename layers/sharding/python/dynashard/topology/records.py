@@ -1,4 +1,4 @@
-"""What the topology table says of a logical partition, an index, or all partitions of a family of entities."""
+"""Records of the topology table: of a logical partition, an index, or all partitions of a family of entities."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -36,20 +36,17 @@ _TICK: Final = Decimal("0.000001")
 
 
 def family_of(entity: EntityDefinition[Any]) -> str:
-    """The family that an entity shares its logical partitions with: its prefix.
-
-    One without a prefix is a family by itself, named `=` and its name: no prefix begins so.
-    """
+    """Return the family of an entity: the prefix of its logical partitions, or `=` and its name without a prefix."""
     return entity.prefix or f"={entity.name}"
 
 
 def partition_key(entity: EntityDefinition[Any], partition: str) -> str:
-    """The key of the record of a single logical partition. Never that of a family: it holds a colon."""
+    """Return the key of the record of a single logical partition. It holds a colon, which no family's does."""
     return partition if entity.prefix else f"{family_of(entity)}:{partition}"
 
 
 def index_key(entity: EntityDefinition[Any], index: IndexDefinition) -> str:
-    """The key of the record of an index. Never that of a partition or family, whose names hold no bar."""
+    """Return the key of the record of an index. It holds a bar, which no partition's or family's does."""
     return f"{family_of(entity)}|{index.slot}"
 
 
@@ -61,20 +58,20 @@ class Record:
         key: its key.
         count: the shard count, until a change has settled the one before it.
         updated: when it was last changed, in epoch seconds: what a conditional update compares.
-        lease: the longest time anybody may use a view, in seconds. The family's record decides for all records of its
-            family, because every view is read together with it; 0 stands for `DEFAULT_LEASE`.
+        lease: the longest time that a view may be used, in seconds. The family's record decides for its family, because
+            every view is read together with it; 0 stands for `DEFAULT_LEASE`.
         history: the newest counts as `epoch:count`.
-        phase: where a change stands.
+        phase: the phase of a change.
         since: when the phase was published, in epoch seconds.
         target: the count that a change leads to; None without one. With a stable phase, the change waits to begin.
-        swept: whether the marks of the last change are gone.
+        swept: whether the markers of the last change are gone.
         change: what the controller keeps about the change.
         differ_since: of a family: since when single partitions may have records of their own; None if none has.
         active: of a family: keys of its records that are changing or not swept.
-        former_lease: of a family: the longest lease that was given out before the lease was lowered, in seconds;
+        former_lease: of a family: the longest lease that was granted before the lease was lowered, in seconds;
             0 if it never was.
-        lowered_at: of a family: when the lowered lease was seen in the record, in epoch seconds; None if nobody has
-            looked yet. A request that lowers a lease may arrive long after it was sent.
+        lowered_at: of a family: when the lowered lease was read from the record, in epoch seconds; None if it was not
+            yet. A request that lowers a lease may arrive long after it was sent.
     """
 
     key: str
@@ -103,12 +100,12 @@ class Record:
         return self.target is not None or not self.swept
 
     def view(self, expires: float, *, marks: bool, version: str = "") -> View:
-        """What it says to those who route."""
+        """Return the view that routing uses."""
         target = None if self.phase is Phase.STABLE else self.target
         return View(self.count, self.phase, target, expires, marks, changed=len(self.history) > 1, version=version)
 
     def changed(self, now: float, **fields: Any) -> "Record":
-        """The record after a change of its fields, with a later `updated`; a new count goes into the history."""
+        """Return the record with other fields and a later `updated`; a new count goes into the history."""
         updated = max(_stamp(now), self.updated + _TICK)
         history = self.history
         if fields.get("count", self.count) != self.count:
@@ -117,7 +114,7 @@ class Record:
 
 
 def first_record(key: str, count: int, *, now: float, lease: float) -> Record:
-    """The first record of a key."""
+    """Return the first record of a key."""
     return Record(key, count, _stamp(now), lease, frozenset({f"{int(now)}:{count}"}), since=now)
 
 
@@ -126,7 +123,7 @@ def _stamp(now: float) -> Decimal:
 
 
 def _entered(history: frozenset[str], epoch: int, count: int) -> frozenset[str]:
-    """The history with a new count. Every entry is later than those before it, however quickly they follow."""
+    """The history with a new count, dated later than every entry before it."""
     dated = sorted((int(entry.partition(":")[0]), entry) for entry in history)
     epoch = max(epoch, dated[-1][0] + 1) if dated else epoch
     kept = [entry for _, entry in dated][-(TOPOLOGY_HISTORY_LENGTH - 1) :]
@@ -134,38 +131,35 @@ def _entered(history: frozenset[str], epoch: int, count: int) -> frozenset[str]:
 
 
 def encode(record: Record) -> Wire:
-    """The record as it is stored."""
-    wire: Wire = {
+    """Return the stored form of a record."""
+    wire = {
         TOPOLOGY_KEY: {"S": record.key},
-        TOPOLOGY_COUNT: {"N": str(record.count)},
-        TOPOLOGY_UPDATED: {"N": str(record.updated)},
-        TOPOLOGY_LEASE: {"N": repr(record.lease)},
+        TOPOLOGY_COUNT: _number(record.count),
+        TOPOLOGY_UPDATED: _number(record.updated),
+        TOPOLOGY_LEASE: _number(record.lease),
         TOPOLOGY_PHASE: {"S": record.phase.value},
-        TOPOLOGY_SINCE: {"N": repr(record.since)},
+        TOPOLOGY_SINCE: _number(record.since),
         TOPOLOGY_SWEPT: {"BOOL": record.swept},
+        TOPOLOGY_HISTORY: record.history and {"SS": sorted(record.history)},
+        TOPOLOGY_TARGET: _number(record.target),
+        TOPOLOGY_CHANGE: record.change and encode_value(dict(record.change), path=TOPOLOGY_CHANGE),
+        TOPOLOGY_DIFFER: _number(record.differ_since),
+        TOPOLOGY_ACTIVE: record.active and {"SS": sorted(record.active)},
+        TOPOLOGY_FORMER_LEASE: _number(record.former_lease or None),
+        TOPOLOGY_LOWERED: _number(record.lowered_at),
     }
-    if record.history:
-        wire[TOPOLOGY_HISTORY] = {"SS": sorted(record.history)}
-    if record.target is not None:
-        wire[TOPOLOGY_TARGET] = {"N": str(record.target)}
-    if record.change:
-        wire[TOPOLOGY_CHANGE] = encode_value(dict(record.change), path=TOPOLOGY_CHANGE)
-    if record.differ_since is not None:
-        wire[TOPOLOGY_DIFFER] = {"N": repr(record.differ_since)}
-    if record.active:
-        wire[TOPOLOGY_ACTIVE] = {"SS": sorted(record.active)}
-    if record.former_lease:
-        wire[TOPOLOGY_FORMER_LEASE] = {"N": repr(record.former_lease)}
-    if record.lowered_at is not None:
-        wire[TOPOLOGY_LOWERED] = {"N": repr(record.lowered_at)}
-    return wire
+    return {name: value for name, value in wire.items() if value}
+
+
+def _number(value: float | Decimal | None) -> Wire:
+    return {} if value is None else {"N": str(value)}
 
 
 def decode(wire: Mapping[str, Any]) -> Record:
-    """The record that is stored. One that only has a key and a count is whole: the rest is as in a quiet time.
+    """Return a stored record. A key and a count are enough: other attributes default to a record without a change.
 
     Raises:
-        UndecodableItemError: it was changed by something else than the layer, and nobody can tell where items are.
+        UndecodableItemError: something other than the layer has changed the record.
     """
     try:
         record = _decoded(wire)
@@ -179,27 +173,27 @@ def decode(wire: Mapping[str, Any]) -> Record:
 
 
 def _decoded(wire: Mapping[str, Any]) -> Record:
-    differ = wire.get(TOPOLOGY_DIFFER)
-    target = wire.get(TOPOLOGY_TARGET)
-    lowered = wire.get(TOPOLOGY_LOWERED)
+    def seconds(name: str) -> float | None:
+        return float(wire[name]["N"]) if name in wire else None
+
     return Record(
         key=wire[TOPOLOGY_KEY]["S"],
         count=int(wire[TOPOLOGY_COUNT]["N"]),
         updated=Decimal(wire.get(TOPOLOGY_UPDATED, {"N": "0"})["N"]),
-        lease=float(wire.get(TOPOLOGY_LEASE, {"N": "0"})["N"]),
+        lease=seconds(TOPOLOGY_LEASE) or 0.0,
         history=frozenset(wire.get(TOPOLOGY_HISTORY, {"SS": ()})["SS"]),
         phase=Phase(wire.get(TOPOLOGY_PHASE, {"S": Phase.STABLE})["S"]),
-        since=float(wire.get(TOPOLOGY_SINCE, {"N": "0"})["N"]),
-        target=None if target is None else int(target["N"]),
+        since=seconds(TOPOLOGY_SINCE) or 0.0,
+        target=int(wire[TOPOLOGY_TARGET]["N"]) if TOPOLOGY_TARGET in wire else None,
         swept=wire.get(TOPOLOGY_SWEPT, {"BOOL": True})["BOOL"],
         change=decode_value(wire.get(TOPOLOGY_CHANGE, {"M": {}})),
-        differ_since=None if differ is None else float(differ["N"]),
+        differ_since=seconds(TOPOLOGY_DIFFER),
         active=frozenset(wire.get(TOPOLOGY_ACTIVE, {"SS": ()})["SS"]),
-        former_lease=float(wire.get(TOPOLOGY_FORMER_LEASE, {"N": "0"})["N"]),
-        lowered_at=None if lowered is None else float(lowered["N"]),
+        former_lease=seconds(TOPOLOGY_FORMER_LEASE) or 0.0,
+        lowered_at=seconds(TOPOLOGY_LOWERED),
     )
 
 
 def _unusable(wire: Mapping[str, Any], reason: str) -> UndecodableItemError:
     key = wire.get(TOPOLOGY_KEY, {}).get("S")
-    return UndecodableItemError(f"the topology record {key} cannot be used ({reason}): put back what it was before")
+    return UndecodableItemError(f"the topology record {key} cannot be used ({reason}): restore it")
