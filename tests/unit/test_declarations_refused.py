@@ -55,11 +55,6 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
         lambda: declare(shards=Shards(16, "dice")),
         "placement 'dice': use one of calculated, modulo, random",
     ),
-    "no count": (lambda: declare(shards=Shards()), "shards without a count: write Shards(16), or Shards(start=16)"),
-    "count and start": (
-        lambda: declare(shards=Shards(16, start=16)),
-        "shards with both a count and a start: they are one number",
-    ),
     "three to start with": (lambda: declare(shards=Shards(start=3)), "3 shards: the count must be a power of two"),
     "three at random": (
         lambda: declare(shards=Shards(3, placement="random")),
@@ -101,7 +96,7 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "adopts into read replicas": (
         lambda: declare(shards=Shards(16, adopt="unsharded", read_replicas=1)),
-        "adopts items into read replicas, in which they do not stand",
+        "adopts items into read replicas, which do not hold them",
     ),
     "adopts with a separator": (
         lambda: declare(key=Key("{tenant}", "{id}", "", "_"), shards=Shards(16, adopt="unsharded")),
@@ -122,11 +117,11 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     # Templates.
     "unknown field": (
         lambda: declare(key=sorted_by("{nobody}")),
-        "sort template '{nobody}' names nobody, which is no field",
+        "sort template '{nobody}' names nobody, which is not a field",
     ),
     "unknown partition field": (
         lambda: declare(key=Key(partition="{nobody}", sort="{id}")),
-        "partition template '{nobody}' names nobody, which is no field",
+        "partition template '{nobody}' names nobody, which is not a field",
     ),
     "open brace": (lambda: declare(key=sorted_by("{id")), "template '{id': expected '}'"),
     "closing brace": (lambda: declare(key=sorted_by("id}")), "Single '}' encountered"),
@@ -217,7 +212,7 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "index of unknown field": (
         lambda: declare(indexes=[an_index(sort="{nobody}")]),
-        "by_id sort template '{nobody}' names nobody, which is no field",
+        "by_id sort template '{nobody}' names nobody, which is not a field",
     ),
     "index of a float": (
         lambda: declare({"n": float}, indexes=[an_index(sort="{n}")]),
@@ -267,11 +262,11 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     "empty prefix": (lambda: declare(key=Key("{tenant}", "{id}", prefix="")), "prefix '' may hold"),
     "separator and a prefix": (
         lambda: declare(key=Key("{tenant}", "{id}", prefix="a", separator="_"), shards=Shards(4)),
-        "a separator of its own needs an empty prefix and shards",
+        "the separator '_' needs an empty prefix and shards",
     ),
     "separator without shards": (
         lambda: declare(key=Key("{tenant}", "{id}", prefix="", separator="_")),
-        "a separator of its own needs an empty prefix and shards",
+        "the separator '_' needs an empty prefix and shards",
     ),
     "digit as separator": (
         lambda: declare(key=Key("{tenant}", "{id}", "", "0"), shards=Shards(4)),
@@ -303,7 +298,7 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "validation alias": (lambda: declare({"x": (str, Field(validation_alias="y"))}), "field x has an alias"),
     "serialization alias": (lambda: declare({"x": (str, Field(serialization_alias="y"))}), "field x has an alias"),
-    "expires names no field": (lambda: declare(expires="x"), "expires names x, which is no field"),
+    "expires names no field": (lambda: declare(expires="x"), "expires names x, which is not a field"),
     "expires names a text": (
         lambda: declare({"x": (str | None, None)}, expires="x"),
         "expires names x: declare it as `datetime | None = None`",
@@ -384,11 +379,17 @@ class Rank(IntEnum):
 
 
 WRITE_KEY = 'write key=Key(partition="{tenant_id}", sort="{id}")'
-WRITE_INDEX = 'write Index("GSI1", "by_email", partition="{tenant_id}", sort="{email}")'
+INDEX = 'Index("GSI1", "by_email", partition="{tenant_id}", sort="{email}")'
+WRITE_INDEX = f"write {INDEX}"
 WRITE_BOTH = 'write name="user.v1.User", key=Key(partition="{tenant_id}", sort="{id}")'
 
 MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     # Parts of another kind.
+    "shards without a count": (
+        Shards,
+        "one number, as count or as start; write Shards(16), or Shards(start=",
+    ),
+    "a count and a start": (lambda: Shards(16, start=16), "one number, as count or as start; write Shards(16), or"),
     "shards as a number": (lambda: declare(shards=8), "shards is 8: write shards=Shards(8)"),
     "shards as true": (lambda: declare(shards=True), "shards is True: write shards=Shards(16)"),
     "shards as a text": (lambda: declare(shards="16"), "shards is '16': write shards=Shards(16)"),
@@ -425,10 +426,10 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         'name is 7: write a text, such as name="user.v1.User"',
     ),
     "name with blanks": (lambda: declare(name="my thing"), "letters, digits and ._/#-, such as user.v1.User"),
-    "one index without a list": (lambda: declare(indexes=an_index()), "write a list, indexes=[Index('GSI1', ...)]"),
-    "indexes as a dictionary": (lambda: declare(indexes={"by_id": an_index()}), f"write indexes=[{WRITE_INDEX[6:]}]"),
-    "indexes that are none": (lambda: declare(indexes=None), f"indexes is None: write indexes=[{WRITE_INDEX[6:]}]"),
-    "index as a name": (lambda: declare(indexes=["by_id"]), f"index 'by_id': {WRITE_INDEX}"),
+    "one index without a list": (lambda: declare(indexes=an_index()), f"write a list, indexes=[{INDEX}]"),
+    "indexes as a dictionary": (lambda: declare(indexes={"by_id": an_index()}), f"write a list, indexes=[{INDEX}]"),
+    "indexes that are none": (lambda: declare(indexes=None), f"indexes is None: write a list, indexes=[{INDEX}]"),
+    "index as a name": (lambda: declare(indexes=["by_id"]), f"index is 'by_id': {WRITE_INDEX}"),
     "index without a partition": (
         lambda: Index("GSI1", "x", sort="{id}"),  # type: ignore[call-arg]
         f"argument: 'partition'; {WRITE_INDEX}",
@@ -439,7 +440,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "index of no partition": (
         lambda: declare(indexes=[an_index(partition=None)]),  # type: ignore[arg-type]
-        WRITE_INDEX,
+        f"partition of index by_id is None: write a text, as in {INDEX}",
     ),
     "index by its name first": (
         lambda: declare(indexes=[an_index("by_id", "GSI1")]),
@@ -493,7 +494,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         "sort 'id' is the same text for every item: write '{id}'",
     ),
     "unbalanced braces": (lambda: declare(key=sorted_by("{id")), "braces hold a field name, such as {id}"),
-    "unknown field": (lambda: declare(key=sorted_by("{nobody}")), "is no field; there are tenant, id"),
+    "unknown field": (lambda: declare(key=sorted_by("{nobody}")), "is not a field; there are tenant, id"),
     "optional key field": (
         lambda: declare({"n": (str | None, None)}, key=sorted_by("{n}")),
         "write its type without None",
@@ -529,12 +530,12 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
 
 
 @pytest.mark.filterwarnings("ignore:Field name .revision. ")
-@pytest.mark.parametrize(("mistake", "told"), MISTAKES.values(), ids=MISTAKES)
-def test_natural_mistake_is_told_with_what_to_write(mistake: Callable[[], object], told: str) -> None:
+@pytest.mark.parametrize(("mistake", "advice"), MISTAKES.values(), ids=MISTAKES)
+def test_natural_mistake_is_refused_with_what_to_write(mistake: Callable[[], object], advice: str) -> None:
     with pytest.raises(DeclarationError) as refused:
         mistake()
 
-    assert told in refused.value.reason
+    assert advice in refused.value.reason
     assert "\n" not in str(refused.value)
 
 
@@ -644,7 +645,7 @@ def test_refused_entity_leaves_no_trace_in_its_registry() -> None:
     assert set(registry) == {NAME, "late"}
 
 
-def test_two_entities_cannot_use_one_separator_of_their_own() -> None:
+def test_two_entities_cannot_use_one_separator_without_a_prefix() -> None:
     registry = Registry()
     declare(registry=registry, key=Key("{tenant}", "{id}", "", "_"), shards=Shards(4))
 

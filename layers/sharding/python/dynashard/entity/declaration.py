@@ -1,7 +1,7 @@
 """What an entity's declaration is made of: `Key`, `Shards`, `Index`, and the fields the layer fills in."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import InitVar, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import InitVar, dataclass
 from datetime import UTC, datetime
 from functools import wraps
 from typing import Any, Final, Literal, TypeVar
@@ -14,6 +14,9 @@ from dynashard.placement import CALCULATED, PLACEMENTS, UNSHARDED, Placement, is
 from dynashard.schema import INDEX_SLOTS, MAX_ATTACHMENT_BYTES, MAX_SHARDS
 
 DEFAULT_SEPARATOR: Final = ":"
+NAME_EXAMPLE: Final = 'name="user.v1.User"'
+KEY_EXAMPLE: Final = 'Key(partition="{tenant_id}", sort="{id}")'
+INDEX_EXAMPLE: Final = 'Index("GSI1", "by_email", partition="{tenant_id}", sort="{email}")'
 
 P = TypeVar("P")
 
@@ -21,30 +24,36 @@ _ABSENT: Final[Any] = None
 
 
 class WrongDeclarationError(ValueError):
-    """A part of a declaration that cannot be; becomes a `DeclarationError` with the entity's name."""
+    """A part of a declaration is wrong; becomes a `DeclarationError` with the entity's name."""
+
+
+def refuse(problems: Iterable[str]) -> None:
+    """Raise `WrongDeclarationError` for the first problem, if there is one."""
+    for problem in problems:
+        raise WrongDeclarationError(problem)
 
 
 def _with_example(example: str) -> Callable[[type[P]], type[P]]:
-    """Decorate a part of a declaration so that wrong arguments are refused with an example of right ones."""
+    """Refuse wrong arguments of a part of a declaration with an example of right ones."""
 
     def decorated(part: type[P]) -> type[P]:
-        made: Any = part.__init__
+        init: Any = part.__init__
 
-        @wraps(made)
-        def checked(self: Any, *given: Any, **named: Any) -> None:
+        @wraps(init)
+        def checked(self: Any, *args: Any, **kwargs: Any) -> None:
             try:
-                made(self, *given, **named)
+                init(self, *args, **kwargs)
             except TypeError as error:
                 problem = str(error).partition("() ")[2] or str(error)
                 raise DeclarationError(part.__name__, f"{problem}; write {example}") from error
 
-        setattr(part, "__init__", checked)  # noqa: B010 - assigning it is refused by mypy
+        setattr(part, "__init__", checked)  # noqa: B010 - mypy refuses an assignment
         return part
 
     return decorated
 
 
-@_with_example('Key(partition="{tenant_id}", sort="{id}")')
+@_with_example(KEY_EXAMPLE)
 @dataclass(frozen=True, slots=True)
 class Key:
     """Where an entity's items live.
@@ -55,9 +64,9 @@ class Key:
         sort: template of the sort key, such as `{id}`; None for one item a partition (never sharded).
         prefix: first part of the partition key; the entity's name if None. Entities with one prefix share their
             logical partitions.
-        separator: what joins prefix, partition and shard. Another one than `:` is for adopting published keys
+        separator: what joins prefix, partition and shard. Use another one than `:` only to adopt published keys
             such as `path_6`: the prefix must then be empty.
-        unpadded: int fields of `sort` whose digits have no fixed width, for keys that are already stored without one.
+        unpadded: int fields of `sort` whose digits have no fixed width, because keys are already stored without one.
             They are listed as text: 10 before 9.
     """
 
@@ -74,24 +83,22 @@ class Shards:
     """How many stored partition keys a logical partition is spread over.
 
         Shards(16)                                          # 16 from the start
-        Shards(start=1, max=256, placement="random")        # grows by itself; for items that are only ever added
+        Shards(start=1, max=256, placement="random")        # grows by itself; items are only ever added
         Shards(16, adopt="unsharded")                       # for a table that was written without shards
-
-    Two declarations are equal if they say the same, by whichever name they give the count.
 
     Attributes:
         count: a power of two from 1 to 1024; any count up to 1024 with the modulo placement.
         placement: `calculated` (xxh64: a key has one home, and counts can change), `modulo` (md5, as AWS published
-            it; counts never change) or `random`: for items that are only ever added, such as events. Their shards
-            can be doubled within one wait, since nothing moves, but no key has a home: a read by key, and with it
-            every change of a single item, looks into all shards.
+            it; counts never change) or `random`, for items that are only ever added, such as events. Random counts
+            double within one wait, because nothing moves, but a key has no home: a read by key, and with it every
+            change of a single item, looks into all shards.
         max: the ceiling of automatic growth: a power of two from `count` to 1024.
-        adopt: `unsharded` if the items of the table stand under the bare partition key, and do so until they are
-            resharded to `count`; for the calculated placement.
+        adopt: `unsharded` if the items of the table are stored under the bare partition key, until they are resharded
+            to `count`; for the calculated placement.
         read_replicas: how many copies of the items, in index slots from the last one down, share reading with the
             table: listings that need not be consistent. Each costs what an index costs. Items that were written before
-            do not stand in them: docs/replicas.md tells how to add one.
-        start: another name of `count`, for counts that are expected to grow. One of both is given.
+            the copy was declared are not in it: docs/replicas.md says how to add one.
+        start: another name of `count`, for counts that are expected to grow. Give one of both.
     """
 
     count: int = _ABSENT
@@ -100,63 +107,45 @@ class Shards:
     adopt: Literal["unsharded"] | None = None
     read_replicas: int = 0
     start: InitVar[int | None] = None
-    _twice: bool = field(default=False, init=False, repr=False, compare=False)
 
     def __post_init__(self, start: int | None) -> None:
+        if (start is None) == (self.count is _ABSENT):
+            raise TypeError("shards need one number, as count or as start")
         if start is not None:
-            object.__setattr__(self, "_twice", self.count is not _ABSENT)
             object.__setattr__(self, "count", start)
 
-    def check(self) -> None:
-        """Refuse what cannot be.
-
-        Raises:
-            WrongDeclarationError: with the reason.
-        """
-        if self._twice:
-            raise WrongDeclarationError("shards with both a count and a start: they are one number, give one of them")
-        if self.count is _ABSENT:
-            raise WrongDeclarationError("shards without a count: write Shards(16), or Shards(start=16)")
+    def problems(self) -> Iterator[str]:
+        """What is wrong with the values, each as a sentence."""
         if not isinstance(self.placement, str) or self.placement not in PLACEMENTS:
-            raise WrongDeclarationError(f"placement {self.placement!r}: use one of {', '.join(sorted(PLACEMENTS))}")
+            yield f"placement {self.placement!r}: use one of {', '.join(sorted(PLACEMENTS))}"
         if not _is_count(self.count):
-            raise WrongDeclarationError(
-                f"{self.count!r} shards: the count is a number from 1 to {MAX_SHARDS}, such as Shards(16)"
-            )
-        if self.rule.powers_of_two and not is_power_of_two(self.count):
-            below = 1 << self.count.bit_length() - 1
-            raise WrongDeclarationError(
-                f"{self.count} shards: the count must be a power of two; write Shards({below}) or Shards({2 * below})"
-            )
-        self._check_max()
+            yield f"{self.count!r} shards: the count is a number from 1 to {MAX_SHARDS}, such as Shards(16)"
+        yield from self._count_problems()
         if isinstance(self.read_replicas, bool) or self.read_replicas not in range(len(INDEX_SLOTS) + 1):
-            raise WrongDeclarationError(
-                f"{self.read_replicas!r} read replicas: there are {len(INDEX_SLOTS)} index slots"
-            )
+            yield f"{self.read_replicas!r} read replicas: there are {len(INDEX_SLOTS)} index slots"
         if self.adopt is not None:
-            self._check_adopt()
+            yield from self._adoption_problems()
 
-    def _check_adopt(self) -> None:
-        if self.adopt != "unsharded":
-            raise WrongDeclarationError(f"adopt={self.adopt!r}: only 'unsharded' items can be adopted")
-        if self.rule is not CALCULATED:
-            raise WrongDeclarationError(f"adopts items by {self.placement} placement: only the calculated one can")
-        if self.read_replicas:
-            raise WrongDeclarationError("adopts items into read replicas, in which they do not stand: adopt them first")
-
-    def _check_max(self) -> None:
+    def _count_problems(self) -> Iterator[str]:
         if not self.rule.powers_of_two:
             if self.max != MAX_SHARDS:
-                raise WrongDeclarationError(
-                    f"a max of {self.max!r} shards by {self.placement} placement, whose counts never change"
-                )
+                yield f"a max of {self.max!r} shards by {self.placement} placement, whose counts never change"
             return
+        if not is_power_of_two(self.count):
+            low = 1 << self.count.bit_length() - 1
+            yield f"{self.count} shards: the count must be a power of two; write Shards({low}) or Shards({2 * low})"
         if not _is_count(self.max) or not is_power_of_two(self.max):
-            raise WrongDeclarationError(
-                f"a max of {self.max!r} shards: it is a power of two up to {MAX_SHARDS}, such as 256"
-            )
+            yield f"a max of {self.max!r} shards: it is a power of two up to {MAX_SHARDS}, such as 256"
         if self.max < self.count:
-            raise WrongDeclarationError(f"a max of {self.max} shards, but {self.count} to begin with")
+            yield f"a max of {self.max} shards, but {self.count} to begin with"
+
+    def _adoption_problems(self) -> Iterator[str]:
+        if self.adopt != "unsharded":
+            yield f"adopt={self.adopt!r}: only 'unsharded' items can be adopted"
+        if self.rule is not CALCULATED:
+            yield f"adopts items by {self.placement} placement: only the calculated one can"
+        if self.read_replicas:
+            yield "adopts items into read replicas, which do not hold them: adopt them first"
 
     @property
     def initial(self) -> int:
@@ -168,22 +157,17 @@ class Shards:
         """The placement itself."""
         return PLACEMENTS[self.placement]
 
-    @property
-    def of_replica(self) -> "Shards":
-        """The shards of a read replica: an index of as many, or of the next power of two."""
-        return Shards(1 << (self.count - 1).bit_length(), max=self.max)
-
 
 def _is_count(number: object) -> bool:
     return isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= MAX_SHARDS
 
 
-@_with_example('Index("GSI1", "by_email", partition="{tenant_id}", sort="{email}")')
+@_with_example(INDEX_EXAMPLE)
 @dataclass(frozen=True, slots=True)
 class Index:
     """Another order in which to list an entity's items: one of the table's global secondary indexes.
 
-    An item stands in the index if all fields of both templates are set (not None).
+    The index holds an item if all fields of both templates are set (not None).
 
     Attributes:
         slot: `GSI1`, `GSI2` or `GSI3`.
@@ -207,33 +191,28 @@ class Index:
     prefix: str | None = None
     unpadded: Sequence[str] = ()
 
-    def check(self) -> None:
-        """Refuse what cannot be.
-
-        Raises:
-            WrongDeclarationError: with the reason.
-        """
+    def problems(self) -> Iterator[str]:
+        """What is wrong with the values, each as a sentence."""
         if self.slot not in INDEX_SLOTS:
-            raise WrongDeclarationError(
+            yield (
                 f"index {self.name}: slot {self.slot!r} is not one of {', '.join(INDEX_SLOTS)}; "
                 f'write Index("GSI1", "by_email", ...)'
             )
         if not self.name.isidentifier():
-            raise WrongDeclarationError(f"index name {self.name!r} is not an identifier; write a name such as by_email")
+            yield f"index name {self.name!r} is not an identifier; write a name such as by_email"
         if self.shard_by not in ("item_key", "index_key"):
-            raise WrongDeclarationError(f"index {self.name}: shard_by is 'item_key' or 'index_key'")
-        if self.shards is None:
-            return
-        self.shards.check()
-        if self.shards.rule is not CALCULATED:
-            raise WrongDeclarationError(f"index {self.name}: indexes use the calculated placement")
-        if self.shards.read_replicas:
-            raise WrongDeclarationError(f"index {self.name}: read replicas are copies of the table, not of an index")
-        if self.shards.adopt:
-            raise WrongDeclarationError(
-                f"index {self.name}: indexes are not adopted. Leave its shards out to list entries that stand under "
-                "the bare index key"
-            )
+            yield f"index {self.name}: shard_by is 'item_key' or 'index_key'"
+        if self.shards is not None:
+            yield from self.shards.problems()
+            if self.shards.rule is not CALCULATED:
+                yield f"index {self.name}: indexes use the calculated placement"
+            if self.shards.read_replicas:
+                yield f"index {self.name}: read replicas are copies of the table, not of an index"
+            if self.shards.adopt:
+                yield (
+                    f"index {self.name}: indexes are not adopted. Leave its shards out to list entries that are stored "
+                    "under the bare index key"
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +233,7 @@ class OutOfLine:
 
 
 def fresh_id() -> str:
-    """A new KSUID."""
+    """Return a new KSUID."""
     return str(Ksuid())
 
 
@@ -267,25 +246,22 @@ def new_id() -> Any:
 
 
 def stamp_created() -> datetime:
-    """Default of a creation stamp until the repository sets it."""
+    """Return the time, as a creation stamp has it until the repository sets it."""
     return datetime.now(UTC)
 
 
 def stamp_updated() -> datetime:
-    """Default of a change stamp until the repository sets it."""
+    """Return the time, as a change stamp has it until the repository sets it."""
     return datetime.now(UTC)
-
-
-_READ_ONLY: Final = {"readOnly": True}
 
 
 def created_at() -> Any:
     """A field the repository stamps when the item is created.
 
-    Declare it as `created_at: datetime = created_at()`. Replacing the item keeps the stamp, at the price of reading
-    the item first where the caller has not.
+    Declare it as `created_at: datetime = created_at()`. Replacing the item keeps the stamp; this reads the item first
+    if the caller has not.
     """
-    return Field(default_factory=stamp_created, json_schema_extra=dict(_READ_ONLY))
+    return Field(default_factory=stamp_created, json_schema_extra={"readOnly": True})
 
 
 def updated_at() -> Any:
@@ -293,7 +269,4 @@ def updated_at() -> Any:
 
     Declare it as `updated_at: datetime = updated_at()`.
     """
-    return Field(default_factory=stamp_updated, json_schema_extra=dict(_READ_ONLY))
-
-
-Indexes = Sequence[Index]
+    return Field(default_factory=stamp_updated, json_schema_extra={"readOnly": True})

@@ -5,20 +5,21 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
 from functools import cached_property, partial
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from dynashard.codec import decode_item, decode_value, encode_value
 from dynashard.entity.assignment import Assignment
-from dynashard.entity.checks import check_samples, check_template, holds_json, plain_types
+from dynashard.entity.checks import checked_template, holds_json, plain_types, sample_problems
 from dynashard.entity.declaration import (
     DEFAULT_SEPARATOR,
     Key,
     OutOfLine,
     Shards,
     fresh_id,
+    refuse,
     stamp_created,
     stamp_updated,
 )
@@ -37,12 +38,7 @@ PARTITION_RESERVED: Final = frozenset(DEFAULT_SEPARATOR)
 
 @dataclass(frozen=True, slots=True)
 class ItemKey:
-    """Where an item lives, whatever the shard count.
-
-    Attributes:
-        partition: its logical partition, prefix included: `user.v1.User:abc`.
-        sort: its sort key.
-    """
+    """Where an item lives under any shard count: its logical partition (`user.v1.User:abc`) and its sort key."""
 
     partition: str
     sort: str
@@ -50,7 +46,9 @@ class ItemKey:
 
 @dataclass(frozen=True, slots=True)
 class IndexDefinition:
-    """A compiled `Index`; `prefix` and `separator` are resolved."""
+    """A compiled `Index`; `prefix` is resolved."""
+
+    separator: ClassVar[str] = DEFAULT_SEPARATOR
 
     name: str
     slot: str
@@ -59,29 +57,22 @@ class IndexDefinition:
     shards: Shards | None
     by_item_key: bool
     prefix: str
-    separator: str
     replica: bool = False
 
     @property
     def fields(self) -> frozenset[str]:
-        """The fields its keys are made of."""
+        """The fields in its keys."""
         return frozenset(self.partition.fields + self.sort.fields)
 
     def logical_partition(self, values: Mapping[str, Any]) -> str:
-        """The index's logical partition for these fields.
-
-        Raises:
-            InvalidKeyError: a field is missing or cannot stand in a key.
-        """
+        """Return the index's logical partition for these fields; raises as `EntityDefinition.logical_partition`."""
         return _logical(self.prefix, self.separator, self.partition, values)
 
     def entry(self, values: Mapping[str, Any]) -> ItemKey | None:
-        """The item's key in this index; None if a field of it is not set, so that the item is left out."""
+        """Return the item's key in this index; None if one of its fields is not set, so that the item is left out."""
         if any(values.get(name) is None for name in self.fields):
             return None
-        sort = self.sort.render(values)
-        utf8(sort, what=f"{self.name} sort", limit=MAX_SORT_KEY_BYTES)
-        return ItemKey(self.logical_partition(values), sort)
+        return ItemKey(self.logical_partition(values), _sort_key(self.sort, values, f"{self.name} sort"))
 
 
 class EntityDefinition(Generic[T]):
@@ -96,13 +87,15 @@ class EntityDefinition(Generic[T]):
         indexes: its indexes by name, read replicas included.
         expires: the field that holds the time of expiry, if any.
         optional: fields whose default is None.
-        created_fields, updated_fields: what the repository stamps.
-        generated_fields: those that `new_id` fills in.
-        attachments: the fields that are kept beside the item, with how they were declared.
-        handling: how writes go about lost answers unless a call says otherwise.
+        created_fields, updated_fields: the fields that the repository stamps.
+        generated_fields: the fields that `new_id` fills in.
+        attachments: the fields that are stored out of line, with how they were declared.
+        handling: how writes handle lost answers unless a call says otherwise.
     """
 
-    def __init__(self, model: type[T], name: str, key: Key, shards: Shards | None, expires: str | None) -> None:
+    def __init__(
+        self, model: type[T], name: str, key: Key, shards: Shards | None, expires: str | None, *, nested: bool
+    ) -> None:
         self.name = name
         self.model = model
         self.prefix = name if key.prefix is None else key.prefix
@@ -110,9 +103,9 @@ class EntityDefinition(Generic[T]):
         self.shards = shards
         self.expires = expires
         self.handling = Handling.PLAIN
-        self.partition = check_template(model, "partition", key.partition, reserved=PARTITION_RESERVED)
+        self.partition = checked_template(model, "partition", key.partition, reserved=PARTITION_RESERVED)
         sort = name if key.sort is None else key.sort
-        self.sort = check_template(model, "sort", sort, ordered=True, unpadded=key.unpadded)
+        self.sort = checked_template(model, "sort", sort, ordered=True, unpadded=key.unpadded)
         self.indexes: dict[str, IndexDefinition] = {}
         fields = model.model_fields
         self.created_fields = frozenset(n for n, f in fields.items() if f.default_factory is stamp_created)
@@ -125,17 +118,15 @@ class EntityDefinition(Generic[T]):
         self._durations = frozenset(n for n, f in fields.items() if timedelta in plain_types(f.annotation))
         self._free = frozenset(n for n, f in fields.items() if holds_json(f.annotation))
         self._changed = self._durations | self._free
-        self._validate: Callable[..., T] = model.__pydantic_validator__.validate_python
-        self._also: dict[str, Callable[[Mapping[str, Any]], object]] = {}
+        validate: Callable[..., T] = model.__pydantic_validator__.validate_python
+        # Models in an item refuse unknown fields, and stored ones may have fields that have been removed since.
+        self._validate = partial(validate, extra="ignore") if nested else validate
+        self._demands: dict[str, Callable[[Mapping[str, Any]], object]] = {}
 
     @cached_property
     def replicas(self) -> tuple[IndexDefinition, ...]:
         """The indexes that are read replicas of the table."""
         return tuple(index for index in self.indexes.values() if index.replica)
-
-    def ignore_unknown_in_models(self) -> None:
-        """Ignore stored fields that a model in an item no longer has."""
-        self._validate = partial(self._validate, extra="ignore")
 
     @property
     def partition_fields(self) -> tuple[str, ...]:
@@ -154,40 +145,40 @@ class EntityDefinition(Generic[T]):
 
     @property
     def server_fields(self) -> frozenset[str]:
-        """Fields the repository fills in, whatever a caller says."""
+        """Fields that the repository stamps, so that values of callers are ignored."""
         return self.created_fields | self.updated_fields
 
     def reserve(self, characters: frozenset[str]) -> None:
-        """Refuse these characters in sort key fields from now on: entities that share partitions need them.
+        """Refuse these characters in sort key fields from now on: they divide the keys of entities in one partition.
 
         Raises:
             WrongDeclarationError: a field would always be refused.
         """
         self.sort = replace(self.sort, reserved=characters)
-        check_samples(self.model, "sort", self.sort)
+        refuse(f"sort {problem}" for problem in sample_problems(self.model, self.sort))
 
     def demand(self, name: str, check: Callable[[Mapping[str, Any]], object]) -> None:
-        """Refuse to write whole items from now on that a check refuses: what follows them could not keep up.
+        """Check whole items before they are written from now on, because a stream consumer could not follow them.
 
         Args:
             name: whose check it is. Another one of the same name takes its place.
-            check: takes an item's fields and raises `InvalidKeyError`.
+            check: receives an item's fields and raises `InvalidKeyError`.
         """
-        self._also[name] = check
+        self._demands[name] = check
 
     def logical_partition(self, values: Mapping[str, Any]) -> str:
-        """The logical partition for these fields, such as `user.v1.User:abc`.
+        """Return the logical partition for these fields, such as `user.v1.User:abc`.
 
         Raises:
-            InvalidKeyError: a field is missing or cannot stand in a key.
+            InvalidKeyError: a field is missing or cannot be part of a key.
         """
         return _logical(self.prefix, self.separator, self.partition, values)
 
     def key_of(self, values: Mapping[str, Any] | Record) -> ItemKey:
-        """The key of an item, from the item itself or from a mapping of its key fields.
+        """Return the key of an item, from the item itself or from a mapping of its key fields.
 
         Raises:
-            InvalidKeyError: a field is missing, unknown, or cannot stand in a key.
+            InvalidKeyError: a field is missing, unknown, or cannot be part of a key.
         """
         if isinstance(values, Mapping):
             unknown = [name for name in values if name not in self.partition.fields and name not in self.sort.fields]
@@ -198,48 +189,45 @@ class EntityDefinition(Generic[T]):
                 )
         else:
             values = values.__dict__
-        sort = self.sort.render(values)
-        utf8(sort, what="sort", limit=MAX_SORT_KEY_BYTES)
+        sort = _sort_key(self.sort, values, "sort")
         return ItemKey(self.logical_partition(values), sort)
 
     def encode(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The stored attributes of an item's fields, system attributes but `ExpiresAt` left out.
+        """Return the stored attributes of an item's fields, without system attributes except `ExpiresAt`.
 
         A field that is None, or an empty set, is left out if that is its default.
 
         Raises:
             InvalidValueError: a value that DynamoDB cannot store exactly, or one of an attachment.
-            InvalidKeyError: a key that what follows the items could not hold.
+            InvalidKeyError: a check that `demand` added refuses the item.
         """
-        if self.attachments:
-            self._refuse_attachments(values)
-        if self._also and values.keys() >= set(self.key_fields):
-            for check in self._also.values():
-                check(values)
-        wire: dict[str, Any] = {}
-        for name, value in values.items():
-            if self.left_out(name, value):
-                continue
-            wire[EXPIRES_AT if name == self.expires else name] = self.encode_field(name, value)
-        return wire
-
-    def _refuse_attachments(self, values: Mapping[str, Any]) -> None:
         for name in self.attachments:
             if values.get(name) is not None:
                 raise InvalidValueError(
-                    f"{name} is kept beside the item: write it by create, replace, put or update of a collection, "
+                    f"{name} is stored out of line: write it by create, replace, put or update of a collection, "
                     "not as a part of a batch or transaction",
                     field=name,
                 )
+        if self._demands and values.keys() >= set(self.key_fields):
+            for check in self._demands.values():
+                check(values)
+        return {
+            self._attribute(name): self.encode_field(name, value)
+            for name, value in values.items()
+            if not self.left_out(name, value)
+        }
+
+    def _attribute(self, field: str) -> str:
+        return EXPIRES_AT if field == self.expires else field
 
     def left_out(self, name: str, value: Any) -> bool:
-        """Whether a value is not stored, because it is the field's default and there is nothing in it."""
+        """Whether a value is not stored, because it is empty and the field's default."""
         if value is None:
             return name in self.optional
         return not value and name in self._empty_sets and isinstance(value, set | frozenset)
 
     def encode_field(self, name: str, value: Any) -> dict[str, Any]:
-        """A value as one field stores it.
+        """Return a value as a field stores it.
 
         Raises:
             InvalidValueError: DynamoDB cannot store it exactly.
@@ -248,30 +236,26 @@ class EntityDefinition(Generic[T]):
 
     @cached_property
     def assignment(self) -> Assignment:
-        """The model's fields for checking one by one; built when first needed."""
+        """Checks of single fields; built when first needed."""
         return Assignment(self.model)
 
     def check_value(self, name: str, value: Any) -> Any:
-        """A value after the field's own validators.
-
-        Raises:
-            InvalidValueError: the field does not take it.
-        """
+        """Return a value after the field's own validators; raises as `Assignment.check`."""
         return self.assignment.check(name, value)
 
     def attributes_of(self, fields: Iterable[str]) -> tuple[str, ...]:
-        """The stored attributes of some fields."""
-        return tuple(EXPIRES_AT if name == self.expires else name for name in fields)
+        """Return the names of the stored attributes of some fields."""
+        return tuple(map(self._attribute, fields))
 
     def decode_fields(self, wire: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
-        """Some fields of a stored item; those that are not stored have their default.
+        """Return some fields of a stored item; those that are not stored have their default.
 
         Raises:
             UndecodableItemError: they do not fit the declaration.
         """
         values: dict[str, Any] = {}
         for name in fields:
-            attribute = wire.get(EXPIRES_AT if name == self.expires else name)
+            attribute = wire.get(self._attribute(name))
             if attribute is None:
                 values[name] = self.model.model_fields[name].get_default(call_default_factory=False)
             elif name == self.expires:
@@ -285,7 +269,7 @@ class EntityDefinition(Generic[T]):
         return values
 
     def decode(self, wire: Mapping[str, Any]) -> T:
-        """The item from its stored attributes; attributes that are no fields are ignored.
+        """Return the item from its stored attributes; attributes that are not fields are ignored.
 
         Raises:
             UndecodableItemError: they do not fit the declaration.
@@ -308,19 +292,18 @@ class EntityDefinition(Generic[T]):
         return self.settled(item, revision_in(wire))
 
     def _restored(self, name: str, value: Any) -> Any:
-        """Return a decoded value as the field takes it."""
         if name in self._durations:
             return _duration(value)
         return _json_numbers(value) if name in self._free else value
 
     def settled(self, item: T, revision: str | None) -> T:
-        """The same item, told the revision at which it is stored."""
-        item._revision = revision  # noqa: SLF001 - the one place that tells
+        """Return the same item, with the revision at which it is stored."""
+        item._revision = revision  # noqa: SLF001 - the only place that sets it
         return item
 
 
 def _is_empty_set(field: FieldInfo) -> bool:
-    """Whether a field is an empty set unless it is given, which DynamoDB cannot store."""
+    """Whether a field's default is an empty set, which DynamoDB cannot store."""
     if field.default_factory in (set, frozenset):
         return True
     return isinstance(field.default, set | frozenset) and not field.default
@@ -339,6 +322,12 @@ def _json_numbers(value: Any) -> Any:
     if isinstance(value, list):
         return [_json_numbers(each) for each in value]
     return {name: _json_numbers(each) for name, each in value.items()} if isinstance(value, dict) else value
+
+
+def _sort_key(template: KeyTemplate, values: Mapping[str, Any], what: str) -> str:
+    text = template.render(values)
+    utf8(text, what=what, limit=MAX_SORT_KEY_BYTES)
+    return text
 
 
 def _logical(prefix: str, separator: str, template: KeyTemplate, values: Mapping[str, Any]) -> str:

@@ -1,9 +1,9 @@
-"""Which entities there are, and that no two of them can write the same key."""
+"""The declared entities, and the check that no two of them can write the same key."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from dynashard.entity.declaration import DEFAULT_SEPARATOR, WrongDeclarationError
+from dynashard.entity.declaration import DEFAULT_SEPARATOR, refuse
 from dynashard.entity.definition import EntityDefinition
 from dynashard.keys import may_collide, separators
 
@@ -27,55 +27,54 @@ class Registry(Mapping[str, EntityDefinition[Any]]):
         return len(self._entities)
 
     def add(self, entity: EntityDefinition[Any]) -> None:
-        """Take in an entity.
+        """Add an entity.
 
         Raises:
             WrongDeclarationError: its name is taken, or its keys could equal those of another entity.
         """
-        if entity.name in self._entities:
-            raise WrongDeclarationError("another entity has this name; write another, such as one with v2")
         family = self._families.setdefault((entity.prefix, entity.separator), [])
-        if family and entity.separator != DEFAULT_SEPARATOR:
-            raise WrongDeclarationError(f"the keys of {family[0].name} use the separator {entity.separator!r} already")
-        for member in family:
-            _check_partitions(entity, member)
-            _check_indexes(entity, member)
         divided_by = separators([member.sort for member in (*family, entity)])
-        for member in family:
-            if may_collide(entity.sort, member.sort, divided_by):
-                raise WrongDeclarationError(
-                    f"shares its partitions with {member.name}, and the sort keys {entity.sort.text!r} and "
-                    f"{member.sort.text!r} could be equal: give one a constant part of its own"
-                )
+        refuse(self._problems(entity, family, divided_by))
         if family:
             for member in (*family, entity):
                 member.reserve(divided_by)
         family.append(entity)
         self._entities[entity.name] = entity
 
+    def _problems(self, entity: EntityDefinition[Any], family: _Family, divided_by: frozenset[str]) -> Iterator[str]:
+        if entity.name in self._entities:
+            yield "another entity has this name; write another, such as one with v2"
+        if family and entity.separator != DEFAULT_SEPARATOR:
+            yield f"the keys of {family[0].name} use the separator {entity.separator!r} already"
+        for member in family:
+            if entity.partition.shape() != member.partition.shape():
+                yield (
+                    f"shares the prefix {entity.prefix!r} with {member.name}, whose partition is "
+                    f"{member.partition.text!r}: partitions of one prefix are built alike"
+                )
+            if entity.shards != member.shards:
+                yield (
+                    f"shares the prefix {entity.prefix!r} with {member.name}, which is declared with {member.shards}: "
+                    "entities in one logical partition have the same shards"
+                )
+            yield from _index_problems(entity, member)
+        for member in family:
+            if may_collide(entity.sort, member.sort, divided_by):
+                yield (
+                    f"shares its partitions with {member.name}, and the sort keys {entity.sort.text!r} and "
+                    f"{member.sort.text!r} could be equal: give one a constant part that the other does not have"
+                )
 
-def _check_partitions(entity: EntityDefinition[Any], member: EntityDefinition[Any]) -> None:
-    if entity.partition.shape() != member.partition.shape():
-        raise WrongDeclarationError(
-            f"shares the prefix {entity.prefix!r} with {member.name}, whose partition is "
-            f"{member.partition.text!r}: partitions of one prefix are built alike"
-        )
-    if entity.shards != member.shards:
-        raise WrongDeclarationError(
-            f"shares the prefix {entity.prefix!r} with {member.name}, which is declared with {member.shards}: "
-            "entities in one logical partition have the same shards"
-        )
 
-
-def _check_indexes(entity: EntityDefinition[Any], member: EntityDefinition[Any]) -> None:
-    """An index slot of a family has one count, kept once; only unsharded entries of another prefix stand apart."""
+def _index_problems(entity: EntityDefinition[Any], member: EntityDefinition[Any]) -> Iterator[str]:
+    """Check that the slots of a family have one count each; only unsharded entries of another prefix are apart."""
     theirs = {index.slot: index for index in member.indexes.values()}
     for index in entity.indexes.values():
         other = theirs.get(index.slot)
         if other is None or index.shards == other.shards:
             continue
         if index.prefix == other.prefix or (index.shards and other.shards):
-            raise WrongDeclarationError(
+            yield (
                 f"index {index.name} is declared with {index.shards}, but {other.name} of {member.name}, which shares "
                 f"its partitions and {index.slot}, with {other.shards}: give both the same shards, or use another slot"
             )
