@@ -9,17 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynashard.codec import (
-    decode_value,
-    encode_item,
-    encode_value,
-    item_size,
-    read_units,
-    value_size,
-    write_units,
-)
+from dynashard.codec import decode_value, encode_value, item_size, value_size
 from dynashard.errors import InvalidValueError
 from dynashard.schema import MARK_BYTES, MAX_ITEM_BYTES, PK, SK
+from tests.billing import read_units, write_units
 from tests.depth import examples
 from tests.engine.raw_dynamodb import RawDynamoDB
 from tests.storable_values import decimals, floats, values
@@ -306,7 +299,7 @@ def test_replacing_and_deleting_are_billed_for_the_larger_of_old_and_new(
 def test_the_largest_item_of_400_kb_is_taken_and_one_byte_more_is_not(
     dynamodb: RawDynamoDB, shared_table: str, value: object
 ) -> None:
-    item = new_item(**encode_item({"value": value}))
+    item = new_item(value=encode_value(value))
 
     dynamodb.call("PutItem", TableName=shared_table, Item=filled_to(item, LARGEST))
     refusal = dynamodb.refusal("PutItem", TableName=shared_table, Item=filled_to(item, LARGEST + 1))

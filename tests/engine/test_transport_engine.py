@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dynashard.codec import item_size, read_units, write_units
+from dynashard.codec import item_size
 from dynashard.errors import (
     ConditionFailedError,
     EngineError,
@@ -17,6 +17,7 @@ from dynashard.errors import (
 )
 from dynashard.transport import Call, Consumed, Resend, connect, metered
 from dynashard.transport.sdk import SdkTransport
+from tests.billing import read_units, write_units
 from tests.faults import (
     FaultyTransport,
     conflict,

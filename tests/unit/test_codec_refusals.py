@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from dynashard.codec import encode_item, encode_value, register_encoder
+from dynashard.codec import encode_value, register_encoder
 from dynashard.errors import InvalidValueError
 
 pytestmark = pytest.mark.unit
@@ -48,8 +48,8 @@ REFUSED: list[tuple[object, str]] = [
     (Decimal("1." + "0" * 37 + "1"), "39 significant digits"),
     (Decimal("1" * 5000 + "E-4950"), "5000 significant digits"),
     ("broken \ud800 pair", "surrogate pair at position 7"),
-    (set(), "no empty sets"),
-    (frozenset(), "no empty sets"),
+    (set(), "an empty set"),
+    (frozenset(), "an empty set"),
     ({1, "a"}, "all text, all numbers or all binary"),
     ({True}, "use a list"),
     ({None}, "use a list"),
@@ -102,7 +102,7 @@ def test_a_value_may_stand_in_31_lists_and_maps(innermost: object) -> None:
 )
 def test_a_refusal_names_the_place_of_the_value(item: dict[str, object], field: str) -> None:
     with pytest.raises(InvalidValueError) as refused:
-        encode_item(item)
+        encode_value(item)
 
     assert refused.value.field == field
     assert str(refused.value).startswith(f"{field}: ")
@@ -127,7 +127,7 @@ def test_a_refusal_of_a_single_value_without_a_path_names_no_field() -> None:
 @pytest.mark.parametrize("value", [float("nan"), "\udc80", Decimal("1" * 4000)], ids=["nan", "text", "digits"])
 def test_a_refusal_can_always_be_answered_as_json_and_stays_short(name: str, value: object) -> None:
     with pytest.raises(InvalidValueError) as refused:
-        encode_item({"field": {name: value}})
+        encode_value({"field": {name: value}})
 
     answer = orjson.dumps({"detail": str(refused.value), **refused.value.details})
 
@@ -140,5 +140,5 @@ def test_an_encoder_that_makes_nothing_else_is_refused_and_does_not_run_for_ever
 
     register_encoder(Same, lambda same: same)
 
-    with pytest.raises(InvalidValueError, match="gives back a"):
+    with pytest.raises(InvalidValueError, match="returns a"):
         encode_value(Same())

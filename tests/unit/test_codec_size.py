@@ -1,4 +1,4 @@
-"""Bytes and capacity units, by the documented rules; the engine tests compare them with what is billed."""
+"""Bytes of items, by the documented rules; the engine tests compare them with what is billed."""
 
 from decimal import Decimal
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from dynashard.codec import encode_value, item_size, read_units, require_fits, value_size, write_units
+from dynashard.codec import encode_value, item_size, require_fits, value_size
 from dynashard.errors import ItemTooLargeError
 from dynashard.schema import MARK_BYTES, MAX_ITEM_BYTES
 from tests.storable_values import decimals
@@ -80,19 +80,6 @@ def test_the_size_of_an_item_is_that_of_its_names_and_values() -> None:
     item = {"PK": {"S": "a"}, "größe": {"N": "12"}}
 
     assert item_size(item) == 2 + 1 + 7 + 2
-
-
-@pytest.mark.parametrize(("size", "units"), [(0, 0.5), (1, 0.5), (4096, 0.5), (4097, 1), (8193, 1.5), (400 * 1024, 50)])
-def test_reading_is_billed_in_started_blocks_of_4_kb(size: int, units: float) -> None:
-    assert read_units(size) == units
-    assert read_units(size, consistent=True) == 2 * units
-    assert read_units(size, transactional=True) == 4 * units
-
-
-@pytest.mark.parametrize(("size", "units"), [(0, 1), (1, 1), (1024, 1), (1025, 2), (400 * 1024, 400)])
-def test_writing_is_billed_in_started_blocks_of_1_kb(size: int, units: float) -> None:
-    assert write_units(size) == units
-    assert write_units(size, transactional=True) == 2 * units
 
 
 def test_an_item_that_leaves_no_room_for_a_mark_is_refused_with_its_size() -> None:

@@ -8,8 +8,7 @@
     L, M    list, dict in the order of its names
     SS, NS, BS    set
 
-What was a datetime, an enum or a float comes back as the text or number it was stored as: an entity's fields
-say what it is to be.
+A datetime, an enum or a float comes back as the text or number it was stored as; an entity's fields restore its type.
 """
 
 from binascii import Error as Base64Error
@@ -23,20 +22,19 @@ from dynashard.errors import UndecodableItemError
 
 
 def decode_value(attribute: Mapping[str, Any]) -> Any:
-    """The value of one attribute in DynamoDB's JSON.
+    """Return the value of one attribute in DynamoDB's JSON.
 
     Raises:
         UndecodableItemError: it is not DynamoDB's JSON.
     """
     try:
-        ((tag, value),) = attribute.items()
-        return _DECODERS[tag](value)
+        return _decode(attribute)
     except _NOT_A_VALUE as error:
         raise UndecodableItemError(f"The attribute is not in DynamoDB's JSON: {error!r}.") from error
 
 
 def decode_item(item: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """An item, or part of one, with its values as Python values; the names stay as they are.
+    """Return an item, or part of one, with Python values under the same names.
 
     Raises:
         UndecodableItemError: it is not DynamoDB's JSON.
@@ -47,57 +45,40 @@ def decode_item(item: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         raise UndecodableItemError(f"The item is not in DynamoDB's JSON: {error!r}.") from error
 
 
+def _decode(attribute: Mapping[str, Any]) -> Any:
+    ((tag, value),) = attribute.items()
+    return _DECODERS[tag](value)
+
+
 def _decode_members(members: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    decoded = {}
-    for name, attribute in members.items():
-        # Most attributes are text; no dispatch for them is a third of the whole.
-        if "S" in attribute:
-            decoded[name] = attribute["S"]
-        else:
-            ((tag, value),) = attribute.items()
-            decoded[name] = _DECODERS[tag](value)
-    return decoded
+    # Most attributes are text: decoding those without a call takes a third less time.
+    return {name: attribute["S"] if "S" in attribute else _decode(attribute) for name, attribute in members.items()}
 
 
 def _decode_map(members: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    # DynamoDB keeps no order in maps: with one of our own, a write's answer reads like every later one.
+    # DynamoDB keeps no order in maps: sorted, a write's answer has the same order as every later read.
     return _decode_members(dict(sorted(members.items())))
 
 
 def _decode_list(members: list[Mapping[str, Any]]) -> list[Any]:
-    decoded = []
-    for attribute in members:
-        if "S" in attribute:
-            decoded.append(attribute["S"])
-        else:
-            ((tag, value),) = attribute.items()
-            decoded.append(_DECODERS[tag](value))
-    return decoded
+    return [attribute["S"] if "S" in attribute else _decode(attribute) for attribute in members]
 
 
 def _decode_number(text: str) -> int | Decimal:
     if text.isdigit() or (text[:1] == "-" and text[1:].isdigit()):
         return int(text)
-    # Writers and engines write one number in many ways; what is read must not depend on who wrote it.
+    # Writers and engines write one number in many ways; the value read must not depend on the writer.
     plain = plain_text(Decimal(text))
     return Decimal(plain) if "." in plain else int(plain)
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
-def _none(_: object) -> None:
-    return None
-
-
 _NOT_A_VALUE: Final = (KeyError, ValueError, TypeError, AttributeError, InvalidOperation, Base64Error)
 _DECODERS: Final[dict[str, Callable[[Any], Any]]] = {
-    "S": _same,
+    "S": lambda value: value,
     "N": _decode_number,
     "B": a2b_base64,
-    "BOOL": _same,
-    "NULL": _none,
+    "BOOL": lambda value: value,
+    "NULL": lambda _: None,
     "L": _decode_list,
     "M": _decode_map,
     "SS": set,

@@ -12,7 +12,7 @@
     date, time                 S                       ISO 8601; a time without a zone, with microseconds
     timedelta                  N                       seconds, exact to the microsecond
     UUID                       S                       36 characters
-    registered types           what they are made into
+    registered types           as what their encoder returns
 
 Dates, times and UUIDs are written at a fixed width, so that the order of the text is the order of the values.
 Subclasses are stored as what they derive from.
@@ -38,16 +38,16 @@ Encoder = Callable[[Any, int], Attribute]
 """Encodes a value at a level; an item's own attributes are at level 1."""
 
 MAX_LEVELS: Final = 32
-"""DynamoDB's limit, counting the attribute itself: a scalar may stand in 31 lists or maps."""
+"""DynamoDB's limit, counting the attribute itself: a scalar may be inside 31 lists or maps."""
 MAX_NAME_BYTES: Final = 65535
 
 
 def encode_value(value: object, *, path: str = "") -> Attribute:
-    """One value in DynamoDB's JSON.
+    """Return a value in DynamoDB's JSON.
 
     Args:
         value: see the module for the types that can be stored.
-        path: where the value stands, for the error's message; such as `address.lines`.
+        path: where the value is, for the error's message; such as `address.lines`.
 
     Raises:
         InvalidValueError: the value cannot be stored exactly; names its place and what to do.
@@ -58,34 +58,22 @@ def encode_value(value: object, *, path: str = "") -> Attribute:
         raise refused.public(path) from None
 
 
-def encode_item(values: Mapping[str, object]) -> dict[str, Attribute]:
-    """Named values as an item, or part of one, in DynamoDB's JSON.
-
-    Raises:
-        InvalidValueError: a value cannot be stored exactly; names its place, such as `address.lines[2]`.
-    """
-    try:
-        return _encode_members(values, 1)
-    except RefusedError as refused:
-        raise refused.public("") from None
-
-
 def register_encoder(kind: type[T], make: Callable[[T], object]) -> None:
-    """Have values of a type, and of its subclasses, stored as what `make` makes of them.
+    """Store values of a type, and of its subclasses, as what `make` returns for them.
 
     Call it once for a type, at import: it holds for the whole process.
 
     Args:
-        kind: the type; none that the codec stores by itself, whose stored form is fixed.
-        make: gives a value that can be stored; it is called each time a value is written.
+        kind: the type.
+        make: returns a value that can be stored; called each time a value is written.
 
     Raises:
-        ConfigurationError: the codec stores the type by itself.
+        ConfigurationError: the codec stores the type by itself, in a form that is fixed.
     """
     if kind in _BUILT_IN or kind is object:
         raise ConfigurationError(f"The stored form of {kind.__name__} is fixed: register a type of your own.")
     _REGISTERED[kind] = make
-    # Types resolved before may resolve otherwise now.
+    # A type that was resolved before may resolve to this encoder now.
     for known in [known for known in _ENCODERS if known not in _BUILT_IN]:
         del _ENCODERS[known]
 
@@ -95,10 +83,8 @@ def _encode_members(values: Mapping[Any, object], level: int) -> dict[str, Attri
     name: Any = None
     try:
         for name, value in values.items():
-            if name.__class__ is str and name.isascii() and 0 < len(name) <= MAX_NAME_BYTES:
-                encoded[name] = _ENCODERS[value.__class__](value, level)
-            else:
-                encoded[_checked_name(name)] = _ENCODERS[value.__class__](value, level)
+            plain = name.__class__ is str and name.isascii() and 0 < len(name) <= MAX_NAME_BYTES
+            encoded[name if plain else _checked_name(name)] = _ENCODERS[value.__class__](value, level)
     except RefusedError as refused:
         refused.steps.append(str(name.value if isinstance(name, Enum) else name))
         raise
@@ -169,19 +155,19 @@ def _encode_set(value: Iterable[object], level: int) -> Attribute:
     tags = {tag for member in members for tag in member}
     if len(tags) != 1 or not tags <= {"S", "N", "B"}:
         if not tags:
-            raise RefusedError("DynamoDB has no empty sets: leave the attribute out, or store None")
+            raise RefusedError("DynamoDB cannot store an empty set: leave the attribute out, or store None")
         raise RefusedError("the members of a set are all text, all numbers or all binary: use a list")
     (tag,) = tags
     texts = sorted(member[tag] for member in members)
     distinct = len({Decimal(text) for text in texts} if tag == "N" else set(texts))
     if distinct < len(texts):
-        raise RefusedError("members of the set are different in Python and equal once stored: use one type")
+        raise RefusedError("members of the set differ in Python but are equal once stored: use one type")
     return {f"{tag}S": texts}
 
 
 def _encode_datetime(value: datetime, _: int) -> Attribute:
     if value.utcoffset() is None:
-        raise RefusedError(f"{value} has no time zone: say which moment is meant, as in datetime.now(UTC)")
+        raise RefusedError(f"{value} has no time zone: add one, as in datetime.now(UTC)")
     try:
         moment = value.astimezone(UTC)
     except OverflowError:
@@ -191,7 +177,7 @@ def _encode_datetime(value: datetime, _: int) -> Attribute:
 
 def _encode_time(value: time, _: int) -> Attribute:
     if value.tzinfo is not None:
-        raise RefusedError(f"{value} has a time zone, and times of day are stored without: store a datetime")
+        raise RefusedError(f"{value} has a time zone, but times of day are stored without one: store a datetime")
     return {"S": value.isoformat(timespec="microseconds")}
 
 
@@ -227,8 +213,8 @@ def _resolve(kind: type) -> Encoder:
         if known in _BUILT_IN:
             return _BUILT_IN[known]
     raise RefusedError(
-        f"values of type {kind.__module__}.{kind.__qualname__} cannot be stored: convert the value, or teach "
-        "the codec its type with register_encoder"
+        f"values of type {kind.__module__}.{kind.__qualname__} cannot be stored: convert the value, or "
+        "register an encoder for its type with register_encoder"
     )
 
 
@@ -236,7 +222,7 @@ def _made(make: Callable[[Any], object], kind: type) -> Encoder:
     def encode(value: object, level: int) -> Attribute:
         made = make(value)
         if made.__class__ is kind:
-            raise RefusedError(f"the encoder of {kind.__qualname__} gives back a {kind.__qualname__}")
+            raise RefusedError(f"the encoder of {kind.__qualname__} returns a {kind.__qualname__}")
         return _ENCODERS[made.__class__](made, level)
 
     return encode
@@ -264,7 +250,7 @@ _BUILT_IN: Final[dict[type, Encoder]] = {
     UUID: lambda value, _: {"S": str(value)},
 }
 _PLAIN: Final[dict[type, Callable[[Any], object]]] = {
-    # A subclass may write itself in its own way; what is stored is the value it holds.
+    # A subclass may print itself differently; the value it holds is stored.
     str: str.__str__,
     int: int.__int__,
     float: float.__float__,

@@ -17,7 +17,7 @@ _RANGE: Final = "DynamoDB's numbers have magnitudes from 1E-130 to 9.9E+125: sto
 
 
 def int_text(value: int) -> str:
-    """The number as DynamoDB takes it.
+    """Return the number as DynamoDB takes it.
 
     Raises:
         RefusedError: more than 38 significant digits, or out of range.
@@ -34,7 +34,7 @@ def int_text(value: int) -> str:
 
 
 def float_text(value: float) -> str:
-    """The shortest number that reads back as the same float, with at most 17 digits.
+    """Return the shortest number that reads back as the same float, with at most 17 digits.
 
     DynamoDB has no negative zero: -0.0 becomes 0.
 
@@ -47,21 +47,19 @@ def float_text(value: float) -> str:
     if value == 0:
         return "0"
     if value - value != 0:
-        raise RefusedError(f"{value!r} is no number that DynamoDB can store: numbers are finite")
+        raise RefusedError(f"{value!r} cannot be stored: DynamoDB's numbers are finite")
     raise RefusedError(f"{value!r} is out of range; {_RANGE}")
 
 
 def decimal_text(value: Decimal) -> str:
-    """The number as DynamoDB takes it: the same value, in its canonical text.
-
-    How it was written does not survive the store: 1.50 is stored and comes back as 1.5, and -0 as 0.
+    """Return the number as DynamoDB takes it, in its canonical text: 1.50 is stored as 1.5, and -0 as 0.
 
     Raises:
         RefusedError: NaN, infinite, more than 38 significant digits, or out of range.
     """
     _, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
-        raise RefusedError(f"{value} is no number that DynamoDB can store: numbers are finite")
+        raise RefusedError(f"{value} cannot be stored: DynamoDB's numbers are finite")
     if not value:
         return "0"
     if not MIN_EXPONENT <= value.adjusted() <= MAX_EXPONENT:
@@ -94,12 +92,12 @@ def _check_digits(text: str, significant: str) -> None:
 
 
 def number_size(text: str) -> int:
-    """Bytes that DynamoDB bills for a number.
+    """Return the bytes that DynamoDB bills for a number.
 
-    One byte, one for each started pair of digits before the point, one for each started pair after it, one
-    for a minus sign; zeros at both ends of the number do not count, and zero itself is one byte. AWS documents
-    this only approximately ("1 byte per two significant digits, plus 1"). The rule is the one the local engine's
-    authors measured to the byte against DynamoDB in eu-west-2 (nubo-db/dynoxide, pull request 195).
+    One byte, one for each started pair of digits before the point, one for each started pair after it, one for a minus
+    sign; zeros at both ends of the number do not count, and zero itself is one byte. AWS documents this only
+    approximately ("1 byte per two significant digits, plus 1"); the authors of the local engine measured it against
+    DynamoDB in eu-west-2 (nubo-db/dynoxide, pull request 195).
     """
     if "E" in text or "e" in text:
         text = format(Decimal(text), "f")

@@ -1,6 +1,6 @@
-"""Sizes of items as DynamoDB bills them, and the capacity units they take.
+"""Sizes of items as DynamoDB bills them.
 
-Verified to the byte against the local engine, for every type, at the 1 KB, 4 KB and 400 KB boundaries.
+Tests compare them with what the local engine bills, for every type, at the 1 KB, 4 KB and 400 KB boundaries.
 Sources: "DynamoDB item sizes and formats" in the developer guide; for numbers see `numeric.number_size`.
 """
 
@@ -11,28 +11,23 @@ from dynashard.codec.numeric import number_size
 from dynashard.errors import ItemTooLargeError
 from dynashard.schema import MAX_ITEM_BYTES
 
-READ_BLOCK: Final = 4096
-"""Bytes that one strongly consistent read unit covers."""
-WRITE_BLOCK: Final = 1024
-"""Bytes that one write unit covers."""
-
 _CONTAINER: Final = 3
 _ELEMENT: Final = 1
 
 
 def item_size(item: Mapping[str, Mapping[str, Any]]) -> int:
-    """Bytes of an item in DynamoDB's JSON: its names and its values. Keys count like all attributes."""
+    """Return the bytes of an item in DynamoDB's JSON: its names and its values. Keys count like all attributes."""
     return sum(_text_size(name) + value_size(attribute) for name, attribute in item.items())
 
 
 def value_size(attribute: Mapping[str, Any]) -> int:
-    """Bytes of one value in DynamoDB's JSON, without its name."""
+    """Return the bytes of one value in DynamoDB's JSON, without its name."""
     ((tag, value),) = attribute.items()
     return _SIZES[tag](value)
 
 
 def require_fits(item: Mapping[str, Mapping[str, Any]]) -> int:
-    """The size of an item in bytes, if it may be stored.
+    """Return the size of an item in bytes if it may be stored.
 
     Raises:
         ItemTooLargeError: it is larger than `schema.MAX_ITEM_BYTES`.
@@ -40,43 +35,12 @@ def require_fits(item: Mapping[str, Mapping[str, Any]]) -> int:
     size = item_size(item)
     if size > MAX_ITEM_BYTES:
         raise ItemTooLargeError(
-            f"The item has {size} bytes, and {MAX_ITEM_BYTES} is the most: keep large parts elsewhere, in S3 "
-            "for example, and their address in the item.",
+            f"The item has {size} bytes; it may have at most {MAX_ITEM_BYTES}. Store large parts elsewhere, such as in "
+            "S3, and their address in the item.",
             size=size,
             limit=MAX_ITEM_BYTES,
         )
     return size
-
-
-def read_units(size: int, *, consistent: bool = False, transactional: bool = False) -> float:
-    """Read units that DynamoDB bills.
-
-    A Query or Scan is billed for the sum of the sizes of what it read, filtered items included, rounded up
-    once; a get for each item, rounded up each. A get that finds nothing is billed as one block.
-
-    Args:
-        size: bytes read.
-        consistent: a strongly consistent read; others cost half.
-        transactional: a transactional read costs double, and is consistent.
-
-    Returns:
-        A multiple of a half.
-    """
-    blocks = max(1, -(-size // READ_BLOCK))
-    if transactional:
-        return 2.0 * blocks
-    return float(blocks) if consistent else blocks / 2
-
-
-def write_units(size: int, *, transactional: bool = False) -> float:
-    """Write units that DynamoDB bills for one item in the table; each index entry is billed the same way.
-
-    Args:
-        size: bytes of the item; when one is replaced, updated or deleted, of the larger of old and new.
-        transactional: a transactional write costs double.
-    """
-    blocks = max(1, -(-size // WRITE_BLOCK))
-    return 2.0 * blocks if transactional else float(blocks)
 
 
 def _text_size(text: str) -> int:
