@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from difflib import unified_diff
 from pathlib import Path
 
@@ -24,12 +25,13 @@ def differences(tests: Path, scratch: Path) -> list[str]:
     Raises:
         AssertionError: the tests cannot be collected, or there are none.
     """
-    processes = [
-        _start(tests, scratch / "first", seed=1, seconds_later=0),
-        _start(tests, scratch / "second", seed=2, seconds_later=SECONDS_APART),
-    ]
-    outputs = [process.communicate()[0] for process in processes]
-    first, second = (_ids(process.returncode, output) for process, output in zip(processes, outputs, strict=True))
+    first = _collected(tests, scratch / "first", seed=1, seconds_later=0)
+    return differences_from(first, tests, scratch)
+
+
+def differences_from(first: Sequence[str], tests: Path, scratch: Path) -> list[str]:
+    """As `differences`, with the ids that another process has collected."""
+    second = _collected(tests, scratch / "second", seed=2, seconds_later=SECONDS_APART)
     return list(unified_diff(first, second, "first", "second", lineterm="", n=0))
 
 
@@ -41,7 +43,7 @@ def pytest_configure() -> None:
     time.time_ns = lambda: nanoseconds() + later * 10**9
 
 
-def _start(tests: Path, scratch: Path, *, seed: int, seconds_later: int) -> subprocess.Popen[str]:
+def _collected(tests: Path, scratch: Path, *, seed: int, seconds_later: int) -> list[str]:
     scratch.mkdir()
     command = [sys.executable, "-m", "pytest", "-n0", "-p", "no:cacheprovider", "-p", MODULE, "-q", "--collect-only"]
     environment = {
@@ -50,18 +52,16 @@ def _start(tests: Path, scratch: Path, *, seed: int, seconds_later: int) -> subp
         "TMPDIR": str(scratch),
         SHIFT_VARIABLE: str(seconds_later),
     }
-    return subprocess.Popen(  # noqa: S603 - our own tests
+    done = subprocess.run(  # noqa: S603 - our own tests
         [*command, str(tests)],
         cwd=ROOT,
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        check=False,
     )
-
-
-def _ids(status: int, output: str) -> list[str]:
-    assert status == 0, output
-    ids = [line for line in output.splitlines() if "::" in line]
-    assert ids, output
+    assert done.returncode == 0, done.stdout
+    ids = [line for line in done.stdout.splitlines() if "::" in line]
+    assert ids, done.stdout
     return ids

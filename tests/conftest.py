@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from tests.depth import load_profile
+from tests.depth import left_out, load_profile
 
 load_profile()
 # The synthesiser starts when it is imported.
@@ -33,8 +33,13 @@ they would leave a processor idle. Those of a deployment stay together, because 
 """
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put first what waits; everything else stays in its order."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what only `make test-deep` runs, unless it is named; put first what waits."""
+    if not any("::" in argument for argument in config.args):
+        dropped = left_out(items)
+        config.hook.pytest_deselected(items=dropped)
+        kept = set(items).difference(dropped)
+        items[:] = [item for item in items if item in kept]
     items.sort(key=lambda item: next((i for i, start in enumerate(WAITING) if item.nodeid.startswith(start)), 99))
 
 

@@ -1,19 +1,22 @@
-"""How deep the tests look: few examples by default, many where `TEST_PROFILE` is `deep`.
+"""How deep the tests look: few examples and parameter sets by default, all of them if `TEST_PROFILE` is `deep`.
 
 By default Hypothesis draws the same examples in every run, so that `make test` never fails by chance. `deep` draws
 others each time, and prints the seed: `make test-deep`.
 """
 
 import os
+from collections.abc import Sequence
 from typing import Final, Literal
+from zlib import crc32
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 Profile = Literal["default", "deep"]
 VARIABLE: Final = "TEST_PROFILE"
 FEWEST: Final = 5
-FRACTION: Final = 4
-"""By default a test draws the fourth part of its examples, and five if it has as many."""
+FRACTION: Final = 8
+"""By default a test draws the eighth part of its examples, and five if it has as many."""
 
 
 def profile() -> Profile:
@@ -48,3 +51,30 @@ def load_profile() -> None:
         derandomize=chosen == "default",
     )
     settings.load_profile(f"dynashard-{chosen}")
+
+
+def left_out(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests that only the profile `deep` runs, by the markers `deep` and `sampled`.
+
+    The ids decide which parameter sets of a sampled test run. So it is the same ones in each process, and no value of
+    a parameter always falls between the steps of a count.
+    """
+    if profile() == "deep":
+        return []
+    grids: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("sampled"):
+            grids.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    sampled = [item for grid in grids.values() for item in sorted(grid, key=_drawn)[_share(grid) :]]
+    return [item for item in items if item.get_closest_marker("deep")] + sampled
+
+
+def _drawn(item: pytest.Item) -> tuple[int, str]:
+    return crc32(item.nodeid.encode()), item.nodeid
+
+
+def _share(grid: Sequence[pytest.Item]) -> int:
+    marker = grid[0].get_closest_marker("sampled")
+    assert marker is not None
+    [one_of] = marker.args
+    return -(-len(grid) // int(one_of))

@@ -9,6 +9,7 @@ from tests.e2e.deployment import Deployment, bootstrapped, cdk, deploy
 pytestmark = pytest.mark.e2e
 
 
+@pytest.mark.deep
 def test_deploying_again_keeps_the_data_and_destroying_leaves_nothing(deployment: Deployment, tmp_path: Path) -> None:
     app = f"--app={deployment.assembly}"
     user = {"email": "ada@example.com", "display_name": "Ada"}

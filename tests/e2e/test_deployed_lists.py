@@ -62,6 +62,7 @@ def ids(client: httpx.Client, **query: Any) -> list[str]:
     return [item["id"] for page in pages(client, **query) for item in page]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("limit", [1, 7, 50, 120, 1000])
 def test_round_robin_gives_every_user_once(tenant: httpx.Client, limit: int) -> None:
     limited = ids(tenant, limit=limit)
@@ -69,6 +70,7 @@ def test_round_robin_gives_every_user_once(tenant: httpx.Client, limit: int) -> 
     assert sorted(limited) == IDS
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("limit", [9, 50, 1000])
 def test_ordered_gives_every_user_in_order_in_both_directions(tenant: httpx.Client, limit: int) -> None:
     assert ids(tenant, order="ordered", limit=limit) == IDS
@@ -83,6 +85,7 @@ def test_shard_order_gives_one_shard_after_the_other(tenant: httpx.Client, limit
     assert ids(tenant, order="shard", limit=limit) == sorted(IDS, key=place)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("query", "expected"),
     [

@@ -14,6 +14,7 @@ import xxhash
 
 from local.run import raise_file_limit
 from local.tables import engine_client
+from tests.depth import examples
 from tests.e2e.local_process import LocalProcess
 from tests.patience import PATIENCE_SECONDS
 
@@ -24,9 +25,9 @@ pytestmark = [
 
 Start = Callable[..., LocalProcess]
 CREATES = 2000
-CALLERS = 200
+CALLERS = examples(200)
 """How many create at once: bounds how far the kill lags behind what was acknowledged."""
-KILL_AFTER = 700
+KILL_AFTER = examples(1600)
 
 
 def user(number: int) -> dict[str, Any]:

@@ -93,6 +93,7 @@ def test_environments_that_are_killed_while_they_serve_lose_their_own_request_an
     assert after == [200] * 5
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("worker", ["local.resharding", "local.queue_worker", "local.changes"])
 def test_a_worker_that_is_killed_is_replaced_and_its_work_is_done(local_stack: LocalProcess, worker: str) -> None:
     eventually(lambda: len(children_of(local_stack, worker)) == 1)

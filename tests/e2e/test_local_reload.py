@@ -76,12 +76,12 @@ def user(name: str, **more: Any) -> dict[str, Any]:
 
 @contextmanager
 def asking(client: httpx.Client, path: str) -> Iterator[list[int]]:
-    """Asks again and again within the block; the statuses of the answers."""
+    """Asks some twenty times a second within the block; the statuses of the answers."""
     statuses: list[int] = []
     ended = Event()
 
     def ask() -> None:
-        while not ended.is_set():
+        while not ended.wait(0.05):
             statuses.append(client.get(path).status_code)
 
     thread = Thread(target=ask)
@@ -123,6 +123,7 @@ def test_a_new_field_is_served_and_a_wrong_declaration_is_not(stack: LocalProces
     assert set(statuses) == {200}
 
 
+@pytest.mark.deep
 def test_workers_follow_with_the_new_code(stack: LocalProcess, checkout: Path) -> None:
     client = stack.client()
     before = stack.worker_process()

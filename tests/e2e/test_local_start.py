@@ -77,6 +77,7 @@ def assert_second_refused(first: LocalProcess, second: LocalProcess) -> None:
     assert "Traceback" not in second.text
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda stop: stop.name)
 def test_stopping_it_stops_all_it_started_and_the_same_ports_serve_at_once_again(start_local: Start, stop: int) -> None:
     with reserved_ports(2) as (port, engine_port):

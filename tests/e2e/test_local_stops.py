@@ -78,6 +78,7 @@ def stages(start_local: Callable[..., LocalProcess], tmp_path: Path) -> Iterator
         yield Stages(start_local, tmp_path, listener)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("ignoring", [(), STOPS], ids=["in the foreground", "as a background job"])
 @pytest.mark.parametrize("number", STOPS, ids=lambda number: number.name)
 @pytest.mark.parametrize("stage", STAGES)
@@ -94,6 +95,7 @@ def test_it_stops_at_every_stage(
     assert stack.all_gone()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("stage", STAGES)
 def test_control_c_reaches_its_whole_process_group(stages: Stages, stage: str) -> None:
     stack = getattr(stages, stage)(())

@@ -89,6 +89,7 @@ CHANGES: dict[str, tuple[type[Any], Scope, int]] = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_traffic_is_told_alike_with_a_change_of_counts_in_its_middle(

@@ -201,6 +201,7 @@ FAULTS: list[Callable[[int], Fault]] = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(3))
 def test_random_changes_under_a_stream_that_misbehaves(
     world: World, engine_url: str, dynamodb: RawDynamoDB, seed: int

@@ -175,6 +175,7 @@ FAULTS: dict[str, tuple[list[Fault], bool]] = {
 """What happens to attempts, and whether the outcome may stay unknown."""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("phase", [Phase.STABLE, *PHASES])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_one_item_whatever_became_of_the_answer_and_none_once_it_is_deleted(
@@ -212,6 +213,7 @@ def test_one_item_whatever_became_of_the_answer_and_none_once_it_is_deleted(
 WHEN = ("after the answer", "after the repeat", "after the delete")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("phase", [Phase.STABLE, *PHASES])
 @pytest.mark.parametrize("when", WHEN)
 @pytest.mark.parametrize("settled", [True, False])
@@ -415,6 +417,7 @@ def thing(moving: Moving, records: str, identity: str, plan: list[Fault]) -> tup
     return creates.run(Attempt("abc", identity, body, Thing(**body)), things(client(moving, plan)))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("how", "begins", "to"),
     [

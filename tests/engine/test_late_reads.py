@@ -34,6 +34,7 @@ def world(wire: Transport, table: str) -> Iterator[Moving]:
         yield made
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("name", READS)

@@ -53,6 +53,7 @@ SCENES = [
 """What is written, at which stage its view is from (none: before the change), and what changes."""
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize(("name", "begins", "change"), SCENES, ids=[" ".join(scene) for scene in SCENES])
 def test_an_acknowledged_create_is_found_however_late_it_is_executed_or_answered(
@@ -106,6 +107,7 @@ REFUSALS: dict[str, tuple[str, Any]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", REFUSALS)
 @pytest.mark.parametrize("stage", ["sweep", "stable"])
 def test_a_late_write_that_finds_nothing_at_the_old_home_is_not_refused(world: Moving, name: str, stage: str) -> None:

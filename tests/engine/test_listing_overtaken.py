@@ -37,6 +37,7 @@ def listed_around(world: Moving, between: Any, **asked: Any) -> list[str]:
     return sorted(found)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("count", [2, 8])
 @pytest.mark.parametrize("direction", ["asc", "desc"])
 @pytest.mark.parametrize("order", ORDERS)

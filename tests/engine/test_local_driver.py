@@ -74,6 +74,7 @@ def test_a_change_that_is_asked_for_while_the_worker_runs(world: Moving) -> None
     assert world.resharder.status(index(Thing, "by_colour")).count == 8
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "fault",
     [

@@ -165,6 +165,7 @@ def cases(world: World, phase: Phase) -> Iterator[tuple[str, Spot, tuple[str, st
             yield f"{name}, {state[0]} at old and {state[1]} at new", spot, helped(phase, state)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("phase", [Phase.STABLE, *PHASES])
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_operation_does_in_each_phase_what_the_protocol_says(world: World, operation: str, phase: Phase) -> None:

@@ -10,10 +10,11 @@ from bench.truth.proxy import Rates
 from bench.truth.running import Plan, run_in_process
 from bench.truth.ways import FunctionWay, app_on
 from bench.truth.world import FaultyEngine, create_api_tables, faulty_engine
+from tests.depth import examples
 
 pytestmark = pytest.mark.engine
 
-OPERATIONS = 1200
+OPERATIONS = examples(4000)
 INCREMENTS = 10
 
 

@@ -75,6 +75,7 @@ def test_what_is_wrong_is_one_line_and_no_trace(tmp_path: Path, stored: dict[str
     assert digests(tmp_path) == {}
 
 
+@pytest.mark.deep
 def test_a_sign_in_on_the_command_line_is_enough_for_a_shipped_environment(tmp_path: Path) -> None:
     validating = {name: value for name, value in os.environ.items() if name != "CDK_VALIDATION"}
 

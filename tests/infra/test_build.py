@@ -29,6 +29,7 @@ def contents(folder: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.deep
 def test_two_builds_are_the_same_bytes(built: Path, tmp_path: Path) -> None:
     build(TARGETS["lambda"], tmp_path)
 

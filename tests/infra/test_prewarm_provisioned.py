@@ -152,6 +152,7 @@ def test_the_stop_loss_is_set_before_the_table_is_switched(here: World) -> None:
     assert schedules == [0, 1]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("times", [1, None], ids=["once", "always"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("step", STEPS)

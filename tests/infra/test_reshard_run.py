@@ -120,6 +120,7 @@ def test_clients_write_and_read_while_it_runs(parcels: World) -> None:
     assert parcels.status()["count"] == 8
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("entry", ["Advance", "Work"])
 @pytest.mark.parametrize("after", [0, 1, 3, None])
 def test_a_function_that_dies_in_each_call_is_called_again(parcels: World, entry: str, after: int | None) -> None:

@@ -135,6 +135,7 @@ def test_every_entry_comes_though_all_move_meanwhile(
     assert order != "ordered" or keys == sorted(keys, reverse=not forward)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("order", ["round_robin", "shard", "ordered"])
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_thousand_entries_that_all_tie_are_listed_to_the_end(order: str, change: tuple[int, int]) -> None:

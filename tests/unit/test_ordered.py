@@ -107,6 +107,7 @@ def test_every_visible_item_comes_once_and_in_order(
     assert sorted(row["SK"]["S"] for row in items) == sorted(row["SK"]["S"] for row in wanted)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("forward", [True, False])
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 16, 50])
 @pytest.mark.parametrize("cut", [None, 4])

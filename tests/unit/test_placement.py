@@ -234,6 +234,7 @@ def unevenness(keys: Sequence[str], count: int, placement: Placement) -> float:
     return sum((found[shard] - share) ** 2 / share for shard in range(count))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("placement", [CALCULATED, MODULO], ids=lambda placement: placement.name)
 @pytest.mark.parametrize("count", CRITICAL)
 @pytest.mark.parametrize("make", [ksuids, sequential, emails, paths])

@@ -219,6 +219,7 @@ def test_a_condition_that_fails_after_an_ambiguous_attempt_says_so(scripted: Scr
     assert caught.value.ambiguous
 
 
+@pytest.mark.sampled(3)
 @AMBIGUOUS
 @pytest.mark.parametrize("operation", ["PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"])
 def test_a_write_is_not_sent_again_after_an_ambiguous_attempt(
