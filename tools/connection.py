@@ -1,48 +1,49 @@
-"""The way from the command line to a table: the local stack's, or that of a deployed environment."""
+"""Connects the command line to the local stack, or to a deployed environment."""
 
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 from dynashard import Dynashard
 from dynashard.errors import ConfigurationError, EngineError, EngineUnavailableError
 from dynashard.locations import deployed
 from dynashard.resharding import Resharder, Timing
-from dynashard.topology import LeasedTopology
-from dynashard.transport import Transport, connect
+from dynashard.topology import LeasedTopology, TopologyTable
+from dynashard.transport import Transport
 from dynashard.transport.aws import stack_outputs
 from dynashard_serving.growth_policy import GrowthSettings, Report
 from dynashard_serving.growth_requests import growth_of
 from dynashard_serving.table_load import TableLoad, table_load
 from local.errors import LocalStackError
 from local.functions import api_environment
-from local.resharding import growth, timing
+from local.resharding import growth, timing, transport_of
 from local.settings import ROOT, Settings
 from local.worker import RESHARD_LOG
 from tools.entities import models
 from tools.failure import CommandError
 
-_NO_LISTING_KEY: Final = "commands continue no listing of others"
-"""Signs cursors that never leave the process."""
+_CURSOR_KEY: Final = "cursors of commands never leave the process"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Backend:
     """A backend that commands work on.
 
     Attributes:
-        target: which one it is, in words that stay the same from one command to the next.
-        transport: the wire to it.
+        target: its description, the same in each command.
+        transport: the transport to it.
         table: the name of the table of items.
         topology_table: the name of the table of shard counts.
-        timing: how long what is published takes to reach everybody, as far as is known here.
-        worker: where changes of shard counts are carried out, for those who miss them.
+        timing: how long a published change takes to reach all readers.
+        operation: the longest operation, in seconds.
+        worker: where changes of shard counts are carried out, for the message that no worker seems to run.
         growth: how its counts change by themselves.
-        load: tells how busy the table is; None where nobody counts.
-        entities: its items.
+        load: measures how busy the table is; None if nothing measures it.
     """
 
     target: str
@@ -50,28 +51,38 @@ class Backend:
     table: str
     topology_table: str
     timing: Timing
+    operation: float
     worker: str
     growth: GrowthSettings
-    load: TableLoad | None
-    entities: Dynashard
+    load: TableLoad | None = None
+
+    @cached_property
+    def entities(self) -> Dynashard:
+        """Its items."""
+        return self._entities(operation_seconds=self.operation)
+
+    @property
+    def topology(self) -> TopologyTable:
+        """Its table of shard counts."""
+        return TopologyTable(self.transport, self.topology_table)
 
     def writer(self) -> Dynashard:
-        """Its items, for those who write many: a throttle makes counts grow, as one of the API does.
+        """Return its items for bulk writes: a throttle makes counts grow, as in the API.
 
         Cost: no request; of a throttle, as `dynashard_serving.growth_policy.Growth.throttled`, after a random wait.
         """
         growing = growth_of(
             self.resharder(),
             settings=self.growth,
-            # The first throttle that lasts ends a command: there will be no second.
+            # The first throttle that lasts ends a command, so there is no second one.
             waits=True,
             load=self.load,
-            report=_tell,
+            report=_print_growth,
         )
-        return _entities(self.transport, self.table, self.topology_table, self.timing, throttled=growing.throttled)
+        return self._entities(throttled=growing.throttled)
 
     def resharder(self) -> Resharder:
-        """What changes the shard counts of this backend. Cost: no request."""
+        """Return what changes the shard counts of this backend. Cost: no request."""
         return Resharder(
             self.transport,
             table=self.table,
@@ -80,13 +91,17 @@ class Backend:
             timing=self.timing,
         )
 
+    def _entities(self, **more: Any) -> Dynashard:
+        topology = LeasedTopology(self.transport, self.topology_table, lease=self.timing.lease)
+        return Dynashard(self.transport, table=self.table, cursor_keys=[_CURSOR_KEY], topology=topology, **more)
+
 
 def open_backend(environment: str | None, *, reach: bool = True) -> Backend:
-    """The local stack, found by the variables of `make run`, or a deployed environment.
+    """Connect to the local stack, found by the variables of `make run`, or to a deployed environment.
 
     Args:
         environment: the environment's name in cdk.json; None for the local stack.
-        reach: make sure that the local stack runs; False for commands that will send nothing.
+        reach: make sure that the local stack runs; False for commands that send nothing.
 
     Raises:
         CommandError: the stack cannot be found, or does not run.
@@ -104,28 +119,18 @@ def _local(*, reach: bool) -> Backend:
         raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(f"the data folder of the local stack cannot be used ({error}): set DATA_DIR") from error
-    endpoint, table = variables["DYNAMODB_ENDPOINT"], variables["TABLE_NAME"]
-    transport = connect(
-        endpoint_url=endpoint,
-        region=variables["AWS_REGION"],
-        access_key=variables["AWS_ACCESS_KEY_ID"],
-        secret_key=variables["AWS_SECRET_ACCESS_KEY"],
-        operation_seconds=float(variables["TOPOLOGY_OPERATION_SECONDS"]),
-    )
+    transport, times = transport_of(variables), timing(variables)
     if reach:
-        _require_table(transport, endpoint, table)
-    data = settings.dynamodb_endpoint or settings.data_dir
-    topology, told = variables["TOPOLOGY_TABLE"], timing(variables)
+        _require_table(transport, variables["DYNAMODB_ENDPOINT"], variables["TABLE_NAME"])
     return Backend(
-        target=f"the local stack on {data}",
+        target=f"the local stack on {settings.dynamodb_endpoint or settings.data_dir}",
         transport=transport,
-        table=table,
-        topology_table=topology,
-        timing=told,
-        worker=f"`make run` has one, whose log is {settings.data_dir / RESHARD_LOG}",
+        table=variables["TABLE_NAME"],
+        topology_table=variables["TOPOLOGY_TABLE"],
+        timing=times,
+        operation=times.operation,
+        worker=f"`make run` starts one, whose log is {settings.data_dir / RESHARD_LOG}",
         growth=growth(variables),
-        load=None,
-        entities=_entities(transport, table, topology, told, operation_seconds=told.operation),
     )
 
 
@@ -144,28 +149,25 @@ def _require_table(transport: Transport, endpoint: str, table: str) -> None:
 
 
 def _deployed(environment: str) -> Backend:
-    try:
+    with _as_command_errors():
         place = deployed(environment)
-    except ConfigurationError as error:
-        raise CommandError(str(error)) from error
-    transport, table, topology = place.connect(), place.table, place.topology_table
-    # A lease other than the deployed one does no harm: clients keep to the shorter, and changes wait for the longer.
-    told = Timing()
+    transport = place.connect()
     return Backend(
-        target=f"the environment {environment} with table {table}",
+        target=f"the environment {environment} with table {place.table}",
         transport=transport,
-        table=table,
-        topology_table=topology,
-        timing=told,
-        worker="the executions of the environment's state machine tell why",
+        table=place.table,
+        topology_table=place.topology_table,
+        # A lease other than the deployed one is safe: clients use the shorter one, and changes wait for the longer one.
+        timing=Timing(),
+        operation=place.operation,
+        worker="the executions of the environment's state machine show the reason",
         growth=_deployed_growth(environment),
-        load=table_load(transport, table),
-        entities=_entities(transport, table, topology, told, operation_seconds=place.operation),
+        load=table_load(transport, place.table),
     )
 
 
 def _deployed_growth(environment: str) -> GrowthSettings:
-    """As this checkout would deploy it; off for an environment that it does not know."""
+    """Return the settings with which this checkout would deploy the environment; off if cdk.json does not name it."""
     environments = json.loads((ROOT / "cdk.json").read_text())["context"]["environments"]
     if environment not in environments:
         return GrowthSettings(mode="off")
@@ -175,24 +177,23 @@ def _deployed_growth(environment: str) -> GrowthSettings:
         raise CommandError(f"environments.{environment}.growth in cdk.json cannot be used: {error}") from error
 
 
-def _entities(transport: Transport, table: str, topology_table: str, timing: Timing, **more: Any) -> Dynashard:
-    topology = LeasedTopology(transport, topology_table, lease=timing.lease)
-    return Dynashard(transport, table=table, cursor_keys=[_NO_LISTING_KEY], topology=topology, **more)
-
-
-def _tell(report: Report) -> None:
+def _print_growth(report: Report) -> None:
     print(f"growth: {report.news}: {report.told}", file=sys.stderr)
 
 
 def outputs_of(stack: str) -> Mapping[str, str]:
-    """The outputs of a deployed stack.
+    """Return the outputs of a deployed stack. Cost: one DescribeStacks.
 
     Raises:
         CommandError: it cannot be read.
-
-    Cost: one DescribeStacks.
     """
-    try:
+    with _as_command_errors():
         return stack_outputs(stack)
+
+
+@contextmanager
+def _as_command_errors() -> Iterator[None]:
+    try:
+        yield
     except ConfigurationError as error:
         raise CommandError(str(error)) from error

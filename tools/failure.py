@@ -1,14 +1,15 @@
-"""What ends a command, as one line that says what to do."""
+"""Errors that end a command, each as one line that says what to do."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import ClassVar, Final
 
 DONE: Final = 0
 FAILED: Final = 1
-"""The command could not do its work; what it had done is said."""
+"""The command could not do its work; the message says what it had done."""
 WITH_ERRORS: Final = 3
 """The work was done, but some input was left out."""
-
-
 INTERRUPTED: Final = 130
 """Ctrl-C, as shells have it: 128 and the signal's number."""
 
@@ -23,3 +24,21 @@ class CommandInterruptedError(CommandError):
     """Somebody pressed Ctrl-C."""
 
     status = INTERRUPTED
+
+
+@contextmanager
+def on_interrupt(state: Callable[[], str]) -> Iterator[None]:
+    """End the command at Ctrl-C with a line that says how far it has come."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise CommandInterruptedError(f"interrupted; {state()}") from None
+
+
+@contextmanager
+def file_errors(path: Path | str, verb: str) -> Iterator[None]:
+    """End the command with one line if a file cannot be read or written."""
+    try:
+        yield
+    except OSError as error:
+        raise CommandError(f"{path} cannot be {verb}: {error.strerror or error}") from error

@@ -1,26 +1,70 @@
-"""How far long work has come."""
+"""What long work shows while it runs, and what it has consumed."""
 
-from collections.abc import Callable, Iterator
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
+import typer
 from rich.console import Console
 from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
+from dynashard.transport.interface import Meter, metered
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Work that is metered and shown.
+
+    Attributes:
+        advance: shows new numbers.
+    """
+
+    advance: Callable[..., None]
+    _meter: Meter
+    _begun: float
+
+    @property
+    def read_units(self) -> float:
+        """Read units consumed so far."""
+        return self._meter.consumed.read_units
+
+    @property
+    def write_units(self) -> float:
+        """Write units consumed so far."""
+        return self._meter.consumed.write_units
+
+    @property
+    def units(self) -> dict[str, float]:
+        """Both, for a summary."""
+        return {"read_units": self.read_units, "write_units": self.write_units}
+
+    @property
+    def seconds(self) -> float:
+        """How long it has taken so far."""
+        return round(time.monotonic() - self._begun, 3)
+
 
 @contextmanager
-def counting(text: str) -> Iterator[Callable[..., None]]:
-    """A line on a terminal, nothing elsewhere: for work of which nobody knows beforehand how much there is.
+def working(text: str) -> Iterator[Work]:
+    """Meter work of unknown length, and show a line about it if standard error is a terminal.
 
     Args:
-        text: a format for numbers, such as `{:>11,} items, {:,} copies`.
-
-    Returns:
-        What takes the numbers, as often as they change.
+        text: a format for the numbers given to `advance`, such as `{:>11,} items, {:,} copies`.
     """
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda *_numbers: None
-        return
-    with Progress(TextColumn("{task.description}"), TimeElapsedColumn(), console=console) as bar:
-        shown = bar.add_task("")
-        yield lambda *numbers: bar.update(shown, description=text.format(*numbers))
+    console, begun = Console(stderr=True), time.monotonic()
+    with metered() as meter:
+        if not console.is_terminal:
+            yield Work(lambda *_numbers: None, meter, begun)
+            return
+        with Progress(TextColumn("{task.description}"), TimeElapsedColumn(), console=console) as bar:
+            shown = bar.add_task("")
+            yield Work(lambda *numbers: bar.update(shown, description=text.format(*numbers)), meter, begun)
+
+
+def show(summary: Mapping[str, Any], *lines: str, as_json: bool) -> None:
+    """Print a summary: as one JSON object, or as lines for people."""
+    for line in (json.dumps(summary),) if as_json else lines:
+        typer.echo(line)

@@ -103,7 +103,7 @@ class ReshardWorld:
         """What happens, instead of time passing, between two looks of a command at what it waits for."""
         patched = partial(Watch, clock=self.clock, sleep=lambda _: act())
         with self.command_line.monkeypatch.context() as patch:
-            patch.setattr("tools.reshard.waiting.Watch", patched)
+            patch.setattr("tools.reshard.watch.Watch", patched)
             yield
 
     @contextmanager

@@ -202,7 +202,7 @@ def test_a_purge_that_others_write_against_says_so(filled: tuple[str, str], back
 
     contested = replace(backend, transport=FaultyTransport(backend.transport, [meanwhile("Scan", back, nth=None)]))
 
-    with pytest.raises(CommandError, match="others go on writing: revoke its tokens"):
+    with pytest.raises(CommandError, match="others write more: revoke its tokens"):
         purge(holdings(contested), tenant, scanned=lambda _: None, removed=lambda _: None)
 
 

@@ -123,7 +123,7 @@ def test_a_file_whose_name_tells_no_format_needs_one(command_line: CommandLine) 
 
     assert (ended.status, ended.err) == (
         1,
-        "error: the file's name does not say what it is: give --format csv or --format jsonl\n",
+        "error: the file's name does not say its format: give --format csv or --format jsonl\n",
     )
 
 

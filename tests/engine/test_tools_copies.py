@@ -67,4 +67,4 @@ def test_what_is_no_copy_is_refused(command_line: CommandLine) -> None:
     wrong = command_line.run("copies", "check", "users")
 
     assert wrong.status == 1
-    assert "participations are" in wrong.err
+    assert "There are: participations" in wrong.err

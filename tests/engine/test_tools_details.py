@@ -61,4 +61,4 @@ def test_what_cannot_be_swept_is_told(command_line: CommandLine) -> None:
     wrong = command_line.run("details", "sweep", "users")
 
     assert wrong.status == 1
-    assert "users have no attachments; incidents do" in wrong.err
+    assert "users have no attachments. Those with some are: incidents" in wrong.err

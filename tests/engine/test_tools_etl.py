@@ -89,7 +89,7 @@ def test_an_item_that_always_changes_ends_the_run(people: Users, tenant: str) ->
     [
         ("change = 1", "has no function `change(item)`"),
         ("def change(item): return item.nothing", "the map fails for User(tenant_id="),
-        ("def change(item): return 1", "give a mapping of fields, or None"),
+        ("def change(item): return 1", "return a mapping of fields, or None"),
         ("def change(item): return {'nothing': 1}", "nothing"),
         ("import nothing_of_this_name", "cannot be imported: ModuleNotFoundError"),
         ("def change(item): return {'email': 'none'}", "email"),
@@ -135,7 +135,5 @@ def test_on_a_terminal_a_line_shows_how_far_the_run_is(command_line: CommandLine
 
 
 def test_a_file_that_is_not_there_is_told(command_line: CommandLine, tenant: str) -> None:
-    assert (
-        "nothing.py cannot be read: there is no such file" in command_line.run("etl", "users", tenant, "nothing.py").err
-    )
-    assert "is no Python file" in command_line.run("etl", "users", tenant, "nothing.txt").err
+    assert "nothing.py cannot be read: it does not exist" in command_line.run("etl", "users", tenant, "nothing.py").err
+    assert "is not a Python file" in command_line.run("etl", "users", tenant, "nothing.txt").err

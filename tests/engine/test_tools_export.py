@@ -129,9 +129,9 @@ class Odd(Entity, name="test.v1.Odd", key=Key("{tenant}", "{id}"), registry=Regi
 def test_what_has_no_column_of_its_own_is_text_in_parquet(tmp_path: Path) -> None:
     items = [Odd(tenant="a", id=str(n), credit=Decimal("1.50"), tags=["x", "y"], raw=b"\0", weight=0.5) for n in (1, 2)]
 
-    with new_file(tmp_path / "odd.parquet", Odd) as rows:
+    with new_file(tmp_path / "odd.parquet", Odd) as add:
         for item in items:
-            rows.add([item])
+            add([item])
 
     table = parquet.read_table(tmp_path / "odd.parquet")
     assert table.column("tags").to_pylist() == ['["x","y"]'] * 2
@@ -154,9 +154,9 @@ class Wide(Entity, name="test.v1.Wide", key=Key("{tenant}", "{id}"), registry=Re
 def test_csv_names_its_columns_in_the_order_of_the_declaration(tmp_path: Path) -> None:
     path = tmp_path / "wide.csv"
 
-    with new_file(path, Wide) as rows:
-        rows.add([Wide(tenant="a", id="1", at=DAY, on=True, big=2**70, nested={"a": ["ä", None]}, note="5")])
-        rows.add([Wide(tenant="a", id="2")])
+    with new_file(path, Wide) as add:
+        add([Wide(tenant="a", id="1", at=DAY, on=True, big=2**70, nested={"a": ["ä", None]}, note="5")])
+        add([Wide(tenant="a", id="2")])
 
     assert path.read_bytes().decode() == (
         "tenant,id,note,at,on,big,nested\r\n"
@@ -169,8 +169,8 @@ def test_csv_names_its_columns_in_the_order_of_the_declaration(tmp_path: Path) -
 def test_whole_numbers_of_any_size_are_exported(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"wide.{suffix}"
 
-    with new_file(path, Wide) as rows:
-        rows.add([Wide(tenant="a", id="1", big=2**70, nested={"n": 2**70})])
+    with new_file(path, Wide) as add:
+        add([Wide(tenant="a", id="1", big=2**70, nested={"n": 2**70})])
 
     assert path.read_text().count("1180591620717411303424") == 2
 
@@ -179,8 +179,8 @@ def test_whole_numbers_of_any_size_are_exported(tmp_path: Path, suffix: str) -> 
 def test_csv_keeps_every_text(tmp_path: Path, text: str) -> None:
     path = tmp_path / "wide.csv"
 
-    with new_file(path, Wide) as rows:
-        rows.add([Wide(tenant=text, id="1")])
+    with new_file(path, Wide) as add:
+        add([Wide(tenant=text, id="1")])
 
     with path.open(newline="") as file:
         assert [row["tenant"] for row in csv.DictReader(file)] == [text]
@@ -205,8 +205,8 @@ def test_a_file_that_cannot_be_finished_leaves_what_was_there(tmp_path: Path) ->
     path = tmp_path / "odd.parquet"
     path.write_text("before")
 
-    with pytest.raises(CommandError, match="does not fit its Parquet column"), new_file(path, Odd) as rows:
-        rows.add([Odd(tenant="a", id="1", big=2**70)])
+    with pytest.raises(CommandError, match="does not fit its Parquet column"), new_file(path, Odd) as add:
+        add([Odd(tenant="a", id="1", big=2**70)])
 
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]
@@ -216,7 +216,7 @@ def test_a_file_that_cannot_be_finished_leaves_what_was_there(tmp_path: Path) ->
     ("arguments", "said"),
     [
         (["nobodies", "--to", "x.jsonl"], "no entity is called 'nobodies'"),
-        (["pings", "--to", "x.txt"], "call it .csv, .jsonl, .parquet, or give --format"),
+        (["pings", "--to", "x.txt"], "end the name in .csv, .jsonl, .parquet, or give --format"),
         (["pings", "--to", "s3://bucket/prefix", "--format", "csv"], "leave --format out"),
         (["pings", "--to", "no/such/folder/x.jsonl"], "cannot be written"),
         (["pings", "--day", "20.11.2026", "--to", "x.jsonl"], "write it like 2026-11-20"),
@@ -224,9 +224,9 @@ def test_a_file_that_cannot_be_finished_leaves_what_was_there(tmp_path: Path) ->
         (["pings", "--time", "at", "--to", "x.jsonl"], "give one of them"),
         (["pings", "--day", "2026-11-20", "--time", "expires_at", "--to", "x.jsonl"], "time of expiry"),
         (["licences", "--day", "2026-11-20", "--to", "x.jsonl"], "has no time to choose a day or month by"),
-        (["pings", "--to", "s3://bucket/prefix"], "the local engine exports nothing to S3"),
+        (["pings", "--to", "s3://bucket/prefix"], "the local engine cannot export to S3"),
         (["pings", "--to", "s3:///prefix", "--env", "dev"], "like s3://bucket/prefix"),
-        (["convert", "pings", "nowhere", "--to", "x.jsonl"], "is no folder"),
+        (["convert", "pings", "nowhere", "--to", "x.jsonl"], "is not a folder"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(command_line: CommandLine, arguments: list[str], said: str) -> None:
@@ -388,7 +388,7 @@ def test_an_interrupted_export_goes_on_by_itself() -> None:
     def interrupt(_: float) -> None:
         raise KeyboardInterrupt
 
-    with pytest.raises(CommandInterruptedError, match="DynamoDB goes on with arn"):
+    with pytest.raises(CommandInterruptedError, match="DynamoDB continues arn"):
         Snapshot(Exporting("IN_PROGRESS"), interrupt).run("items", Place.of("s3://archive"), lambda _: None)
 
 

@@ -35,7 +35,7 @@ def test_a_load_that_is_throttled_says_what_would_help(
     command_line: CommandLine, wire: Transport, tenant: str, key: str, mode: str
 ) -> None:
     fault = throttled("BatchWriteItem", nth=None)
-    command_line.monkeypatch.setattr("tools.connection.connect", lambda **_: FaultyTransport(wire, [fault]))
+    command_line.monkeypatch.setattr("tools.connection.transport_of", lambda _: FaultyTransport(wire, [fault]))
     command_line.monkeypatch.setattr("dynashard.service.RetryPolicy", lambda: RetryPolicy(seconds=0))
     command_line.monkeypatch.setenv("GROWTH_MODE", mode)
     file = command_line.file("users.jsonl", *(user(number) for number in range(30)))

@@ -183,13 +183,13 @@ def test_an_empty_json_file_loads_nothing(command_line: CommandLine, tenant: str
 BAD_ROWS = [
     ({"email": "a@b"}, "display_name: is missing"),
     (user(0, email="nobody"), "email: String should match pattern"),
-    (user(0, emial="x"), "emial: is no field"),
+    (user(0, emial="x"), "emial: is not a field"),
     (user(0, status="gone"), "status: Input should be 'active', 'disabled' or 'deleted'"),
-    (user(0, tenant_id="foreign"), "tenant_id: is another than the tenant of this load"),
-    (user(0, tenant_id=None), "tenant_id: is another than the tenant of this load"),
+    (user(0, tenant_id="foreign"), "tenant_id: differs from the tenant of this load"),
+    (user(0, tenant_id=None), "tenant_id: differs from the tenant of this load"),
     (user(0, id=""), "id: String should have at least 1 character"),
     (user(0, id="x" * 1100), "1024"),
-    (user(0, created_at="2020-01-01T00:00:00Z"), "created_at: is stamped when the item is written"),
+    (user(0, created_at="2020-01-01T00:00:00Z"), "created_at: is set when the item is written"),
     (user(0, expires_at="2999-01-01T00:00:00"), "expires_at: the time needs a zone"),
     (user(0, email=7), "email: Input should be a valid string"),
     ("{", "not JSON"),
@@ -257,7 +257,7 @@ def test_stop_writes_everything_before_the_bad_line_and_nothing_after_it(
     assert loaded.out == ""
     assert loaded.err.splitlines() == [
         f"line {good + 1}: email: is missing",
-        f"error: stopped at line {good + 1}; {good:,} items are written{'; --resume goes on from here' * bool(good)}",
+        f"error: stopped at line {good + 1}; {good:,} items are written{'; --resume continues from here' * bool(good)}",
     ]
     assert state_of(file).exists() is bool(good)
     assert emails_of(users, tenant) == expected(good)

@@ -8,7 +8,7 @@ import pytest
 from domain import User
 from dynashard.service import Collection
 from tests.engine.command_line import CommandLine
-from tools.plot.order import Brought, inversions, ranks
+from tools.plot.order import Listed, inversions, ranks
 
 pytestmark = pytest.mark.engine
 
@@ -82,7 +82,7 @@ def test_a_file_that_is_no_picture_is_refused_before_anything_is_read(
 
 
 def test_ranks_are_places_in_the_order_of_bytes() -> None:
-    brought = [Brought("b", 0), Brought("Z", 1), Brought("\uffff", 2), Brought("\U00010000", 3), Brought("a", 4)]
+    brought = [Listed("b", 0), Listed("Z", 1), Listed("\uffff", 2), Listed("\U00010000", 3), Listed("a", 4)]
 
     assert ranks(brought) == [2, 0, 3, 4, 1]
     assert inversions(ranks(brought)) == 2

@@ -102,7 +102,7 @@ IMPOSSIBLE = [
     (["users", "", "--to", "32"], "tenant_id"),
     (["people", "--to", "32"], "no entity is called 'people'"),
     (["users", "--index", "by_email", "--to", "32"], "index by_email of user.v1.User is declared without shards"),
-    (["users", "--index", "by_name", "--to", "32"], "no index 'by_name'; there are: by_email, by_department"),
+    (["users", "--index", "by_name", "--to", "32"], "no index 'by_name'. There are: by_email, by_department"),
     (["users", "abc", "--index", "by_manager", "--to", "32"], "leave PARTITION out"),
     (["users", "abc", "--all", "--to", "32"], "leave PARTITION and --index out"),
     (["users", "abc", "--to", "32", "--budget", "0"], "above 0"),
@@ -130,8 +130,8 @@ def test_waiting_says_what_is_done_and_what_goes_on(world: ReshardWorld) -> None
         ended = world.run("reshard", "start", "users", "abc", "--to", "32", "--wait")
 
     [told] = ended.out.splitlines()
-    assert told.startswith(f"{FAMILY} abc: 32 shards, in force for everybody; ")
-    assert "In the background the markers of what was moved are deleted" in told
+    assert told.startswith(f"{FAMILY} abc: 32 shards, in force everywhere; ")
+    assert "The relocation markers of moved items are being deleted in the background" in told
     assert f"`dynashard reshard status {FAMILY} abc --watch` watches it" in told
 
 
@@ -203,7 +203,7 @@ def test_ctrl_c_ends_the_waiting_and_not_the_change(world: ReshardWorld) -> None
 
     _, errors = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 130
-    assert "what is changing goes on" in errors
+    assert "the changes continue" in errors
     assert "Traceback" not in errors
     assert world.resharder().status(partition("abc")).target == 32
 
@@ -228,7 +228,7 @@ def test_waiting_for_a_change_that_has_failed_ends_with_its_error(world: Reshard
         ended = world.run("reshard", "start", "users", "abc", "--to", "32", "--create", "--wait")
 
     assert (ended.status, ended.out) == (1, "")
-    assert "two items have one key. When that is mended: `dynashard reshard resume user.v1.User abc`" in ended.err
+    assert "two items have one key. When the cause is fixed: `dynashard reshard resume user.v1.User abc`" in ended.err
 
 
 def test_all_is_every_partition_whether_it_has_a_count_of_its_own_or_not(world: ReshardWorld) -> None:

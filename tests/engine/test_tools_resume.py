@@ -49,7 +49,7 @@ def test_every_row_is_there_once_after_a_signal_in_the_middle(
     assert "Traceback" not in ended.err
     if number == signal.SIGINT:
         assert (ended.status, ended.out) == (130, "")
-        assert ended.err == f"error: interrupted; at least {BATCH} items are written; --resume goes on from here\n"
+        assert ended.err == f"error: interrupted; at least {BATCH} items are written; --resume continues from here\n"
     else:
         assert ended.status == -number
 
@@ -142,7 +142,7 @@ def test_an_unfinished_load_is_neither_begun_again_nor_resumed_as_another(
     foreign = command_line.run("load", "users", file, "--tenant", "another", "--resume")
 
     assert (again.status, foreign.status) == (1, 1)
-    assert "go on with --resume" in again.err
+    assert "continue with --resume" in again.err
     assert f"is of a load of User for tenant {tenant} into the local stack on http" in foreign.err
     assert emails_of(users, tenant) == expected(1)
 
@@ -255,7 +255,7 @@ def documents(count: int) -> list[dict[str, Any]]:
     ids=["first answer lost", "later answer lost", "request lost", "throttled", "left unprocessed"],
 )
 def test_every_row_is_there_once_after_the_table_has_refused(loading: Loading, faults: Sequence[Fault]) -> None:
-    with pytest.raises(CommandError, match=rf"; at least (0|{BATCH}) items are written; --resume goes on from here"):
+    with pytest.raises(CommandError, match=rf"; at least (0|{BATCH}) items are written; --resume continues from here"):
         loading.load(documents(600), *faults)
 
     done = loading.load(documents(600), resume=True)
@@ -285,7 +285,7 @@ def test_ctrl_c_while_a_batch_is_under_way_keeps_the_way_back(loading: Loading) 
     def interrupted(*_: object) -> Any:
         raise KeyboardInterrupt
 
-    with pytest.raises(CommandInterruptedError, match=f"at least {BATCH} items are written; --resume goes on"):
+    with pytest.raises(CommandInterruptedError, match=f"at least {BATCH} items are written; --resume continues"):
         loading.load(documents(600), Fault("BatchWriteItem", interrupted, nth=22))
     loading.load(documents(600), resume=True)
 

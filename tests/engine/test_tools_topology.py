@@ -81,7 +81,7 @@ def test_counts_are_those_of_the_table_with_their_history_and_change(
     assert table.status == 0
     assert "move: to 64" in table.out
     assert "history: 16 since 1970-01-12 13:46:40Z, 32 since 1970-01-24 03:33:20Z" in table.out
-    assert "marks may stand" in table.out
+    assert "relocation markers may be stored" in table.out
 
 
 def test_partitions_with_a_count_of_their_own_are_listed(
@@ -158,7 +158,7 @@ def test_a_picture_is_drawn_into_the_named_file(
 
 @pytest.mark.parametrize(
     ("file", "told"),
-    [("shards.pdf", "ends in .png or .svg"), ("none/shards.png", "there is no folder")],
+    [("shards.pdf", "ends in .png or .svg"), ("none/shards.png", "does not exist")],
 )
 def test_a_picture_that_cannot_be_is_refused_before_anything_is_read(
     command_line: CommandLine, tenant: str, file: str, told: str

@@ -25,7 +25,7 @@ def begun() -> Checkpoint:
 
 
 def test_a_kept_checkpoint_is_found_again_as_it_was(path: Path) -> None:
-    kept = begun().at(700, "f00", written=690, refused=10)
+    kept = replace(begun(), line=700, fingerprint="f00", written=690, refused=10)
 
     CheckpointFile(path).keep(kept)
 
@@ -42,7 +42,7 @@ def test_a_load_without_a_checkpoint_begins_at_the_start(path: Path) -> None:
 def test_an_unfinished_load_is_not_begun_again_by_accident(path: Path) -> None:
     CheckpointFile(path).keep(begun())
 
-    with pytest.raises(CommandError, match=r"did not finish: go on with --resume, or remove .*load-state"):
+    with pytest.raises(CommandError, match=r"did not finish: continue with --resume, or remove .*load-state"):
         CheckpointFile(path).open(HERE, WHAT, WHOSE, resume=False)
 
 
@@ -110,12 +110,12 @@ def test_a_checkpoint_that_cannot_be_kept_is_told(tmp_path: Path) -> None:
 
 
 def test_writing_a_checkpoint_that_fails_leaves_the_one_before(path: Path) -> None:
-    state, kept = CheckpointFile(path), begun().at(500, "f00", written=500, refused=0)
+    state, kept = CheckpointFile(path), replace(begun(), line=500, fingerprint="f00", written=500, refused=0)
     state.keep(kept)
     path.with_name(path.name + ".new").mkdir()
 
     with pytest.raises(CommandError):
-        state.keep(kept.at(1000, "ba5", written=1000, refused=0))
+        state.keep(replace(kept, line=1000, fingerprint="ba5", written=1000, refused=0))
 
     assert state.open(HERE, WHAT, WHOSE, resume=True) == kept
 

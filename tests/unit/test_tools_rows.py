@@ -58,7 +58,7 @@ def test_a_quoted_cell_may_hold_line_ends_and_the_lines_after_it_keep_their_numb
 
 
 def test_a_header_may_hold_line_ends_too() -> None:
-    with pytest.raises(CommandError, match=r"column 'na\\nme' is no field"):
+    with pytest.raises(CommandError, match=r"column 'na\\nme' is not a field"):
         csv_rows('id,"na\nme"\n1,x\n')
 
 
@@ -86,7 +86,7 @@ def test_a_row_with_too_few_or_too_many_cells_is_told_and_the_next_one_is_read(l
 
 
 def test_an_unknown_column_is_refused_with_those_there_are() -> None:
-    with pytest.raises(CommandError, match=r"column 'mail' is no field .* email, id, name"):
+    with pytest.raises(CommandError, match=r"column 'mail' is not a field .* email, id, name"):
         csv_rows("id,mail\n1,a@b\n")
 
 
@@ -97,7 +97,7 @@ def test_two_columns_of_one_name_are_refused() -> None:
 
 @pytest.mark.parametrize("text", ["", "\n", "\nid\n1\n"])
 def test_a_csv_file_without_a_header_is_refused(text: str) -> None:
-    with pytest.raises(CommandError, match="does not begin with a line that names its columns"):
+    with pytest.raises(CommandError, match="must begin with a line that names its columns"):
         csv_rows(text)
 
 
@@ -140,7 +140,7 @@ def test_a_line_that_is_not_utf8_is_told_and_the_next_one_is_read() -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32"])
 def test_a_csv_file_in_another_encoding_is_refused_at_its_header(encoding: str) -> None:
-    with pytest.raises(CommandError, match="is no field that can be loaded"):
+    with pytest.raises(CommandError, match="is not a field that can be loaded"):
         csv_rows("id,email\n1,a@b\n".encode(encoding))
 
 
@@ -168,7 +168,7 @@ def test_an_endless_line_ends_the_reading_and_is_not_held_in_memory(file_format:
         ('{"id": "1"}{"id": "2"}', "not JSON"),
         ("{'id': '1'}", "not JSON"),
         ('{"id": "\\ud800"}', "not JSON"),
-        ('{"a": 1, "a": 2}', "not JSON: 'a' stands twice"),
+        ('{"a": 1, "a": 2}', "not JSON: 'a' occurs twice"),
         ('{"a": NaN}', "not JSON: NaN"),
         ("[" * 5000, "not JSON: nested"),
         ("[1]", "not a JSON object"),

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from dynashard.resharding import Status, Timing
+from tools.reshard.description import GRACE, amounts, left, line, overdue
 from tools.reshard.watch import Watch, bar_of
-from tools.reshard.words import GRACE, amounts, left, line, overdue
 
 pytestmark = pytest.mark.unit
 

@@ -1,4 +1,4 @@
-"""Removing all that is stored of an account."""
+"""Removes everything that is stored of an account."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -9,16 +9,16 @@ from dynashard_serving.tenant_data import Held, Holdings, Scanned
 from tools.failure import CommandError
 
 MOST_PASSES: Final = 5
-_OTHERS: Final = "marks and others"
+_OTHERS: Final = "markers and others"
 
 
 @dataclass
 class Purged:
-    """What was found and removed.
+    """What a purge removed.
 
     Attributes:
-        removed: stored items by their type.
-        passes: how often the table was read; the last time there was nothing.
+        removed: the number of stored items by their type.
+        passes: how often the table was read; the last reading found nothing.
     """
 
     removed: Counter[str] = field(default_factory=Counter)
@@ -31,7 +31,7 @@ class Purged:
 
 
 def found(holdings: Holdings, tenant: str, scanned: Scanned) -> Counter[str]:
-    """What is stored of an account, by type. Cost: as one pass of `purge`."""
+    """Count what is stored of an account, by type. Cost: as one pass of `purge`."""
     kinds: Counter[str] = Counter()
     for items in holdings.stored(tenant, scanned):
         kinds.update(_kinds(items))
@@ -39,21 +39,21 @@ def found(holdings: Holdings, tenant: str, scanned: Scanned) -> Counter[str]:
 
 
 def purge(holdings: Holdings, tenant: str, *, scanned: Scanned, removed: Callable[[int], None]) -> Purged:
-    """Remove all that is stored of an account, until a reading of the table finds nothing.
+    """Remove everything that is stored of an account, until a reading of the table finds nothing.
 
-    What moves to another shard meanwhile, or is written by those who follow changes, is found by the next reading.
-    It may be interrupted and run again at any time.
+    The next reading finds what moves to another shard meanwhile, and what stream consumers write. A purge may be
+    interrupted and run again at any time.
 
     Args:
-        holdings: of the table.
+        holdings: the table's data of tenants.
         tenant: the account.
-        scanned: told how many more stored items were looked at.
-        removed: told how many more were removed.
+        scanned: called with the number of stored items just read.
+        removed: called with the number just removed.
 
     Raises:
-        CommandError: somebody goes on writing.
-        InputError: the name is none of an account.
-        ConfigurationError: the keys of an entity do not tell whose they are.
+        CommandError: others continue to write.
+        InputError: the name is not that of a tenant.
+        ConfigurationError: the keys of an entity do not say which tenant owns an item.
         ThrottledError: throttling outlasted the retry policy.
 
     Cost: 1 read unit for every 4 KB of the whole table, twice, and for each item what deleting it costs.
@@ -69,7 +69,7 @@ def purge(holdings: Holdings, tenant: str, *, scanned: Scanned, removed: Callabl
         if done.total == before:
             return done
     raise CommandError(
-        f"{done.total:,} stored items of {tenant} were removed, but others go on writing: revoke its tokens, try again"
+        f"{done.total:,} stored items of {tenant} were removed, but others write more: revoke its tokens and try again"
     )
 
 

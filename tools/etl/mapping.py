@@ -9,24 +9,24 @@ from dynashard import Entity, definition
 from tools.failure import CommandError
 
 Change = Callable[[Any], Mapping[str, Any] | None]
-"""From an item to the fields it should have, or None: those that it has already are no change."""
+"""Returns the fields that an item should have, or None. Fields that it already has are not changed."""
 FUNCTION: Final = "change"
 
 
 def load_map(path: Path) -> Change:
-    """The function `change` of a file. What the file does when it is imported is done.
+    """Import a file, and return its function `change`.
 
     Raises:
-        CommandError: there is no such file or function, or the file cannot be imported.
+        CommandError: the file does not exist, cannot be imported, or has no such function.
     """
     spec = spec_from_file_location("dynashard_etl_map", path) if path.suffix == ".py" else None
     if spec is None or spec.loader is None:
-        raise CommandError(f"{path} is no Python file: the map is a function `{FUNCTION}` in a file that ends in .py")
+        raise CommandError(f"{path} is not a Python file: name a .py file with a function `{FUNCTION}`")
     module = module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
     except FileNotFoundError as error:
-        raise CommandError(f"{error.filename} cannot be read: there is no such file") from error
+        raise CommandError(f"{error.filename} cannot be read: it does not exist") from error
     except Exception as error:
         raise CommandError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
     function = getattr(module, FUNCTION, None)
@@ -36,16 +36,16 @@ def load_map(path: Path) -> Change:
 
 
 def named(item: Entity) -> str:
-    """An item by its key alone: what else it holds may be nobody's business."""
+    """Name an item by its key alone, because its other fields may be confidential."""
     fields = ", ".join(f"{name}={getattr(item, name)!r}" for name in definition(type(item)).key_fields)
     return f"{type(item).__name__}({fields})"
 
 
 def changed_fields(change: Change, item: Entity) -> dict[str, Any]:
-    """The fields of an item that its map wants otherwise.
+    """Return the fields that a map changes of an item.
 
     Raises:
-        CommandError: the map fails, or gives something that is not a mapping of fields.
+        CommandError: the map fails, or returns something that is not a mapping of fields.
     """
     try:
         wanted = change(item.model_copy(deep=True))
@@ -54,6 +54,6 @@ def changed_fields(change: Change, item: Entity) -> dict[str, Any]:
     if wanted is None:
         return {}
     if not isinstance(wanted, Mapping):
-        raise CommandError(f"the map gives {wanted!r} for {named(item)}: give a mapping of fields, or None")
+        raise CommandError(f"the map returns {wanted!r} for {named(item)}: return a mapping of fields, or None")
     missing = object()
     return {name: value for name, value in wanted.items() if getattr(item, name, missing) != value}

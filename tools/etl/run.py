@@ -1,7 +1,7 @@
-"""The ETL itself: a stream of items in, conditional changes out."""
+"""Runs an ETL: reads a stream of items, and writes conditional updates."""
 
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -10,12 +10,12 @@ from typing import Any, Final, Generic, TypeVar
 from dynashard import Collection, Entity
 from dynashard.errors import NotFoundError, RevisionMismatchError
 from tools.etl.mapping import Change, changed_fields, named
-from tools.failure import CommandError, CommandInterruptedError
+from tools.failure import CommandError, on_interrupt
 
 BATCH: Final = 400
 """Items that are held at a time besides those that are being read."""
-LANES: Final = 16
-"""Changes that are under way at a time."""
+WORKERS: Final = 16
+"""Changes that are written at a time."""
 ATTEMPTS: Final = 10
 
 E = TypeVar("E", bound=Entity)
@@ -23,14 +23,14 @@ E = TypeVar("E", bound=Entity)
 
 @dataclass(slots=True)
 class Tally:
-    """How far an ETL has come.
+    """How many items were dealt with.
 
     Attributes:
         read: items read.
         changed: items changed, or that would be.
-        unchanged: items whose map wants nothing.
-        gone: items that somebody deleted between reading and writing.
-        again: times that somebody changed an item in between, so that it was read and mapped again.
+        unchanged: items that already are as their map wants them.
+        gone: items that others deleted between reading and writing.
+        again: how often an item was read and mapped again because others had changed it.
     """
 
     read: int = 0
@@ -48,15 +48,15 @@ class Tally:
 class Etl(Generic[E]):
     """Reads a logical partition, and changes the items that a map wants otherwise.
 
-    An item is changed only if it still is as it was read; otherwise it is read and mapped again. So nobody's change is
-    lost, and an ETL that ended early is simply run again: what is done is unchanged the second time.
+    An item is updated only if it is unchanged since it was read; otherwise it is read and mapped again. So no change
+    of others is lost. After an early end, run it again: what it has changed is unchanged the second time.
 
     Attributes:
-        items: where they live.
+        items: the collection.
         change: the map.
         workers: shards that are read at a time.
         dry_run: map, but write nothing.
-        advance: told after every batch.
+        advance: called after every batch.
     """
 
     items: Collection[E]
@@ -71,30 +71,25 @@ class Etl(Generic[E]):
         Raises:
             CommandError: the map fails, or an item changes too often; what was changed before stays.
             CommandInterruptedError: Ctrl-C; as before.
-            InvalidValueError: a field does not take what the map gives it.
+            InvalidValueError: a field does not accept what the map returns for it.
 
         Cost: what reading all items costs; 1 write unit for each KB of a changed item and index it stands in.
         Memory for `BATCH` items and two answers a worker.
         """
-        tally = Tally()
-        try:
-            self._run(partition, tally)
-        except KeyboardInterrupt:
-            told = "nothing is changed" if self.dry_run else f"at least {tally.changed:,} items are changed"
-            raise CommandInterruptedError(f"interrupted; {told}: run it again for the rest") from None
-        return tally
-
-    def _run(self, partition: Mapping[str, Any], tally: Tally) -> None:
-        with ThreadPoolExecutor(LANES) as pool:
-            for batch in _batches(self.items.scan(partition, workers=self.workers)):
-                for done in [future.result() for future in self._begun(pool, batch)]:
+        tally, items = Tally(), self.items.scan(partition, workers=self.workers)
+        with on_interrupt(lambda: self._progress(tally)), ThreadPoolExecutor(WORKERS) as pool:
+            while batch := list(islice(items, BATCH)):
+                # Each call runs in this thread's context, so that its meters see what is consumed.
+                futures = [pool.submit(copy_context().run, self._one, item) for item in batch]
+                for done in [future.result() for future in futures]:
                     for name, number in done.as_dict().items():
                         setattr(tally, name, getattr(tally, name) + number)
                 self.advance(tally)
+        return tally
 
-    def _begun(self, pool: ThreadPoolExecutor, batch: list[E]) -> "list[Future[Tally]]":
-        # Each with this thread's context, so that its meters see what is consumed.
-        return [pool.submit(copy_context().run, self._one, item) for item in batch]
+    def _progress(self, tally: Tally) -> str:
+        changed = "nothing is changed" if self.dry_run else f"at least {tally.changed:,} items are changed"
+        return f"{changed}: run it again for the rest"
 
     def _one(self, item: E) -> Tally:
         tally, current = Tally(read=1), item
@@ -117,8 +112,3 @@ class Etl(Generic[E]):
             tally.changed = 1
             return tally
         raise CommandError(f"{named(item)} changes too often to be mapped: run the command again when it is quieter")
-
-
-def _batches(items: Iterator[E]) -> Iterator[list[E]]:
-    while batch := list(islice(items, BATCH)):
-        yield batch

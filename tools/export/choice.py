@@ -1,4 +1,4 @@
-"""Which items an export is of."""
+"""Which items an export includes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,9 +21,8 @@ class Choice:
     Attributes:
         model: the entity.
         time: its field that is compared with the bounds; None without bounds.
-        start: from then on.
-        end: before then.
-        tenant: of this tenant only.
+        start, end: the bounds; the end is exclusive.
+        tenant: items of this tenant only.
     """
 
     model: type[Entity]
@@ -45,7 +44,7 @@ class Choice:
             found += [Filter(self.time, ">=", self.start), Filter(self.time, "<", self.end)]
         return tuple(found)
 
-    def takes(self, item: Entity) -> bool:
+    def includes(self, item: Entity) -> bool:
         """Whether an item is chosen."""
         if self.tenant is not None and getattr(item, TENANT) != self.tenant:
             return False
@@ -65,17 +64,17 @@ class Choice:
 
 
 def choose(model: type[Entity], *, day: str | None, month: str | None, time: str | None, tenant: str | None) -> Choice:
-    """The choice that a command's options make.
+    """Return the choice that a command's options make.
 
     Args:
         model: the entity.
         day: such as `2026-11-20`, in UTC.
         month: such as `2026-11`, in UTC.
-        time: the field to go by; `at` or `created_at` if None.
-        tenant: of this tenant only.
+        time: the field to compare; `at` or `created_at` if None.
+        tenant: items of this tenant only.
 
     Raises:
-        CommandError: they cannot be.
+        CommandError: the options contradict each other, or the entity has no such field.
     """
     if tenant is not None and TENANT not in model.model_fields:
         raise CommandError(f"{definition(model).name} has no {TENANT}: leave --tenant out")
@@ -83,7 +82,7 @@ def choose(model: type[Entity], *, day: str | None, month: str | None, time: str
         raise CommandError("give --day or --month, not both")
     if day is None and month is None:
         if time is not None:
-            raise CommandError("--time says by which field --day or --month go: give one of them")
+            raise CommandError("--time names the field that --day or --month is compared with: give one of them")
         return Choice(model, tenant=tenant)
     start = _parsed(day, "%Y-%m-%d", "--day", "2026-11-20") if day else _parsed(month, "%Y-%m", "--month", "2026-11")
     end = start + timedelta(days=1) if day else (start + timedelta(days=32)).replace(day=1)
@@ -104,10 +103,10 @@ def _time_field(model: type[Entity], name: str | None) -> str:
         name = next((each for each in _TIMES if each in times), None)
     entity = definition(model)
     if not set(times) - {entity.expires}:
-        raise CommandError(f"{entity.name} has no time to choose a day or month by: export all of it")
+        raise CommandError(f"{entity.name} has no time to choose a day or month by: leave --day and --month out")
     if name is None or name not in times:
         known = ", ".join(each for each in times if each != entity.expires)
-        raise CommandError(f"a day of {entity.name} goes by a field that is a time; give --time one of {known}")
+        raise CommandError(f"--day and --month of {entity.name} need a time: set --time to one of {known}")
     if name == entity.expires:
-        raise CommandError("a day does not go by the time of expiry: give --time another field")
+        raise CommandError("--time cannot be the time of expiry: name another field")
     return name

@@ -1,4 +1,4 @@
-"""From what DynamoDB has exported to the items of one entity."""
+"""Reads the items of one entity from the files of a DynamoDB export."""
 
 import gzip
 import json
@@ -26,43 +26,43 @@ Opened = Callable[[], BinaryIO]
 
 
 class Export:
-    """The files of an export: its data, and when it was taken."""
+    """The files of a DynamoDB export.
+
+    Raises:
+        CommandError: there are no data files.
+    """
 
     def __init__(self, files: dict[str, Opened]) -> None:
         self._files = files
         self.data = sorted(name for name in files if name.endswith(_DATA))
         if not self.data:
-            raise CommandError(f"there are no files ...{_DATA}: give the folder that holds `data/` and {_SUMMARY}")
+            raise CommandError(f"there are no files ...{_DATA}: name the folder that holds `data/` and {_SUMMARY}")
 
     @classmethod
     def at(cls, source: str, client: Callable[[], Any]) -> "Export":
-        """The export in a folder, or in S3.
-
-        Args:
-            source: a path, or `s3://bucket/prefix/AWSDynamoDB/<id>`.
-            client: makes botocore's S3 client.
+        """Open the export at a path, or at `s3://bucket/prefix/AWSDynamoDB/<id>` with an S3 client of botocore.
 
         Raises:
-            CommandError: there is none.
+            CommandError: there is no export.
         """
         if source.startswith("s3://"):
             return cls(_in_s3(client(), Place.of(source)))
         folder = Path(source)
         if not folder.is_dir():
-            raise CommandError(f"{source} is no folder: give that of the export, which holds `data/` and {_SUMMARY}")
+            raise CommandError(f"{source} is not a folder: name the one with `data/` and {_SUMMARY}")
         return cls({str(path): _opener(path) for path in folder.rglob("*") if path.is_file()})
 
     def taken(self) -> float | None:
-        """The moment that it shows, in epoch seconds; None if nothing tells."""
+        """The time of the export, in epoch seconds; None if its summary is missing or does not say."""
         for name, opened in self._files.items():
             if name.rpartition("/")[2] == _SUMMARY:
                 with opened() as stream:
-                    told = json.load(stream).get("exportTime")
-                return None if told is None else datetime.fromisoformat(told).timestamp()
+                    time = json.load(stream).get("exportTime")
+                return None if time is None else datetime.fromisoformat(time).timestamp()
         return None
 
     def items(self) -> Iterator[Wire]:
-        """All stored items, marks included.
+        """All stored items, relocation markers included.
 
         Raises:
             CommandError: a file is damaged.
@@ -74,21 +74,16 @@ class Export:
                         item: Wire = orjson.loads(line)["Item"]
                         yield item
             except (OSError, EOFError, ZlibError, KeyError, TypeError, orjson.JSONDecodeError) as error:
-                raise CommandError(f"{name} is damaged, or no DynamoDB JSON ({error}): fetch it again") from error
+                raise CommandError(f"{name} is damaged, or not DynamoDB JSON ({error}): fetch it again") from error
 
 
 def converted(
     export: Export, choice: Choice, undecodable: Callable[[UndecodableItemError], None]
 ) -> Iterator[Sequence[Entity]]:
-    """The chosen items of an export, as readers would have seen them at its moment.
+    """Return the chosen items of an export, as readers would have seen them at its time.
 
-    So marks are left out, and what was past its time. An export shows one moment, and a moving item is live in one
-    place at any: it comes once.
-
-    Args:
-        export: the files.
-        choice: which items.
-        undecodable: told of each item that does not fit its declaration; it is left out.
+    Relocation markers and items that had expired are left out. An item that was moving is returned once, because it is
+    live in one place at any time. Items that do not fit their declaration are reported to `undecodable`.
     """
     taken = export.taken()
     entity = choice.entity
@@ -103,7 +98,7 @@ def converted(
         except UndecodableItemError as error:
             undecodable(error)
             continue
-        if choice.takes(item):
+        if choice.includes(item):
             batch.append(item)
         if len(batch) >= BATCH:
             yield batch

@@ -1,7 +1,6 @@
-"""Reading the chosen items from the table itself: which logical partitions there are, and then each of them.
+"""Reads the chosen items from the table: first finds the logical partitions, then lists each of them.
 
-Each partition is read as any listing is, so that counts may change meanwhile: an item that is there all the time comes
-exactly once.
+Shard counts may change meanwhile: an item that exists all the time is returned exactly once.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,16 +17,11 @@ from tools.connection import Backend
 from tools.export.choice import Choice
 
 BATCH: Final = 500
-"""Items that are handed on together."""
+"""Items that are returned together."""
 
 
 def chosen(backend: Backend, choice: Choice, *, workers: int) -> Iterator[Sequence[Entity]]:
-    """The chosen items, in no order.
-
-    Args:
-        backend: where they are.
-        choice: which.
-        workers: how many shards are read at a time.
+    """Return the chosen items in no order, reading `workers` shards at a time.
 
     Cost: the whole table once, to find the entity's partitions, and these again: 0.5 read units for 4 KB. Memory for
     the partitions' keys, and two answers a worker.
@@ -40,10 +34,7 @@ def chosen(backend: Backend, choice: Choice, *, workers: int) -> Iterator[Sequen
 
 
 def partitions(backend: Backend, choice: Choice) -> dict[str, Mapping[str, Any]]:
-    """The logical partitions that hold chosen items: their fields by their keys.
-
-    Cost: a Scan of the table.
-    """
+    """Return the fields of the logical partitions that hold chosen items, by key. Cost: a Scan of the table."""
     entity = choice.entity
     found: dict[str, Mapping[str, Any]] = {}
     for item in _scanned(backend, choice):

@@ -1,4 +1,4 @@
-"""Exports that DynamoDB makes of the table's backup, into S3: they touch none of the table's capacity."""
+"""Exports that DynamoDB makes of the table's backup into S3, without using the table's capacity."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -7,7 +7,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from tools.failure import CommandError, CommandInterruptedError
+from tools.failure import CommandError, on_interrupt
 
 S3: Final = "s3"
 _EVERY_SECONDS: Final = 20.0
@@ -15,17 +15,17 @@ _EVERY_SECONDS: Final = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A bucket, and what the names of things in it begin with."""
+    """A bucket, and the prefix of keys in it."""
 
     bucket: str
     prefix: str
 
     @classmethod
     def of(cls, url: str) -> "Place":
-        """From `s3://bucket/prefix`.
+        """Parse `s3://bucket/prefix`.
 
         Raises:
-            CommandError: it is no such thing.
+            CommandError: the text has another form.
         """
         parts = urlsplit(url)
         if parts.scheme != S3 or not parts.netloc or parts.query or parts.fragment:
@@ -38,44 +38,42 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Has DynamoDB export a table.
+    """Lets DynamoDB export a table.
 
     Attributes:
         client: botocore's DynamoDB client.
         sleep: waits some seconds.
-        token: makes the id that keeps one request from starting two exports.
+        token: returns the idempotency token of a request.
     """
 
     client: Any
     sleep: Callable[[float], None] = time.sleep
     token: Callable[[], str] = field(default=lambda: uuid4().hex)
 
-    def run(self, table: str, place: Place, told: Callable[[str], None]) -> Mapping[str, Any]:
-        """Start an export and follow it to its end.
+    def run(self, table: str, place: Place, log: Callable[[str], None]) -> Mapping[str, Any]:
+        """Start an export and wait for its end.
 
         Args:
             table: the table's name; point-in-time recovery is on.
             place: where the export goes.
-            told: is told what happens.
+            log: gets a line when the export has started.
 
         Returns:
             Where it is, and how many items and bytes of all entities it holds.
 
         Raises:
             CommandError: it could not be started, or has failed.
-            CommandInterruptedError: Ctrl-C; DynamoDB goes on by itself.
+            CommandInterruptedError: Ctrl-C; DynamoDB continues the export.
 
         Cost: no capacity; DynamoDB bills by the GB of the table. One DescribeExport every 20 seconds.
         """
         export = self._started(table, place)
         arn = export["ExportArn"]
-        told(f"started {arn}")
-        try:
+        log(f"started {arn}")
+        with on_interrupt(lambda: f"DynamoDB continues {arn}"):
             while export["ExportStatus"] == "IN_PROGRESS":
                 self.sleep(_EVERY_SECONDS)
                 export = self._call("describe_export", ExportArn=arn)["ExportDescription"]
-        except KeyboardInterrupt:
-            raise CommandInterruptedError(f"interrupted; DynamoDB goes on with {arn}") from None
         if export["ExportStatus"] != "COMPLETED":
             reason = f"{export.get('FailureCode', '')} {export.get('FailureMessage', '')}".strip()
             raise CommandError(f"the export {arn} has failed: {reason}")

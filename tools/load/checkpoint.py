@@ -1,10 +1,10 @@
-"""How far a load has come, kept beside the file, so that it can go on after any end."""
+"""Checkpoints of loads, kept next to the file, so that a load can be resumed after any end."""
 
 import os
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
@@ -19,13 +19,13 @@ from tools.failure import CommandError
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A load under way.
+    """How far a load has come.
 
     Attributes:
-        target: into which backend.
+        target: the backend.
         entity: what is loaded.
-        tenant: for whom, if the command line said so.
-        series: makes the ids of rows that bring none: the same line has the same id however often it is written.
+        tenant: the tenant that the command line names, if any.
+        series: seed of the ids of rows without one: the same line has the same id however often it is written.
         begun: when the load began, in epoch seconds: the time in those ids.
         line: everything up to this line is written or was refused.
         fingerprint: of the file up to that line.
@@ -45,59 +45,46 @@ class Checkpoint:
 
     @classmethod
     def beginning(cls, target: str, entity: str, tenant: str | None, clock: Callable[[], float] = time.time) -> Self:
-        """A load that has not begun."""
-        return cls(
-            target=target,
-            entity=entity,
-            tenant=tenant,
-            series=secrets.token_hex(16),
-            begun=int(clock()),
-            line=0,
-            fingerprint="",
-            written=0,
-            refused=0,
-        )
+        """Return the checkpoint of a load that has not begun."""
+        series, begun = secrets.token_hex(16), int(clock())
+        return cls(target, entity, tenant, series, begun, line=0, fingerprint="", written=0, refused=0)
 
     def id_of(self, line: int) -> str:
-        """The id of an item whose row brings none."""
+        """Return the id of the item of a row without one."""
         payload = blake2b(f"{self.series}:{line}".encode(), digest_size=16).digest()
         return str(Ksuid(datetime.fromtimestamp(self.begun, UTC), payload))
-
-    def at(self, line: int, fingerprint: str, *, written: int, refused: int) -> "Checkpoint":
-        """The load after it has come to a line."""
-        return replace(self, line=line, fingerprint=fingerprint, written=written, refused=refused)
 
 
 _STORED: Final = TypeAdapter(Checkpoint)
 
 
 class CheckpointFile:
-    """A checkpoint on disk. Without a path nothing is kept, as for standard input."""
+    """A checkpoint on disk. Without a path, as for standard input, nothing is kept."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
 
     @property
     def kept(self) -> bool:
-        """Whether there is one that a load can go on from."""
+        """Whether a checkpoint is on disk."""
         return self._path is not None and self._path.exists()
 
     def open(self, target: str, entity: str, tenant: str | None, *, resume: bool) -> Checkpoint:
-        """The checkpoint to go on from, or a new one.
+        """Return the stored checkpoint if `resume` is set, else a new one.
 
         Raises:
-            CommandError: there is one and the caller does not want to resume, or the other way round; it is of
-                another load; it cannot be read.
+            CommandError: without `resume`, a checkpoint exists; with it, none exists, or it is of another load, or it
+                cannot be read.
         """
         if not resume:
             if self._path is not None and self._path.exists():
                 raise CommandError(
-                    f"an earlier load of this file did not finish: go on with --resume, or remove {self._path} to "
+                    f"an earlier load of this file did not finish: continue with --resume, or remove {self._path} to "
                     "start again (rows without ids become new items then)"
                 )
             return Checkpoint.beginning(target, entity, tenant)
         if self._path is None:
-            raise CommandError("--resume needs to know how far the load has come: name its file with --state")
+            raise CommandError("--resume needs the checkpoint of the load: name its file with --state")
         found = self._read(self._path)
         if (found.target, found.entity, found.tenant) != (target, entity, tenant):
             whose = "with tenants in its rows" if found.tenant is None else f"for tenant {found.tenant}"
@@ -118,7 +105,7 @@ class CheckpointFile:
             ) from error
 
     def keep(self, checkpoint: Checkpoint) -> None:
-        """Write it so that any end leaves the old or the new one.
+        """Write a checkpoint. A crash leaves the old or the new one.
 
         Raises:
             CommandError: it cannot be written.
@@ -134,11 +121,10 @@ class CheckpointFile:
             draft.replace(self._path)
         except OSError as error:
             raise CommandError(
-                f"how far the load has come cannot be kept in {self._path} ({error.strerror}): name another file "
-                "with --state"
+                f"the checkpoint cannot be kept in {self._path} ({error.strerror}): name another file with --state"
             ) from error
 
     def remove(self) -> None:
-        """The load is done."""
+        """Remove the checkpoint: the load is complete."""
         if self._path is not None:
             self._path.unlink(missing_ok=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Final, Literal
+from typing import Annotated, BinaryIO, Final, Literal
 
 import typer
 from rich.console import Console
@@ -20,20 +20,22 @@ from dynashard_serving.environment import tenant_rule
 from dynashard_serving.tenants import TenantRule
 from tools.connection import open_backend
 from tools.entities import exposed, names_beginning
-from tools.failure import WITH_ERRORS, CommandError
+from tools.failure import WITH_ERRORS, CommandError, file_errors
 from tools.load.checkpoint import Checkpoint, CheckpointFile
 from tools.load.loader import TENANT, LineError, Load
 from tools.load.rows import Lines, rows
+from tools.options import AsJson, Environment
+from tools.progress import show
 
 Format = Literal["csv", "jsonl"]
 LOADED: Final = tuple(each.path for each in ENTITIES if "create" in each.operations)
-"""What can be loaded: not what the backend itself writes, such as copies and sums."""
+"""What can be loaded: all entities but those that the backend itself writes, such as copies and roll-ups."""
 
 HELP: Final = """Load a file of items, such as `dynashard load users examples/users.csv --tenant abc`.
 
 FILE is CSV with a header line, or JSON Lines, in UTF-8; `-` reads standard input. Every row is checked by the entity's declaration before it is written. A row whose key has an item replaces it; a row without an id becomes a new item.
 
-A load that ended early goes on with --resume: no row becomes two items. Exit status: 0 if every line was loaded, 3 if lines were left out, 1 if the load ended early, 130 after Ctrl-C.
+A load that ended early continues with --resume: no row becomes two items. Exit status: 0 if every line was loaded, 3 if lines were left out, 1 if the load ended early, 130 after Ctrl-C.
 """  # noqa: E501 - the terminal's width breaks the lines
 
 
@@ -42,28 +44,26 @@ def load(  # noqa: PLR0917 - typer calls it by name
     file: Annotated[str, typer.Argument(help="The file, or - for standard input.")],
     tenant: Annotated[str | None, typer.Option(help="Tenant of all rows; needed if the rows do not name one.")] = None,
     file_format: Annotated[
-        Format | None, typer.Option("--format", help="What FILE is; told from its name if left out.")
+        Format | None, typer.Option("--format", help="The format of FILE; by its name if left out.")
     ] = None,
     on_error: Annotated[Literal["stop", "skip"], typer.Option(help="What to do with a bad line.")] = "stop",
     errors: Annotated[Path | None, typer.Option(help="Also write bad lines to this file, as JSON Lines.")] = None,
-    state: Annotated[Path | None, typer.Option(help="Where to keep how far it has come; default beside FILE.")] = None,
-    environment: Annotated[
-        str | None, typer.Option("--env", help="A deployed environment; the local stack if left out.")
-    ] = None,
+    state: Annotated[Path | None, typer.Option(help="Where to keep the checkpoint; default FILE.load-state.")] = None,
+    environment: Environment = None,
     *,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a load that ended early.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a load that ended early.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check all rows, write nothing.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Load a file of items; `HELP` says more."""
     tenants = tenant_rule(os.environ)
     wanted = _wanted(entity, tenant, tenants)
     chosen = _format(file, file_format)
-    # A dry run looks at the whole file, whatever an earlier load has done, unless it is told to go on.
-    keeper = CheckpointFile(None if dry_run and not resume else state or _beside(file))
+    # A dry run checks the whole file, whatever an earlier load has done, unless it is to resume that load.
+    checkpoints = CheckpointFile(None if dry_run and not resume else state or _default_state(file))
     with _opened(file) as stream:
         backend = open_backend(environment, reach=not dry_run)
-        checkpoint = keeper.open(backend.target, wanted.entity.__name__, tenant, resume=resume)
+        checkpoint = checkpoints.open(backend.target, wanted.entity.__name__, tenant, resume=resume)
         items = backend.writer().collection(wanted.entity)
         columns = frozenset(wanted.entity.model_fields) - items.entity.server_fields
         lines = Lines(stream)
@@ -74,36 +74,39 @@ def load(  # noqa: PLR0917 - typer calls it by name
         ):
             begun = time.monotonic()
             task = Load(
-                items, keeper, checkpoint, on_error == "stop" and not dry_run, dry_run, report, advance, tenants
+                items, checkpoints, checkpoint, on_error == "stop" and not dry_run, dry_run, report, advance, tenants
             )
             end = task.run(lines, rows(lines, chosen, columns))
             seconds = time.monotonic() - begun
-    done = _done(checkpoint, end, seconds)
-    summary = {"entity": wanted.path, **done, "write_units": meter.consumed.write_units, "dry_run": dry_run}
-    _tell(summary, as_json=as_json)
-    if summary["refused"]:
-        raise typer.Exit(WITH_ERRORS)
-
-
-def _done(before: Checkpoint, after: Checkpoint, seconds: float) -> dict[str, Any]:
-    written = after.written - before.written
-    return {
+    written, refused = end.written - checkpoint.written, end.refused - checkpoint.refused
+    rate, units = round(written / seconds, 1) if seconds else 0.0, meter.consumed.write_units
+    summary = {
+        "entity": wanted.path,
         "items": written,
-        "refused": after.refused - before.refused,
+        "refused": refused,
         "seconds": round(seconds, 3),
-        "items_per_second": round(written / seconds, 1) if seconds else 0.0,
+        "items_per_second": rate,
+        "write_units": units,
+        "dry_run": dry_run,
     }
+    line = (
+        f"{'checked' if dry_run else 'loaded'} {written:,} {wanted.path} in {seconds:.1f} s ({rate:,.0f}/s), "
+        f"{units:,.0f} write units, {refused} lines refused"
+    )
+    show(summary, line, as_json=as_json)
+    if refused:
+        raise typer.Exit(WITH_ERRORS)
 
 
 def _wanted(name: str, tenant: str | None, tenants: TenantRule) -> Exposed:
     found = exposed(name)
     if "create" not in found.operations:
-        raise CommandError(f"{found.path} are written by the backend itself: what can be loaded is {', '.join(LOADED)}")
+        raise CommandError(f"{found.path} are written by the backend itself. What can be loaded: {', '.join(LOADED)}")
     if tenant is not None and TENANT not in found.entity.model_fields:
         raise CommandError(f"{found.path} have no {TENANT}: leave --tenant out")
     if tenant is not None and not tenants.allows(tenant):
         raise CommandError(
-            f"{tenant!r} is no tenant that the API takes: it must match {tenants.pattern} (TENANT_PATTERN where the "
+            f"{tenant!r} is not a tenant of the API: it must match {tenants.pattern} (set TENANT_PATTERN if the "
             "environment has another pattern)"
         )
     return found
@@ -116,10 +119,10 @@ def _format(file: str, given: Format | None) -> Format:
         return "csv"
     if file.endswith((".jsonl", ".ndjson")):
         return "jsonl"
-    raise CommandError("the file's name does not say what it is: give --format csv or --format jsonl")
+    raise CommandError("the file's name does not say its format: give --format csv or --format jsonl")
 
 
-def _beside(file: str) -> Path | None:
+def _default_state(file: str) -> Path | None:
     return None if file == "-" else Path(f"{file}.load-state")
 
 
@@ -128,10 +131,8 @@ def _opened(file: str) -> Iterator[BinaryIO]:
     if file == "-":
         yield sys.stdin.buffer
         return
-    try:
+    with file_errors(file, "read"):
         stream = Path(file).open("rb")  # noqa: SIM115 - closed below; opening alone may fail
-    except OSError as error:
-        raise CommandError(f"{file} cannot be read: {error.strerror}") from error
     with stream:
         yield stream
 
@@ -167,27 +168,13 @@ def _reporting(path: Path | None, *, resume: bool) -> Iterator[Callable[[LineErr
     if path is None:
         yield lambda error: print(error, file=sys.stderr)
         return
-    try:
+    with file_errors(path, "written"):
         file = path.open("a" if resume else "w")
-    except OSError as error:
-        raise CommandError(f"{path} cannot be written: {error.strerror}") from error
     with file:
 
         def report(error: LineError) -> None:
             print(error, file=sys.stderr)
-            # Flushed: the checkpoint that follows counts on it.
+            # Flushed before the checkpoint is kept, which counts these lines.
             print(json.dumps(asdict(error)), file=file, flush=True)
 
         yield report
-
-
-def _tell(summary: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps(summary))
-        return
-    did = "checked" if summary["dry_run"] else "loaded"
-    typer.echo(
-        f"{did} {summary['items']:,} {summary['entity']} in {summary['seconds']:.1f} s "
-        f"({summary['items_per_second']:,.0f}/s), {summary['write_units']:,.0f} write units, "
-        f"{summary['refused']} lines refused"
-    )

@@ -1,4 +1,4 @@
-"""Rows of a file, with the line each begins on."""
+"""Reads the rows of a file, each with the line on which it begins."""
 
 import csv
 import hashlib
@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Final
 from tools.failure import CommandError
 
 MAX_ROW_BYTES: Final = 8 * 1024 * 1024
-"""Far above what an item may have; a longer line is not a row but a broken file."""
+"""Far more than an item may have; a longer line means that the file is broken."""
 _BOM: Final = b"\xef\xbb\xbf"
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 """An escape that may be half of a surrogate pair."""
@@ -25,10 +25,10 @@ class Row:
 
     Attributes:
         line: the line it begins on, counted from 1.
-        last_line: the line it ends on: quoted CSV fields may hold line breaks.
-        fields: its values by field; None if it cannot be read.
+        last_line: the line it ends on, because quoted CSV fields may hold line breaks.
+        fields: its values by field; None if it is empty or cannot be read.
         reason: why it cannot be read.
-        final: nothing can be read after it.
+        final: whether nothing can be read after it.
     """
 
     line: int
@@ -39,18 +39,12 @@ class Row:
 
 
 class _UnreadableError(Exception):
-    """Nothing can be read from here on. The message is the reason."""
+    """The rest of the file cannot be read. The message is the reason."""
 
 
 @dataclass(slots=True)
 class Lines:
-    """The lines of a file as text, hashed as they pass.
-
-    Attributes:
-        file: the open file.
-        number: of the last line handed out.
-        bytes_read: so far.
-    """
+    """The lines of a file as text, hashed as they are read."""
 
     file: BinaryIO
     number: int = 0
@@ -58,7 +52,7 @@ class Lines:
     _hash: Any = field(default_factory=lambda: hashlib.blake2b(digest_size=16))
 
     def __iter__(self) -> Iterator[str]:
-        """The lines, with their ends. Bytes that are not UTF-8 come as lone surrogates."""
+        """Return the lines with their ends. Bytes that are not UTF-8 become lone surrogates."""
         while raw := self.file.readline(MAX_ROW_BYTES + 1):
             self.number += 1
             self.bytes_read += len(raw)
@@ -68,24 +62,21 @@ class Lines:
             yield (raw.removeprefix(_BOM) if self.number == 1 else raw).decode(errors="surrogateescape")
 
     def fingerprint(self) -> str:
-        """Of all lines handed out so far."""
+        """Return a hash of all lines read so far."""
         found: str = self._hash.hexdigest()
         return found
 
 
 def rows(lines: Lines, file_format: str, columns: frozenset[str]) -> Iterator[Row]:
-    """The rows of a file.
+    """Return the rows of a file.
 
     Args:
         lines: its lines.
         file_format: `csv` or `jsonl`.
-        columns: the fields there may be.
-
-    Returns:
-        The rows. One that cannot be read says why; if it is `final`, nothing can be read after it.
+        columns: the fields that may occur.
 
     Raises:
-        CommandError: a CSV file without a header, or with a column that is unknown or there twice.
+        CommandError: a CSV file has no header, or a column is unknown or occurs twice.
     """
     return _csv_rows(lines, columns) if file_format == "csv" else _json_rows(lines)
 
@@ -97,14 +88,14 @@ def _csv_rows(lines: Lines, columns: frozenset[str]) -> Iterator[Row]:
     try:
         header = next(reader, None)
         if not header:
-            raise CommandError("the file does not begin with a line that names its columns, as a CSV file must")
+            raise CommandError("the file must begin with a line that names its columns")
         _check_header(header, columns)
         begins = lines.number + 1
         for cells in reader:
             yield _csv_row(begins, lines.number, header, cells)
             begins = lines.number + 1
     except csv.Error as error:
-        # What follows could be the inside of a quoted cell or not: a guess might load nonsense.
+        # The next line may or may not be inside a quoted cell: a guess might load nonsense.
         yield Row(begins, lines.number, None, f"broken CSV: {error}", final=True)
     except _UnreadableError as error:
         yield Row(begins, lines.number, None, str(error), final=True)
@@ -114,7 +105,7 @@ def _check_header(header: list[str], columns: frozenset[str]) -> None:
     for name in header:
         if name not in columns:
             raise CommandError(
-                f"column {name!r} is no field that can be loaded; those are {', '.join(sorted(columns))}"
+                f"column {name!r} is not a field that can be loaded; those are {', '.join(sorted(columns))}"
             )
         if header.count(name) > 1:
             raise CommandError(f"two columns are named {name!r}")
@@ -154,7 +145,7 @@ def _json_row(line: int, text: str) -> Row:
 
 
 def _json_object(text: str) -> dict[str, Any]:
-    """The object of a line. The standard library's parser can keep every digit and tell a name that stands twice."""
+    """Parse a line with the standard library, which can keep every digit and report a repeated name."""
     if not _is_utf8(text):
         raise ValueError(_NOT_UTF8)
     value = json.loads(text, parse_float=Decimal, parse_constant=_refuse_constant, object_pairs_hook=_once)
@@ -176,14 +167,14 @@ def _is_utf8(text: str) -> bool:
 
 
 def _refuse_constant(text: str) -> None:
-    raise ValueError(f"not JSON: {text} is no number")
+    raise ValueError(f"not JSON: {text} is not a number")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose names all differ."""
+    """Return an object; refuse a repeated name."""
     members = dict(pairs)
     if len(members) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"not JSON: {twice!r} stands twice in one object")
+        raise ValueError(f"not JSON: {twice!r} occurs twice in one object")
     return members

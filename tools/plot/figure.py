@@ -1,11 +1,11 @@
-"""Figures in files: what all pictures have in common."""
+"""Draws figures into files."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from tools.failure import CommandError
+from tools.failure import CommandError, file_errors
 
 Format = Literal["png", "svg"]
 
@@ -14,25 +14,25 @@ _SIZE: Final = (10.0, 6.0)
 
 
 def picture_format(path: Path) -> Format:
-    """What the suffix of the file asks for.
+    """Return the format that the file's suffix names.
 
     Raises:
-        CommandError: neither PNG nor SVG, or a folder that is not there.
+        CommandError: it is neither .png nor .svg, or the folder does not exist.
     """
     if path.suffix.lower() not in (".png", ".svg"):
-        raise CommandError(f"{path} cannot be drawn: give a file that ends in .png or .svg")
+        raise CommandError(f"{path} cannot be drawn: name a file that ends in .png or .svg")
     if not path.parent.is_dir():
-        raise CommandError(f"{path} cannot be written: there is no folder {path.parent}")
+        raise CommandError(f"{path} cannot be written: the folder {path.parent} does not exist")
     return "png" if path.suffix.lower() == ".png" else "svg"
 
 
 @contextmanager
 def figure_for(path: Path, title: str) -> Iterator[Any]:
-    """A matplotlib figure to draw on, which is in the file afterwards.
+    """Yield a matplotlib figure to draw on, and write it to a file afterwards.
 
     Args:
-        path: the file; replaced if it is there.
-        title: stands above.
+        path: the file; replaced if it exists.
+        title: the figure's title.
 
     Raises:
         CommandError: the file cannot be written.
@@ -49,7 +49,5 @@ def figure_for(path: Path, title: str) -> Iterator[Any]:
         figure = Figure(figsize=_SIZE, dpi=100, layout="constrained")
         figure.suptitle(title)
         yield figure
-        try:
+        with file_errors(path, "written"):
             figure.savefig(path, format=chosen, metadata={"Date": None} if chosen == "svg" else {"Software": None})
-        except OSError as error:
-            raise CommandError(f"{path} cannot be written: {error.strerror}") from error

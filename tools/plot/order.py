@@ -1,4 +1,4 @@
-"""A picture of the order in which a listing brings items, against their true order, coloured by shard."""
+"""Draws the order in which a listing returns items against their true order, coloured by shard."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,49 +8,32 @@ from pathlib import Path
 from tools.plot.figure import figure_for
 
 _NAMED = 16
-"""Shards that a legend can name; more are told by their colours alone."""
+"""Shards that a legend can name; more have a colour bar."""
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
-    """An item as a listing brought it.
-
-    Attributes:
-        sort: its sort key.
-        shard: where it lives, counted from 0.
-    """
+class Listed:
+    """An item of a listing: its sort key, and its shard counted from 0."""
 
     sort: str
     shard: int
 
 
-def ranks(brought: Sequence[Brought]) -> list[int]:
-    """For each item, in the order of the listing, its place in the true order, counted from 0."""
-    places = {each.sort: place for place, each in enumerate(sorted(brought, key=lambda each: each.sort.encode()))}
-    return [places[each.sort] for each in brought]
+def ranks(listed: Sequence[Listed]) -> list[int]:
+    """Return the place of each item in the true order, counted from 0, in the order of the listing."""
+    places = {each.sort: place for place, each in enumerate(sorted(listed, key=lambda each: each.sort.encode()))}
+    return [places[each.sort] for each in listed]
 
 
 def inversions(true: Sequence[int]) -> int:
-    """How many items come directly after one that should come later: 0 for a listing in order."""
+    """Count the items that come directly after one that should follow them; 0 for a listing in order."""
     return sum(1 for before, after in pairwise(true) if after < before)
 
 
-def draw(path: Path, title: str, brought: Sequence[Brought], *, shards: int) -> None:
-    """Draw every item as a dot: to the right by its true place, up by its place in the listing.
-
-    Args:
-        path: the file; replaced if it is there.
-        title: stands above.
-        brought: the items, in the order of the listing.
-        shards: how many there are.
-
-    Raises:
-        CommandError: the file cannot be written.
-
-    Cost: about half a second for loading matplotlib.
-    """
-    true, end = ranks(brought), max(len(brought) - 1, 1)
-    colors = [each.shard for each in brought]
+def draw(path: Path, title: str, listed: Sequence[Listed], *, shards: int) -> None:
+    """Draw every item as a dot: to the right by its true place, up by its place in the listing. As `figure_for`."""
+    true, end = ranks(listed), max(len(listed) - 1, 1)
+    colors = [each.shard for each in listed]
     with figure_for(path, title) as figure:
         axes = figure.subplots()
         axes.plot([0, end], [0, end], color="#999999", linewidth=0.8, zorder=0)

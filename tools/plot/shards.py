@@ -1,4 +1,4 @@
-"""A picture of how items lie over the shards of a logical partition."""
+"""Draws how the items of a logical partition are spread over its shards."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,18 +11,7 @@ _COLORS: Final = ("#2f6f9f", "#c97b2f")
 
 
 def draw(path: Path, title: str, shards: Sequence[ShardLoad]) -> None:
-    """Draw items and bytes of each shard as two rows of bars.
-
-    Args:
-        path: the file; replaced if it is there.
-        title: stands above.
-        shards: the loads, in order.
-
-    Raises:
-        CommandError: the file cannot be written.
-
-    Cost: about half a second for loading matplotlib.
-    """
+    """Draw items and bytes of each shard as two rows of bars. As `figure_for`."""
     with figure_for(path, title) as figure:
         above, below = figure.subplots(2, 1, sharex=True)
         _bars(above, "items", [shard.items for shard in shards], _COLORS[0])
@@ -31,7 +20,7 @@ def draw(path: Path, title: str, shards: Sequence[ShardLoad]) -> None:
 
 
 def total(shards: Sequence[ShardLoad]) -> str:
-    """What shards hold together, in words."""
+    """Describe what shards hold together."""
     return f"{sum(shard.items for shard in shards):,} items, {sum(shard.bytes for shard in shards):,} bytes"
 
 

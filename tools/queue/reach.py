@@ -1,9 +1,9 @@
-"""The way from the command line to the queues: those of the local stack, or of a deployed environment."""
+"""Finds the queues of the local stack, or of a deployed environment."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from local.errors import LocalStackError
 from local.functions import function_named
@@ -16,24 +16,11 @@ from tools.connection import outputs_of
 from tools.failure import CommandError
 
 NAMES: Final = ("intake", "operations")
-"""What is only added, and what somebody waits for."""
+"""The queue of items that are only added, and the queue of operations whose callers wait for them."""
 _VARIABLES: Final = {"intake": "QUEUE", "operations": "OPERATIONS_QUEUE"}
 
-
-class Sqs(Protocol):
-    """As much of botocore's client as is used here."""
-
-    def receive_message(self, **request: Any) -> Mapping[str, Any]:
-        """Receive messages."""
-
-    def send_message_batch(self, **request: Any) -> Mapping[str, Any]:
-        """Send messages."""
-
-    def delete_message_batch(self, **request: Any) -> Mapping[str, Any]:
-        """Delete messages."""
-
-    def get_queue_attributes(self, **request: Any) -> Mapping[str, Any]:
-        """What a queue says of itself."""
+Call = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
+"""Calls an operation of SQS, such as `ReceiveMessage`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,25 +33,25 @@ class Queue:
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
-    """The queues of a backend, and a client for them."""
+class Queues:
+    """The queues of a backend, and the way to call SQS."""
 
-    sqs: Sqs
-    queues: Mapping[str, Queue]
+    call: Call
+    by_name: Mapping[str, Queue]
 
     def named(self, name: str) -> Queue:
-        """A queue by its name.
+        """Return a queue by its name.
 
         Raises:
             CommandError: there is none.
         """
-        if name not in self.queues:
-            raise CommandError(f"there is no queue {name!r}; there are {', '.join(self.queues)}")
-        return self.queues[name]
+        if name not in self.by_name:
+            raise CommandError(f"there is no queue {name!r}. There are: {', '.join(self.by_name)}")
+        return self.by_name[name]
 
 
-def reach(environment: str | None) -> Reached:
-    """The queues of the local stack, whether or not it runs, or those of a deployed environment.
+def reach(environment: str | None) -> Queues:
+    """Find the queues of the local stack, whether or not it runs, or those of a deployed environment.
 
     Raises:
         CommandError: they cannot be found.
@@ -72,7 +59,7 @@ def reach(environment: str | None) -> Reached:
     return _local() if environment is None else _deployed(environment)
 
 
-def _local() -> Reached:
+def _local() -> Queues:
     try:
         settings, templates = Settings.from_env(os.environ), synthesised()
         if not (settings.data_dir / DATABASE).exists():
@@ -88,22 +75,20 @@ def _local() -> Reached:
         name: Queue(name, variables[f"{prefix}_URL"], variables[f"{prefix}_DEAD_LETTERS_URL"])
         for name, prefix in _VARIABLES.items()
     }
-    return Reached(_InProcess(QueueCalls(store)), queues)
+    return Queues(QueueCalls(store).answer, queues)
 
 
 def _writer_variables(templates: Templates) -> Mapping[str, str]:
     name = function_named(templates, WRITER)
-    for resource in templates.of_type("AWS::Lambda::Function"):
-        if resource.name == name:
-            variables: Mapping[str, str] = templates.resolve(
-                resource.stack, resource.properties["Environment"]["Variables"]
-            )
-            return variables
-    raise LocalStackError("the template has no writer")
+    [writer] = [each for each in templates.of_type("AWS::Lambda::Function") if each.name == name]
+    variables: Mapping[str, str] = templates.resolve(writer.stack, writer.properties["Environment"]["Variables"])
+    return variables
 
 
-def _deployed(environment: str) -> Reached:
-    import botocore.session  # noqa: PLC0415 - the local stack needs no client
+def _deployed(environment: str) -> Queues:
+    # The local stack needs no client.
+    import botocore.session  # noqa: PLC0415
+    from botocore import xform_name  # noqa: PLC0415
 
     stack = f"Dynashard-{environment}-Writer"
     outputs = outputs_of(stack)
@@ -114,23 +99,5 @@ def _deployed(environment: str) -> Reached:
         if missing:
             raise CommandError(f"the stack {stack} has no output {missing[0]}: deploy it again from this version")
         queues[name] = Queue(name, outputs[keys[0]], outputs[keys[1]])
-    return Reached(botocore.session.get_session().create_client("sqs"), queues)
-
-
-class _InProcess:
-    """The local queues as a client sees them, straight from their file."""
-
-    def __init__(self, calls: QueueCalls) -> None:
-        self._calls = calls
-
-    def receive_message(self, **request: Any) -> Mapping[str, Any]:
-        return self._calls.answer("ReceiveMessage", request)
-
-    def send_message_batch(self, **request: Any) -> Mapping[str, Any]:
-        return self._calls.answer("SendMessageBatch", request)
-
-    def delete_message_batch(self, **request: Any) -> Mapping[str, Any]:
-        return self._calls.answer("DeleteMessageBatch", request)
-
-    def get_queue_attributes(self, **request: Any) -> Mapping[str, Any]:
-        return self._calls.answer("GetQueueAttributes", request)
+    sqs = botocore.session.get_session().create_client("sqs")
+    return Queues(lambda operation, request: getattr(sqs, xform_name(operation))(**request), queues)

@@ -1,89 +1,100 @@
 """Takes messages out of a dead-letter queue: back onto their queue, or into a file."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any, Final
 from uuid import uuid4
 
 from tools.failure import CommandError
-from tools.queue.reach import Queue, Sqs
+from tools.queue.reach import Call, Queue
 
 AT_ONCE: Final = 10
 WAIT_SECONDS: Final = 2
-"""How long a queue is asked before it counts as empty: a short look may miss messages."""
+"""Long poll: a short poll may miss messages of a queue that is not empty."""
 
 Message = Mapping[str, Any]
 
 
-def depth(sqs: Sqs, url: str) -> tuple[int, int]:
-    """About how many messages a queue holds: visible, and in flight."""
-    wanted = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
-    told = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=wanted)["Attributes"]
-    return int(told[wanted[0]]), int(told[wanted[1]])
+def depth(call: Call, url: str) -> tuple[int, int]:
+    """Return about how many messages of a queue are visible, and in flight."""
+    names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+    values = call("GetQueueAttributes", {"QueueUrl": url, "AttributeNames": names})["Attributes"]
+    return int(values[names[0]]), int(values[names[1]])
 
 
-def redrive(sqs: Sqs, queue: Queue, *, most: int, done: Callable[[int], None]) -> int:
+def redrive(call: Call, queue: Queue, *, most: int, done: Callable[[int], None]) -> int:
     """Put dead letters back onto their queue.
 
-    A message is deleted from the dead letters only once the queue has it: killed in between, it is there twice, and
-    done once. An operation that somebody waits for is not done any more, but told to have failed: others may have been
-    done since.
+    A message is deleted from the dead letters after it was sent: if that is interrupted, it is on both queues, and is
+    still executed once. An operation whose caller waits is reported as failed instead of executed, because later
+    operations on its item may have been executed since.
 
     Args:
-        sqs: a client.
+        call: calls SQS.
         queue: the queue.
-        most: no more messages than this: one that fails again becomes a dead letter again at once.
-        done: told how many were put back by each call.
+        most: stop after this many messages, because one that fails again becomes a dead letter again.
+        done: called with the number of messages that each call put back.
 
     Returns:
         How many were put back.
 
     Raises:
-        CommandError: the queue does not take some of them; they stay where they are.
+        CommandError: the queue does not accept some of them; they stay dead letters.
     """
-    total = 0
-    for messages in _batches(sqs, queue.dead_letters_url, most):
+
+    def send(messages: Sequence[Message]) -> Sequence[Message]:
         entries = [_entry(str(number), message) for number, message in enumerate(messages)]
-        answer = sqs.send_message_batch(QueueUrl=queue.url, Entries=entries)
-        taken = {each["Id"] for each in answer.get("Successful", ())}
-        kept = [message for number, message in enumerate(messages) if str(number) in taken]
-        _delete(sqs, queue.dead_letters_url, kept)
-        total += len(kept)
-        done(len(kept))
-        if len(kept) < len(messages):
-            raise CommandError(f"the queue did not take all: {total} were put back, the others stay dead letters")
-    return total
+        answer = call("SendMessageBatch", {"QueueUrl": queue.url, "Entries": entries})
+        sent = {each["Id"] for each in answer.get("Successful", ())}
+        return [message for number, message in enumerate(messages) if str(number) in sent]
+
+    return _drain(call, queue.dead_letters_url, send, most, done)
 
 
-def keep(sqs: Sqs, queue: Queue, file: IO[str], *, most: int, done: Callable[[int], None]) -> int:
-    """Move dead letters into a file, a JSON line each with the reason; gives how many."""
-    total = 0
-    for messages in _batches(sqs, queue.dead_letters_url, most):
+def keep(call: Call, queue: Queue, file: IO[str], *, most: int, done: Callable[[int], None]) -> int:
+    """Move dead letters into a file, a JSON line each with the reason. Return how many."""
+
+    def write(messages: Sequence[Message]) -> Sequence[Message]:
         for message in messages:
-            told = {name: value.get("StringValue") for name, value in message.get("MessageAttributes", {}).items()}
-            line = {"message_id": message["MessageId"], **told, "body": message["Body"]}
+            attributes = message.get("MessageAttributes", {}).items()
+            values = {name: value.get("StringValue") for name, value in attributes}
+            line = {"message_id": message["MessageId"], **values, "body": message["Body"]}
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
         file.flush()
-        _delete(sqs, queue.dead_letters_url, messages)
-        total += len(messages)
-        done(len(messages))
-    return total
+        return messages
+
+    return _drain(call, queue.dead_letters_url, write, most, done)
 
 
-def _batches(sqs: Sqs, url: str, most: int) -> Iterator[Sequence[Message]]:
-    left = most
-    while left > 0:
-        messages: Sequence[Message] = sqs.receive_message(
-            QueueUrl=url,
-            MaxNumberOfMessages=min(AT_ONCE, left),
-            WaitTimeSeconds=WAIT_SECONDS,
-            AttributeNames=["MessageGroupId"],
-            MessageAttributeNames=["All"],
-        ).get("Messages", [])
+def _drain(
+    call: Call,
+    url: str,
+    move: Callable[[Sequence[Message]], Sequence[Message]],
+    most: int,
+    done: Callable[[int], None],
+) -> int:
+    """Receive messages, and delete those that `move` returns."""
+    total = 0
+    while total < most:
+        request = {
+            "QueueUrl": url,
+            "MaxNumberOfMessages": min(AT_ONCE, most - total),
+            "WaitTimeSeconds": WAIT_SECONDS,
+            "AttributeNames": ["MessageGroupId"],
+            "MessageAttributeNames": ["All"],
+        }
+        messages: Sequence[Message] = call("ReceiveMessage", request).get("Messages", [])
         if not messages:
-            return
-        left -= len(messages)
-        yield messages
+            break
+        moved = move(messages)
+        if moved:
+            receipts = [{"Id": str(number), "ReceiptHandle": m["ReceiptHandle"]} for number, m in enumerate(moved)]
+            call("DeleteMessageBatch", {"QueueUrl": url, "Entries": receipts})
+        total += len(moved)
+        done(len(moved))
+        if len(moved) < len(messages):
+            raise CommandError(f"the queue refused some messages: {total} were put back, the others stay dead letters")
+    return total
 
 
 def _entry(number: str, message: Message) -> dict[str, Any]:
@@ -95,7 +106,7 @@ def _entry(number: str, message: Message) -> dict[str, Any]:
 
 
 def _body(body: str, *, ordered: bool) -> str:
-    """The message as it is sent again: what nobody could read is sent as it came."""
+    """Return the body to send again. A body that could not be read is sent as it came."""
     try:
         document = json.loads(body)
     except ValueError:
@@ -105,11 +116,3 @@ def _body(body: str, *, ordered: bool) -> str:
     if document.keys() == {"unreadable"}:
         return str(document["unreadable"])
     return json.dumps({**document, "redriven": True}, ensure_ascii=False) if ordered else body
-
-
-def _delete(sqs: Sqs, url: str, messages: Sequence[Message]) -> None:
-    entries = [
-        {"Id": str(number), "ReceiptHandle": message["ReceiptHandle"]} for number, message in enumerate(messages)
-    ]
-    if entries:
-        sqs.delete_message_batch(QueueUrl=url, Entries=entries)

@@ -1,66 +1,113 @@
-"""Watching changes until they are over: a bar for each on a terminal, a line for each stage elsewhere."""
+"""Watches changes of shard counts until they end, with a bar for each on a terminal, and lines elsewhere."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Final
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from dynashard.resharding import Status
-from tools.reshard.scopes import arguments
-from tools.reshard.words import GRACE, amounts, change, left, overdue, stage
+from dynashard.resharding import Resharder, Status
+from tools.connection import Backend
+from tools.failure import CommandError, on_interrupt
+from tools.reshard.description import GRACE, amounts, arguments, change, left, overdue, shards, stage
 
 _EVERY: Final = 1.0
-"""Seconds between two looks."""
+"""Seconds between two polls."""
 
 Show = Callable[[Sequence[Status]], None]
 
 
+def wait_for(backend: Backend, resharder: Resharder, begun: Sequence[Status], to: int) -> Sequence[Status]:
+    """Wait until all of these changes have reached their count.
+
+    Raises:
+        CommandError: one was called off, or has failed.
+        CommandInterruptedError: Ctrl-C; the changes continue.
+    """
+    scopes = [resharder.scope(each.key) for each in begun]
+
+    def poll() -> Sequence[Status]:
+        return [resharder.status(scope) for scope in scopes]
+
+    def over(seen: Sequence[Status]) -> bool:
+        for each in seen:
+            _require_reachable(each, to)
+        return all(each.target is None and each.count == to for each in seen)
+
+    return watch_until(backend, poll, over)
+
+
+def _require_reachable(status: Status, to: int) -> None:
+    name = arguments(status)
+    if status.back_to is not None or (status.target is None and status.count != to):
+        back = status.count if status.back_to is None else status.back_to
+        raise CommandError(f"{name}: the change to {shards(to)} was called off; it ends with {shards(back)}")
+    if status.paused and status.error:
+        raise CommandError(f"{name}: {status.error}. When the cause is fixed: `dynashard reshard resume {name}`")
+
+
+def watch_until(
+    backend: Backend,
+    poll: Callable[[], Sequence[Status]],
+    over: Callable[[Sequence[Status]], bool],
+    *,
+    show: Show | None = None,
+) -> Sequence[Status]:
+    """Watch until `over` returns true; `show` replaces what is shown on standard error.
+
+    Raises:
+        CommandInterruptedError: Ctrl-C; the changes continue.
+    """
+    hint = "`dynashard reshard status --watch` watches them, `dynashard reshard abort` takes one back"
+    with on_interrupt(lambda: f"the changes continue. {hint}"), nullcontext(show) if show else _shown() as shown:
+        return Watch(poll, shown, worker=backend.worker).until(over)
+
+
 class Watch:
-    """Looks at changes once a second.
+    """Polls changes once a second.
 
     Args:
-        look: gives what there is to see.
-        show: shows it.
-        worker: where the worker is, for those who miss it.
+        poll: returns the changes.
+        show: shows them.
+        worker: where the worker is, for the message that it is missing.
         clock: in epoch seconds.
         sleep: waits so many seconds.
     """
 
     def __init__(
         self,
-        look: Callable[[], Sequence[Status]],
+        poll: Callable[[], Sequence[Status]],
         show: Show,
         *,
         worker: str,
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._look = look
+        self._poll = poll
         self._show = show
         self._worker = worker
         self._clock = clock
         self._sleep = sleep
         self._seen: dict[str, tuple[object, float]] = {}
-        self._told = False
 
     def until(self, over: Callable[[Sequence[Status]], bool]) -> Sequence[Status]:
-        """Watch until `over` says so; what was seen last.
+        """Poll until `over` returns true. Return what was seen last.
 
         Raises:
-            EngineError: looking failed.
+            EngineError: a poll failed.
         """
+        reported = False
         while True:
-            seen = self._look()
+            seen = self._poll()
             self._show(seen)
             if over(seen):
                 return seen
-            if not self._told and any(self._stands_still(status) for status in seen):
-                self._told = True
-                tell_no_worker(self._worker)
+            if not reported and any(self._stands_still(status) for status in seen):
+                reported = True
+                report_no_worker(self._worker)
             self._sleep(_EVERY)
 
     def _stands_still(self, status: Status) -> bool:
@@ -76,34 +123,23 @@ class Watch:
         return status.busy and not status.paused and now - since > status.wait + GRACE
 
 
-def tell_no_worker(worker: str) -> None:
-    """Say that nobody seems to carry changes out."""
+def report_no_worker(worker: str) -> None:
+    """Print that no worker seems to carry changes out."""
     typer.echo(f"no worker seems to run: the next step is overdue. {worker[0].upper()}{worker[1:]}", err=True)
 
 
 @contextmanager
-def showing() -> Iterator[Show]:
-    """What shows changes on standard error."""
+def _shown() -> Iterator[Show]:
+    """Show changes on standard error."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield _Lines().show
         return
-    columns = (
-        TextColumn("{task.description}"),
-        TextColumn("{task.fields[stage]}"),
-        BarColumn(bar_width=20),
-        TextColumn("{task.fields[done]}"),
-        TextColumn("{task.fields[left]}"),
-    )
-    # Names are shown as they are: rich would take some for markup.
-    with Progress(*(_plain(column) for column in columns), console=console) as progress:
+    # Without markup, because rich would take parts of some names for it.
+    texts = [TextColumn(f"{{task.{name}}}", markup=False) for name in ("description", "fields[stage]")]
+    more = [TextColumn(f"{{task.fields[{name}]}}", markup=False) for name in ("done", "left")]
+    with Progress(*texts, BarColumn(bar_width=20), *more, console=console) as progress:
         yield _Bars(progress).show
-
-
-def _plain(column: BarColumn | TextColumn) -> BarColumn | TextColumn:
-    if isinstance(column, TextColumn):
-        column.markup = False
-    return column
 
 
 class _Lines:
@@ -112,10 +148,10 @@ class _Lines:
 
     def show(self, seen: Sequence[Status]) -> None:
         for status in seen:
-            said = f"{arguments(status)}: {change(status)}; {stage(status)}"
-            if self._last.get(status.key) != said:
-                self._last[status.key] = said
-                typer.echo(said, err=True)
+            line = f"{arguments(status)}: {change(status)}; {stage(status)}"
+            if self._last.get(status.key) != line:
+                self._last[status.key] = line
+                typer.echo(line, err=True)
 
 
 class _Bars:
@@ -125,20 +161,24 @@ class _Bars:
 
     def show(self, seen: Sequence[Status]) -> None:
         for status in seen:
-            said, done, rest = stage(status), amounts(status), left(status)
             name = f"{arguments(status)}: {change(status)}"
+            if status.key not in self._tasks:
+                self._tasks[status.key] = self._progress.add_task(name, total=None, stage="", done="", left="")
             total, completed = bar_of(status)
-            task = self._tasks.get(status.key)
-            if task is None:
-                task = self._tasks[status.key] = self._progress.add_task(name, total=None, stage="", done="", left="")
             self._progress.update(
-                task, description=name, total=total, completed=completed, stage=said, done=done, left=rest
+                self._tasks[status.key],
+                description=name,
+                total=total,
+                completed=completed,
+                stage=stage(status),
+                done=amounts(status),
+                left=left(status),
             )
         self._progress.refresh()
 
 
 def bar_of(status: Status) -> tuple[int | None, int]:
-    """How long the bar is and how much of it is filled; without a length it moves to and fro."""
+    """Return the length of the bar and how much of it is filled; without a length it pulsates."""
     if status.stage == "stable":
         return 1, 1
     if status.stage == "sweep" and status.moved:

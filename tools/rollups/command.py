@@ -1,6 +1,5 @@
 """`dynashard rollups`."""
 
-import json
 from dataclasses import asdict
 from itertools import islice
 from typing import Annotated, Any, Final
@@ -13,24 +12,22 @@ from dynashard_patterns import RollUps
 from dynashard_patterns.rollups import Drift, RollUpRepair
 from tools.connection import open_backend
 from tools.export.choice import TENANT, choose
-from tools.failure import WITH_ERRORS, CommandError, CommandInterruptedError
-from tools.progress import counting
+from tools.failure import WITH_ERRORS, CommandError, on_interrupt
+from tools.options import AsJson, Day, Environment, Month
+from tools.progress import show, working
 
 _SHOWN: Final = 20
+_NAMES: Final = ", ".join(each.name for each in ROLL_UPS)
 
-HELP: Final = """Compare roll-ups with the items that they sum up, or mend them: `dynashard rollups check plays --tenant abc --day 2026-11-20`.
+HELP: Final = """Compare roll-ups with the items that they sum up, or repair them: `dynashard rollups check plays --tenant abc --day 2026-11-20`.
 
 The items are the truth. Spans whose items have begun to expire cannot be compared any more.
 """  # noqa: E501 - the terminal's width breaks the lines
 
 rollups = typer.Typer(help=HELP, no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(help="Which: " + ", ".join(each.name for each in ROLL_UPS) + ".")]
-Tenant = Annotated[str, typer.Option(help="Whose.")]
-Day = Annotated[str | None, typer.Option(help="A day in UTC, such as 2026-11-20: its minutes, hours and the day.")]
-Month = Annotated[str | None, typer.Option(help="A month in UTC, such as 2026-11: all within it, and the month.")]
-Environment = Annotated[str | None, typer.Option("--env", help="A deployed environment; the local stack if left out.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Name = Annotated[str, typer.Argument(help=f"The roll-ups: {_NAMES}.")]
+Tenant = Annotated[str, typer.Option(help="The tenant.")]
 
 
 @rollups.command()
@@ -43,25 +40,19 @@ def check(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Tell the rows that differ from the items. Exit status 0 if there are none, 3 if there are.
+    """Report the rows that differ from the items. Exit status 0 if there are none, 3 if there are.
 
-    Costs what reading the items and rows does. Items of the last moments may still be on their way.
+    Costs what reading the items and rows does. Items of the last moments may not be counted yet.
     """
     found, choice = _chosen(name, day, month)
-    try:
-        with counting("{:>11,} items read") as advance:
-            mender = RollUpRepair(open_backend(environment).entities, found, {TENANT: tenant}, advance=advance)
-            drifts = mender.check(choice.start, choice.end)
-            shown, more = list(islice(drifts, _SHOWN)), sum(1 for _ in drifts)
-    except KeyboardInterrupt:
-        raise CommandInterruptedError("interrupted: not all items were compared") from None
+    db = open_backend(environment).entities
+    with working("{:>11,} items read") as work, on_interrupt(lambda: "not all items were compared"):
+        drifts = RollUpRepair(db, found, {TENANT: tenant}, advance=work.advance).check(choice.start, choice.end)
+        shown, more = list(islice(drifts, _SHOWN)), sum(1 for _ in drifts)
     total = len(shown) + more
-    if as_json:
-        typer.echo(json.dumps({"roll_ups": name, "differing": total, "first": [_as_dict(each) for each in shown]}))
-    else:
-        for each in shown:
-            typer.echo(_line(each))
-        typer.echo(f"{total:,} rows of {name} differ from the items" + (f"; {more:,} are not shown" if more else ""))
+    line = f"{total:,} rows of {name} differ from the items" + (f"; {more:,} are not shown" if more else "")
+    summary = {"roll_ups": name, "differing": total, "first": [_as_dict(each) for each in shown]}
+    show(summary, *map(_line, shown), line, as_json=as_json)
     if total:
         raise typer.Exit(WITH_ERRORS)
 
@@ -75,28 +66,24 @@ def repair(
     environment: Environment = None,
     *,
     lower: Annotated[
-        bool, typer.Option("--lower", help="Also lower rows that say too much; not where items were deleted.")
+        bool, typer.Option("--lower", help="Also lower rows that count more than the items; not if items were deleted.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Set the rows that say less than the items to what they come to, while everything goes on.
+    """Raise the rows that count less than the items to what the items sum up to. Safe during normal traffic.
 
-    Exit status 3 if rows are left that could not be mended, because others changed them again and again.
+    Exit status 3 if rows are left that could not be repaired because others changed them again and again.
     """
     found, choice = _chosen(name, day, month)
-    try:
-        with counting("{:>11,} items read") as advance:
-            mender = RollUpRepair(open_backend(environment).writer(), found, {TENANT: tenant}, advance=advance)
-            mended = mender.repair(choice.start, choice.end, lower=lower)
-    except KeyboardInterrupt:
-        raise CommandInterruptedError("interrupted; what is mended is right, run it again for the rest") from None
-    if as_json:
-        typer.echo(json.dumps({"roll_ups": name, **asdict(mended)}))
-    else:
-        typer.echo(
-            f"{mended.mended:,} rows of {name} mended, {mended.kept:,} that say more than the items kept, "
-            f"{mended.left:,} left for another time"
-        )
+    db = open_backend(environment).writer()
+    with working("{:>11,} items read") as work, on_interrupt(lambda: "run it again to repair the rest"):
+        repair_ = RollUpRepair(db, found, {TENANT: tenant}, advance=work.advance)
+        mended = repair_.repair(choice.start, choice.end, lower=lower)
+    line = (
+        f"{mended.mended:,} rows of {name} mended, {mended.kept:,} that say more than the items kept, "
+        f"{mended.left:,} left for another time"
+    )
+    show({"roll_ups": name, **asdict(mended)}, line, as_json=as_json)
     if mended.left:
         raise typer.Exit(WITH_ERRORS)
 
@@ -104,9 +91,9 @@ def repair(
 def _chosen(name: str, day: str | None, month: str | None) -> tuple[RollUps[Any], Any]:
     found = next((each for each in ROLL_UPS if each.name == name), None)
     if found is None:
-        raise CommandError(f"no roll-ups are called {name!r}; there are {', '.join(each.name for each in ROLL_UPS)}")
+        raise CommandError(f"no roll-ups are called {name!r}. There are: {_NAMES}")
     if day is None and month is None:
-        raise CommandError("say of when: give --day or --month")
+        raise CommandError("the span is missing: give --day or --month")
     return found, choose(found.of, day=day, month=month, time=found.at, tenant=None)
 
 

@@ -12,37 +12,31 @@ from rich.table import Table
 
 from dynashard import Entity, definition
 from dynashard.reads import ShardLoad
-from dynashard.topology import TopologyTable, partition_key
+from dynashard.topology import partition_key
 from tools.connection import open_backend
-from tools.entities import exposed, logical_partition, models, names_beginning, partition_fields
+from tools.entities import exposed, logical_partition, models, partition_fields
 from tools.failure import CommandError
+from tools.options import AnyEntity, AsJson, Environment
 from tools.plot.figure import picture_format
 from tools.plot.shards import draw, total
 from tools.topology.facts import Count, EntityFacts, facts, partition_count, shown
 
 _BAR: Final = 30
 _LISTED: Final = 50
-"""Partitions with a count of their own that are shown to people; JSON has all."""
+"""Partitions with a count of their own that the table shows; JSON has all."""
 
 
 def topology(
-    entity: Annotated[
-        str | None,
-        typer.Argument(
-            help="An entity, such as users or user.v1.User; all if left out.", autocompletion=names_beginning
-        ),
-    ] = None,
+    entity: AnyEntity = None,
     partition: Annotated[
         str | None, typer.Argument(help="A logical partition, such as abc: count the items of its shards.")
     ] = None,
-    environment: Annotated[
-        str | None, typer.Option("--env", help="A deployed environment; the local stack if left out.")
-    ] = None,
+    environment: Environment = None,
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Draw the shards of PARTITION into this file, .png or .svg.")
     ] = None,
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show shard counts, their phases and history; with a partition, how many items and bytes each of its shards holds.
 
@@ -54,8 +48,7 @@ def topology(
         return
     if plot is not None:
         raise CommandError("--plot draws the shards of one logical partition: give ENTITY and PARTITION")
-    backend = open_backend(environment)
-    found = facts(TopologyTable(backend.transport, backend.topology_table), [definition(model) for model in chosen])
+    found = facts(open_backend(environment).topology, [definition(model) for model in chosen])
     if as_json:
         typer.echo(json.dumps([each.as_dict() for each in found]))
         return
@@ -69,15 +62,15 @@ def _partition(model: type[Entity], text: str, environment: str | None, plot: Pa
     if plot is not None:
         picture_format(plot)
     backend = open_backend(environment)
-    count, own, marks = partition_count(TopologyTable(backend.transport, backend.topology_table), entity, partition)
+    count, own, marks = partition_count(backend.topology, entity, partition)
     with Console(stderr=True).status(f"reading {text}"):
         shards = backend.entities.collection(model).shards(values)
     if plot is not None:
         draw(plot, f"{partition}: {total(shards)} in {shown(count.count)} shards", shards)
     if as_json:
         loads = [{"partition_key": s.partition_key, "items": s.items, "bytes": s.bytes} for s in shards]
-        told = {"entity": entity.name, "partition": text, "key": partition_key(entity, partition), "own": own}
-        typer.echo(json.dumps({**told, **count.as_dict(), "marks": marks, "shards": loads}))
+        head = {"entity": entity.name, "partition": text, "key": partition_key(entity, partition), "own": own}
+        typer.echo(json.dumps({**head, **count.as_dict(), "marks": marks, "shards": loads}))
         return
     _show_shards(shards)
     whose = "a count of its own" if own else "the count of all partitions without their own"
@@ -87,7 +80,7 @@ def _partition(model: type[Entity], text: str, environment: str | None, plot: Pa
 
 
 def _print(table: Table) -> None:
-    # Keys are shown as they are: rich would take `:abc:` for an emoji.
+    # Without markup, because rich would take `:abc:` for an emoji.
     Console(emoji=False, markup=False).print(table)
 
 
@@ -112,7 +105,7 @@ def _show_more(found: EntityFacts, *, named: bool) -> None:
     if named:
         _show_history(found.common)
     if found.marks:
-        typer.echo(f"marks may stand among the items of {found.entity.name}: a change is under way or not swept")
+        typer.echo(f"a change of {found.entity.name} is under way or not swept: relocation markers may be stored")
     if not found.partitions:
         return
     table = Table(f"partition of {found.entity.name}", "shards", "change", "since")

@@ -1,4 +1,4 @@
-"""What is known of an entity's shard counts: declared, in force, and on their way."""
+"""The shard counts of entities: declared, in force, and changing."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ class Count:
     """A shard count: of an entity's logical partitions, of a single one, or of an index.
 
     Attributes:
-        declared: the count that the entity declares; None for no shards at all.
-        record: what the topology table says; None if nobody has asked for it yet, or if it never changes.
-        initial: the count without a record.
+        declared: the count that the entity declares; None without shards.
+        initial: the count in force without a record.
+        record: the topology table's record; None if it has not been written yet, or if the count never changes.
     """
 
     declared: int | None
@@ -30,7 +30,7 @@ class Count:
 
     @property
     def history(self) -> list[tuple[int, int]]:
-        """When which count came into force, the oldest one first, in epoch seconds."""
+        """Pairs of epoch seconds and the count in force since then, oldest first."""
         if self.record is None:
             return []
         pairs = (entry.partition(":") for entry in self.record.history)
@@ -63,13 +63,13 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class EntityFacts:
-    """What is known of an entity.
+    """The shard counts of an entity.
 
     Attributes:
         entity: the entity.
         common: the count of its logical partitions without one of their own.
         indexes: the counts of its indexes, by name.
-        marks: whether marks may stand among its items.
+        marks: whether relocation markers may be stored among its items.
         partitions: logical partitions with a count of their own, by name (`abc`).
     """
 
@@ -93,7 +93,7 @@ class EntityFacts:
 
 
 def facts(table: TopologyTable, entities: Sequence[EntityDefinition[Any]]) -> list[EntityFacts]:
-    """What is known of these entities.
+    """Read the shard counts of entities.
 
     Cost: 1 read unit a record; where single partitions differ, a Scan of the topology table for each family.
     """
@@ -104,14 +104,9 @@ def facts(table: TopologyTable, entities: Sequence[EntityDefinition[Any]]) -> li
 
 
 def partition_count(table: TopologyTable, entity: EntityDefinition[Any], partition: str) -> tuple[Count, bool, bool]:
-    """The count of one logical partition, whether that is its own, and whether marks may stand in it.
+    """Return the count of a logical partition such as `user.v1.User:abc`. Cost: 2 read units.
 
-    Args:
-        table: the topology table.
-        entity: the entity.
-        partition: its logical partition, such as `user.v1.User:abc`.
-
-    Cost: 2 read units.
+    And whether that is its own count, and whether relocation markers may be stored in it.
     """
     key = partition_key(entity, partition)
     records = table.read([family_of(entity), key])
@@ -120,7 +115,7 @@ def partition_count(table: TopologyTable, entity: EntityDefinition[Any], partiti
 
 
 def shown(count: int) -> str:
-    """A count for people."""
+    """Describe a count."""
     return "unsharded" if count == UNSHARDED else str(count)
 
 

@@ -1,39 +1,60 @@
-"""How far a change has come, in words."""
+"""Describes in one line how far a change of a shard count has come."""
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
+from dynashard import definition
+from dynashard.entity import EntityDefinition
 from dynashard.placement import UNSHARDED
 from dynashard.resharding import Status
 from dynashard.routing import rule_of
-from tools.reshard.scopes import arguments, entity_of
+from tools.entities import models
 
 GRACE: Final = 15.0
-"""How much later than due a step may come before somebody asks for the worker, in seconds."""
+"""Seconds that a step may be late before a missing worker is reported."""
 _STAGES: Final = {
     "pending": "waits to begin",
     "prepare": "prepares",
     "move": "moves",
     "settle": "settles",
-    "sweep": "stable, sweeps marks",
+    "sweep": "stable, sweeps markers",
     "stable": "stable",
 }
 
 
+def arguments(status: Status) -> str:
+    """Return the arguments that name a change on the command line: `user.v1.User abc`."""
+    return " ".join(_words(status))
+
+
+def _words(status: Status) -> Iterator[str]:
+    entity = _entity_of(status)
+    yield entity.name
+    if status.partition is not None:
+        yield status.partition.removeprefix(f"{entity.prefix}{entity.separator}" if entity.prefix else "")
+    if status.index is not None:
+        yield from ("--index", next(i.name for i in entity.indexes.values() if i.slot == status.index))
+
+
+def _entity_of(status: Status) -> EntityDefinition[Any]:
+    return next(each for each in map(definition, models()) if each.name == status.entity)
+
+
 def shards(count: int) -> str:
-    """A count for people."""
+    """Describe a count."""
     return "unsharded" if count == UNSHARDED else f"{count} shards" if count != 1 else "1 shard"
 
 
 def change(status: Status) -> str:
-    """From which count to which: `16 -> 32`; the count alone without a change."""
+    """Describe a change: `16 shards -> 32`; the count alone without a change."""
     if status.target is None:
         return shards(status.count)
     return f"{shards(status.count)} -> {status.target}"
 
 
 def stage(status: Status) -> str:
-    """Where it stands."""
+    """Describe the stage."""
     words = _STAGES.get(status.stage, status.stage)
     if status.paused:
         words += ", failed" if status.error else ", paused"
@@ -41,10 +62,10 @@ def stage(status: Status) -> str:
 
 
 def amounts(status: Status) -> str:
-    """What was done, and what is left."""
+    """Describe what was done, and what is left."""
     parts = []
     if status.stage == "sweep":
-        parts.append(f"{status.swept_marks:,} of {status.moved + status.late:,} marks deleted")
+        parts.append(f"{status.swept_marks:,} of {status.moved + status.late:,} markers deleted")
     elif status.moved or status.stage == "move":
         of = "" if status.total is None else f" of {status.total:,}"
         parts.append(f"{status.moved:,}{of} moved")
@@ -58,7 +79,7 @@ def amounts(status: Status) -> str:
 
 
 def left(status: Status) -> str:
-    """The time that is left, as far as it is known."""
+    """Describe the estimated time that is left; empty without an estimate."""
     if status.seconds_left is None:
         return ""
     minutes, seconds = divmod(round(status.seconds_left), 60)
@@ -67,7 +88,7 @@ def left(status: Status) -> str:
 
 
 def line(status: Status) -> str:
-    """All of it in one line."""
+    """Describe all of it in one line."""
     parts = [change(status), stage(status), amounts(status), left(status)]
     if status.back_to is not None:
         parts.append(f"will be changed back to {shards(status.back_to)}")
@@ -77,35 +98,35 @@ def line(status: Status) -> str:
 
 
 def reached(status: Status) -> str:
-    """What is done when a change has brought its count, and what goes on in the background."""
+    """Describe a change that has reached its count, and what continues in the background."""
     name, spent = arguments(status), amounts(replace(status, stage="stable"))
-    done = f"{name}: {shards(status.count)}, in force for everybody" + (f"; {spent}" if spent else "")
+    done = f"{name}: {shards(status.count)}, in force everywhere" + (f"; {spent}" if spent else "")
     if status.stage != "sweep":
-        return f"{done}. Nothing goes on in the background."
+        return f"{done}. Nothing continues in the background."
     return (
-        f"{done}. In the background the markers of what was moved are deleted, which changes no answer; until that is "
-        f"over no other change of it can start. `dynashard reshard status {name} --watch` watches it."
+        f"{done}. The relocation markers of moved items are being deleted in the background; until that is over, no "
+        f"other change can start. `dynashard reshard status {name} --watch` watches it."
     )
 
 
 def overdue(status: Status, now: float) -> bool:
-    """Whether a step of the change should have been taken long ago: nobody seems to carry it out.
+    """Whether a step of the change should have been taken long ago, so that no worker seems to run.
 
     Args:
-        status: how far the change has come; its `wait` follows the stored lease, whatever this process is set to.
+        status: the change; its `wait` follows the stored lease, not the settings of this process.
         now: in epoch seconds.
     """
-    # A wish, or one to go on, leaves standing since when the phase was published.
+    # A request to start or resume does not change `since`, when the phase was published.
     begun = max(status.since, status.started or 0.0, status.updated)
     if not status.busy or status.paused or now - begun <= status.wait + GRACE:
         return False
     if status.begun:
         # Work may take any time.
         return False
-    return status.stage != "prepare" or not _empties(status)
+    return status.stage != "prepare" or not _waits_for_empty_shards(status)
 
 
-def _empties(status: Status) -> bool:
-    """Whether a phase lasts until old shards have become empty by themselves: placed at random, and shrinking."""
+def _waits_for_empty_shards(status: Status) -> bool:
+    """Whether `prepare` lasts until old shards are empty, as for a shrinking count with random placement."""
     growing = status.target is not None and status.target > status.count
-    return status.index is None and not growing and not rule_of(entity_of(status)).fixed
+    return status.index is None and not growing and not rule_of(_entity_of(status)).fixed
