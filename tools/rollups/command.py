@@ -77,8 +77,8 @@ def repair(
     found, choice = _chosen(name, day, month)
     db = open_backend(environment).writer()
     with working("{:>11,} items read") as work, on_interrupt(lambda: "run it again to repair the rest"):
-        repair_ = RollUpRepair(db, found, {TENANT: tenant}, advance=work.advance)
-        mended = repair_.repair(choice.start, choice.end, lower=lower)
+        repairing = RollUpRepair(db, found, {TENANT: tenant}, advance=work.advance)
+        mended = repairing.repair(choice.start, choice.end, lower=lower)
     line = (
         f"{mended.mended:,} rows of {name} mended, {mended.kept:,} that say more than the items kept, "
         f"{mended.left:,} left for another time"
@@ -99,8 +99,8 @@ def _chosen(name: str, day: str | None, month: str | None) -> tuple[RollUps[Any]
 
 def _as_dict(drift: Drift) -> dict[str, Any]:
     key = {field: str(value) for field, value in drift.row.key}
-    told, truth = ({field: str(value) for field, value in each.items()} for each in (drift.stored, drift.expected))
-    return {"entity": definition(drift.row.model).name, **key, "told": told, "truth": truth}
+    stored, expected = ({field: str(value) for field, value in each.items()} for each in (drift.stored, drift.expected))
+    return {"entity": definition(drift.row.model).name, **key, "told": stored, "truth": expected}
 
 
 def _line(drift: Drift) -> str:
