@@ -137,8 +137,8 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
         "the format '{id}' of n is not one for keys",
     ),
     "field twice": (lambda: declare(key=sorted_by("{id}#{id}")), "names id twice"),
-    "neighbours": (lambda: declare({"other": str}, key=sorted_by("{id}{other}")), "nothing tells where id ends"),
-    "number beside text": (lambda: declare({"n": int}, key=sorted_by("{n}{id}")), "nothing tells where n ends"),
+    "neighbours": (lambda: declare({"other": str}, key=sorted_by("{id}{other}")), "it is unclear where id ends"),
+    "number beside text": (lambda: declare({"n": int}, key=sorted_by("{n}{id}")), "it is unclear where n ends"),
     "empty template": (lambda: declare(key=sorted_by("")), "a template may not be empty"),
     "empty partition": (lambda: declare(key=Key(partition="", sort="{id}")), "a template may not be empty"),
     # Fields of keys.

@@ -67,7 +67,7 @@ def test_leading_text(text: str, given: dict[str, Any], begin: str) -> None:
     [
         ({"s": "2"}, "t", "give both"),
         ({"u": "2"}, "t", "give both"),
-        ({"x": "2"}, "x", "none of the first fields"),
+        ({"x": "2"}, "x", "is not one of the first fields"),
         ({"t": "a#schedule_b"}, "t", "may not contain"),
         ({"t": ""}, "t", "may not be empty"),
     ],
@@ -79,10 +79,10 @@ def test_what_does_not_lead_is_refused(given: dict[str, Any], field: str, reason
     assert refused.value.field == field
 
 
-def test_field_whose_end_only_the_whole_key_tells_does_not_lead() -> None:
+def test_field_whose_end_only_the_whole_key_decides_does_not_lead() -> None:
     template = parse("{author}_{year:04d}", numeric=lambda name: name == "year")
 
     assert template.leading_fields == ()
     assert [part.name for part in template.parts if isinstance(part, TemplateField)] == ["author", "year"]
-    with pytest.raises(InvalidKeyError, match="none of the first fields"):
+    with pytest.raises(InvalidKeyError, match="is not one of the first fields"):
         template.leading({"author": "ada"})

@@ -2,8 +2,8 @@
 
     from dynashard import Dynashard, Entity, Key, Shards, new_id
 
-This is all that a user of the layer types. Each name is loaded on first use, so a declaration does not load what reads
-and writes. Every other error is in `dynashard.errors`, which draws the whole tree.
+Each name is loaded on first use, so a declaration does not load what reads and writes. `dynashard.errors` has the whole
+tree of errors.
 """
 
 from importlib import import_module
@@ -43,23 +43,8 @@ if TYPE_CHECKING:
     from dynashard.topology import LeasedTopology, declared_counts
     from dynashard.transport import connect
 
-_MODULES: Final = {
-    "entity": (
-        *("Entity", "EntityDefinition", "Index", "Key", "Registry", "Shards"),
-        *("created_at", "definition", "new_id", "updated_at"),
-    ),
-    "errors": (
-        *("AlreadyExistsError", "DeclarationError", "DynashardError", "EngineUnavailableError", "InputError"),
-        *("InvalidCursorError", "NotFoundError", "OutcomeUnknownError", "RevisionMismatchError", "ThrottledError"),
-        *("TransactionConflictError", "TransactionRefusedError", "ValidationFailedError"),
-    ),
-    "reads": ("Budget", "Filter", "Order", "Page", "Query"),
-    "repository": ("Check", "Create", "Delete", "Put", "RetryPolicy", "Step", "Update", "Written"),
-    "service": ("Collection", "Dynashard"),
-    "topology": ("LeasedTopology", "declared_counts"),
-    "transport": ("connect",),
-}
-_HOMES: Final = {name: module for module, names in _MODULES.items() for name in names}
+_ROOMS: Final = ("errors", "entity", "transport", "topology", "repository", "reads", "service")
+"""Where the names are, lowest first: each room imports those before it, so looking for a name loads nothing in vain."""
 
 __all__ = [
     "AlreadyExistsError",
@@ -107,6 +92,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return globals().setdefault(name, getattr(import_module(f"{__name__}.{_HOMES[name]}"), name))
+    for room in _ROOMS if name in __all__ else ():
+        module = import_module(f"{__name__}.{room}")
+        if hasattr(module, name):
+            return globals().setdefault(name, getattr(module, name))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

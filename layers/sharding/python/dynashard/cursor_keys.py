@@ -1,4 +1,4 @@
-"""The keys that sign cursors: given by the environment, or kept in Secrets Manager and read again as they rotate."""
+"""The keys that sign cursors: settings, or a secret in Secrets Manager that is read again as it rotates."""
 
 import json
 from collections.abc import Callable
@@ -9,9 +9,9 @@ from dynashard.errors import ConfigurationError, EngineUnavailableError
 from dynashard.transport.aws import secret_reader
 
 LIFETIME_SECONDS: Final = 900.0
-"""After this a rotated secret is noticed by itself."""
+"""The longest time for which keys are used without reading them again."""
 REFRESH_SECONDS: Final = 60.0
-"""How often an unknown key may have the secret read again."""
+"""The shortest time between two reads because of a cursor that the keys do not verify."""
 
 Keys = tuple[str, ...]
 
@@ -20,8 +20,8 @@ class CursorKeys:
     """Signing keys, newest first. Safe to share between threads.
 
     Args:
-        read: reads them from where they are kept.
-        clock: the time in seconds.
+        read: returns the keys from where they are stored.
+        clock: returns the time in seconds.
     """
 
     def __init__(self, read: Callable[[], Keys], clock: Callable[[], float]) -> None:
@@ -32,41 +32,32 @@ class CursorKeys:
         self._read_at = 0.0
 
     def current(self) -> Keys:
-        """The keys to use. Cost: reads them on first use and every 15 minutes."""
-        return self._within(LIFETIME_SECONDS)
+        """Return the keys to use. Cost: reads them on first use and every 15 minutes."""
+        return self._not_older_than(LIFETIME_SECONDS)
 
     def after_unknown_key(self) -> Keys:
-        """The keys to try once more with, for a cursor these keys do not verify.
+        """Return the keys for a second try with a cursor that the current keys do not verify.
 
-        Cost: reads them, but at most once a minute, so that forged cursors cannot make it expensive.
+        Cost: reads them, but at most once a minute, so that forged cursors do not cost much.
         """
-        return self._within(REFRESH_SECONDS)
+        return self._not_older_than(REFRESH_SECONDS)
 
-    def _within(self, seconds: float) -> Keys:
+    def _not_older_than(self, seconds: float) -> Keys:
         with self._lock:
             now = self._clock()
             if not self._keys or now - self._read_at >= seconds:
-                self._keys = self._renewed()
+                try:
+                    self._keys = self._read()
+                except EngineUnavailableError:
+                    # Known keys are better than no listings.
+                    if not self._keys:
+                        raise
                 self._read_at = now
-            return self._keys
-
-    def _renewed(self) -> Keys:
-        try:
-            return self._read()
-        except EngineUnavailableError:
-            if not self._keys:
-                raise
-            # Keys that were good a moment ago are better than no listings.
             return self._keys
 
 
 def cursor_key_reader(keys: Keys, secret_arn: str | None) -> Callable[[], Keys]:
-    """How signing keys are read.
-
-    Args:
-        keys: those that settings hold, newest first.
-        secret_arn: the secret that holds them instead; see `keys_in`.
-    """
+    """Return a function that reads signing keys: from a secret if there is one, else `keys`, newest first."""
     if secret_arn is None:
         return lambda: keys
     read = secret_reader(secret_arn, "cursor keys")
@@ -74,17 +65,17 @@ def cursor_key_reader(keys: Keys, secret_arn: str | None) -> Callable[[], Keys]:
 
 
 def keys_in(secret: str) -> Keys:
-    """The keys in the text of a secret: `{"keys": ["newest", "older"]}`, or `{"current": ..., "previous": [...]}`.
+    """Return the keys in a secret: `{"keys": ["newest", "older"]}`, or `{"current": ..., "previous": [...]}`.
 
     CloudFormation can generate only the second form.
 
     Raises:
-        ConfigurationError: it is something else.
+        ConfigurationError: the secret has neither form.
     """
     try:
         document = json.loads(secret)
     except json.JSONDecodeError as error:
-        raise ConfigurationError('The cursor secret is no JSON: store {"keys": ["newest", "older"]}') from error
+        raise ConfigurationError('The cursor secret is not JSON: store {"keys": ["newest", "older"]}') from error
     keys: object = None
     if isinstance(document, dict) and "keys" in document:
         keys = document["keys"]
@@ -94,10 +85,10 @@ def keys_in(secret: str) -> Keys:
 
 
 def key_list(keys: object, source: str) -> tuple[str, ...]:
-    """Check a decoded list of signing keys that `source` gave.
+    """Return signing keys that `source` holds.
 
     Raises:
-        ConfigurationError: it is no list of non-empty strings.
+        ConfigurationError: they are not a list of non-empty strings.
     """
     if not isinstance(keys, list) or not keys or not all(isinstance(key, str) and key for key in keys):
         raise ConfigurationError(f"{source} must hold a list of non-empty strings, newest key first")

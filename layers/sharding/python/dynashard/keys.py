@@ -1,16 +1,17 @@
 """Key templates: from field values to key text, such that no two different keys become one text.
 
-A template is text with fields in braces, `{tenant_id}` or `{team_id}#shift_{seq:012d}`. What makes it safe is
-that a rendered text can be read back in one way only: the text is read from the left up to its *free* field and
-from the right down to it, each other field ending at the first occurrence of the literal beside it. A value
-that would end too early is refused. Nothing is escaped: stored keys stay what a person would type.
+A template is text with fields in braces, `{tenant_id}` or `{team_id}#shift_{seq:012d}`. A rendered text can be read
+back in one way only: from the left up to the *free* field and from the right down to it, each other field ending at the
+first occurrence of the literal next to it. A value that would end too early is refused. Nothing is escaped, so stored
+keys look like what a person would type.
 """
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from enum import Enum
+from itertools import takewhile
 from string import Formatter
 from typing import Any, Final
 from uuid import UUID
@@ -27,7 +28,7 @@ _NUMBER_SPEC: Final = re.compile(r"(?:0(?P<width>\d+))?[dxXob]?")
 
 
 class TemplateError(ValueError):
-    """A template that cannot be; the message says why."""
+    """A template is wrong; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +38,9 @@ class TemplateField:
     Attributes:
         name: the entity's field.
         spec: its format specification, '' for none.
-        width: exact number of characters, where the specification fixes it.
-        after: the literal that ends the field when read from the left, '' where nothing needs to.
-        before: the literal that ends it when read from the right, '' where nothing needs to.
+        width: exact number of characters, if the specification fixes it.
+        after: the literal that ends the field when read from the left, '' if none is needed.
+        before: the literal that ends it when read from the right, '' if none is needed.
     """
 
     name: str
@@ -66,22 +67,16 @@ class KeyTemplate:
         object.__setattr__(self, "fields", names)
 
     def render(self, values: Mapping[str, Any]) -> str:
-        """The key text for these field values.
+        """Return the key text for these field values.
 
         Raises:
             InvalidKeyError: a value is missing, empty, of a type that has no key text, contains a character
                 that belongs to the template, or does not fit its width.
         """
-        rendered = []
-        for part in self.parts:
-            if isinstance(part, str):
-                rendered.append(part)
-            else:
-                rendered.append(self.field_text(part, values))
-        return "".join(rendered)
+        return "".join([part if isinstance(part, str) else self.field_text(part, values) for part in self.parts])
 
     def field_text(self, part: TemplateField, values: Mapping[str, Any]) -> str:
-        """What one field of the template becomes; raises as `render`."""
+        """Return the text of one field of the template; raises as `render`."""
         name = part.name
         try:
             value = values[name]
@@ -103,7 +98,7 @@ class KeyTemplate:
 
     @property
     def leading_fields(self) -> tuple[str, ...]:
-        """The first fields whose values alone decide how a key begins: each ends where no other value could."""
+        """The first fields whose values alone decide how a key begins, because each ends before the next starts."""
         names: list[str] = []
         for place, part in enumerate(self.parts):
             if isinstance(part, TemplateField):
@@ -113,7 +108,7 @@ class KeyTemplate:
         return tuple(names)
 
     def leading(self, values: Mapping[str, Any]) -> str:
-        """The text with which exactly those keys begin whose first fields have these values.
+        """Return the text with which exactly those keys begin whose first fields have these values.
 
         `{team}#shift_{id}` with a team is `t1#shift_`; with all fields it is the key itself.
 
@@ -121,27 +116,23 @@ class KeyTemplate:
             values: the first one, two, ... of `leading_fields`.
 
         Raises:
-            InvalidKeyError: as `render`; or a field is none of these, or one before it is missing.
+            InvalidKeyError: as `render`; or a field is not one of these, or one before it is missing.
         """
+        fields = self.leading_fields
         for name in values:
-            before = self.leading_fields[: self.leading_fields.index(name)] if name in self.leading_fields else None
-            if before is None:
-                raise InvalidKeyError(f"{name} is none of the first fields of the key", field=name)
-            if missing := [each for each in before if each not in values]:
-                raise InvalidKeyError(f"{name} stands behind {missing[0]} in the key: give both", field=missing[0])
-        rendered = []
-        for part in self.parts:
-            if isinstance(part, TemplateField) and part.name not in values:
-                break
-            rendered.append(part if isinstance(part, str) else self.field_text(part, values))
-        return "".join(rendered)
+            if name not in fields:
+                raise InvalidKeyError(f"{name} is not one of the first fields of the key", field=name)
+            if missing := [each for each in fields[: fields.index(name)] if each not in values]:
+                raise InvalidKeyError(f"{missing[0]} comes before {name} in the key: give both", field=missing[0])
+        known = takewhile(lambda part: isinstance(part, str) or part.name in values, self.parts)
+        return replace(self, parts=tuple(known)).render(values)
 
     def literals(self) -> str:
-        """All literal characters, in order."""
+        """Return all literal characters, in order."""
         return "".join(part for part in self.parts if isinstance(part, str))
 
     def shape(self) -> tuple[str, ...]:
-        """The template without its fields' names: two templates of one shape render alike."""
+        """Return the template without its fields' names: templates of one shape render alike."""
         return tuple(part if isinstance(part, str) else f"{{{part.spec}}}" for part in self.parts)
 
 
@@ -152,12 +143,12 @@ def parse(
 
     Args:
         text: the template; doubled braces stand for themselves.
-        numeric: tells which fields render as digits only. The free field is the last one that does not.
+        numeric: whether a field renders as digits only. The free field is the last one that does not.
         reserved: characters that no value may contain.
 
     Raises:
         TemplateError: broken braces, a field twice, something other than a plain field name in braces, or two
-            neighbours with nothing between them to tell them apart.
+            fields with nothing between them.
     """
     parts: list[str | TemplateField] = []
     try:
@@ -191,21 +182,20 @@ def _delimited(
 ) -> tuple[str | TemplateField, ...]:
     """Give each field but the free one the literal that ends it."""
     places = [i for i, part in enumerate(parts) if isinstance(part, TemplateField)]
-    wordy = [i for i in places if not _is_numeric(parts[i], numeric)]
-    free = (wordy or places or [-1])[-1]
+    texts = [i for i in places if not _is_numeric(parts[i], numeric)]
+    free = (texts or places or [-1])[-1]
     result: list[str | TemplateField] = []
     for i, part in enumerate(parts):
         if isinstance(part, str) or i == free:
             result.append(part)
             continue
         neighbour = parts[i + 1] if i < free else parts[i - 1]
-        literal = neighbour if isinstance(neighbour, str) else ""
-        if not literal and part.width is None:
-            raise TemplateError(f"template {text!r}: nothing tells where {part.name} ends; put text beside it")
         if part.width is not None:
-            literal = ""
-        after, before = (literal, "") if i < free else ("", literal)
-        result.append(TemplateField(part.name, part.spec, part.width, after, before))
+            result.append(part)
+        elif isinstance(neighbour, str):
+            result.append(replace(part, after=neighbour) if i < free else replace(part, before=neighbour))
+        else:
+            raise TemplateError(f"template {text!r}: it is unclear where {part.name} ends; put text next to it")
     return tuple(result)
 
 
@@ -214,7 +204,7 @@ def _is_numeric(part: str | TemplateField, numeric: Callable[[str], bool]) -> bo
 
 
 def key_text(name: str, value: object, spec: str = "") -> str:
-    """A value as it stands in a key: times in UTC with fixed digits, so that text order is time order.
+    """Return a value as keys have it: times in UTC with fixed digits, so that text order is time order.
 
     Raises:
         InvalidKeyError: the type has no key text, a time has no zone, or the format does not fit the value.
@@ -224,7 +214,7 @@ def key_text(name: str, value: object, spec: str = "") -> str:
     if isinstance(value, datetime):
         return _time_text(name, value, spec)
     if isinstance(value, str):
-        # A subclass may print itself otherwise; what is stored is the text itself.
+        # A subclass may print itself differently; the text itself is stored.
         value = str.__str__(value)
     if isinstance(value, bool) or not isinstance(value, str | int | UUID | date):
         raise InvalidKeyError(f"{name}: {type(value).__name__} cannot be part of a key", field=name)
@@ -238,7 +228,7 @@ def key_text(name: str, value: object, spec: str = "") -> str:
 
 def _time_text(name: str, value: datetime, spec: str) -> str:
     if value.tzinfo is None:
-        raise InvalidKeyError(f"{name}: a time in a key needs a zone", field=name)
+        raise InvalidKeyError(f"{name}: a time in a key needs a time zone", field=name)
     try:
         utc = value.astimezone(UTC)
     except OverflowError:
@@ -248,63 +238,52 @@ def _time_text(name: str, value: datetime, spec: str) -> str:
 
 
 def utf8(text: str, *, what: str, limit: int) -> bytes:
-    """The bytes of a key, at most `limit` of them.
+    """Return a key as UTF-8.
 
     Raises:
-        InvalidKeyError: longer, or not text that UTF-8 can write (a lone surrogate).
+        InvalidKeyError: it has more than `limit` bytes, or half of a surrogate pair, which UTF-8 cannot express.
     """
     try:
         encoded = text.encode()
     except UnicodeEncodeError:
-        raise InvalidKeyError(f"the {what} key contains half a character (a lone surrogate)") from None
+        raise InvalidKeyError(f"the {what} key has half of a surrogate pair, which UTF-8 cannot express") from None
     if len(encoded) > limit:
         raise InvalidKeyError(f"the {what} key has {len(encoded)} bytes; DynamoDB takes at most {limit}")
     return encoded
 
 
 def separators(templates: "list[KeyTemplate]") -> frozenset[str]:
-    """The separators that stand in any of these templates."""
+    """Return the separators in any of these templates."""
     return frozenset(c for template in templates for c in template.literals() if c in SEPARATORS)
 
 
 def may_collide(one: KeyTemplate, other: KeyTemplate, divided_by: frozenset[str]) -> bool:
-    """Whether two templates could render the same text, given that no value contains a character of `divided_by`.
+    """Whether two templates could render the same text, if no value contains a character of `divided_by`.
 
-    Errs on the side of yes: texts are told apart by their number of pieces, the separators between them, and
-    the constant text at either end of a piece.
+    Errs on the side of yes: it compares the number of pieces, the separators between them, and the constant text at
+    both ends of a piece.
     """
-    mine, theirs = _pieces(one, divided_by), _pieces(other, divided_by)
-    if len(mine) != len(theirs):
-        return False
-    return all(_pieces_meet(a, b) for a, b in zip(mine, theirs, strict=True))
+    mine, theirs = _divided(one, divided_by), _divided(other, divided_by)
+    return len(mine) == len(theirs) and all(map(_may_equal, mine, theirs))
 
 
-_Piece = tuple[str, str, bool, str]
-"""Separator before, constant start, whether a field follows, constant end."""
+_FIELD: Final = "\0"
 
 
-def _pieces(template: KeyTemplate, divided_by: frozenset[str]) -> list[_Piece]:
-    marked = "".join(part if isinstance(part, str) else "\0" for part in template.parts)
-    pieces = []
-    separator, current = "", ""
-    for character in [*marked, ""]:
-        if character and character not in divided_by:
-            current += character
-            continue
-        start, found, rest = current.partition("\0")
-        pieces.append((separator, start, bool(found), rest.rpartition("\0")[2]))
-        separator, current = character, ""
-    return pieces
+def _divided(template: KeyTemplate, divided_by: frozenset[str]) -> list[str]:
+    """Return the pieces of a template and the separators between them, with `_FIELD` in place of each field."""
+    text = "".join(part if isinstance(part, str) else _FIELD for part in template.parts)
+    return re.split(f"([{re.escape(''.join(divided_by))}])", text) if divided_by else [text]
 
 
-def _pieces_meet(one: _Piece, other: _Piece) -> bool:
-    if one[0] != other[0]:
-        return False
-    if not one[2] and not other[2]:
-        return one[1] == other[1]
-    starts = one[1].startswith(other[1]) or other[1].startswith(one[1])
-    if not one[2] or not other[2]:
-        constant, varying = (one, other) if not one[2] else (other, one)
-        text = constant[1]
-        return text.startswith(varying[1]) and text.endswith(varying[3]) and len(text) > len(varying[1] + varying[3])
-    return starts and (one[3].endswith(other[3]) or other[3].endswith(one[3]))
+def _may_equal(one: str, other: str) -> bool:
+    if _FIELD not in one and _FIELD not in other:
+        return one == other
+    start, end = one.partition(_FIELD)[0], one.rpartition(_FIELD)[2]
+    other_start, other_end = other.partition(_FIELD)[0], other.rpartition(_FIELD)[2]
+    if _FIELD not in one:
+        return one.startswith(other_start) and one.endswith(other_end) and len(one) > len(other_start + other_end)
+    if _FIELD not in other:
+        return _may_equal(other, one)
+    starts = start.startswith(other_start) or other_start.startswith(start)
+    return starts and (end.endswith(other_end) or other_end.endswith(end))

@@ -1,4 +1,4 @@
-"""Where a backend is: the local stack, by the environment variables of `make run`, or a deployed environment."""
+"""The tables and keys of a backend: the local stack, by the variables of `make run`, or a deployed environment."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ TOPOLOGY_OUTPUT: Final = "TopologyName"
 CURSOR_SECRET_OUTPUT: Final = "CursorSecretArn"  # noqa: S105 - the name of an output
 """The API stack's output that names the secret with the cursor keys."""
 CURSOR_KEY_FILE: Final = "cursor-key"
-"""File in the data folder of the local stack that holds the key of its cursors."""
+"""File in the data folder of the local stack with the key that signs its cursors."""
 _LOCAL: Final = "Dynashard-local-Data-{}"
 _LOCAL_REGION: Final = "us-east-1"
 _LOCAL_CREDENTIALS: Final = "local"
@@ -28,13 +28,13 @@ _LAST_PORT: Final = 65_535
 _LONGEST_LEASE: Final = 3_600.0
 _LOCAL_OPERATION: Final = 4.0
 _OPERATION: Final = 10.0
-"""Seconds that a request from outside a deployment may take: what its settings must allow at least."""
+"""Seconds that a request from outside a deployment may take: the least that its settings allow."""
 _LONGEST_OPERATION: Final = 900.0
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where a backend is.
+    """The tables, keys and endpoint of a backend.
 
     Attributes:
         table: the name of the table of items.
@@ -72,7 +72,7 @@ class Location:
 
 
 def local_stack(environ: Mapping[str, str]) -> Location:
-    """Return where the local stack is, by the environment variables of `make run`.
+    """Return the location of the local stack, by the environment variables of `make run`.
 
     Args:
         environ: `DYNAMODB_PORT` (8001) or `DYNAMODB_ENDPOINT`, `DATA_DIR` (`.data`), `TOPOLOGY_LEASE_SECONDS` (30);
@@ -97,7 +97,7 @@ def local_stack(environ: Mapping[str, str]) -> Location:
 
 
 def deployed(environment: str, *, region: str | None = None, profile: str | None = None) -> Location:
-    """Return where a deployed environment is, by the outputs of its stacks.
+    """Return the location of a deployed environment, by the outputs of its stacks.
 
     Args:
         environment: its name in cdk.json, such as `dev`.

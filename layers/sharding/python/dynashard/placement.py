@@ -1,7 +1,7 @@
 """From a key to its shard: pure functions.
 
-A shard count of `UNSHARDED` (0) is a layout of its own: the stored partition key is the bare logical partition,
-as tables have it that were never sharded. A count of 1 is sharded, with the suffix of its one shard.
+A shard count of `UNSHARDED` (0) is the layout of tables that were never sharded: the stored partition key is the bare
+logical partition. A count of 1 is sharded, with the suffix of its one shard.
 """
 
 from collections.abc import Callable
@@ -21,11 +21,10 @@ class Placement:
     """A rule that gives every key one of `count` shards.
 
     Attributes:
-        name: what declarations call it.
-        joiner: what stands between logical partition and sort key in the hashed text.
+        name: its name in declarations.
+        joiner: the text between logical partition and sort key in the hashed text.
         first: number of the first shard in stored keys; the others follow without gaps.
-        powers_of_two: whether counts must be powers of two, which is what lets a count change move only the
-            keys that must move.
+        powers_of_two: whether counts must be powers of two, so that a change moves as few keys as possible.
         hash: from the hashed text to an integer. A shard's number depends on it and the count alone.
         fixed: whether a key has one home. If not, writers choose a shard and readers look in all of them.
     """
@@ -38,7 +37,7 @@ class Placement:
     fixed: bool = True
 
     def shard(self, hashed: int, count: int) -> int:
-        """The shard for a hash under a count of at least 1, counted from 0."""
+        """Return the shard for a hash under a count of at least 1, counted from 0."""
         return hashed & (count - 1) if self.powers_of_two else hashed % count
 
 
@@ -62,7 +61,7 @@ Its counts cannot change while traffic flows: nearly every key would move.
 RANDOM: Final = Placement("random", joiner=":", first=0, powers_of_two=True, hash=_xxh64, fixed=False)
 """A shard drawn at random for every new item. Source: AWS, 'Choosing the right number of shards'.
 
-Nothing moves when the count changes, so it grows within one wait; a read by key looks into every shard.
+Nothing moves when the count changes, so it grows within one wait, but a read by key looks into every shard.
 """
 
 PLACEMENTS: Final[dict[str, Placement]] = {p.name: p for p in (CALCULATED, MODULO, RANDOM)}

@@ -1,4 +1,4 @@
-"""Where a key's item lives under a view: from logical keys to stored ones."""
+"""From logical keys to stored ones: the shard of an item under a view, a leased snapshot of the shard map."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,13 +13,12 @@ from dynashard.topology import Phase, Topology, View
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where the item of a key may stand under a view.
+    """The places where the item of a key may be under a view.
 
     Attributes:
         view: the view.
         old: the stored partition key under the present count.
-        new: the one under the count that a change leads to; equal to `old` if there is no change, or none that
-            concerns this key.
+        new: the one under the target count of a change; equal to `old` if no change moves this key.
     """
 
     view: View
@@ -33,41 +32,41 @@ class Places:
 
 
 class Router:
-    """Turns logical keys into stored keys, asking the topology for the count in force."""
+    """Turns logical keys into stored keys, by the shard counts of a topology."""
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
 
     def view(self, entity: EntityDefinition[Any], partition: str) -> View:
-        """The view under which one operation on a logical partition runs."""
+        """Return the view under which one operation on a logical partition runs."""
         return self._topology.view(entity, partition)
 
     def index_view(self, entity: EntityDefinition[Any], index: IndexDefinition) -> View:
-        """The view under which one listing of an index runs."""
+        """Return the view under which one listing of an index runs."""
         return self._topology.index_view(entity, index)
 
     def refresh(self, entity: EntityDefinition[Any], partition: str) -> None:
-        """Forget the view of a logical partition: what was found stored says that it is out of date."""
+        """Forget the view of a logical partition, because stored items show that it is out of date."""
         self._topology.refresh(entity, partition)
 
     def places(self, entity: EntityDefinition[Any], key: ItemKey) -> Places:
-        """Where an item may stand now, of an entity whose placement gives each key one home."""
+        """Return the places of an item now, of an entity whose placement gives each key one home."""
         view = self._topology.view(entity, key.partition)
         old = home(entity, key, view.count)
         return Places(view, old, old if view.target is None else home(entity, key, view.target))
 
     def stored_key(self, entity: EntityDefinition[Any], key: ItemKey) -> dict[str, dict[str, str]]:
-        """The stored key of an item at its home, in DynamoDB JSON."""
+        """Return the stored key of an item at its home, in DynamoDB JSON."""
         view = self._topology.view(entity, key.partition)
         return {PK: {"S": home(entity, key, view.count)}, SK: {"S": key.sort}}
 
     def index_attributes(
         self, entity: EntityDefinition[Any], index: IndexDefinition, key: ItemKey, values: Mapping[str, Any]
     ) -> dict[str, dict[str, str]]:
-        """The attributes that put an item into an index; empty if a field of the index key is not set.
+        """Return the attributes that put an item into an index; empty if a field of the index key is not set.
 
         Raises:
-            InvalidKeyError: a field cannot stand in a key.
+            InvalidKeyError: a field cannot be part of a key.
         """
         entry = index.entry(values)
         if entry is None:
@@ -81,17 +80,17 @@ class Router:
 
 
 def rule_of(entity: EntityDefinition[Any]) -> Placement:
-    """The placement of an entity; that of unsharded ones is the one they would be adopted under."""
+    """Return the placement of an entity; of an unsharded one, the placement that it would be adopted under."""
     return entity.shards.rule if entity.shards else CALCULATED
 
 
 def hash_of(rule: Placement, key: ItemKey) -> int:
-    """The hash that decides a key's shard under any count."""
+    """Return the hash that decides a key's shard under any count."""
     return rule.hash(f"{key.partition}{rule.joiner}{key.sort}")
 
 
 def home(entity: EntityDefinition[Any], key: ItemKey, count: int) -> str:
-    """The stored partition key where an item belongs under a shard count."""
+    """Return the stored partition key of an item under a shard count."""
     if count == UNSHARDED:
         return key.partition
     rule = rule_of(entity)
@@ -99,13 +98,9 @@ def home(entity: EntityDefinition[Any], key: ItemKey, count: int) -> str:
 
 
 def index_home(index: IndexDefinition, entry: ItemKey, key: ItemKey, count: int) -> str:
-    """The stored index partition key of an entry under the index's shard count.
+    """Return the stored partition key of an index entry under the index's shard count.
 
-    Args:
-        index: the index.
-        entry: the item's key in the index.
-        key: the item's own key, whose hash spreads entries unless the index says otherwise.
-        count: the index's shard count.
+    `key` is the item's own key, whose hash spreads the entries unless the index says otherwise.
     """
     if count == UNSHARDED:
         return entry.partition
@@ -114,11 +109,11 @@ def index_home(index: IndexDefinition, entry: ItemKey, key: ItemKey, count: int)
 
 
 def logical_partition_of(entity: EntityDefinition[Any], stored: str) -> str:
-    """The logical partition that a stored partition key belongs to, be it a shard's or the bare one."""
+    """Return the logical partition of a stored partition key, with or without a shard's suffix."""
     if not entity.shards:
         return stored
     if entity.separator == DEFAULT_SEPARATOR:
-        # No value in a partition holds the separator, so that a shard's key has exactly one more of it.
+        # No value in a partition holds the separator, so a shard's key has exactly one more of it.
         divisions = (entity.prefix + entity.separator + entity.partition.literals()).count(entity.separator)
         if stored.count(entity.separator) == divisions:
             return stored
@@ -126,7 +121,7 @@ def logical_partition_of(entity: EntityDefinition[Any], stored: str) -> str:
 
 
 def shard_keys(rule: Placement, partition: str, separator: str, count: int) -> list[str]:
-    """The stored partition keys of a logical partition under a count, shard 0 first."""
+    """Return the stored partition keys of a logical partition under a count, shard 0 first."""
     if count == UNSHARDED:
         return [partition]
     return [f"{partition}{separator}{number + rule.first}" for number in range(count)]

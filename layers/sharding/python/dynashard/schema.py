@@ -1,6 +1,6 @@
 """Names and limits of the stored format.
 
-The CDK stacks and the sharding layer both import this module and agree by doing so. It knows nothing else.
+The CDK stacks and the sharding layer both import this module, so they agree. It imports nothing.
 """
 
 from typing import Final
@@ -8,12 +8,12 @@ from typing import Final
 PK: Final = "PK"
 SK: Final = "SK"
 TYPE: Final = "Type"
-"""Name of the entity an item belongs to: decodes a logical partition that several entities share."""
+"""Name of the entity an item belongs to, because several entities can share a logical partition."""
 REV: Final = "Rev"
 """Random id of the write that made the item what it is: ETag, compare-and-swap token, retry recognition."""
 PREV: Final = "Prev"
-"""Revisions that compare-and-set writes and updates of the item have replaced, newest first, parted by a space, up to
-`PREV_LENGTH`. Evidence of what became of a write whose answer was lost. Not there after a create or a plain put."""
+"""Revisions that compare-and-set writes and updates have replaced, newest first, separated by a space, up to
+`PREV_LENGTH`. They prove the outcome of a write whose answer was lost. A create or a plain put stores none."""
 PREV_LENGTH: Final = 3
 BORN: Final = "Born"
 """Revision of the item's creation, kept by compare-and-set writes, updates and moves. Without it and without `Prev` it
@@ -21,9 +21,9 @@ is `Rev`; without it and with `Prev` it is not known."""
 EXPIRES_AT: Final = "ExpiresAt"
 """TTL, in epoch seconds."""
 MOVED_TO: Final = "MovedTo"
-"""The mark: the item's home is under this shard count now."""
+"""On a relocation marker: the shard count under which the item's home is now."""
 MOVED_FROM: Final = "MovedFrom"
-"""On the copy a move has made: the shard count it came from."""
+"""On a moved item: the shard count it came from."""
 
 INDEX_SLOTS: Final = ("GSI1", "GSI2", "GSI3")
 
@@ -47,18 +47,18 @@ SYSTEM_ATTRIBUTES: Final = frozenset(
 MAX_PARTITION_KEY_BYTES: Final = 2048
 MAX_SORT_KEY_BYTES: Final = 1024
 MARK_BYTES: Final = 64
-"""Room every item leaves, so that a mark always fits beside its attributes."""
+"""Bytes that every item leaves free for the attributes of a relocation marker."""
 MAX_ITEM_BYTES: Final = 400 * 1024 - MARK_BYTES
 MAX_SHARDS: Final = 1024
 MAX_ATTACHMENT_BYTES: Final = 16 * 1024 * 1024
 """The most that one attachment may hold, as JSON."""
 
 TOPOLOGY_KEY: Final = "partition"
-"""Partition key of the topology table: `<family>` for what holds for all logical partitions of a family of entities,
+"""Partition key of the topology table: `<family>` for all logical partitions of a family of entities,
 `<family>:<fields>` for a single one, `<family>|<slot>` for an index."""
 TOPOLOGY_COUNT: Final = "number_of_shards"
 TOPOLOGY_UPDATED: Final = "last_updated"
-"""Epoch seconds of the last change of the record, never twice the same: what conditional updates compare."""
+"""Epoch seconds of the last change of the record, never the same twice. Conditional updates compare them."""
 TOPOLOGY_HISTORY: Final = "shard_history"
 """String set of `epoch:count`, the newest ones."""
 TOPOLOGY_PHASE: Final = "phase"
@@ -73,7 +73,7 @@ TOPOLOGY_LOWERED: Final = "lease_lowered_at"
 """Epoch seconds when the lowered lease was seen in the record: nobody was given the former one after that."""
 TOPOLOGY_SWEPT: Final = "swept"
 TOPOLOGY_CHANGE: Final = "change"
-"""Map of what the controller keeps about the change that is under way."""
+"""Map with the controller's data about the change that is under way."""
 TOPOLOGY_DIFFER: Final = "partitions_differ_since"
 """Epoch seconds since when single logical partitions may have records of their own."""
 TOPOLOGY_ACTIVE: Final = "changing"

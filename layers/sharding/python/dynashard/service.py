@@ -1,4 +1,4 @@
-"""The layer's front door: a `Dynashard` gives out a `Collection` for each entity."""
+"""The layer's entry point: a `Dynashard` has a `Collection` for each entity."""
 
 import os
 import time
@@ -29,24 +29,28 @@ class Dynashard:
     """Entities in one table. `Dynashard.local()` and `Dynashard.deployed("dev")` find the tables by themselves.
 
     Args:
-        transport: the wire, such as `dynashard.transport.connect(...)` gives.
+        transport: the connection to DynamoDB, such as `dynashard.transport.connect(...)`.
         table: the table's name.
         topology_table: the name of the table of shard counts. Counts change; only this table says where items are.
-        topology: gives shard counts instead of that table, such as `declared_counts(topology_table=None)`.
+        topology: the source of shard counts instead of that table, such as `declared_counts(topology_table=None)`.
         cursor_keys: secrets that sign cursors, newest first, each of at least 16 bytes; or `CursorKeys`.
         lease: how long a view of the shard counts may be used, in seconds; the topology table may demand less.
         clock: wall clock, in epoch seconds.
-        retry_policy: how long batches and scans go on against throttling.
-        throttled: told of each throttle that outlasted retries, before the caller is; called in the caller's thread,
-            and may not raise. `dynashard_serving.growth_requests.growth_of(...).throttled` has counts grow by it.
+        retry_policy: how long batches and scans retry throttled requests.
+        throttled: called with each throttle that outlasted retries, in the caller's thread, before the error is raised;
+            may not raise. `dynashard_serving.growth_requests.growth_of(...).throttled` makes counts grow by it.
         operation_seconds: how long one operation may take, with all of its requests and pauses; at most
             `TOPOLOGY_OPERATION_SECONDS` of the backend, for which changes of shard counts wait.
+
+    Attributes:
+        store: the table and how to reach it, for packages that do more than collections do.
+        cursors: signs and checks cursors.
 
     Safe to share between threads; one for each process is enough.
 
     Raises:
         ConfigurationError: missing or short cursor keys; neither or both of `topology_table` and `topology`; an
-            operation of no length.
+            `operation_seconds` of 0 or less.
     """
 
     def __init__(
@@ -75,17 +79,16 @@ class Dynashard:
                 "For a table without one, say topology=declared_counts(topology_table=None)"
             )
         self._owned: Transport | None = None
-        router = Router(topology)
-        self._store = Store(
+        self.store = Store(
             transport,
             table,
-            router,
+            Router(topology),
             clock=clock,
             retry_policy=retry_policy or RetryPolicy(),
             throttled=throttled,
             operation_seconds=operation_seconds,
         )
-        self._cursors = CursorCodec(cursor_keys)
+        self.cursors = CursorCodec(cursor_keys)
 
     @classmethod
     def local(cls, environ: Mapping[str, str] | None = None, **more: Any) -> Self:
@@ -121,11 +124,11 @@ class Dynashard:
         return cls._at(deployed(environment, region=region, profile=profile), more)
 
     @classmethod
-    def _at(cls, place: Location, more: Mapping[str, Any]) -> Self:
-        transport = place.connect()
-        options = {"lease": place.lease, "operation_seconds": place.operation, **more}
+    def _at(cls, here: Location, more: Mapping[str, Any]) -> Self:
+        transport = here.connect()
+        options = {"lease": here.lease, "operation_seconds": here.operation, **more}
         opened = cls(
-            transport, table=place.table, topology_table=place.topology_table, cursor_keys=place.cursor_keys, **options
+            transport, table=here.table, topology_table=here.topology_table, cursor_keys=here.cursor_keys, **options
         )
         opened._owned = transport
         return opened
@@ -142,51 +145,41 @@ class Dynashard:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @property
-    def store(self) -> Store:
-        """The table and the way to it, for packages that do more than collections do."""
-        return self._store
-
-    @property
-    def cursors(self) -> CursorCodec:
-        """Signs and checks cursors."""
-        return self._cursors
-
     def collection(self, model: type[E], *others: type[E]) -> "Collection[E]":
-        """The items of an entity.
+        """Return the collection of an entity's items.
 
-        With other entities that share its logical partitions, listings bring the items of all, each as its own
+        With other entities that share its logical partitions, listings return the items of all, each as its own
         class; everything else concerns the first.
         """
-        apart = next(iter(definition(model).attachments.values()), None)
-        kind: type[Collection[E]] = Collection if apart is None else apart.collection()
-        return kind(self._store, self._cursors, model, *others)
+        attachment = next(iter(definition(model).attachments.values()), None)
+        kind: type[Collection[E]] = Collection if attachment is None else attachment.collection()
+        return kind(self.store, self.cursors, model, *others)
 
     def transact(self, *steps: Step) -> list[Entity | None]:
-        """Do all of some steps at one moment, or nothing of them: of any entities, whatever their shards.
+        """Do all steps atomically or none, on items of any entities and shards.
 
-        Right while shard counts change. A step is written once, even if its request is sent again. Other transactions
-        and moves of the same items are waited for.
+        Correct while shard counts change. A step is written once, even if its request is sent again. The call waits for
+        other transactions and moves of the same items.
 
         Args:
             steps: `Create`, `Put`, `Update`, `Delete` and `Check`, each about another item, and at most 100 stored
-                writes in all; with at most 50 steps it fits while shard counts change, too.
+                writes in all; 50 steps always fit, even while shard counts change.
 
         Returns:
             For each step the item as stored, if the step was a whole item; else None.
 
         Raises:
-            TransactionRefusedError: a step asks for what is not so; with its number and the reason.
-            InvalidQueryError: too many steps, or an entity that is placed at random. Nothing was sent; nor with
-                `InvalidKeyError`, `InvalidValueError` and `ItemTooLargeError`.
+            TransactionRefusedError: a step's precondition does not hold; with its number and the reason.
+            InvalidQueryError: too many steps, or an entity with random placement.
+            InvalidKeyError, InvalidValueError, ItemTooLargeError: as of `Collection`; nothing was sent.
             TransactionConflictError: other writes or moves were in the way for as long as the retry policy allows.
             ThrottledError: DynamoDB throttled it several times.
             EngineUnavailableError: no answer came; it may have been done.
 
-        Cost: 2 write units a step and KB, a `Check` included; 4 for what is created while its key moves. 1 round trip,
-        and 1 more each time it meets a move; a read before it for each step that `Collection` would read first.
+        Cost: 2 write units a step and KB, also for a `Check`; 4 for a create while its key moves. 1 round trip, and 1
+        more each time it meets a move; a read first for each step that `Collection` would read first.
         """
-        return Transaction(self._store, steps).run()
+        return Transaction(self.store, steps).run()
 
 
 class Collection(Repository[E]):
