@@ -1,7 +1,7 @@
-"""Has viewers watch series on the local stack for an evening. `python examples/play.py abc`.
+"""Simulate an evening of viewers who watch series on the local stack. `python examples/play.py abc`.
 
-The argument is the tenant. Every tenth ping is sent twice, some come late, and all count once. It can be run again: on
-the same day the same pings are sent, and none counts anew.
+The argument is the tenant. Every tenth ping is sent twice, some arrive late, and each is counted once. You can run it
+again: on the same day it sends the same pings, and none of them is counted again.
 """
 
 import random
@@ -16,7 +16,7 @@ from local_api import LocalApi, the_tenant
 SERIES = {"harbour": 6, "night-train": 3, "the-clockmakers": 1}
 VIEWERS, MINUTES, SEED = 60, 40, 1815
 BATCH = 500
-PATIENCE_SECONDS = 60
+TIMEOUT_SECONDS = 60
 
 
 def main(tenant: str) -> None:
@@ -29,21 +29,21 @@ def main(tenant: str) -> None:
     for at in range(0, len(sent), BATCH):
         api.call("POST", "/v1/pings", sent[at : at + BATCH])
     sys.stdout.write(f"{len(sent):,} pings sent, {len(pings):,} different ones\n")
-    told = _counted(api, f"/v1/revenue?month={evening:%Y-%m}&amount=100000", len(pings))
-    sys.stdout.write(f"{told['pings']:,} pings counted in {evening:%Y-%m}, {told['seconds']:,} seconds\n")
-    for each in told["licensors"]:
+    answer = _counted(api, f"/v1/revenue?month={evening:%Y-%m}&amount=100000", len(pings))
+    sys.stdout.write(f"{answer['pings']:,} pings counted in {evening:%Y-%m}, {answer['seconds']:,} seconds\n")
+    for each in answer["licensors"]:
         sys.stdout.write(f"{each['licensor_id'] or 'nobody'}: {each['amount']:,}\n")
 
 
 def _counted(api: LocalApi, revenue: str, wanted: int) -> dict[str, Any]:
-    """The revenue once all are counted, or once nothing has been counted for a minute."""
+    """Return the revenue when all pings are counted, or when none has been counted for `TIMEOUT_SECONDS`."""
     counted, since = -1, time.monotonic()
     while True:
-        told: dict[str, Any] = api.call("GET", revenue)
-        if told["pings"] != counted:
-            counted, since = told["pings"], time.monotonic()
-        if counted >= wanted or time.monotonic() > since + PATIENCE_SECONDS:
-            return told
+        answer: dict[str, Any] = api.call("GET", revenue)
+        if answer["pings"] != counted:
+            counted, since = answer["pings"], time.monotonic()
+        if counted >= wanted or time.monotonic() > since + TIMEOUT_SECONDS:
+            return answer
         time.sleep(0.5)
 
 

@@ -1,0 +1,222 @@
+"""Names and prose use the terms of the field: private words that readers would have to learn are reported.
+
+The rooms in `ROOMS` are clean. When another one is, add it.
+"""
+
+import re
+import tokenize
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.markdown import ROOT, prose
+
+pytestmark = pytest.mark.unit
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A private word, and what to write instead.
+
+    Attributes:
+        instead: the remedy.
+        prose: a regular expression for text that people read: pages, docstrings, comments and messages. Empty if the
+            word is good English there.
+        names: the words of identifiers and modules that it matches: `told` matches `told_of` and `ToldError`.
+        modules: whole names of modules that it matches.
+        kept: identifiers that stay, because settings, codes or stored attributes depend on them.
+    """
+
+    instead: str
+    prose: str = ""
+    names: frozenset[str] = frozenset()
+    modules: frozenset[str] = frozenset()
+    kept: frozenset[str] = frozenset()
+
+
+def word(instead: str, *, prose: str = "", names: str = "", modules: str = "", kept: str = "") -> Word:
+    """A row of the table, with lists of names separated by spaces."""
+    return Word(instead, prose, *(frozenset(each.split()) for each in (names, modules, kept)))
+
+
+WORDS = (
+    word("report, return, or distinguish", prose=r"\b(?:told|tells|telling)\b", names="told tells telling"),
+    word("a resize request", prose=r"\bwish(?:es|ed)?\b", names="wish wishes"),
+    word("the materializer", prose=r"\bkeepers?\b", names="keeper keepers", modules="keeper"),
+    word("a retry policy", prose=r"\bpatien(?:ce|t)\b", names="patience patient", modules="patience"),
+    word(
+        "workers, connections, or the parallelization factor",
+        prose=r"\blanes?\b",
+        names="lane lanes",
+        kept="lanes LANES MOST_LANES",
+    ),
+    word("the first write of a record", prose=r"\bfound(?:ing|ed|s)\b", names="founding founded founds"),
+    word("the growth log", prose=r"\bwitness(?:es)?\b", names="witness witnesses", modules="witness"),
+    word("an event", prose=r"\bnews\b", names="news"),
+    word("serving", prose=r"\bhosting\b", names="hosting", modules="hosting"),
+    word("the data of a tenant", prose=r"\bholdings\b", names="holdings", modules="holdings"),
+    word("repair", names="mending mender", modules="mending"),
+    word("QueueSender", names="outbox", modules="outbox"),
+    word("Message or DeadLetter", modules="letters"),
+    word("a relocation marker", prose=r"\brelocation marks?\b"),
+    word("an attachment", prose=r"\bdetached (?:field|piece)s?\b", names="detached", modules="detached"),
+    word("a stream consumer", prose=r"\bfollowers? of (?:the )?(?:stream|changes)\b"),
+    word("the participant or its verdict", names="lesson lessons", modules="transaction_course"),
+    word(
+        "what the module contains",
+        modules="means homes births standing placing moved once beside way later together including special incoming",
+    ),
+    word("someone who, or a condition with if", prose=r"\bwhoever\b"),
+    word("is ignored, or decides", prose=r"\bha(?:s|ve) (?:no|a) say\b"),
+    word("stop moving", prose=r"\bcomes? to rest\b"),
+    word("because", prose=r", for (?:they|there|nobody|nothing)\b"),
+    word(
+        "is not a",
+        prose=r"(?<!here )\b(?:is|are|was|were) no (?!"
+        r"(?:longer|more|less|fewer|later|earlier|slower|faster|larger|smaller|greater|higher|lower|better|worse)\b)[a-z]+",
+    ),
+)
+"""Our private words, from the table that reviews use."""
+
+ROOMS = (
+    "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs", "examples", "app.py",
+)  # fmt: skip
+"""What is clean: pages, and folders with pages and modules."""
+
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_CODE = re.compile(r"(`+).+?\1")
+
+
+def findings(path: Path) -> list[str]:
+    """What a page or a module has of private words: the place, the word and the remedy."""
+    place = path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.name
+    found = _of_page(path) if path.suffix == ".md" else _of_module(path)
+    return [f"{place}:{line}: {said!r}: write {remedy}" for line, said, remedy in found]
+
+
+def _of_page(path: Path) -> Iterator[tuple[int, str, str]]:
+    for number, line in prose(path.read_text("utf-8")):
+        yield from _of_text(number, line)
+
+
+def _of_module(path: Path) -> Iterator[tuple[int, str, str]]:
+    for each in WORDS:
+        if path.stem in each.modules:
+            yield 1, path.stem, each.instead
+    with tokenize.open(path) as source:
+        for token in tokenize.generate_tokens(source.readline):
+            if token.type == tokenize.NAME:
+                yield from _of_name(token.start[0], token.string)
+            elif token.type != tokenize.OP and " " in token.string:
+                # Texts without a space are codes, attributes and paths.
+                for number, line in enumerate(token.string.splitlines(), token.start[0]):
+                    yield from _of_text(number, line)
+
+
+def _of_text(number: int, line: str) -> Iterator[tuple[int, str, str]]:
+    plain = _CODE.sub("", line)
+    for each in WORDS:
+        if each.prose and (found := re.search(each.prose, plain, re.IGNORECASE)):
+            yield number, found[0], each.instead
+
+
+def _of_name(number: int, name: str) -> Iterator[tuple[int, str, str]]:
+    parts = {part.lower() for part in _PARTS.findall(name)}
+    for each in WORDS:
+        if parts & each.names and name not in each.kept:
+            yield number, name, each.instead
+
+
+def files(room: str) -> list[Path]:
+    """The pages and modules of a room."""
+    path = ROOT / room
+    found = path.rglob("*") if path.is_dir() else [path]
+    return sorted(each for each in found if each.suffix in {".md", ".py"} and each != Path(__file__) and each.is_file())
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_clean_room_has_no_private_words(room: str) -> None:
+    assert [finding for path in files(room) for finding in findings(path)] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The caller was told of the throttle.",
+        "The wish is stored.",
+        "It is compared by the keeper of the copies.",
+        "Patience ends after ten seconds.",
+        "Each lane has a socket.",
+        "The record is founded by the first reader.",
+        "The news of a growing count.",
+        "Whoever writes an item reads its revision.",
+        "The proxy of the user has no say.",
+        "The images are not used, for they may come twice.",
+        "A claim that its owner edits is no boundary.",
+    ],
+)
+def test_a_private_word_is_reported_with_its_place_and_remedy(text: str, tmp_path: Path) -> None:
+    page, module = tmp_path / "page.md", tmp_path / "module.py"
+    page.write_text(f"# Title\n\n{text}\n")
+    module.write_text(f'"""Title.\n\n{text}\n"""\n\nx = 1  # {text}\nraise ValueError("{text}")\n')
+
+    [finding] = findings(page)
+
+    assert finding.startswith("page.md:3: ")
+    assert ": write " in finding
+    assert [each.split(":")[1] for each in findings(module)] == ["3", "6", "7"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "told = 1",
+        "def resize_wishes(): ...",
+        "class ToldError: ...",
+        "self.keeper.close()",
+        "OUTBOX = None",
+        "of(lane=1)",
+    ],
+)
+def test_a_private_name_is_reported(source: str, tmp_path: Path) -> None:
+    module = tmp_path / "module.py"
+    module.write_text(f"{source}\n")
+
+    assert len(findings(module)) == 1
+
+
+@pytest.mark.parametrize("name", ["keeper", "letters", "mending", "beside", "means"])
+def test_a_private_name_of_a_module_is_reported(name: str, tmp_path: Path) -> None:
+    module = tmp_path / f"{name}.py"
+    module.write_text("x = 1\n")
+
+    assert len(findings(module)) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The worker runs beside the API.",
+        "An id has letters, digits and dashes; a dead letter has its reason.",
+        "Look up the item.",
+        "There is no item with this key, and it is no longer listed.",
+        "A smaller page is no slower.",
+        "The setting `changes.lanes` and the field `news` of the log.",
+        "It is found by its key.",
+        "It waits, for a second at most.",
+        "The process is detached from its parent.",
+    ],
+)
+def test_good_english_is_not_reported(text: str, tmp_path: Path) -> None:
+    page, module = tmp_path / "page.md", tmp_path / "module.py"
+    page.write_text(f"{text}\n\n```\ntold wish keeper\n```\n")
+    module.write_text(f'"""{text}"""\n\nlanes = found = besides = letter = "told"\n')
+
+    assert findings(page) == []
+    assert findings(module) == []
+
+
+def test_every_room_exists() -> None:
+    assert [room for room in ROOMS if not files(room)] == []
