@@ -97,15 +97,15 @@ def main() -> None:
     worker = resharder(os.environ, transport)
 
     def look() -> None:
-        shrink_quiet(worker, settings=growth(os.environ), report=_tell)
+        shrink_quiet(worker, settings=growth(os.environ), report=_report_change)
 
     hourly = {"stop": never.is_set, "sleep": time.sleep, "log": log}
     Thread(target=shrink_hourly, args=[look], kwargs=hourly, daemon=True).start()
     drive(worker, stop=never.is_set, sleep=time.sleep, log=log)
 
 
-def _tell(report: Report) -> None:
-    log(f"{report.news}: {report.told}")
+def _report_change(report: Report) -> None:
+    log(f"{report.event}: {report.reason}")
 
 
 if __name__ == "__main__":

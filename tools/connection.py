@@ -178,7 +178,7 @@ def _deployed_growth(environment: str) -> GrowthSettings:
 
 
 def _print_growth(report: Report) -> None:
-    print(f"growth: {report.news}: {report.told}", file=sys.stderr)
+    print(f"growth: {report.event}: {report.reason}", file=sys.stderr)
 
 
 def outputs_of(stack: str) -> Mapping[str, str]:

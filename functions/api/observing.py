@@ -10,7 +10,7 @@ from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 from dynashard.errors import OverloadedError
 from dynashard.transport.interface import Meter
 from dynashard_serving.growth_log import growth_fields, growth_metric
-from dynashard_serving.metrics import ENVIRONMENT, NAMESPACE, Figure, metrics_line, tell
+from dynashard_serving.metrics import ENVIRONMENT, NAMESPACE, Figure, metrics_line, write_line
 from dynashard_serving.refusals import expected, one_line
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Observer:
         self._logger.warning("growth", extra=growth_fields(report))
         if self._metrics:
             # Without the dimension `service`: one alarm covers all functions whose writes are throttled.
-            tell(metrics_line(self._environment, [Figure(growth_metric(report), 1)], time.time()))
+            write_line(metrics_line(self._environment, [Figure(growth_metric(report), 1)], time.time()))
 
     def answered(self, observed: Observed) -> None:
         """Log a request and write its metrics."""

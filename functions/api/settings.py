@@ -39,10 +39,10 @@ class Settings(ServingSettings):
         return self.environment != "prod"
 
     @classmethod
-    def told(cls, environ: Mapping[str, str]) -> dict[str, Any]:
+    def values_from(cls, environ: Mapping[str, str]) -> dict[str, Any]:
         """As of `ServingSettings`, and those that this adds."""
         return {
-            **ServingSettings.told(environ),
+            **ServingSettings.values_from(environ),
             "tenant_claim": environ.get("TENANT_CLAIM", "tenant_id"),
             "queue_url": environ.get("QUEUE_URL") or None,
             "operations_queue_url": environ.get("OPERATIONS_QUEUE_URL") or None,

@@ -14,7 +14,7 @@ from dynashard_patterns.changes import DeadLetter, Dispatcher, Outcome
 from dynashard_serving.backend import open_entities
 from dynashard_serving.environment import seconds_left, time_to_answer
 from dynashard_serving.growth_log import GrowthLog
-from dynashard_serving.metrics import Figure, metrics_line, tell
+from dynashard_serving.metrics import Figure, metrics_line, write_line
 from functions.changes.dead_letters import Keep, to_queue
 from functions.changes.following import consumers
 from functions.changes.settings import Settings
@@ -26,7 +26,7 @@ def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     """Answer a batch of stream records: from which one on the batch has to come again, if it has to."""
     with within(time_to_answer(seconds_left(context))):
         outcome = _dispatcher().take(event["Records"])
-    tell(metrics(_settings().environment, outcome, time.time()))
+    write_line(metrics(_settings().environment, outcome, time.time()))
     if outcome.again is None:
         return {"batchItemFailures": []}
     logger.warning("records come again from %s on: %s", outcome.again, outcome.reason)

@@ -19,6 +19,6 @@ class Settings(TableSettings):
     dead_letter_queue: str
 
     @classmethod
-    def told(cls, environ: Mapping[str, str]) -> dict[str, Any]:
+    def values_from(cls, environ: Mapping[str, str]) -> dict[str, Any]:
         """As of `TableSettings`, and the one that this adds."""
-        return {**TableSettings.told(environ), "dead_letter_queue": required(environ, "DEAD_LETTER_QUEUE")}
+        return {**TableSettings.values_from(environ), "dead_letter_queue": required(environ, "DEAD_LETTER_QUEUE")}

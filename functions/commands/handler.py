@@ -52,17 +52,17 @@ def build_commands(
         random: evenly from 0 to below 1.
         retry_policy: how long batches go on against throttling.
     """
-    witness = log or Log(logger, settings.environment)
+    observer = log or Log(logger, settings.environment)
     entities = [each.entity for each in exposed]
     backend = open_backend(
-        settings, transport, entities, witness, clock=clock, random=random, retry_policy=retry_policy
+        settings, transport, entities, observer, clock=clock, random=random, retry_policy=retry_policy
     )
     idempotent = IdempotentCreates(settings.idempotency_table, transport, clock=clock)
     return Commands(
         backend,
         idempotent,
         exposed,
-        witness.failed,
+        observer.failed,
         clock,
         tenants=settings.tenants,
         max_queries=settings.max_queries,

@@ -14,7 +14,7 @@ from dynashard.transport.deadline import within
 from dynashard_serving.environment import required, seconds_left, time_to_answer
 from dynashard_serving.growth import cloudwatch
 from dynashard_serving.logs import log_error, without_traceback
-from dynashard_serving.metrics import Figure, metrics_line, tell
+from dynashard_serving.metrics import Figure, metrics_line, write_line
 from functions.reshard.backend import resharder_of
 from functions.reshard.dispatch import Dispatcher
 from functions.reshard.executions import Executions
@@ -73,7 +73,7 @@ def watch(event: object, _context: object) -> list[str]:
         _resharder(),
         _executions(),
         clock=time.time,
-        measure=lambda hours: tell(oldest(environment, hours, time.time())),
+        measure=lambda hours: write_line(oldest(environment, hours, time.time())),
         log=_log,
     ).look()
 

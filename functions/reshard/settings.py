@@ -45,10 +45,10 @@ class Settings(TableSettings):
         return GrowthSettings(self.growth_mode, self.growth_cooldown_seconds, self.growth_quiet_seconds)
 
     @classmethod
-    def told(cls, environ: Mapping[str, str]) -> dict[str, Any]:
+    def values_from(cls, environ: Mapping[str, str]) -> dict[str, Any]:
         """As of `TableSettings`, and those that this adds."""
         return {
-            **TableSettings.told(environ),
+            **TableSettings.values_from(environ),
             "topology_skew_seconds": number(environ, "TOPOLOGY_SKEW_SECONDS", 1.0),
             "concurrency": int(number(environ, "CONCURRENCY", DEFAULT_CONCURRENCY)),
             "slice_seconds": number(environ, "SLICE_SECONDS", 240.0),

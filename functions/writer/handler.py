@@ -13,7 +13,7 @@ from dynashard.transport import connect
 from dynashard.transport.aws import sqs_client
 from dynashard_serving.backend import open_entities
 from dynashard_serving.growth_log import GrowthLog
-from dynashard_serving.metrics import tell
+from dynashard_serving.metrics import write_line
 from dynashard_serving.refusals import expected
 from functions.writer.metrics import line
 from functions.writer.operations import Operations, problem_document
@@ -28,7 +28,7 @@ def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
     """Do a batch of a queue's messages; the answer names those that have to come again."""
     settings = _settings()
     left, tally = _writer().work(event["Records"], _remaining(context))
-    tell(line(settings.environment, tally, time.time()))
+    write_line(line(settings.environment, tally, time.time()))
     return {"batchItemFailures": [{"itemIdentifier": each} for each in left]}
 
 

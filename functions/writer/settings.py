@@ -35,14 +35,14 @@ class Settings(TableSettings):
             raise ConfigurationError("LANES must be at least 1")
 
     @classmethod
-    def told(cls, environ: Mapping[str, str]) -> dict[str, Any]:
+    def values_from(cls, environ: Mapping[str, str]) -> dict[str, Any]:
         """As of `TableSettings`, and those that this adds."""
         pairs = [
             (required(environ, name), required(environ, f"{name.removesuffix('_URL')}_DEAD_LETTERS_URL"))
             for name in QUEUE_URLS
         ]
         return {
-            **TableSettings.told(environ),
+            **TableSettings.values_from(environ),
             "queues": {queue_name(url): url for url, _ in pairs},
             "dead_letters": {queue_name(url): dead for url, dead in pairs},
             "tenants": tenant_rule(environ),

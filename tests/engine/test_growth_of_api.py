@@ -42,9 +42,9 @@ def world(wire: Transport, table: str) -> Iterator[GrowthWorld]:
         yield made
 
 
-def news(caplog: pytest.LogCaptureFixture) -> list[str]:
+def events(caplog: pytest.LogCaptureFixture) -> list[str]:
     """What the policy had to tell."""
-    return [record.__dict__["news"] for record in caplog.records if record.message == "growth"]
+    return [record.__dict__["outcome"] for record in caplog.records if record.message == "growth"]
 
 
 @KINDS
@@ -61,7 +61,7 @@ def test_a_partition_throttled_twice_is_to_double_and_callers_are_told_as_ever(
 
     assert wished_after_one == {}
     assert world.wishes() == {partition(model).key: (count * 2, "throttle")}
-    assert news(caplog) == ["asked"]
+    assert events(caplog) == ["asked"]
     for answer in (first, second, third):
         assert (answer.status, answer.code, answer.headers["retry-after"]) == (429, "key_range_throttled", "1")
     assert second.json == first.json
@@ -143,7 +143,7 @@ def test_a_table_at_its_limit_never_changes_a_count(
 
     assert world.wishes() == {}
     assert {(answer.status, answer.code) for answer in answers} == {(429, "table_throttled")}
-    assert news(caplog) == ["limit"]
+    assert events(caplog) == ["limit"]
 
 
 def test_a_count_is_left_alone_for_the_cooldown_after_it_changed(world: GrowthWorld) -> None:
@@ -215,7 +215,7 @@ def test_the_ceiling_is_kept(world: GrowthWorld, caplog: pytest.LogCaptureFixtur
     world.throttle_twice(world.api(), "readings")
 
     assert world.wishes() == {}
-    assert news(caplog) == ["cannot"]
+    assert events(caplog) == ["cannot"]
 
 
 def test_a_dry_run_tells_what_it_would_ask_for(world: GrowthWorld, caplog: pytest.LogCaptureFixture) -> None:
@@ -223,7 +223,7 @@ def test_a_dry_run_tells_what_it_would_ask_for(world: GrowthWorld, caplog: pytes
 
     assert (world.wishes(), world.record(partition(Meter))) == ({}, None)
     [told] = [record.__dict__ for record in caplog.records if record.message == "growth"]
-    assert (told["news"], told["partition"], told["target"]) == ("would_ask", f"grow.v1.Meter:{TENANT}", 4)
+    assert (told["outcome"], told["partition"], told["target"]) == ("would_ask", f"grow.v1.Meter:{TENANT}", 4)
 
 
 def test_the_kill_switch_silences_it(world: GrowthWorld, caplog: pytest.LogCaptureFixture) -> None:
@@ -234,7 +234,7 @@ def test_the_kill_switch_silences_it(world: GrowthWorld, caplog: pytest.LogCaptu
     [answer, _] = world.throttle_twice(caller, "meters")
 
     assert (answer.status, answer.code) == (429, "key_range_throttled")
-    assert (world.wishes(), world.topology_calls(), news(caplog)) == ({}, [], [])
+    assert (world.wishes(), world.topology_calls(), events(caplog)) == ({}, [], [])
     silent = growing(
         world.settings(growth_mode="off"), world.inner, MODELS, Observer("local", metrics=False), clock=world.clock
     )
@@ -251,7 +251,7 @@ def test_a_topology_that_cannot_be_changed_is_no_concern_of_the_caller(
     answers = world.throttle_twice(caller, "meters")
 
     assert [answer.code for answer in answers] == ["key_range_throttled"] * 2
-    assert news(caplog) == ["failed"]
+    assert events(caplog) == ["failed"]
 
 
 def test_a_mistake_in_the_policy_is_logged_and_no_concern_of_the_caller(caplog: pytest.LogCaptureFixture) -> None:

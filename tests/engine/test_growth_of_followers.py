@@ -16,7 +16,7 @@ from dynashard.transport import Transport, Wire
 from dynashard.transport.classification import Refusal, classify
 from dynashard_patterns.changes import DeadLetter, Dispatcher
 from dynashard_serving.backend import open_entities
-from dynashard_serving.growth_terms import News, Report
+from dynashard_serving.growth_terms import GrowthEvent, Report
 from dynashard_serving.settings import TableSettings
 from dynashard_serving.table_load import Load
 from functions.changes.following import consumers
@@ -153,7 +153,7 @@ def test_rows_of_an_episode_that_everybody_watches_get_more_shards_and_lose_no_p
 
     assert wished_after_one == {}
     assert wished_after_two == {HOT: (2, "throttle")}
-    assert [each.news for each in followed.reports] == [News.ASKED]
+    assert [each.event for each in followed.reports] == [GrowthEvent.ASKED]
     assert first.again == second.again == followed.records[0]["dynamodb"]["SequenceNumber"]
     assert (third.again, followed.letters, followed.counted()) == (None, [], [(1, 40)])
     # What the role of the stack allows.
@@ -161,14 +161,14 @@ def test_rows_of_an_episode_that_everybody_watches_get_more_shards_and_lose_no_p
 
 
 @pytest.mark.parametrize(
-    ("below", "mode", "news"),
-    [(False, "on", [News.LIMIT]), (True, "dry_run", [News.WOULD_ASK]), (True, "off", [])],
+    ("below", "mode", "outcome"),
+    [(False, "on", [GrowthEvent.LIMIT]), (True, "dry_run", [GrowthEvent.WOULD_ASK]), (True, "off", [])],
 )
 def test_no_count_changes_at_a_limit_of_the_table_in_a_dry_run_or_switched_off(
     followed: Followed,
     below: bool,  # noqa: FBT001 - a case
     mode: str,
-    news: list[News],
+    events: list[GrowthEvent],
 ) -> None:
     follower = followed.follower(below=below, mode=mode)
 
@@ -177,4 +177,4 @@ def test_no_count_changes_at_a_limit_of_the_table_in_a_dry_run_or_switched_off(
         followed.clock.now += 10
 
     assert followed.wishes() == {}
-    assert [each.news for each in followed.reports] == news
+    assert [each.event for each in followed.reports] == events

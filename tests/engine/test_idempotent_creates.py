@@ -61,7 +61,7 @@ STATES = {
 
 
 @dataclass
-class Held:
+class StoredItem:
     """A fault that holds the first request back, without an answer, until it is let go."""
 
     requests: list[Callable[[], Wire]] = field(default_factory=list)
@@ -222,7 +222,7 @@ def test_a_request_that_is_executed_late_makes_no_second_item_nor_one_anew(
 ) -> None:
     world = scene.world
     for name, (count, target) in CHANGES.items():
-        spot, held = Spot(world, count, target), Held()
+        spot, held = Spot(world, count, target), StoredItem()
         build(spot, ("nothing", "nothing"))
         spot.enter(phase)
         # Without an answer to anything that follows, not even the token's fate is known.
@@ -322,7 +322,7 @@ def test_a_refusal_is_not_remembered(scene: Scene, phase: Phase) -> None:
 
 
 def test_a_refusal_after_a_lost_request_is_final(scene: Scene) -> None:
-    held, world = Held(), scene.world
+    held, world = StoredItem(), scene.world
     calm = world.notes
     calm.create(Note(**{**NOTE, "text": "theirs"}))
     scene.attempts(held.fault)

@@ -13,7 +13,7 @@ from dynashard.routing import Router
 from dynashard.runtime import Runtime
 from dynashard.topology import LeasedTopology, TopologyTable
 from dynashard.transport import Transport
-from dynashard_serving.growth_policy import Growth, GrowthSettings, News, Report, Standing
+from dynashard_serving.growth_policy import CountState, Growth, GrowthEvent, GrowthSettings, Report
 from tests.engine.resharding_world import ENTITIES, Event, Moving, Thing, index, moving_world, partition
 from tests.faults import FaultyTransport, throttled
 
@@ -27,7 +27,7 @@ class Growing:
     """A world whose clients tell a growth policy of their throttles."""
 
     world: Moving
-    told: list[Report] = field(default_factory=list)
+    reports: list[Report] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.growth = Growth(
@@ -36,17 +36,17 @@ class Growing:
             runtime=Runtime(self.world.clock, self.world.sleep, lambda: 0.5),
             settings=GrowthSettings(),
             waits=True,
-            report=self.told.append,
+            report=self.reports.append,
         )
 
     def ask(self, scope: Scope, target: int) -> object:
         return self.world.resharder.start(scope, target, cause="throttle")
 
-    def present(self, scope: Scope) -> Standing:
+    def present(self, scope: Scope) -> CountState:
         records = TopologyTable(self.world.inner, self.world.topology).read([scope.key, scope.family])
         record = records.get(scope.key) or records[scope.family]
         changed = max(float(entry.partition(":")[0]) for entry in record.history)
-        return Standing(record.count, changed, record.busy)
+        return CountState(record.count, changed, record.busy)
 
     def items(self, model: type[Any], *, reason: str, slot: str = "") -> Repository[Any]:
         """The items of an entity, whose first PutItem is throttled."""
@@ -81,14 +81,14 @@ def test_a_hot_partition_doubles_and_after_a_quiet_it_is_halved(growing: Growing
             items.create(model(tenant="abc", id="1"))
     status = world.finish(scope)
 
-    assert (status.count, status.cause, [report.news for report in growing.told]) == (
+    assert (status.count, status.cause, [report.event for report in growing.reports]) == (
         count * 2,
         "throttle",
-        [News.ASKED],
+        [GrowthEvent.ASKED],
     )
     world.clock.now += DAY
     [shrunk] = growing.growth.shrink([world.record(scope.key)], [scope.entity])
-    assert (shrunk.news, world.finish(scope).count) == (News.ASKED, count)
+    assert (shrunk.event, world.finish(scope).count) == (GrowthEvent.ASKED, count)
     world.clock.now += 10 * DAY
     assert growing.growth.shrink([world.record(scope.key)], [scope.entity]) == []
 
@@ -110,7 +110,7 @@ def test_a_throttled_table_keeps_its_counts(growing: Growing) -> None:
         items.create(Thing(tenant="abc", id="1"))
 
     assert growing.world.resharder.busy() == []
-    assert [report.news for report in growing.told] == [News.LIMIT]
+    assert [report.event for report in growing.reports] == [GrowthEvent.LIMIT]
 
 
 def test_a_count_that_changes_already_is_left_alone(growing: Growing) -> None:
@@ -120,7 +120,7 @@ def test_a_count_that_changes_already_is_left_alone(growing: Growing) -> None:
     with pytest.raises(KeyRangeThrottledError):
         items.create(Thing(tenant="abc", id="1"))
 
-    assert growing.told == []
+    assert growing.reports == []
     assert growing.world.finish(partition(Thing)).count == 16
 
 
@@ -139,7 +139,10 @@ def test_of_two_processes_one_asks(growing: Growing) -> None:
     with pytest.raises(KeyRangeThrottledError):
         items.create(Thing(tenant="abc", id="1"))
 
-    assert ([r.news for r in other.told], [r.news for r in growing.told]) == ([News.ASKED], [News.LOST])
+    assert ([r.event for r in other.reports], [r.event for r in growing.reports]) == (
+        [GrowthEvent.ASKED],
+        [GrowthEvent.LOST],
+    )
     assert growing.world.finish(partition(Thing)).count == 8
 
 

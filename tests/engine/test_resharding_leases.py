@@ -48,7 +48,7 @@ def timing(lease: float) -> Timing:
 
 
 @dataclass(frozen=True)
-class Held:
+class StoredItem:
     """What somebody may still act on, and until when."""
 
     place: int
@@ -66,7 +66,7 @@ class LeaseMachine(RuleBasedStateMachine):
         self.open = ExitStack()
         self.world = self.open.enter_context(moving_world(self.wire, type(self).create_table()))
         self.world.fill(Thing, 6)
-        self.held: list[Held] = []
+        self.held: list[StoredItem] = []
         self.clients = [self.client(lease) for lease in leases[:2]]
         self.controllers = [self.controller(at, lease) for at, lease in enumerate(leases[2:])]
 
@@ -134,7 +134,7 @@ class LeaseMachine(RuleBasedStateMachine):
     def clients_work_all_the_time(self) -> None:
         for topology in getattr(self, "clients", ()):
             view = topology.view(definition(Thing), "move.v1.Thing:abc")
-            self.held.append(Held(place(view.count, view.phase), view.expires + TIMING.operation))
+            self.held.append(StoredItem(place(view.count, view.phase), view.expires + TIMING.operation))
 
     @invariant()
     def nobody_is_more_than_one_phase_behind(self) -> None:

@@ -29,7 +29,7 @@ from dynashard.schema import MOVED_TO, PK, SK
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport, Wire
 from dynashard_patterns import EdgeStore
-from dynashard_serving.tenant_data import Holdings
+from dynashard_serving.tenant_data import TenantData
 from tests.engine.attachment_world import Dying, Killed, large
 from tests.engine.command_line import CURSOR_KEYS, CommandLine
 from tests.faults import FaultyTransport, meanwhile, throttled, unprocessed
@@ -103,8 +103,8 @@ def fill(db: Dynashard, tenant: str) -> None:
     EdgeStore.on(db, FOLLOWS).add(tenant, "User.9", "Actor.5")
 
 
-def holdings(backend: Backend) -> Holdings:
-    return Holdings(backend.transport, backend.table, models())
+def holdings(backend: Backend) -> TenantData:
+    return TenantData(backend.transport, backend.table, models())
 
 
 def list_of(backend: Backend, tenant: str) -> list[Any]:

@@ -7,7 +7,7 @@ import pytest
 
 from dynashard import errors, schema
 from dynashard_serving.growth_log import growth_metric
-from dynashard_serving.growth_terms import News, Report
+from dynashard_serving.growth_terms import GrowthEvent, Report
 from dynashard_serving.metrics import NAMESPACE
 from functions.reshard.handler import OLDEST, oldest
 from functions.reshard.steps import EVENTS
@@ -194,7 +194,7 @@ def test_alarms_ring_for_what_failed_lasts_was_lost_or_is_not_looked_after(dev: 
         "OldestReshardHours": 24,
         "ApproximateNumberOfMessagesVisible": 1,
         "Errors": 1,
-        **{growth_metric(Report(news, "", None, None, "")): 1 for news in (News.CANNOT, News.LIMIT)},
+        **{growth_metric(Report(event, "", None, None, "")): 1 for event in (GrowthEvent.CANNOT, GrowthEvent.LIMIT)},
     }
     assert all(each["TreatMissingData"] == "notBreaching" for each in named.values())
 

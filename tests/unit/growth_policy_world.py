@@ -17,7 +17,7 @@ from dynashard.resharding.scope import Scope
 from dynashard.runtime import Runtime
 from dynashard.topology import Record
 from dynashard.transport.interface import Resend, Wire
-from dynashard_serving.growth_policy import Growth, GrowthSettings, News, Report, Standing
+from dynashard_serving.growth_policy import CountState, Growth, GrowthEvent, GrowthSettings, Report
 from dynashard_serving.table_load import Load
 from tests.declaring import declare
 from tests.faults import Fault, FaultyTransport, throttled
@@ -69,18 +69,18 @@ class World:
     """A topology that several processes share, and a clock."""
 
     now: float = START
-    standing: dict[str, Standing] = field(default_factory=dict)
+    standing: dict[str, CountState] = field(default_factory=dict)
     asked: list[tuple[str, int]] = field(default_factory=list)
     looks: int = 0
-    told: list[Report] = field(default_factory=list)
+    reports: list[Report] = field(default_factory=list)
     slept: list[float] = field(default_factory=list)
     meanwhile: Callable[[], None] = lambda: None
     trouble: Exception | None = None
 
-    def present(self, scope: Scope) -> Standing:
+    def present(self, scope: Scope) -> CountState:
         self.looks += 1
         assert scope.shards is not None
-        return self.standing.setdefault(scope.key, Standing(scope.shards.initial, START - DAY, busy=False))
+        return self.standing.setdefault(scope.key, CountState(scope.shards.initial, START - DAY, busy=False))
 
     def ask(self, scope: Scope, target: int) -> object:
         if self.trouble is not None:
@@ -90,7 +90,7 @@ class World:
         if standing.busy or standing.count == target:
             raise ReshardRefusedError("one is running already", reason="running")
         self.asked.append((key, target))
-        self.standing[key] = Standing(target, self.now, busy=False)
+        self.standing[key] = CountState(target, self.now, busy=False)
         return None
 
     def sleep(self, seconds: float) -> None:
@@ -106,12 +106,12 @@ class World:
             settings=GrowthSettings(**settings),
             waits=waits,
             load=load,
-            report=self.told.append,
+            report=self.reports.append,
         )
 
     @property
-    def news(self) -> list[News]:
-        return [report.news for report in self.told]
+    def events(self) -> list[GrowthEvent]:
+        return [report.event for report in self.reports]
 
 
 @dataclass

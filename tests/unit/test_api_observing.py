@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dynashard.transport.interface import Consumed, Meter
-from dynashard_serving.growth_policy import News, Report
+from dynashard_serving.growth_policy import GrowthEvent, Report
 from functions.api.observing import Observed, Observer
 
 pytestmark = pytest.mark.unit
@@ -83,12 +83,12 @@ def test_unexpected_error_is_logged_with_its_traceback(caplog: pytest.LogCapture
 def test_news_of_growth_are_a_log_line_and_a_metric_of_their_own(
     capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    report = Report(News.WOULD_ASK, "user.v1.User", "user.v1.User:abc", None, "dry run: 16 to 32", 32)
+    report = Report(GrowthEvent.WOULD_ASK, "user.v1.User", "user.v1.User:abc", None, "dry run: 16 to 32", 32)
 
     Observer("dev", metrics=True).grew(report)
 
     [logged] = caplog.records
-    wanted = {"news": "would_ask", "partition": "user.v1.User:abc", "target": 32, "told": "dry run: 16 to 32"}
+    wanted = {"outcome": "would_ask", "partition": "user.v1.User:abc", "target": 32, "reason": "dry run: 16 to 32"}
     assert wanted.items() <= vars(logged).items()
     [record] = [line for line in _lines(capsys) if "_aws" in line]
     [directive] = record["_aws"]["CloudWatchMetrics"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dynashard_serving.growth_policy import News
+from dynashard_serving.growth_policy import GrowthEvent
 from tests.unit.growth_policy_world import NO_REASON, Loads, World, entity, throttle
 from tests.unit.test_transport_classification import classified
 
@@ -10,22 +10,22 @@ pytestmark = pytest.mark.unit
 
 
 @pytest.mark.parametrize(
-    ("below", "asked", "news"),
+    ("below", "asked", "outcome"),
     [
-        (True, [("thing.v1.Thing:abc", 32)], [News.ASKED]),
-        (False, [], [News.LIMIT]),
-        (None, [], [News.UNKNOWN]),
+        (True, [("thing.v1.Thing:abc", 32)], [GrowthEvent.ASKED]),
+        (False, [], [GrowthEvent.LIMIT]),
+        (None, [], [GrowthEvent.UNKNOWN]),
     ],
 )
 def test_without_a_reason_the_load_decides(
-    *, below: bool | None, asked: list[tuple[str, int]], news: list[News]
+    *, below: bool | None, asked: list[tuple[str, int]], events: list[GrowthEvent]
 ) -> None:
     world, loads = World(), Loads(below)
 
     world.process(load=loads).throttled(entity(), "thing.v1.Thing:abc", NO_REASON)
 
-    assert (world.asked, world.news, loads.asked) == (asked, news, [True])
-    assert below or "1 of 2 units" in world.told[0].told
+    assert (world.asked, world.events, loads.asked) == (asked, events, [True])
+    assert below or "1 of 2 units" in world.reports[0].reason
 
 
 def test_a_throttled_read_asks_for_the_load_of_reading() -> None:
@@ -67,4 +67,4 @@ def test_a_message_that_blames_the_indexes_grows_no_table() -> None:
 
     world.process(load=loads).throttled(entity(), "thing.v1.Thing:abc", classified("transaction_throttled"))
 
-    assert (world.asked, loads.asked, world.news) == ([], [], [News.UNKNOWN])
+    assert (world.asked, loads.asked, world.events) == ([], [], [GrowthEvent.UNKNOWN])

@@ -14,7 +14,7 @@ from dynashard.errors import (
     TopologyChangedError,
 )
 from dynashard.runtime import Runtime
-from dynashard_serving.growth_policy import Growth, GrowthSettings, News, Standing
+from dynashard_serving.growth_policy import CountState, Growth, GrowthEvent, GrowthSettings
 from tests.declaring import declare
 from tests.unit.growth_policy_world import DAY, HOT, HOT_INDEX, NO_REASON, START, Loads, World, entity, record, throttle
 from tests.unit.test_transport_classification import classified
@@ -23,30 +23,30 @@ pytestmark = pytest.mark.unit
 
 
 @pytest.mark.parametrize(
-    ("name", "asked", "news"),
+    ("name", "asked", "outcome"),
     [
-        ("key_range_throttled", [("thing.v1.Thing:abc", 32)], [News.ASKED]),
-        ("index_key_range_throttled_on_demand", [("thing.v1.Thing|GSI1", 8)], [News.ASKED]),
-        ("index_read_key_range_throttled", [], [News.CANNOT]),
-        ("index_and_key_range_throttled", [("thing.v1.Thing:abc", 32)], [News.LIMIT, News.ASKED]),
-        ("index_provisioned_throttled", [], [News.LIMIT]),
-        ("table_provisioned_throttled", [], [News.LIMIT]),
-        ("table_maximum_throttled", [], [News.LIMIT]),
-        ("account_limit", [], [News.LIMIT]),
-        ("account_limit_without_reasons", [], [News.LIMIT]),
-        ("transaction_beyond_account_limit", [], [News.LIMIT]),
-        ("throttled_without_reasons", [], [News.UNKNOWN]),
-        ("provisioned_throttled_without_reasons", [], [News.UNKNOWN]),
-        ("throttled_for_a_new_reason", [], [News.UNKNOWN]),
-        ("transaction_throttled", [], [News.UNKNOWN]),
+        ("key_range_throttled", [("thing.v1.Thing:abc", 32)], [GrowthEvent.ASKED]),
+        ("index_key_range_throttled_on_demand", [("thing.v1.Thing|GSI1", 8)], [GrowthEvent.ASKED]),
+        ("index_read_key_range_throttled", [], [GrowthEvent.CANNOT]),
+        ("index_and_key_range_throttled", [("thing.v1.Thing:abc", 32)], [GrowthEvent.LIMIT, GrowthEvent.ASKED]),
+        ("index_provisioned_throttled", [], [GrowthEvent.LIMIT]),
+        ("table_provisioned_throttled", [], [GrowthEvent.LIMIT]),
+        ("table_maximum_throttled", [], [GrowthEvent.LIMIT]),
+        ("account_limit", [], [GrowthEvent.LIMIT]),
+        ("account_limit_without_reasons", [], [GrowthEvent.LIMIT]),
+        ("transaction_beyond_account_limit", [], [GrowthEvent.LIMIT]),
+        ("throttled_without_reasons", [], [GrowthEvent.UNKNOWN]),
+        ("provisioned_throttled_without_reasons", [], [GrowthEvent.UNKNOWN]),
+        ("throttled_for_a_new_reason", [], [GrowthEvent.UNKNOWN]),
+        ("transaction_throttled", [], [GrowthEvent.UNKNOWN]),
     ],
 )
-def test_only_hot_key_ranges_change_a_count(name: str, asked: list[tuple[str, int]], news: list[News]) -> None:
+def test_only_hot_key_ranges_change_a_count(name: str, asked: list[tuple[str, int]], events: list[GrowthEvent]) -> None:
     world = World()
 
     world.process().throttled(entity(), "thing.v1.Thing:abc", classified(name))
 
-    assert (world.asked, world.news) == (asked, news)
+    assert (world.asked, world.events) == (asked, events)
 
 
 @pytest.mark.parametrize("limit", ["ProvisionedThroughput", "AccountLimit", "MaxOnDemandThroughput"])
@@ -61,8 +61,8 @@ def test_other_limits_are_told_with_their_remedy_once_in_a_cooldown(limit: str, 
     world.now += 300
     growth.throttled(entity(), "thing.v1.Thing:abc", error)
 
-    assert (world.asked, world.looks, world.news) == ([], 0, [News.LIMIT, News.LIMIT])
-    assert world.told[0].told == f"{error.reasons[0].reason}: {error.reasons[0].remedy}"
+    assert (world.asked, world.looks, world.events) == ([], 0, [GrowthEvent.LIMIT, GrowthEvent.LIMIT])
+    assert world.reports[0].reason == f"{error.reasons[0].reason}: {error.reasons[0].remedy}"
 
 
 def test_two_limits_at_once_are_both_told() -> None:
@@ -72,7 +72,7 @@ def test_two_limits_at_once_are_both_told() -> None:
     growth.throttled(entity(), None, throttle("TableReadAccountLimitExceeded"))
     growth.throttled(entity(), None, throttle("TableWriteProvisionedThroughputExceeded"))
 
-    assert world.news == [News.LIMIT, News.LIMIT]
+    assert world.events == [GrowthEvent.LIMIT, GrowthEvent.LIMIT]
 
 
 @pytest.mark.parametrize(
@@ -93,9 +93,9 @@ def test_what_is_declared_decides_whether_a_hot_partition_grows(
     world.process().throttled(entity(declared), "thing.v1.Thing:abc", HOT)
 
     assert world.asked == ([("thing.v1.Thing:abc", asked)] if asked else [])
-    assert world.news == [News.ASKED if asked else News.CANNOT]
-    assert world.told[0].told.endswith(remedy)
-    assert world.told[0].target == asked
+    assert world.events == [GrowthEvent.ASKED if asked else GrowthEvent.CANNOT]
+    assert world.reports[0].reason.endswith(remedy)
+    assert world.reports[0].target == asked
 
 
 def test_an_entity_without_shards_is_not_even_looked_at() -> None:
@@ -103,8 +103,8 @@ def test_an_entity_without_shards_is_not_even_looked_at() -> None:
 
     world.process().throttled(definition(declare()), "thing.v1.Thing:abc", HOT)
 
-    assert (world.news, world.looks) == ([News.CANNOT], 0)
-    assert world.told[0].told == "thing.v1.Thing:abc is hot: declare shards"
+    assert (world.events, world.looks) == ([GrowthEvent.CANNOT], 0)
+    assert world.reports[0].reason == "thing.v1.Thing:abc is hot: declare shards"
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_what_is_hot_must_be_known(error: ThrottledError, partition: str | None)
 
     world.process(load=Loads()).throttled(entity(), partition, error)
 
-    assert (world.asked, world.news) == ([], [News.UNKNOWN])
+    assert (world.asked, world.events) == ([], [GrowthEvent.UNKNOWN])
 
 
 def test_a_hot_index_grows_for_all_partitions_and_only_to_its_own_ceiling() -> None:
@@ -132,8 +132,8 @@ def test_a_hot_index_grows_for_all_partitions_and_only_to_its_own_ceiling() -> N
         world.now += 400
 
     assert world.asked == [("thing.v1.Thing|GSI1", 8), ("thing.v1.Thing|GSI1", 16)]
-    assert world.news == [News.ASKED, News.ASKED, News.CANNOT]
-    assert {(report.partition, report.index) for report in world.told} == {(None, "GSI1")}
+    assert world.events == [GrowthEvent.ASKED, GrowthEvent.ASKED, GrowthEvent.CANNOT]
+    assert {(report.partition, report.index) for report in world.reports} == {(None, "GSI1")}
 
 
 def test_a_storm_of_throttles_asks_once_and_costs_nothing_else() -> None:
@@ -145,7 +145,7 @@ def test_a_storm_of_throttles_asks_once_and_costs_nothing_else() -> None:
         growth.throttled(thing, "thing.v1.Thing:abc", HOT)
 
     assert world.asked == [("thing.v1.Thing:abc", 32)]
-    assert (world.looks, len(world.slept), len(world.told)) == (2, 1, 1)
+    assert (world.looks, len(world.slept), len(world.reports)) == (2, 1, 1)
 
 
 def test_partitions_of_one_entity_grow_apart() -> None:
@@ -180,7 +180,7 @@ def test_who_waits_looks_again_and_finds_that_another_was_first() -> None:
     world.process(random=0.9).throttled(thing, "thing.v1.Thing:abc", HOT)
 
     assert world.asked == [("thing.v1.Thing:abc", 32)]
-    assert world.news == [News.ASKED, News.LOST]
+    assert world.events == [GrowthEvent.ASKED, GrowthEvent.LOST]
 
 
 def test_without_sleep_no_request_waits_and_a_later_throttle_asks() -> None:
@@ -221,20 +221,20 @@ def test_without_sleep_a_throttle_long_after_the_wait_begins_a_new_one() -> None
     ids=["in the cooldown", "by a clock ahead", "after it", "changing"],
 )
 def test_a_count_that_changed_or_changes_is_left_alone(changed: float, *, busy: bool, asked: list[int]) -> None:
-    world = World(standing={"thing.v1.Thing:abc": Standing(16, changed, busy)})
+    world = World(standing={"thing.v1.Thing:abc": CountState(16, changed, busy)})
 
     world.process().throttled(entity(), "thing.v1.Thing:abc", HOT)
 
     assert [target for _, target in world.asked] == asked
-    assert world.news == [News.ASKED] * len(asked)
+    assert world.events == [GrowthEvent.ASKED] * len(asked)
 
 
 def test_a_clock_ahead_does_not_prolong_the_cooldown() -> None:
-    world = World(standing={"thing.v1.Thing:abc": Standing(16, START + 5000, busy=False)})
+    world = World(standing={"thing.v1.Thing:abc": CountState(16, START + 5000, busy=False)})
     growth = world.process()
 
     growth.throttled(entity(), "thing.v1.Thing:abc", HOT)
-    world.standing["thing.v1.Thing:abc"] = Standing(16, START, busy=False)
+    world.standing["thing.v1.Thing:abc"] = CountState(16, START, busy=False)
     world.now += 300
     growth.throttled(entity(), "thing.v1.Thing:abc", HOT)
 
@@ -249,11 +249,11 @@ def test_a_process_remembers_ten_thousand_partitions() -> None:
     for tenant in [*range(10_001), 10_000, 0]:
         growth.throttled(thing, f"thing.v1.Thing:{tenant}", HOT)
 
-    assert len(world.told) == 10_002
+    assert len(world.reports) == 10_002
 
 
 def test_the_cooldown_that_another_process_began_ends_when_it_ends() -> None:
-    world = World(standing={"thing.v1.Thing:abc": Standing(16, START - 290, busy=False)})
+    world = World(standing={"thing.v1.Thing:abc": CountState(16, START - 290, busy=False)})
     growth = world.process()
 
     growth.throttled(entity(), "thing.v1.Thing:abc", HOT)
@@ -271,7 +271,7 @@ def test_a_clock_that_was_set_back_forgets_the_rest() -> None:
     world.now -= 2 * 3600
     growth.throttled(entity(), "thing.v1.Thing:abc", HOT)
 
-    assert world.news == [News.WOULD_ASK, News.WOULD_ASK]
+    assert world.events == [GrowthEvent.WOULD_ASK, GrowthEvent.WOULD_ASK]
 
 
 def test_a_dry_run_tells_and_asks_nothing() -> None:
@@ -281,8 +281,8 @@ def test_a_dry_run_tells_and_asks_nothing() -> None:
     for _ in range(3):
         growth.throttled(entity(), "thing.v1.Thing:abc", HOT)
 
-    assert (world.asked, world.slept, world.news) == ([], [], [News.WOULD_ASK])
-    assert (world.told[0].target, world.told[0].partition) == (32, "thing.v1.Thing:abc")
+    assert (world.asked, world.slept, world.events) == ([], [], [GrowthEvent.WOULD_ASK])
+    assert (world.reports[0].target, world.reports[0].partition) == (32, "thing.v1.Thing:abc")
 
 
 def test_switched_off_nothing_is_looked_at_asked_or_told() -> None:
@@ -292,29 +292,29 @@ def test_switched_off_nothing_is_looked_at_asked_or_told() -> None:
     for error in (HOT, HOT_INDEX, NO_REASON, throttle("TableWriteAccountLimitExceeded")):
         growth.throttled(entity(), "thing.v1.Thing:abc", error)
 
-    assert (world.asked, world.looks, world.told, loads.asked) == ([], 0, [], [])
+    assert (world.asked, world.looks, world.reports, loads.asked) == ([], 0, [], [])
     assert growth.shrink([record("thing.v1.Thing:abc", 64)], [entity()]) == []
 
 
 @pytest.mark.parametrize(
-    ("trouble", "news"),
+    ("trouble", "outcome"),
     [
-        (ReshardRefusedError("not swept", reason="not_swept"), News.REFUSED),
-        (TopologyChangedError("changed"), News.LOST),
-        (EngineUnavailableError("gone"), News.FAILED),
-        (throttle(), News.FAILED),
+        (ReshardRefusedError("not swept", reason="not_swept"), GrowthEvent.REFUSED),
+        (TopologyChangedError("changed"), GrowthEvent.LOST),
+        (EngineUnavailableError("gone"), GrowthEvent.FAILED),
+        (throttle(), GrowthEvent.FAILED),
     ],
 )
-def test_a_request_never_fails_because_its_count_cannot_grow(trouble: Exception, news: News) -> None:
+def test_a_request_never_fails_because_its_count_cannot_grow(trouble: Exception, event: GrowthEvent) -> None:
     world = World(trouble=trouble)
 
     world.process().throttled(entity(), "thing.v1.Thing:abc", HOT)
 
-    assert (world.asked, world.news) == ([], [news])
+    assert (world.asked, world.events) == ([], [event])
 
 
 def test_a_request_never_fails_because_its_count_cannot_be_read() -> None:
-    def present(*_: object) -> Standing:
+    def present(*_: object) -> CountState:
         raise EngineUnavailableError("gone")
 
     world = World()
@@ -323,13 +323,13 @@ def test_a_request_never_fails_because_its_count_cannot_be_read() -> None:
         present,
         runtime=Runtime(lambda: START, world.sleep, lambda: 0.5),
         settings=GrowthSettings(),
-        report=world.told.append,
+        report=world.reports.append,
         waits=True,
     )
 
     growth.throttled(entity(), "thing.v1.Thing:abc", HOT)
 
-    assert world.news == [News.FAILED]
+    assert world.events == [GrowthEvent.FAILED]
 
 
 def test_threads_ask_once() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from dynashard import Shards
 from dynashard.topology import Record
-from dynashard_serving.growth_policy import News, Standing
+from dynashard_serving.growth_policy import CountState, GrowthEvent
 from tests.unit.growth_policy_world import DAY, HOT, Loads, World, entity, record
 
 pytestmark = pytest.mark.unit
@@ -33,13 +33,13 @@ pytestmark = pytest.mark.unit
     ],
 )  # fmt: skip
 def test_a_count_is_halved_after_a_long_quiet_down_to_what_is_declared(stands: Record, target: int | None) -> None:
-    world = World(standing={stands.key: Standing(stands.count, 0.0, busy=False)})
+    world = World(standing={stands.key: CountState(stands.count, 0.0, busy=False)})
 
     told = world.process(load=Loads()).shrink([stands], [entity()])
 
     assert world.asked == ([(stands.key, target)] if target else [])
-    assert [report.news for report in told] == ([News.ASKED] if target else [])
-    assert told == world.told
+    assert [report.event for report in told] == ([GrowthEvent.ASKED] if target else [])
+    assert told == world.reports
 
 
 def test_modulo_counts_are_not_halved() -> None:
@@ -54,7 +54,7 @@ def test_nothing_is_halved_where_throttles_are_counted_or_nobody_knows(*, calm: 
 
 
 def test_what_this_process_saw_throttled_is_not_quiet() -> None:
-    world = World(standing={"thing.v1.Thing:abc": Standing(64, 0.0, busy=False)})
+    world = World(standing={"thing.v1.Thing:abc": CountState(64, 0.0, busy=False)})
     growth = world.process()
     growth.throttled(entity(), "thing.v1.Thing:abc", HOT)
     stands = record("thing.v1.Thing:abc", 64)
@@ -70,8 +70,8 @@ def test_a_count_grown_again_after_it_was_halved_stands_twice_as_long() -> None:
     history = frozenset({"1:16", "100:32", "200:16", "300:32", "400:64"})
     twice = replace(record("thing.v1.Thing:abc", 32, age=2 * DAY - 1), history=history - {"400:64"})
     first = replace(record("thing.v1.Thing:other", 64), history=history)
-    world = World(standing={"thing.v1.Thing:abc": Standing(32, 0.0, busy=False)})
-    world.standing["thing.v1.Thing:other"] = Standing(64, 0.0, busy=False)
+    world = World(standing={"thing.v1.Thing:abc": CountState(32, 0.0, busy=False)})
+    world.standing["thing.v1.Thing:other"] = CountState(64, 0.0, busy=False)
     growth = world.process()
 
     growth.shrink([twice, first], [entity()])
@@ -88,4 +88,4 @@ def test_a_dry_run_halves_nothing() -> None:
 
     told = world.process(mode="dry_run").shrink([record("thing.v1.Thing:abc", 64)], [entity()])
 
-    assert (world.asked, [report.news for report in told]) == ([], [News.WOULD_ASK])
+    assert (world.asked, [report.event for report in told]) == ([], [GrowthEvent.WOULD_ASK])

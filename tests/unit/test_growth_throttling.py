@@ -12,7 +12,7 @@ from dynashard.errors import (
     ThrottledError,
 )
 from dynashard.resharding.scope import Scope
-from dynashard_serving.growth_policy import Standing
+from dynashard_serving.growth_policy import CountState
 from tests.declaring import declare
 from tests.depth import examples
 from tests.unit.growth_policy_world import HOT, HOT_INDEX, INDEXES, NO_REASON, World, throttle
@@ -73,7 +73,7 @@ class Throttling(RuleBasedStateMachine):
         key = f"thing.v1.Thing:{tenant}"
         if key in self.world.standing:
             standing = self.world.standing[key]
-            self.world.standing[key] = Standing(max(2, standing.count // 2), self.world.now, busy=False)
+            self.world.standing[key] = CountState(max(2, standing.count // 2), self.world.now, busy=False)
 
     @invariant()
     def counts_only_double_up_to_their_ceiling(self) -> None:

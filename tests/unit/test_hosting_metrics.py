@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dynashard_serving.growth_log import GrowthLog
-from dynashard_serving.growth_terms import News, Report
+from dynashard_serving.growth_terms import GrowthEvent, Report
 from dynashard_serving.metrics import MOST_VALUES, Figure, metrics_line
 
 pytestmark = pytest.mark.unit
@@ -40,12 +40,14 @@ def test_of_more_values_than_a_line_may_have_the_highest_are_told() -> None:
 
 def test_news_of_growth_is_logged_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     lines: list[str] = []
-    report = Report(News.ASKED, "user.v1.User", "acme", None, "8 to 16", 16)
+    report = Report(GrowthEvent.ASKED, "user.v1.User", "acme", None, "8 to 16", 16)
 
     GrowthLog(LOGGER, "dev", write=lines.append, clock=lambda: 1.0).grew(report)
 
     (logged,) = [json.loads(record.message) for record in caplog.records]
-    assert logged.items() >= {"event": "growth", "news": "asked", "entity": "user.v1.User", "told": "8 to 16"}.items()
+    assert (
+        logged.items() >= {"event": "growth", "outcome": "asked", "entity": "user.v1.User", "reason": "8 to 16"}.items()
+    )
     (line,) = lines
     assert metrics_of(line) == {"GrowthAsked": ("Count", 1)}
 

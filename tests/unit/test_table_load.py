@@ -106,7 +106,7 @@ def test_a_table_is_below_its_limit_at_it_or_unknown(
 
     answer = ask()
 
-    assert (answer.below, answer.told) == (below, told)
+    assert (answer.below, answer.reason) == (below, told)
     assert len(transport.asked) == (table is not None)
 
 
@@ -125,7 +125,7 @@ def test_an_index_has_limits_of_its_own(index: str, table: str, *, below: bool |
     answer = ask(index=index)
 
     assert answer.below is below
-    assert told in answer.told
+    assert told in answer.reason
 
 
 @pytest.mark.parametrize(("table", "below"), [("table_on_demand", True), ("table_provisioned", True)])
@@ -135,8 +135,8 @@ def test_reading_is_compared_with_read_units(table: str, *, below: bool) -> None
     answer = ask(writing=False)
 
     assert answer.below is below
-    assert answer.told.startswith("3,100 of ")
-    assert "read units" in answer.told
+    assert answer.reason.startswith("3,100 of ")
+    assert "read units" in answer.reason
 
 
 @pytest.mark.parametrize(("index", "does"), [(None, "Write"), ("GSI2", "Read")])
@@ -219,7 +219,7 @@ def test_part_of_an_answer_tells_nothing() -> None:
     assert ask.calm(86_400) is None
     answer = ask()
     assert answer.below is None
-    assert "CloudWatch returned a partial answer" in answer.told
+    assert "CloudWatch returned a partial answer" in answer.reason
 
 
 def refused() -> Any:
@@ -249,8 +249,8 @@ def test_errors_of_cloudwatch_make_the_load_unknown(metrics: Callable[[], Any]) 
     answer = ask()
 
     assert answer.below is None
-    assert "the load of users is not known" in answer.told
-    assert "allow cloudwatch:GetMetricData and dynamodb:DescribeTable" in answer.told
+    assert "the load of users is not known" in answer.reason
+    assert "allow cloudwatch:GetMetricData and dynamodb:DescribeTable" in answer.reason
     assert TableLoad(Described(None), "users", metrics=metrics, clock=lambda: NOW).calm(3600, index="GSI1") is None
 
 
@@ -260,7 +260,7 @@ def test_errors_of_dynamodb_make_the_load_unknown() -> None:
     answer = ask()
 
     assert answer.below is None
-    assert "DescribeTable was refused" in answer.told
+    assert "DescribeTable was refused" in answer.reason
     assert len(transport.asked) == 1
 
 
@@ -289,7 +289,7 @@ def test_the_real_client_is_understood() -> None:
     with mock_aws():
         answer = ask()
 
-    assert answer.told == "CloudWatch has not counted the throttle yet"
+    assert answer.reason == "CloudWatch has not counted the throttle yet"
 
 
 def test_importing_it_loads_no_sdk() -> None:

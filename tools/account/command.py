@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynashard_serving.tenant_data import Holdings
+from dynashard_serving.tenant_data import TenantData
 from tools.account.exporting import export as export_items
 from tools.account.purging import found, purge
 from tools.connection import Backend, open_backend
@@ -90,8 +90,8 @@ class _Seen:
         self._work.advance(self._counts["scanned"], self._counts["done"])
 
 
-def _holdings(backend: Backend) -> Holdings:
-    return Holdings(backend.transport, backend.table, models())
+def _holdings(backend: Backend) -> TenantData:
+    return TenantData(backend.transport, backend.table, models())
 
 
 def _lines(tenant: str, kinds: Counter[str], verb: str, work: Work) -> list[str]:

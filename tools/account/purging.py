@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from dynashard_serving.tenant_data import Held, Holdings, Scanned
+from dynashard_serving.tenant_data import Scanned, StoredItem, TenantData
 from tools.failure import CommandError
 
 MOST_PASSES: Final = 5
@@ -30,7 +30,7 @@ class Purged:
         return self.removed.total()
 
 
-def found(holdings: Holdings, tenant: str, scanned: Scanned) -> Counter[str]:
+def found(holdings: TenantData, tenant: str, scanned: Scanned) -> Counter[str]:
     """Count what is stored of an account, by type. Cost: as one pass of `purge`."""
     kinds: Counter[str] = Counter()
     for items in holdings.stored(tenant, scanned):
@@ -38,7 +38,7 @@ def found(holdings: Holdings, tenant: str, scanned: Scanned) -> Counter[str]:
     return kinds
 
 
-def purge(holdings: Holdings, tenant: str, *, scanned: Scanned, removed: Callable[[int], None]) -> Purged:
+def purge(holdings: TenantData, tenant: str, *, scanned: Scanned, removed: Callable[[int], None]) -> Purged:
     """Remove everything that is stored of an account, until a reading of the table finds nothing.
 
     The next reading finds what moves to another shard meanwhile, and what stream consumers write. A purge may be
@@ -73,5 +73,5 @@ def purge(holdings: Holdings, tenant: str, *, scanned: Scanned, removed: Callabl
     )
 
 
-def _kinds(held: Sequence[Held]) -> Iterator[str]:
+def _kinds(held: Sequence[StoredItem]) -> Iterator[str]:
     return (each.kind or _OTHERS for each in held)

@@ -11,7 +11,7 @@ from dynashard.entity import Entity
 from dynashard.repository import RetryPolicy
 from dynashard.service import Collection, Dynashard
 from dynashard.transport.interface import Transport
-from dynashard_serving.growth import OpenLoad, Throttled, Witness, growing
+from dynashard_serving.growth import GrowthObserver, OpenLoad, Throttled, growing
 from dynashard_serving.settings import ServingSettings, TableSettings
 
 
@@ -41,7 +41,7 @@ def open_backend(
     settings: ServingSettings,
     transport: Transport,
     entities: Sequence[type[Entity]],
-    witness: Witness,
+    observer: GrowthObserver,
     *,
     clock: Callable[[], float] = time.time,
     random: Callable[[], float] = random_numbers.random,
@@ -53,14 +53,14 @@ def open_backend(
         settings: of the function.
         transport: how DynamoDB is reached.
         entities: those whose shard counts may grow by themselves.
-        witness: gets the growth policy's events.
+        observer: gets the growth policy's events.
         clock: wall clock, in epoch seconds.
         random: evenly from 0 to below 1.
         retry_policy: how long batches and scans go on against throttling.
 
     Cost: no request.
     """
-    throttled = growing(settings, transport, entities, witness, clock=clock, random=random)
+    throttled = growing(settings, transport, entities, observer, clock=clock, random=random)
     keys = CursorKeys(cursor_key_reader(settings.cursor_keys, settings.cursor_secret_arn), clock)
     return Backend(
         _opened(settings, transport, cursor_keys=keys, throttled=throttled, clock=clock, retry_policy=retry_policy)
@@ -71,7 +71,7 @@ def open_entities(
     settings: TableSettings,
     transport: Transport,
     entities: Sequence[type[Entity]],
-    witness: Witness,
+    observer: GrowthObserver,
     *,
     clock: Callable[[], float] = time.time,
     random: Callable[[], float] = random_numbers.random,
@@ -84,7 +84,7 @@ def open_entities(
         settings: of the function.
         transport: how DynamoDB is reached.
         entities: those whose shard counts may grow by themselves.
-        witness: gets the growth policy's events.
+        observer: gets the growth policy's events.
         clock: wall clock, in epoch seconds.
         random: evenly from 0 to below 1.
         retry_policy: how long batches and transactions go on against throttling.
@@ -93,7 +93,7 @@ def open_entities(
 
     Cost: no request.
     """
-    throttled = growing(settings, transport, entities, witness, clock=clock, random=random, open_load=open_load)
+    throttled = growing(settings, transport, entities, observer, clock=clock, random=random, open_load=open_load)
     # A key that no other process knows, because no cursor leaves this one.
     keys = [secrets.token_urlsafe()]
     return _opened(settings, transport, cursor_keys=keys, throttled=throttled, clock=clock, retry_policy=retry_policy)

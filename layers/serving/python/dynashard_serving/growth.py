@@ -1,6 +1,6 @@
-"""Shard counts that grow by themselves: hands throttles to the growth policy.
+"""Hand throttles to the growth policy, so that shard counts grow by themselves.
 
-Nothing of resharding is imported before the first throttle: a cold start does not pay for it.
+Resharding is not imported before the first throttle, so that a cold start does not load it.
 """
 
 import random as random_numbers
@@ -15,32 +15,31 @@ from dynashard.transport.interface import Transport
 from dynashard_serving.settings import TableSettings
 
 if TYPE_CHECKING:
-    from dynashard.resharding import Resharder
-    from dynashard_serving.growth_terms import AskLoad, Report
+    from dynashard_serving.growth_terms import LoadSource, Report
 
 Throttled = Callable[[EntityDefinition[Any], str | None, ThrottledError], None]
-OpenLoad = Callable[[TableSettings, Transport], "AskLoad | None"]
-"""Opens what knows how busy a table is; None where nobody does."""
+OpenLoad = Callable[[TableSettings, Transport], "LoadSource | None"]
+"""Opens what reports how busy a table is; None if nothing does."""
 
 
-class Witness(Protocol):
-    """Who is told what the growth policy does."""
+class GrowthObserver(Protocol):
+    """Receives the events of the growth policy."""
 
     def grew(self, report: "Report", /) -> None:
-        """The policy has news."""
+        """Receive an event."""
         ...
 
     def growth_failed(self, error: Exception, /) -> None:
-        """The policy itself has failed."""
+        """Receive an error of the policy itself."""
         ...
 
 
 class Growing:
-    """Told of throttles. Builds the policy at the first one; safe to share between threads.
+    """Receives throttles. Builds the policy at the first one; safe to share between threads.
 
     Args:
-        build: builds the policy, and gives what it wants to be told by.
-        failed: told of an error of the policy, of which the caller of a request must not learn.
+        build: builds the policy.
+        failed: receives an error of the policy, because the caller of a request must not see it.
     """
 
     def __init__(self, build: Callable[[], Throttled], failed: Callable[[Exception], None]) -> None:
@@ -50,7 +49,7 @@ class Growing:
         self._lock = Lock()
 
     def __call__(self, entity: EntityDefinition[Any], partition: str | None, error: ThrottledError) -> None:
-        """Take note of a throttle. Never raises and never waits; costs what `Growth.throttled` says."""
+        """Report a throttle to the policy. Never raises and never waits; costs what `Growth.throttled` does."""
         try:
             self._built()(entity, partition, error)
         except Exception as failure:  # noqa: BLE001 - the request has an error of its own to answer
@@ -67,66 +66,56 @@ def growing(
     settings: TableSettings,
     transport: Transport,
     entities: Sequence[type[Entity]],
-    witness: Witness,
+    observer: GrowthObserver,
     *,
     clock: Callable[[], float],
     random: Callable[[], float] = random_numbers.random,
     open_load: "OpenLoad | None" = None,
 ) -> Throttled:
-    """What the layer tells of throttles.
+    """Return what a `Dynashard` reports throttles to.
 
     Args:
         settings: of the function.
         transport: how DynamoDB is reached.
-        entities: the entities.
-        witness: gets the policy's news.
+        entities: those whose shard counts may grow.
+        observer: receives the policy's events.
         clock: wall clock, in epoch seconds.
         random: evenly from 0 to below 1.
-        open_load: opens what knows how busy the table is; by default CloudWatch, except locally.
+        open_load: opens what reports how busy the table is; by default CloudWatch, except locally.
     """
     if settings.growth_mode == "off":
-        return _let_be
+        return lambda _entity, _partition, _error: None
 
     def build() -> Throttled:
-        from dynashard_serving.growth_policy import GrowthSettings  # noqa: PLC0415 - only who is throttled pays for it
+        # Only a function that is throttled pays for these imports.
+        from dynashard.resharding import Resharder, Timing  # noqa: PLC0415
+        from dynashard_serving.growth_policy import GrowthSettings  # noqa: PLC0415
         from dynashard_serving.growth_requests import growth_of  # noqa: PLC0415
 
+        resharder = Resharder(
+            transport,
+            table=settings.table,
+            topology_table=settings.topology_table,
+            entities=list(entities),
+            # A driver waits between phases; a request only says how long its record may be used.
+            timing=Timing(lease=settings.topology_lease_seconds),
+            runtime=Runtime(clock, random=random),
+        )
         growth = growth_of(
-            _resharder(settings, transport, entities, Runtime(clock, random=random)),
+            resharder,
             settings=GrowthSettings(
                 settings.growth_mode, settings.growth_cooldown_seconds, settings.growth_quiet_seconds
             ),
             load=(open_load or cloudwatch)(settings, transport),
-            report=witness.grew,
+            report=observer.grew,
         )
         return growth.throttled
 
-    return Growing(build, witness.growth_failed)
+    return Growing(build, observer.growth_failed)
 
 
-def _resharder(
-    settings: TableSettings, transport: Transport, entities: Sequence[type[Entity]], runtime: Runtime
-) -> "Resharder":
-    from dynashard.resharding import Resharder, Timing  # noqa: PLC0415 - as above
-
-    # Waits are the driver's business; a wish only says how long its record may be used.
-    timing = Timing(lease=settings.topology_lease_seconds)
-    return Resharder(
-        transport,
-        table=settings.table,
-        topology_table=settings.topology_table,
-        entities=list(entities),
-        timing=timing,
-        runtime=runtime,
-    )
-
-
-def cloudwatch(settings: TableSettings, transport: Transport) -> "AskLoad | None":
-    """What asks CloudWatch about the table; None locally, where nobody counts. Costs nothing until it is asked."""
-    from dynashard_serving.table_load import table_load  # noqa: PLC0415 - only who is throttled pays for it
+def cloudwatch(settings: TableSettings, transport: Transport) -> "LoadSource | None":
+    """Return what asks CloudWatch about the table; None locally. Costs nothing until it is asked."""
+    from dynashard_serving.table_load import table_load  # noqa: PLC0415 - only for functions that are throttled
 
     return None if settings.environment == "local" else table_load(transport, settings.table)
-
-
-def _let_be(_entity: EntityDefinition[Any], _partition: str | None, _error: ThrottledError) -> None:
-    """Growth is switched off."""

@@ -1,4 +1,4 @@
-"""What becomes of the growth policy's news: a line of the log, and a metric."""
+"""Events of the growth policy in a function's log: a line, and a metric."""
 
 import json
 import time
@@ -7,34 +7,34 @@ from logging import Logger
 from typing import TYPE_CHECKING, Any
 
 from dynashard_serving.logs import log_error
-from dynashard_serving.metrics import Figure, metrics_line, tell
+from dynashard_serving.metrics import Figure, metrics_line, write_line
 
 if TYPE_CHECKING:
     from dynashard_serving.growth_terms import Report
 
 
 def growth_metric(report: "Report") -> str:
-    """The metric that counts news of this kind: `GrowthAsked`, `GrowthLimit` and so on."""
-    return f"Growth{report.news.value.title().replace('_', '')}"
+    """Return the metric that counts events of this kind: `GrowthAsked`, `GrowthLimit` and so on."""
+    return f"Growth{report.event.value.title().replace('_', '')}"
 
 
 def growth_fields(report: "Report") -> dict[str, Any]:
-    """What the log tells of news."""
+    """Return the fields of an event's line in the log."""
     return {
-        "news": report.news.value,
+        "outcome": report.event.value,
         "entity": report.entity,
         "partition": report.partition,
         "index": report.index,
         "target": report.target,
-        "told": report.told,
+        "reason": report.reason,
     }
 
 
 class GrowthLog:
-    """A witness of growth that writes into a function's log.
+    """Writes events of the growth policy into a function's log.
 
     Args:
-        logger: takes the news.
+        logger: the function's logger.
         environment: the dimension of the metrics.
         write: takes a line of metrics.
         clock: wall clock, in epoch seconds.
@@ -45,7 +45,7 @@ class GrowthLog:
         logger: Logger,
         environment: str,
         *,
-        write: Callable[[str], object] = tell,
+        write: Callable[[str], object] = write_line,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._logger = logger
@@ -54,10 +54,10 @@ class GrowthLog:
         self._clock = clock
 
     def grew(self, report: "Report", /) -> None:
-        """The policy has news."""
+        """Log an event and count it."""
         self._logger.warning(json.dumps({"event": "growth", **growth_fields(report)}))
         self._write(metrics_line(self._environment, [Figure(growth_metric(report), 1)], self._clock()))
 
     def growth_failed(self, error: Exception, /) -> None:
-        """The policy has failed; what was throttled is told of all the same."""
+        """Log an error of the policy itself."""
         log_error(self._logger, "growth failed", error)

@@ -1,6 +1,6 @@
-"""When shard counts change by themselves: doubled after a key range was throttled, halved after a long quiet.
+"""When shard counts change by themselves: doubled after a key range was throttled, halved after a long quiet time.
 
-A policy and nothing else: it is told of throttles, looks at counts and asks for changes through what it is given.
+The policy receives throttles, reads counts and requests changes through what it is constructed with.
 Source of cooldown, random wait and history: AWS, 'Choosing the right number of shards'.
 """
 
@@ -25,20 +25,28 @@ from dynashard.resharding.scope import Scope
 from dynashard.runtime import Runtime
 from dynashard.topology import Record
 from dynashard.transport.capacity import WRITING
-from dynashard_serving.growth_terms import Ask, AskLoad, GrowthSettings, News, Present, Report, Standing
+from dynashard_serving.growth_terms import (
+    CountState,
+    GrowthEvent,
+    GrowthSettings,
+    LoadSource,
+    ReadCount,
+    Report,
+    RequestCount,
+)
 from dynashard_serving.table_load import Load
 
-__all__ = ["Ask", "AskLoad", "Growth", "GrowthSettings", "News", "Present", "Report", "Standing"]
+__all__ = ["CountState", "Growth", "GrowthEvent", "GrowthSettings", "LoadSource", "ReadCount", "Report", "RequestCount"]
 
-_LOOK_AGAIN: Final = 60.0
-"""Seconds until CloudWatch is asked again that did not know."""
+_LOAD_VALID_SECONDS: Final = 60.0
+"""How long an answer of CloudWatch is used."""
 _REMEMBERED: Final = 10_000
 """Partitions and limits that one process remembers."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Rest:
-    """From when until when a thing is left alone; `waits`: because a random wait for it is under way."""
+class _Cooldown:
+    """The time in which a count or a question is left alone; `waits` if this is the random wait before a request."""
 
     since: float
     until: float
@@ -49,55 +57,56 @@ class Growth:
     """The growth policy of one process. Safe to share between threads.
 
     Args:
-        ask: asks for a change.
-        present: tells a count.
+        request: requests a change.
+        read: reads a count.
         runtime: time and randomness.
         settings: how it behaves.
         waits: wait in the calling thread. Otherwise no request ever waits: the first throttle begins the random wait,
-            and the first one after it asks. A key range that is not throttled again needs no more shards.
-        load: tells whether the table is below its limits, where a throttle gives no reason; None: nobody knows.
-        report: is told the news, at most once in a cooldown for one thing.
+            and the first throttle after the wait requests the change. A key range that is not throttled again needs
+            no more shards.
+        load: reports whether the table is below its limits, for throttles without a reason; None if that is unknown.
+        report: receives events, at most once in a cooldown for one cause.
     """
 
     def __init__(
         self,
-        ask: Ask,
-        present: Present,
+        request: RequestCount,
+        read: ReadCount,
         *,
         runtime: Runtime,
         settings: GrowthSettings,
         waits: bool = False,
-        load: AskLoad | None = None,
+        load: LoadSource | None = None,
         report: Callable[[Report], None] = lambda _: None,
     ) -> None:
-        self._ask = ask
-        self._present = present
+        self._request = request
+        self._read = read
         self._runtime = runtime
         self._settings = settings
         self._waits = waits
         self._load = load
         self._report = report
         self._loads: dict[bool, Load] = {}
-        self._rests: OrderedDict[str, _Rest] = OrderedDict()
+        self._cooldowns: OrderedDict[str, _Cooldown] = OrderedDict()
         self._lock = Lock()
 
     def throttled(self, entity: EntityDefinition[Any], partition: str | None, error: ThrottledError) -> None:
-        """Take note of a throttle, and ask for a doubling if more shards can cure it. Never raises.
+        """Request a doubled count if more shards can cure a throttle. Never raises.
 
         Args:
-            entity: whose item it was.
-            partition: the logical partition, prefix included; None if not known.
+            entity: the entity of the item.
+            partition: the logical partition, prefix included; None if unknown.
             error: the throttle.
 
-        Cost: none, but for the first throttle of a partition or index in a cooldown: a read of its record and the
-            conditional update, and before them the question about the load if there is no reason given.
+        Cost: for the first throttle of a partition or index in a cooldown, a read of its record and a conditional
+            update; before them a question about the load if the throttle has no reason. Otherwise none.
         """
         if self._settings.mode == "off":
             return
         for reason in error.reasons:
             if reason.kind not in (ThrottleKind.KEY_RANGE, ThrottleKind.UNKNOWN):
-                told = f"{reason.reason}: {reason.remedy}"
-                self._tell_once(News.LIMIT, entity, reason.index, told, about=reason.reason)
+                limit = f"{reason.reason}: {reason.remedy}"
+                self._report_once(GrowthEvent.LIMIT, entity, reason.index, limit, cause=reason.reason)
         hot = [reason for reason in error.reasons if reason.kind is ThrottleKind.KEY_RANGE]
         if any(not reason.on_index for reason in hot):
             self._grow(entity, partition, None)
@@ -107,22 +116,22 @@ class Growth:
                 self._grow(entity, None, slot)
         elif isinstance(error, TableThrottledError):
             if not error.reasons:
-                self._tell_once(News.LIMIT, entity, None, str(error))
+                self._report_once(GrowthEvent.LIMIT, entity, None, str(error))
         elif all(reason.kind is ThrottleKind.UNKNOWN for reason in error.reasons):
             self._without_reason(entity, partition, error)
 
     def shrink(self, records: Iterable[Record], entities: Iterable[EntityDefinition[Any]]) -> list[Report]:
-        """Ask for the halving of counts that have stood for the quiet time, down to what is declared.
+        """Request half of each count that was unchanged for the quiet time, but no less than is declared.
 
-        Left alone: counts of whole families, and those an operator has set. A count that was grown again after it
-        was halved must have stood twice as long before the next time, and so on.
+        Counts of whole families and counts that an operator has set are left alone. A count that grew again after it
+        was halved must be quiet for twice as long before the next time, and so on.
 
         Args:
             records: of logical partitions and indexes.
-            entities: those they may belong to.
+            entities: the entities that they may belong to.
 
         Returns:
-            What was reported, in the order of the records.
+            The reports, in the order of the records.
 
         Cost: a conditional update for each change, and a question about throttles for the table and each index.
         """
@@ -130,7 +139,7 @@ class Growth:
             return []
         known = list(entities)
         calm: dict[str | None, bool] = {}
-        told = []
+        reports = []
         for record in records:
             scope = Scope.of_key(record.key, known)
             shards = scope.shards
@@ -140,11 +149,11 @@ class Growth:
             if slot not in calm:
                 calm[slot] = self._calm(slot)
             if calm[slot]:
-                told.append(self._change(scope, record.count // 2, "quiet for long"))
-        return told
+                reports.append(self._change(scope, record.count // 2, "quiet for long"))
+        return reports
 
     def _calm(self, slot: str | None) -> bool:
-        """Whether the table or index was throttled nowhere: a partition at its ceiling has a record that is quiet."""
+        """Whether the table or index was never throttled: the record of a partition at its ceiling is quiet too."""
         return self._load is None or self._load.calm(self._settings.quiet_seconds, index=slot) is True
 
     def _quiet(self, record: Record, shards: Shards) -> bool:
@@ -154,150 +163,151 @@ class Growth:
             return False
         now = self._runtime.clock()
         with self._lock:
-            rest = self._rests.get(record.key)
-        if rest is not None and now < rest.since + self._settings.quiet_seconds:
+            cooldown = self._cooldowns.get(record.key)
+        if cooldown is not None and now < cooldown.since + self._settings.quiet_seconds:
             return False
         quiet: float = self._settings.quiet_seconds * 2 ** _regrown(record)
         return now - float(record.updated) >= quiet
 
     def _without_reason(self, entity: EntityDefinition[Any], partition: str | None, error: ThrottledError) -> None:
-        """A throttle without a reason DynamoDB is known to give: ask how busy the table is, and judge by that."""
+        """Decide about a throttle without a known reason by how busy the table is."""
         if self._load is None or error.index_blamed or partition is None:
-            self._tell_once(News.UNKNOWN, entity, None, str(error))
+            self._report_once(GrowthEvent.UNKNOWN, entity, None, str(error))
             return
-        load = self._judged(self._load, writing=error.operation in WRITING)
+        load = self._load_now(self._load, writing=error.operation in WRITING)
         if load is None:
             return
         if load.below:
             self._grow(entity, partition, None)
             return
-        news = News.UNKNOWN if load.below is None else News.LIMIT
-        self._tell_once(news, entity, None, f"{error} {load.told}.")
+        event = GrowthEvent.UNKNOWN if load.below is None else GrowthEvent.LIMIT
+        self._report_once(event, entity, None, f"{error} {load.reason}.")
 
-    def _judged(self, ask: AskLoad, *, writing: bool) -> Load | None:
-        """The load of the table, of this minute; None while another thread is asking for it."""
-        if self._turn(f"load {writing}", _LOOK_AGAIN):
+    def _load_now(self, source: LoadSource, *, writing: bool) -> Load | None:
+        """The load of the table in this minute; None while another thread asks for it."""
+        if self._claim(f"load {writing}", _LOAD_VALID_SECONDS):
             self._loads.pop(writing, None)
-            self._loads[writing] = ask(writing=writing)
+            self._loads[writing] = source(writing=writing)
         return self._loads.get(writing)
 
     def _grow(self, entity: EntityDefinition[Any], partition: str | None, slot: str | None) -> None:
-        """Double a count, if it is this caller's turn and the declaration allows it."""
+        """Double a count, if no other thread does and the declaration allows it."""
         index = next((each for each in entity.indexes.values() if each.slot == slot), None) if slot else None
         if slot is not None and index is None:
-            told = f"a key range of index {slot or '(not told which)'} is hot, which {entity.name} does not declare"
-            self._tell_once(News.UNKNOWN, entity, slot or None, told)
+            reason = f"a key range of index {slot or '(unnamed)'} is hot, which {entity.name} does not declare"
+            self._report_once(GrowthEvent.UNKNOWN, entity, slot or None, reason)
             return
         if index is None and partition is None:
-            self._tell_once(News.UNKNOWN, entity, None, f"a key range of {entity.name} is hot, but not known which")
+            reason = f"a key range of {entity.name} is hot, but it is unknown which"
+            self._report_once(GrowthEvent.UNKNOWN, entity, None, reason)
             return
         scope = Scope(entity, None if index else partition, index)
-        if self._wait_begins(scope.key) or not self._turn(scope.key, self._settings.cooldown_seconds):
+        if self._wait_begins(scope.key) or not self._claim(scope.key, self._settings.cooldown_seconds):
             return
         try:
             self._double(scope)
         except DynashardError as error:
-            self._tell(News.FAILED, scope, f"{scope.key} is hot, and its count could not be looked at: {error}")
+            self._report_change(GrowthEvent.FAILED, scope, f"{scope.key} is hot, but its count is unreadable: {error}")
 
     def _double(self, scope: Scope) -> None:
         shards = scope.shards
         if shards is None or not shards.rule.powers_of_two:
             remedy = f"{shards.placement} counts never change" if shards else "declare shards"
-            self._tell(News.CANNOT, scope, f"{scope.key} is hot: {remedy}")
+            self._report_change(GrowthEvent.CANNOT, scope, f"{scope.key} is hot: {remedy}")
             return
-        standing = self._present(scope)
-        if standing.count == UNSHARDED or standing.count * 2 > shards.max:
-            remedy = f"it has {standing.count} shards, its ceiling is {shards.max}: declare a higher max"
-            if standing.count == UNSHARDED:
+        state = self._read(scope)
+        if state.count == UNSHARDED or state.count * 2 > shards.max:
+            remedy = f"it has {state.count} shards, its ceiling is {shards.max}: declare a higher max"
+            if state.count == UNSHARDED:
                 remedy = f"it is unsharded still: start its reshard to {shards.count}"
-            self._tell(News.CANNOT, scope, f"{scope.key} is hot: {remedy}")
+            self._report_change(GrowthEvent.CANNOT, scope, f"{scope.key} is hot: {remedy}")
             return
-        if self._rests_still(scope.key, standing):
+        if self._still_cooling(scope.key, state):
             return
         if self._waits and self._settings.mode == "on":
             self._runtime.sleep(self._drawn_wait())
-            if self._present(scope) != standing:
-                self._tell(News.LOST, scope, f"somebody else has changed the count of {scope.key} already")
+            if self._read(scope) != state:
+                self._report_change(GrowthEvent.LOST, scope, f"another process has changed the count of {scope.key}")
                 return
-        self._change(scope, standing.count * 2, "a key range is hot")
+        self._change(scope, state.count * 2, "a key range is hot")
 
-    def _rests_still(self, key: str, standing: Standing) -> bool:
-        """Whether the count changes now, or has changed so recently that what it brings is not seen yet."""
+    def _still_cooling(self, key: str, state: CountState) -> bool:
+        """Whether the count changes now, or has changed so recently that its effect is not visible yet."""
         now = self._runtime.clock()
         # Other clocks may be ahead of this one.
-        over = min(now, standing.changed) + self._settings.cooldown_seconds
-        if not standing.busy and now >= over:
+        over = min(now, state.changed) + self._settings.cooldown_seconds
+        if not state.busy and now >= over:
             return False
-        if not standing.busy:
+        if not state.busy:
             with self._lock:
-                self._rests[key] = _Rest(now, over)
+                self._cooldowns[key] = _Cooldown(now, over)
         return True
 
     def _change(self, scope: Scope, target: int, why: str) -> Report:
-        """Ask for a count, or say that it would be asked for."""
+        """Request a count, or only report that in a dry run."""
         request = f"{scope.key} to {target} shards: {why}"
         if self._settings.mode == "dry_run":
-            return self._tell(News.WOULD_ASK, scope, f"dry run: {request}", target)
+            return self._report_change(GrowthEvent.WOULD_ASK, scope, f"dry run: {request}", target)
         try:
-            self._ask(scope, target)
+            self._request(scope, target)
         except TopologyChangedError:
-            return self._tell(News.LOST, scope, f"somebody else has changed {scope.key} already", target)
+            return self._report_change(GrowthEvent.LOST, scope, f"another process has changed {scope.key}", target)
         except ReshardRefusedError as error:
-            return self._tell(News.REFUSED, scope, f"{request}; refused: {error}", target)
+            return self._report_change(GrowthEvent.REFUSED, scope, f"{request}; refused: {error}", target)
         except DynashardError as error:
-            return self._tell(News.FAILED, scope, f"{request}; failed: {error}", target)
-        return self._tell(News.ASKED, scope, request, target)
+            return self._report_change(GrowthEvent.FAILED, scope, f"{request}; failed: {error}", target)
+        return self._report_change(GrowthEvent.ASKED, scope, request, target)
 
     def _wait_begins(self, key: str) -> bool:
-        """Begin the random wait where nobody waits in the calling thread; False once it is over."""
+        """Begin the random wait, unless the calling thread waits; False once it is over."""
         if self._waits:
             return False
         now = self._runtime.clock()
         with self._lock:
-            rest = self._rests.get(key)
-            if rest is not None and rest.since <= now < rest.until:
+            wait = self._cooldowns.get(key)
+            if wait is not None and wait.since <= now < wait.until:
                 return True
-            if rest is not None and rest.waits and rest.until <= now < rest.until + self._settings.cooldown_seconds:
+            if wait is not None and wait.waits and wait.until <= now < wait.until + self._settings.cooldown_seconds:
                 return False
-            self._remember(key, _Rest(now, now + self._drawn_wait(), waits=True))
+            self._remember(key, _Cooldown(now, now + self._drawn_wait(), waits=True))
             return True
 
-    def _turn(self, key: str, seconds: float) -> bool:
-        """Whether a thing is not left alone just now; if so, it is from now on, for so many seconds."""
+    def _claim(self, key: str, seconds: float) -> bool:
+        """Begin a cooldown of so many seconds, unless one is under way; whether it was begun."""
         now = self._runtime.clock()
         with self._lock:
-            rest = self._rests.get(key)
-            # A clock that was set back says nothing about how long a thing has rested.
-            if rest is not None and rest.since <= now < rest.until:
+            cooldown = self._cooldowns.get(key)
+            # A clock that was set back does not tell how long the cooldown has lasted.
+            if cooldown is not None and cooldown.since <= now < cooldown.until:
                 return False
-            self._remember(key, _Rest(now, now + seconds))
+            self._remember(key, _Cooldown(now, now + seconds))
             return True
 
-    def _remember(self, key: str, rest: _Rest) -> None:
-        self._rests[key] = rest
-        self._rests.move_to_end(key)
-        while len(self._rests) > _REMEMBERED:
-            self._rests.popitem(last=False)
+    def _remember(self, key: str, cooldown: _Cooldown) -> None:
+        self._cooldowns[key] = cooldown
+        self._cooldowns.move_to_end(key)
+        while len(self._cooldowns) > _REMEMBERED:
+            self._cooldowns.popitem(last=False)
 
     def _drawn_wait(self) -> float:
         low, high = self._settings.wait_low, self._settings.wait_high
         return low + self._runtime.random() * (high - low)
 
-    def _tell_once(
-        self, news: News, entity: EntityDefinition[Any], index: str | None, told: str, *, about: str = ""
+    def _report_once(
+        self, event: GrowthEvent, entity: EntityDefinition[Any], index: str | None, reason: str, *, cause: str = ""
     ) -> None:
-        if self._turn(f"{news} {entity.name} {index} {about}", self._settings.cooldown_seconds):
-            self._report(Report(news, entity.name, None, index, told))
+        if self._claim(f"{event} {entity.name} {index} {cause}", self._settings.cooldown_seconds):
+            self._report(Report(event, entity.name, None, index, reason))
 
-    def _tell(self, news: News, scope: Scope, told: str, target: int | None = None) -> Report:
+    def _report_change(self, event: GrowthEvent, scope: Scope, reason: str, target: int | None = None) -> Report:
         slot = scope.index.slot if scope.index else None
-        report = Report(news, scope.entity.name, scope.partition, slot, told, target)
+        report = Report(event, scope.entity.name, scope.partition, slot, reason, target)
         self._report(report)
         return report
 
 
 def _regrown(record: Record) -> int:
-    """How often a record's count was grown to again after it was halved."""
+    """How often a record's count grew again after it was halved."""
     entries = sorted((int(epoch), int(count)) for epoch, _, count in (each.partition(":") for each in record.history))
     counts = [count for _, count in entries]
     grown = sum(1 for old, new in pairwise(counts) if new == record.count and old < new)

@@ -1,4 +1,4 @@
-"""The growth policy at work: it looks at the topology table, and asks for changes as an operator does."""
+"""Connect the growth policy to the topology table: it reads records there, and requests changes as an operator does."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
@@ -9,11 +9,11 @@ from dynashard.placement import UNSHARDED
 from dynashard.resharding.resharder import Resharder
 from dynashard.resharding.scope import Scope
 from dynashard.topology import Record, TopologyTable, family_of
-from dynashard_serving.growth_policy import Growth, GrowthSettings, News, Report, Standing
-from dynashard_serving.growth_terms import AskLoad
+from dynashard_serving.growth_policy import CountState, Growth, GrowthEvent, GrowthSettings, Report
+from dynashard_serving.growth_terms import LoadSource
 
 MOST_SHRUNK: Final = 20
-"""Counts halved by one look. A family's record names all that change, and each change has a driver of its own."""
+"""Counts halved at a time. A family's record names all that change, and each change has a driver of its own."""
 
 
 def growth_of(
@@ -21,26 +21,26 @@ def growth_of(
     *,
     settings: GrowthSettings,
     waits: bool = False,
-    load: AskLoad | None = None,
+    load: LoadSource | None = None,
     report: Callable[[Report], None] = lambda _: None,
     cause: str = "throttle",
 ) -> Growth:
-    """The growth policy of a process, whose `throttled` is what a `Dynashard` tells of throttles.
+    """Return the growth policy of a process; a `Dynashard` reports throttles to its `throttled`.
 
     Args:
-        resharder: is asked for changes; its time and randomness are the policy's.
-        settings: how it behaves.
-        waits: wait in the calling thread. Otherwise no request ever waits; see `Growth`.
-        load: tells whether the table is below its limits; None if nobody knows.
-        report: is told the news.
-        cause: what the status of a change gives as its cause.
+        resharder: takes the requests; its time and randomness are the policy's.
+        settings: how the policy behaves.
+        waits: as of `Growth`.
+        load: as of `Growth`.
+        report: as of `Growth`.
+        cause: the cause that the status of a change names.
 
-    Cost: none. What a throttle costs, `Growth.throttled` tells: a look is 1 round trip and at most 2 read units; what
-    asking costs, `Resharder.start`. Items are not counted beforehand: that would read a hot partition through.
+    Cost: none. A throttle costs what `Growth.throttled` does: reading a count is 1 round trip and at most 2 read units;
+    a request costs what `Resharder.start` does. Items are not counted first: that would read a hot partition through.
     """
     return Growth(
         lambda scope, target: resharder.start(scope, target, cause=cause, survey=False),
-        lambda scope: _standing(resharder.topology, scope),
+        lambda scope: _state_of(resharder.topology, scope),
         runtime=resharder.runtime,
         settings=settings,
         waits=waits,
@@ -53,21 +53,21 @@ def shrink_quiet(
     resharder: Resharder,
     *,
     settings: GrowthSettings,
-    load: AskLoad | None = None,
+    load: LoadSource | None = None,
     report: Callable[[Report], None] = lambda _: None,
     most: int = MOST_SHRUNK,
 ) -> list[Report]:
-    """Look once whether counts have stood quiet for long enough to be halved, and ask for that.
+    """Request half of the counts that were quiet for long enough.
 
     Args:
-        resharder: is asked for changes; the partitions and indexes of its entities are looked at.
-        settings: how the policy behaves.
-        load: tells whether a table was throttled; with None, none was.
-        report: is told the news.
-        most: how many to ask for at most; the rest is for the next look.
+        resharder: takes the requests; the partitions and indexes of its entities are looked at.
+        settings: as of `Growth`.
+        load: as of `Growth`.
+        report: as of `Growth`.
+        most: the most requests; the others wait for the next call.
 
     Returns:
-        What was reported.
+        The reports.
 
     Raises:
         EngineError: the topology table cannot be read.
@@ -77,31 +77,32 @@ def shrink_quiet(
     if settings.mode == "off":
         return []
     known = resharder.entities
-    told: list[Report] = []
+    reports: list[Report] = []
 
-    def tell(news: Report) -> None:
-        told.append(news)
-        report(news)
+    def collect(event: Report) -> None:
+        reports.append(event)
+        report(event)
 
     def records() -> Iterator[Record]:
         for family in dict.fromkeys(map(family_of, known)):
             for record in resharder.topology.own(family):
-                if sum(news.news in (News.ASKED, News.WOULD_ASK) for news in told) >= most:
+                if sum(each.event in (GrowthEvent.ASKED, GrowthEvent.WOULD_ASK) for each in reports) >= most:
                     return
                 if _belongs(record, known):
                     yield record
 
-    return growth_of(resharder, settings=settings, load=load, report=tell, cause="quiet").shrink(records(), known)
+    growth = growth_of(resharder, settings=settings, load=load, report=collect, cause="quiet")
+    return growth.shrink(records(), known)
 
 
-def _standing(topology: TopologyTable, scope: Scope) -> Standing:
+def _state_of(topology: TopologyTable, scope: Scope) -> CountState:
     records = topology.read([scope.key] if scope.index else [scope.key, scope.family])
     record = records.get(scope.key) or records.get(scope.family)
     if record is None:
-        return Standing(scope.shards.initial if scope.shards else UNSHARDED, 0.0, busy=False)
+        return CountState(scope.shards.initial if scope.shards else UNSHARDED, 0.0, busy=False)
     counted = [int(entry.partition(":")[0]) for entry in record.history]
-    # A change that was called off leaves no count behind; it deserves its cooldown all the same.
-    return Standing(record.count, max([record.since, *counted]), record.busy)
+    # A change that was aborted leaves no count behind, but it has a cooldown too.
+    return CountState(record.count, max([record.since, *counted]), record.busy)
 
 
 def _belongs(record: Record, entities: Sequence[EntityDefinition[Any]]) -> bool:

@@ -1,4 +1,4 @@
-"""What the growth policy is set to, what it is given to look and ask with, and what it has to tell."""
+"""The settings of the growth policy, what it reads and requests through, and the events that it reports."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,75 +11,75 @@ from dynashard_serving.table_load import Load
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """A shard count as it stands: the count, when it last changed in epoch seconds, and whether it is changing."""
+class CountState:
+    """A shard count, when it last changed in epoch seconds, and whether it is changing now."""
 
     count: int
     changed: float
     busy: bool
 
 
-Ask = Callable[[Scope, int], object]
-"""Asks for a count, on condition that nobody else has changed the record meanwhile.
+RequestCount = Callable[[Scope, int], object]
+"""Requests a count, unless another process has changed the record meanwhile.
 
-It raises `ReshardRefusedError` if the change cannot be, or not now, and `TopologyChangedError` if others were first.
+It raises `ReshardRefusedError` if the change is impossible now, and `TopologyChangedError` if another was first.
 """
 
-Present = Callable[[Scope], Standing]
-"""Tells the count as the topology table has it now. It raises `DynashardError` if that cannot be read."""
+ReadCount = Callable[[Scope], CountState]
+"""Reads the count from the topology table. It raises `DynashardError` if that is impossible."""
 
 
-class AskLoad(Protocol):
-    """Tells how busy the table or an index is; see `dynashard_serving.table_load`. Never raises."""
+class LoadSource(Protocol):
+    """Reports how busy the table or an index is; see `dynashard_serving.table_load`. Never raises."""
 
     def __call__(self, *, index: str | None = None, writing: bool = True) -> Load:
-        """The load in the last minutes."""
+        """Return the load in the last minutes."""
         ...
 
     def calm(self, seconds: float, *, index: str | None = None) -> bool | None:
-        """Whether nothing was throttled for so many seconds; None if nobody knows."""
+        """Return whether nothing was throttled for so many seconds; None if that is unknown."""
         ...
 
 
-class News(StrEnum):
-    """What the policy has to tell."""
+class GrowthEvent(StrEnum):
+    """What the policy reports."""
 
     ASKED = "asked"
-    """A change was asked for."""
+    """A change was requested."""
     WOULD_ASK = "would_ask"
-    """A change would have been asked for, but for the dry run."""
+    """A change would have been requested without the dry run."""
     REFUSED = "refused"
     """The controller refused the change."""
     LOST = "lost"
-    """Somebody else was first."""
+    """Another process was first."""
     CANNOT = "cannot"
-    """A key range is hot, and no automatic change can help: the declaration is at its end."""
+    """A key range is hot, but the declaration allows no more shards."""
     LIMIT = "limit"
     """The table, the index or the account is at a limit of its own: more shards would not help."""
     UNKNOWN = "unknown"
-    """DynamoDB gave no reason for a throttle, and nobody else knows it."""
+    """DynamoDB gave no reason for a throttle, and CloudWatch does not know it either."""
     FAILED = "failed"
-    """Looking or asking failed."""
+    """The count could not be read or changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Something the policy has to tell.
+    """An event of the policy.
 
     Attributes:
-        news: what.
+        event: its kind.
         entity: the entity's name.
-        partition: the logical partition; None if it concerns none.
-        index: the slot of the index; None if it concerns none.
-        told: a sentence for people, with the remedy where there is one.
-        target: the count asked for.
+        partition: the logical partition; None if the event concerns none.
+        index: the slot of the index; None if the event concerns none.
+        reason: a sentence for people, with the remedy if there is one.
+        target: the requested count.
     """
 
-    news: News
+    event: GrowthEvent
     entity: str
     partition: str | None
     index: str | None
-    told: str
+    reason: str
     target: int | None = None
 
 
@@ -88,13 +88,13 @@ class GrowthSettings:
     """How counts change by themselves; times in seconds.
 
     Attributes:
-        mode: `on`; `dry_run`, which tells what it would ask for; `off`, which does nothing at all.
-        cooldown_seconds: how long a count is left alone after it changed.
-        quiet_seconds: how long it must have stood before it is halved.
-        wait_low, wait_high: the bounds of the random wait before a change is asked for.
+        mode: `on`; `dry_run`, which only reports what it would request; `off`, which does nothing.
+        cooldown_seconds: how long a count is left alone after a change.
+        quiet_seconds: how long a count must be unchanged before it is halved.
+        wait_low, wait_high: the bounds of the random wait before a change is requested.
 
     Raises:
-        ConfigurationError: another mode, or times that cannot be.
+        ConfigurationError: an unknown mode, or impossible times.
     """
 
     mode: Literal["off", "dry_run", "on"] = "on"

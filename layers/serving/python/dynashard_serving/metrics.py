@@ -19,7 +19,7 @@ class Figure:
 
     Attributes:
         name: of the metric.
-        value: one, or several of them, of which the highest 100 are told.
+        value: one, or several of them, of which the highest 100 are written.
         unit: as CloudWatch calls it.
     """
 
@@ -28,29 +28,23 @@ class Figure:
     unit: Literal["Count", "Seconds", "None"] = "Count"
 
     @property
-    def told(self) -> Any:
-        """The value as a line tells it."""
+    def written(self) -> Any:
+        """The value as it stands in a line."""
         return sorted(self.value)[-MOST_VALUES:] if isinstance(self.value, Sequence) else self.value
 
 
 def metrics_line(environment: str, figures: Sequence[Figure], now: float) -> str:
-    """The line that tells these figures.
-
-    Args:
-        environment: the dimension of every metric.
-        figures: what to tell; one of several values has at least one.
-        now: epoch seconds.
-    """
+    """Return the line with these figures at a time in epoch seconds; a figure of several values has at least one."""
     directive = {
         "Namespace": NAMESPACE,
         "Dimensions": [[ENVIRONMENT]],
         "Metrics": [{"Name": figure.name, "Unit": figure.unit} for figure in figures],
     }
-    told = {figure.name: figure.told for figure in figures}
+    values = {figure.name: figure.written for figure in figures}
     head = {"Timestamp": int(now * 1000), "CloudWatchMetrics": [directive]}
-    return json.dumps({"_aws": head, ENVIRONMENT: environment, **told})
+    return json.dumps({"_aws": head, ENVIRONMENT: environment, **values})
 
 
-def tell(line: str) -> None:
+def write_line(line: str) -> None:
     """Write a line into the function's log."""
     sys.stdout.write(f"{line}\n")

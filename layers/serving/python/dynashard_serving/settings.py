@@ -62,10 +62,10 @@ class TableSettings:
         Raises:
             ConfigurationError: one is missing or cannot be used; the message names it.
         """
-        return cls(**cls.told(environ))
+        return cls(**cls.values_from(environ))
 
     @classmethod
-    def told(cls, environ: Mapping[str, str]) -> dict[str, Any]:
+    def values_from(cls, environ: Mapping[str, str]) -> dict[str, Any]:
         """The settings by their names, as environment variables have them; who adds settings adds to these.
 
         Raises:
@@ -110,10 +110,10 @@ class ServingSettings(TableSettings):
             raise ConfigurationError(f"MAX_QUERIES_PER_REQUEST is {self.max_queries}; it must be at least 1")
 
     @classmethod
-    def told(cls, environ: Mapping[str, str]) -> dict[str, Any]:
+    def values_from(cls, environ: Mapping[str, str]) -> dict[str, Any]:
         """As of `TableSettings`, and those that this adds."""
         return {
-            **TableSettings.told(environ),
+            **TableSettings.values_from(environ),
             "idempotency_table": required(environ, "IDEMPOTENCY_TABLE"),
             "cursor_keys": signing_keys(environ, "CURSOR_KEYS"),
             "cursor_secret_arn": environ.get("CURSOR_SECRET_ARN") or None,

@@ -1,10 +1,9 @@
-"""Whether a table as a whole is below its limits: that tells a hot key range where a throttle gives no reason.
+"""Whether a table as a whole is below its limits. If it was throttled all the same, one key range is hot.
 
-CloudWatch counts throttles by cause, and knows what was consumed and provisioned. If the table was throttled while
-it consumed less than it may, one of its partitions was too hot. Source of the comparison: AWS, 'Choosing the right
-number of shards'.
+CloudWatch counts throttles by cause, and knows what was consumed and provisioned.
+Source of the comparison: AWS, 'Choosing the right number of shards'.
 
-Nothing of the AWS SDK is imported until the first question.
+The AWS SDK is not imported before the first question.
 """
 
 import time
@@ -23,7 +22,7 @@ ON_DEMAND_LIMIT: Final = 40_000
 """Units per second of an on-demand table or index, unless the account's quota or a maximum says otherwise."""
 
 _MINUTES: Final = 10
-"""How far back to look: CloudWatch is late by a minute or two, and tells what is provisioned every five."""
+"""How far back to look: CloudWatch is late by a minute or two, and reports what is provisioned every five."""
 _CLEARLY_BELOW: Final = 0.8
 """A minute's average hides its busiest seconds."""
 _LIMITS: Final = ("ProvisionedThroughput", "MaxOnDemandThroughput", "AccountLimit")
@@ -38,12 +37,12 @@ class Load:
 
     Attributes:
         below: whether it was throttled although it was below its limit as a whole, so that a key range is hot; False
-            if it is at its limit; None if nobody knows.
-        told: why, as a sentence.
+            if it is at its limit; None if that is unknown.
+        reason: why, as a sentence.
     """
 
     below: bool | None
-    told: str
+    reason: str
 
 
 class TableLoad:
@@ -154,8 +153,8 @@ class TableLoad:
         limit = min(provisioned.values()) if provisioned else self._described(index, does)
         if limit is None:
             return Load(None, f"{self._table} has no index {index}")
-        told = f"{max(rates):,.0f} of {limit:,.0f} {does.lower()} units a second in the busiest throttled minute"
-        return Load(max(rates) < limit * _CLEARLY_BELOW, told)
+        reason = f"{max(rates):,.0f} of {limit:,.0f} {does.lower()} units a second in the busiest throttled minute"
+        return Load(max(rates) < limit * _CLEARLY_BELOW, reason)
 
     def _described(self, index: str | None, does: str) -> float | None:
         """The limit by the table's settings, in units a second; None if there is no such index."""

@@ -32,7 +32,7 @@ Scanned = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class StoredItem:
     """A stored item of a tenant.
 
     Attributes:
@@ -52,7 +52,7 @@ class Partition:
     fields: Mapping[str, Any]
 
 
-class Holdings:
+class TenantData:
     """What a table holds of tenants.
 
     Args:
@@ -74,7 +74,7 @@ class Holdings:
         self._entities = {entity.name: entity for entity in map(definition, entities)}
         self._retry_policy = retry_policy or RetryPolicy()
 
-    def stored(self, tenant: str, scanned: Scanned) -> Iterator[Sequence[Held]]:
+    def stored(self, tenant: str, scanned: Scanned) -> Iterator[Sequence[StoredItem]]:
         """All that is stored of a tenant, whatever it is: live, expired, moved, or a piece.
 
         Raises:
@@ -123,7 +123,7 @@ class Holdings:
         order = list(self._entities)
         return sorted(found.values(), key=lambda each: (order.index(each.entity.name), str(each.fields)))
 
-    def remove(self, held: Sequence[Held]) -> None:
+    def remove(self, held: Sequence[StoredItem]) -> None:
         """Delete what is stored, whatever it is.
 
         Raises:
@@ -195,5 +195,5 @@ def _divider(entity: EntityDefinition[Any]) -> str:
     )
 
 
-def _held(item: Wire) -> Held:
-    return Held({PK: item[PK], SK: item[SK]}, item.get(TYPE, {}).get("S"))
+def _held(item: Wire) -> StoredItem:
+    return StoredItem({PK: item[PK], SK: item[SK]}, item.get(TYPE, {}).get("S"))
