@@ -17,7 +17,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from domain import ENTITIES, TOGETHER
+from domain import ENTITIES, FAMILY_LISTINGS
 from dynashard import definition, schema
 from dynashard.transport import Transport, connect
 from dynashard_serving.operations.served import NEEDS
@@ -144,7 +144,7 @@ _SYSTEMS: Final[Mapping[str, Mapping[str, Any]]] = {
         "to": "2026-02-01T00:00:00Z",
     },
     "revenue": {"month": "2026-01", "amount": 100},
-    **{each.path: {"sort": {"team_id": "core"}, "partition": {"user_id": "ada"}} for each in TOGETHER},
+    **{each.path: {"sort": {"team_id": "core"}, "partition": {"user_id": "ada"}} for each in FAMILY_LISTINGS},
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
-from domain import ENTITIES, TOGETHER, Exposed, Together
+from domain import ENTITIES, FAMILY_LISTINGS, Exposed, FamilyListing
 from dynashard.reads import allowing
 from dynashard.transport.aws import sqs_client
 from dynashard.transport.deadline import within
@@ -22,15 +22,15 @@ from dynashard_serving.limits import MAX_QUERIES, READING_SHARE
 from dynashard_serving.refusals import expected, one_line
 from dynashard_serving.shedding import LoadSignal
 from functions.api import problems
-from functions.api.incoming import TenantClaim, tenant_of
-from functions.api.later import later_of
+from functions.api.deferred import deferred_of
+from functions.api.extra_endpoints import EXTRA_ENDPOINTS
 from functions.api.observing import Observed, Observer
 from functions.api.outbox import Outbox
 from functions.api.problems import Problem, ProblemError, problem_of
-from functions.api.resources import exposed_resources, listed_together, refuse_paths
+from functions.api.request import TenantClaim, tenant_of
+from functions.api.resources import exposed_resources, family_listings, refuse_paths
 from functions.api.routes import Routes
 from functions.api.settings import Settings
-from functions.api.specials import SPECIALS
 
 Answer = dict[str, Any]
 Clock = Callable[[], float]
@@ -171,7 +171,7 @@ def build_app(
     clock: Clock = time.time,
     *,
     exposed: Sequence[Exposed] = ENTITIES,
-    together: Sequence[Together] = TOGETHER,
+    families: Sequence[FamilyListing] = FAMILY_LISTINGS,
     random: Callable[[], float] = random_numbers.random,
     outbox: Outbox | None = None,
 ) -> App:
@@ -182,7 +182,7 @@ def build_app(
         transport: how DynamoDB is reached.
         clock: the time in seconds since the epoch.
         exposed: the entities to serve.
-        together: those to list as one.
+        families: those to list as one.
         random: evenly from 0 to below 1.
         outbox: the way to the queues; botocore's if None.
 
@@ -193,11 +193,20 @@ def build_app(
     entities = [each.entity for each in exposed]
     backend = open_backend(settings, transport, entities, observer, clock=clock, random=random)
     idempotent = IdempotentCreates(settings.idempotency_table, transport, clock=clock)
-    taken = {special.template.split("/")[2] for special in SPECIALS}
-    refuse_paths([*(one.path for one in exposed if one.operations), *(one.path for one in together), *taken])
-    later = later_of(settings, backend, outbox or Outbox(sqs_client), clock)
-    resources, listed = exposed_resources(exposed), listed_together(together)
-    routes = Routes(settings, resources, backend, idempotent, listed, specials=SPECIALS, later=later, clock=clock)
+    taken = {extra.template.split("/")[2] for extra in EXTRA_ENDPOINTS}
+    refuse_paths([*(one.path for one in exposed if one.operations), *(one.path for one in families), *taken])
+    deferred = deferred_of(settings, backend, outbox or Outbox(sqs_client), clock)
+    resources, listed = exposed_resources(exposed), family_listings(families)
+    routes = Routes(
+        settings,
+        resources,
+        backend,
+        idempotent,
+        listed,
+        extra_endpoints=EXTRA_ENDPOINTS,
+        deferred=deferred,
+        clock=clock,
+    )
     load = LoadSignal(clock, random)
     return App(routes, observer, settings.tenant, clock, max_queries=settings.max_queries, load=load)
 

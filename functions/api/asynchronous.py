@@ -28,9 +28,9 @@ from dynashard_serving.operations.accepting import accept, refuse_untimely
 from dynashard_serving.operations.conditions import UNCONDITIONAL, Revisions
 from dynashard_serving.operations.requests import Create, Delete, Key, Update, Write
 from functions.api.bodies import JSON
-from functions.api.incoming import Incoming
+from functions.api.item_requests import REQUEST_OF, idempotency_key
 from functions.api.outbox import Letter, Outbox, as_body
-from functions.api.requests import REQUEST_OF, idempotency_key
+from functions.api.request import ApiRequest
 from functions.api.resource import PREFIX, TENANT, Resource
 
 PREFERENCE: Final = "respond-async"
@@ -38,7 +38,7 @@ KEPT: Final = timedelta(days=7)
 """How long a record is kept: longer than a message can lie on a queue."""
 ROOT: Final = f"{PREFIX}/operations"
 
-Perform = Callable[[Incoming], Response[Any]]
+Perform = Callable[[ApiRequest], Response[Any]]
 
 
 class Asynchronous:
@@ -76,12 +76,12 @@ class Asynchronous:
         Cost of accepting: 1 write unit for the record, 1 call of SQS.
         """
 
-        def answer(incoming: Incoming) -> Response[Any]:
+        def answer(incoming: ApiRequest) -> Response[Any]:
             return self._accepted(incoming, name) if preferred(incoming) else perform(incoming)
 
         return answer
 
-    def _accepted(self, incoming: Incoming, name: str) -> Response[str]:
+    def _accepted(self, incoming: ApiRequest, name: str) -> Response[str]:
         request = REQUEST_OF[name](self._resource, incoming)
         about = accept(self._resource, request)
         if isinstance(about, Entity):
@@ -107,7 +107,7 @@ class Asynchronous:
         return Response(HTTPStatus.ACCEPTED, content_type=JSON, body=body, headers=headers)
 
     def _message(
-        self, incoming: Incoming, name: str, request: Write, about: Entity | Key, record: Operation
+        self, incoming: ApiRequest, name: str, request: Write, about: Entity | Key, record: Operation
     ) -> Mapping[str, Any]:
         item = representation(about, None) if isinstance(about, Entity) else None
         named = {"key": with_fixed({}, request.key)} if isinstance(request, Update | Delete) else {"item": item}
@@ -124,7 +124,7 @@ class Asynchronous:
             "accepted_at": int(self._clock() * 1000),
         }
 
-    def _record(self, incoming: Incoming, target: str) -> Operation:
+    def _record(self, incoming: ApiRequest, target: str) -> Operation:
         kept_until = datetime.fromtimestamp(self._clock(), UTC) + KEPT
         fields = {TENANT: incoming.tenant, "method": incoming.method, "target": target}
         key = idempotency_key(incoming)
@@ -167,13 +167,13 @@ class Asynchronous:
         return sha256(f"{key.partition}\n{key.sort}".encode()).hexdigest()
 
 
-def preferred(incoming: Incoming) -> bool:
+def preferred(incoming: ApiRequest) -> bool:
     """Whether a request carries the preference `respond-async`."""
     preferences = incoming.headers.get("prefer", "").split(",")
     return any(each.partition(";")[0].strip().lower() == PREFERENCE for each in preferences)
 
 
-def _header(incoming: Incoming, name: str) -> str:
+def _header(incoming: ApiRequest, name: str) -> str:
     return incoming.headers.get(name, "")
 
 

@@ -6,14 +6,14 @@ from typing import Any, Final
 from dynashard.errors import FieldError, ValidationFailedError
 from dynashard_serving.documents import Document
 from dynashard_serving.json_input import MalformedJsonError, read_json
-from functions.api.incoming import GZIP, Incoming
 from functions.api.problems import ProblemError
+from functions.api.request import GZIP, ApiRequest
 
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 
 
-def json_object(incoming: Incoming, accepted: Sequence[str] = (JSON,)) -> Document:
+def json_object(incoming: ApiRequest, accepted: Sequence[str] = (JSON,)) -> Document:
     """The body as a JSON object.
 
     Args:
@@ -31,7 +31,7 @@ def json_object(incoming: Incoming, accepted: Sequence[str] = (JSON,)) -> Docume
     return document
 
 
-def json_value(incoming: Incoming, accepted: Sequence[str] = (JSON,)) -> Any:
+def json_value(incoming: ApiRequest, accepted: Sequence[str] = (JSON,)) -> Any:
     """The body as JSON of any kind.
 
     Raises:

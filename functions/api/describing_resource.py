@@ -8,8 +8,10 @@ from domain import COPIES
 from domain import Operation as Record
 from dynashard.entity import Handling
 from functions.api.asynchronous import PREFERENCE
+from functions.api.attachments import INCLUDE
 from functions.api.bodies import JSON, MERGE_PATCH
 from functions.api.conditional import HANDLING
+from functions.api.deferred import WRITES, transacted
 from functions.api.describing import (
     CONSISTENT,
     ETAG,
@@ -32,12 +34,10 @@ from functions.api.describing import (
     several,
 )
 from functions.api.examples import Examples
-from functions.api.including import INCLUDE
-from functions.api.later import WRITES, transacted
+from functions.api.family_listing import FamilyResource
 from functions.api.nouns import one, plural, sentence, singular
 from functions.api.queued import MOST_ITEMS
 from functions.api.resource import Resource
-from functions.api.together import TogetherResource
 from functions.api.waiting import MOST_SECONDS
 
 _CHANGES: Final = ("404", "409", "412", "413", "415")
@@ -49,7 +49,7 @@ def paths_of(resource: Resource, examples: Examples, *, recorded: bool) -> dict[
     Args:
         resource: the resource.
         examples: makes the examples; it has the document's schemas.
-        recorded: whether writes may be accepted for later: the API serves the records of such operations.
+        recorded: whether writes may be accepted to be done later: the API serves the records of such operations.
     """
     of_all = {"list": ("get", _list), "create": ("post", _create)}
     of_one = {"get": ("get", _read), "put": ("put", _put), "update": ("patch", _patch), "delete": ("delete", _delete)}
@@ -68,19 +68,19 @@ def paths_of(resource: Resource, examples: Examples, *, recorded: bool) -> dict[
     return found
 
 
-def listed_together(together: TogetherResource) -> Operation:
+def family_listing(family: FamilyResource) -> Operation:
     """The listing of entities that share their logical partitions."""
-    first = together.members[0]
-    names = [plural(f"{singular(each.entity)}s") for each in together.members]
+    first = family.members[0]
+    names = [plural(f"{singular(each.entity)}s") for each in family.members]
     summary = f"List {', '.join(names[:-1])} and {names[-1]} together"
     text = "Lists items of several kinds that are stored together, in one listing; `type` names the kind of each."
     described = operation(
-        f"list{together.schema.removesuffix('Page')}", summary, together.tag, text, {"200": page(together.schema)}
+        f"list{family.schema.removesuffix('Page')}", summary, family.tag, text, {"200": page(family.schema)}
     )
     keys = [
         query(name, several(_key_text()), "Part of the key.", required=True) for name in first.partition_fields(None)
     ]
-    nested = [query(name, _key_text(), "Only this one, and what is below it.") for name in together.nested]
+    nested = [query(name, _key_text(), "Only this one, and what is below it.") for name in family.nested]
     described["parameters"] = [*page_parameters(), CONSISTENT, *keys, *nested]
     return described
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from aws_lambda_powertools.event_handler import Response
 
-from functions.api.incoming import headers_of
+from functions.api.request import headers_of
 
 ASSETS: Final = {
     "swagger-ui.js": ("swagger-ui-bundle.min.js", "text/javascript"),

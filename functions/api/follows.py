@@ -20,11 +20,11 @@ from dynashard_serving.pages import page_that_fits
 from functions.api.bodies import JSON, json_object
 from functions.api.conditional import etag
 from functions.api.describing import Operation, Schema, answer, body, operation, page, page_of, ref
-from functions.api.incoming import Incoming, path_values
+from functions.api.extra_endpoint import ExtraEndpoint, Served, answered, asked, parameters_of
 from functions.api.listing import answered as page_answered
 from functions.api.parameters import consistent_only
+from functions.api.request import ApiRequest, path_values
 from functions.api.resource import PREFIX
-from functions.api.special import Served, Special, answered, asked, parameters_of
 
 ROOT: Final = f"{PREFIX}/follows"
 PAIR: Final = f"{ROOT}/{{node}}/{{other}}"
@@ -48,7 +48,7 @@ class FollowCounts(BaseModel):
     followers: int
 
 
-def _add(backend: Backend, incoming: Incoming) -> Response[str]:
+def _add(backend: Backend, incoming: ApiRequest) -> Response[str]:
     wanted = validated(FollowCreate, json_object(incoming))
     added = Graph(backend, FOLLOWS).store.add(incoming.tenant, wanted.node, wanted.other)
     location = "/".join([ROOT, *(quote(end, safe="") for end in (wanted.node, wanted.other))])
@@ -56,32 +56,32 @@ def _add(backend: Backend, incoming: Incoming) -> Response[str]:
     return answered(_shown(added.edge), status, {**etag(added.edge.revision), "Location": location})
 
 
-def _list(backend: Backend, incoming: Incoming) -> Response[str]:
+def _list(backend: Backend, incoming: ApiRequest) -> Response[str]:
     wanted, graph = asked(EdgesWanted, incoming.query), Graph(backend, FOLLOWS)
     options = {"limit": wanted.limit, "cursor": wanted.cursor}
     page = page_that_fits(partial(graph.page, incoming.tenant, wanted), options, _shown)
     return page_answered(ROOT, incoming.query, page)
 
 
-def _count(backend: Backend, incoming: Incoming) -> Response[str]:
+def _count(backend: Backend, incoming: ApiRequest) -> Response[str]:
     node, graph = asked(Counted, incoming.query).of, Graph(backend, FOLLOWS)
     following, followers = (graph.count(incoming.tenant, node, way) for way in WAYS)
     return answered(FollowCounts(following=following, followers=followers))
 
 
-def _read(backend: Backend, incoming: Incoming) -> Response[str]:
+def _read(backend: Backend, incoming: ApiRequest) -> Response[str]:
     consistent = consistent_only(incoming.query)
     found = Graph(backend, FOLLOWS).get(incoming.tenant, *_ends(incoming), consistent=consistent)
     return answered(_shown(found), headers=etag(found.revision))
 
 
-def _remove(backend: Backend, incoming: Incoming) -> Response[str]:
+def _remove(backend: Backend, incoming: ApiRequest) -> Response[str]:
     consistent_only(incoming.query, allowed=False)
     Graph(backend, FOLLOWS).store.remove(incoming.tenant, *_ends(incoming))
     return Response(HTTPStatus.NO_CONTENT, body="")
 
 
-def _ends(incoming: Incoming) -> tuple[str, str]:
+def _ends(incoming: ApiRequest) -> tuple[str, str]:
     ends = path_values(incoming.path, f"{ROOT}/", 2)
     if ends is None:
         raise NotFoundError(f"{incoming.path} is not the address of an edge: {PAIR}")
@@ -150,11 +150,11 @@ _ENDS: Final = tuple(
     for name, text, example in (("node", "Who follows.", "User.9"), ("other", "Who is followed.", "User.12"))
 )
 EDGES: Final = (
-    Special(
+    ExtraEndpoint(
         ROOT, {"GET": Served(_list, _list_described), "POST": Served(_add, _add_described)}, _schemas, expensive=True
     ),
-    Special(f"{ROOT}/counts", {"GET": Served(_count, _count_described)}, dict),
-    Special(
+    ExtraEndpoint(f"{ROOT}/counts", {"GET": Served(_count, _count_described)}, dict),
+    ExtraEndpoint(
         PAIR,
         {"GET": Served(_read, _read_described), "DELETE": Served(_remove, _remove_described)},
         dict,

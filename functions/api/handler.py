@@ -6,12 +6,12 @@ from typing import Any
 
 from dynashard.transport import connect
 from functions.api.app import App, build_app
-from functions.api.resources import exposed_resources, listed_together
+from functions.api.resources import exposed_resources, family_listings
 from functions.api.settings import Settings
 
 # An entity that cannot be served ends the function when it starts, instead of failing every request.
 exposed_resources()
-listed_together()
+family_listings()
 
 
 @cache

@@ -7,11 +7,11 @@ from aws_lambda_powertools.event_handler import Response
 
 from dynashard_serving.documents import REVISION, Document, written
 from dynashard_serving.operations.items import Items
+from functions.api.attachments import fitting
 from functions.api.bodies import JSON
 from functions.api.conditional import HANDLING, etag
-from functions.api.including import fitting
-from functions.api.incoming import Incoming
-from functions.api.requests import create_of, delete_of, get_of, put_of, update_of
+from functions.api.item_requests import create_of, delete_of, get_of, put_of, update_of
+from functions.api.request import ApiRequest
 from functions.api.resource import Resource
 
 
@@ -27,14 +27,14 @@ class ItemRoutes:
         self._resource = resource
         self._items = items
 
-    def create(self, incoming: Incoming) -> Response[str]:
+    def create(self, incoming: ApiRequest) -> Response[str]:
         """`POST`: 201, or 409 if the item exists."""
         request = create_of(self._resource, incoming)
         created = self._items.create(self._resource, request)
         replayed = {"Idempotency-Replayed": "true"} if created.replayed else {}
         return self._created(created.document, {**replayed, **_applied(request.handling)})
 
-    def read(self, incoming: Incoming) -> Response[str]:
+    def read(self, incoming: ApiRequest) -> Response[str]:
         """`GET`: 200, or 304 if `If-None-Match` names its revision."""
         request = get_of(self._resource, incoming)
         found = self._items.get(self._resource, request)
@@ -43,7 +43,7 @@ class ItemRoutes:
         answer = _answer(HTTPStatus.OK, found.document)
         return fitting(answer, incoming.headers) if request.include else answer
 
-    def put(self, incoming: Incoming) -> Response[str]:
+    def put(self, incoming: ApiRequest) -> Response[str]:
         """`PUT`: 201 if it creates, 200 if it replaces."""
         request = put_of(self._resource, incoming)
         stored = self._items.put(self._resource, request)
@@ -51,12 +51,12 @@ class ItemRoutes:
             return self._created(stored.document, _applied(request.handling))
         return _answer(HTTPStatus.OK, stored.document, _applied(request.handling))
 
-    def patch(self, incoming: Incoming) -> Response[str]:
+    def patch(self, incoming: ApiRequest) -> Response[str]:
         """`PATCH`: 200, 404 if there is no such item."""
         request = update_of(self._resource, incoming)
         return _answer(HTTPStatus.OK, self._items.update(self._resource, request), _applied(request.handling))
 
-    def delete(self, incoming: Incoming) -> Response[str]:
+    def delete(self, incoming: ApiRequest) -> Response[str]:
         """`DELETE`: 204, 404 if there is no such item."""
         request = delete_of(self._resource, incoming)
         self._items.delete(self._resource, request)

@@ -17,8 +17,8 @@ from dynashard_serving.operations.listings import Listings
 from dynashard_serving.operations.requests import Choice, List, Paging
 from dynashard_serving.pages import Answer
 from functions.api.bodies import JSON
-from functions.api.incoming import Incoming
 from functions.api.parameters import Parameters, Query
+from functions.api.request import ApiRequest
 from functions.api.resource import LIST_PARAMETERS, Resource
 
 PLACES: Final = ("partition", "sort", "filters")
@@ -37,14 +37,14 @@ class ListingRoute:
         self._resource = resource
         self._listings = listings
 
-    def page(self, incoming: Incoming) -> Response[str]:
+    def page(self, incoming: ApiRequest) -> Response[str]:
         """`GET` of the resource: a page."""
         with by_parameter():
             page = self._listings.page(self._resource, list_of(self._resource, incoming))
         return answered(self._resource.root, incoming.query, page)
 
 
-def list_of(resource: Resource, incoming: Incoming) -> List:
+def list_of(resource: Resource, incoming: ApiRequest) -> List:
     """What the query of a listing asks for.
 
     Raises:

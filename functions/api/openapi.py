@@ -8,13 +8,13 @@ from domain import Operation as Record
 from functions.api import VERSION
 from functions.api.bodies import JSON
 from functions.api.describing import REFUSALS, Operation, Schema, problem
-from functions.api.describing_resource import listed_together, paths_of
+from functions.api.describing_resource import family_listing, paths_of
 from functions.api.examples import Examples
+from functions.api.extra_endpoint import ExtraEndpoint
+from functions.api.family_listing import FamilyResource
 from functions.api.nouns import plural, sentence
 from functions.api.resource import PREFIX, Resource
 from functions.api.schemas import schemas_of
-from functions.api.special import Special
-from functions.api.together import TogetherResource
 
 _DESCRIPTION: Final = """\
 Every request except `GET /v1/health` needs a bearer token. The tenant comes from the claims of the token, never from a
@@ -38,22 +38,22 @@ COMMITTED_AT: Final = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 def document_of(
     resources: Sequence[Resource],
-    togethers: Sequence[TogetherResource] = (),
-    specials: Sequence[Special] = (),
+    families: Sequence[FamilyResource] = (),
+    extra_endpoints: Sequence[ExtraEndpoint] = (),
     *,
     now: datetime = COMMITTED_AT,
 ) -> dict[str, Any]:
     """The document as a JSON object, with examples of the time `now`."""
     recorded = any(resource.entity is Record for resource in resources)
-    schemas = schemas_of(resources, togethers, specials)
+    schemas = schemas_of(resources, families, extra_endpoints)
     examples = Examples(schemas, now)
     paths: dict[str, Any] = {f"{PREFIX}/health": {"get": _health()}}
     for resource in resources:
         paths |= paths_of(resource, examples, recorded=recorded)
-    for together in togethers:
-        paths[together.root] = {"get": listed_together(together)}
-    for special in specials:
-        paths[special.template] = special.documentation()
+    for family in families:
+        paths[family.root] = {"get": family_listing(family)}
+    for extra in extra_endpoints:
+        paths[extra.template] = extra.documentation()
     return {
         "openapi": "3.1.0",
         "info": _INFO,
@@ -114,9 +114,8 @@ if __name__ == "__main__":
     import json
     import sys
 
-    from functions.api.resources import exposed_resources
-    from functions.api.resources import listed_together as all_together
-    from functions.api.specials import SPECIALS
+    from functions.api.extra_endpoints import EXTRA_ENDPOINTS
+    from functions.api.resources import exposed_resources, family_listings
 
-    document = document_of(exposed_resources(), all_together(), SPECIALS)
+    document = document_of(exposed_resources(), family_listings(), EXTRA_ENDPOINTS)
     sys.stdout.write(json.dumps(document, indent=2) + "\n")

@@ -7,12 +7,12 @@ from aws_lambda_powertools.event_handler import Response
 from domain.watched import PlaysList, PlaysWanted, plays
 from dynashard_serving.backend import Backend
 from functions.api.describing import Operation, Schema, answer, operation
-from functions.api.incoming import Incoming
+from functions.api.extra_endpoint import ExtraEndpoint, Served, answered, asked, parameters_of
+from functions.api.request import ApiRequest
 from functions.api.resource import PREFIX
-from functions.api.special import Served, Special, answered, asked, parameters_of
 
 
-def _plays(backend: Backend, incoming: Incoming) -> Response[str]:
+def _plays(backend: Backend, incoming: ApiRequest) -> Response[str]:
     return answered({"items": plays(backend.entities, incoming.tenant, asked(PlaysWanted, incoming.query))})
 
 
@@ -28,4 +28,4 @@ def _documentation() -> Operation:
     return {**described, "parameters": parameters_of(PlaysWanted)}
 
 
-ROLL_UPS: Final = Special(f"{PREFIX}/roll-ups", {"GET": Served(_plays, _documentation)}, _schemas, expensive=True)
+ROLL_UPS: Final = ExtraEndpoint(f"{PREFIX}/roll-ups", {"GET": Served(_plays, _documentation)}, _schemas, expensive=True)

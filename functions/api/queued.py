@@ -12,8 +12,8 @@ from dynashard_serving.documents import Document, representation, written
 from dynashard_serving.operations.accepting import item_of, refuse_untimely
 from dynashard_serving.operations.requests import Create
 from functions.api.bodies import JSON, json_value
-from functions.api.incoming import Incoming
 from functions.api.outbox import Letter, Outbox, as_body
+from functions.api.request import ApiRequest
 from functions.api.resource import TENANT, Resource
 
 MOST_ITEMS: Final = 500
@@ -45,7 +45,7 @@ class Queued:
         self._queue_url = queue_url
         self._clock = clock
 
-    def create(self, incoming: Incoming) -> Response[str]:
+    def create(self, incoming: ApiRequest) -> Response[str]:
         """`POST` of an item, or of a list of up to 500: 202 once all of them lie on the queue.
 
         Raises:

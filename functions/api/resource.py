@@ -8,7 +8,7 @@ from dynashard.errors import ConfigurationError, NotFoundError, ValidationFailed
 from dynashard_serving.documents import REVISION, TENANT, Document
 from dynashard_serving.operations.exposed import Exposed
 from dynashard_serving.operations.served import LIST_PARAMETERS, RESERVED, Served
-from functions.api.incoming import Incoming, path_values
+from functions.api.request import ApiRequest, path_values
 
 __all__ = ["LIST_PARAMETERS", "PREFIX", "RESERVED", "TENANT", "Resource"]
 
@@ -56,7 +56,7 @@ class Resource(Served):
         if problem:
             raise ConfigurationError(f"{self.definition.name} cannot be exposed as /{self.path}: {problem}")
 
-    def key_of(self, incoming: Incoming) -> Document:
+    def key_of(self, incoming: ApiRequest) -> Document:
         """The key a path and a token address.
 
         Raises:

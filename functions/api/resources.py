@@ -3,16 +3,16 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from domain import ENTITIES, TOGETHER, Exposed, Together
+from domain import ENTITIES, FAMILY_LISTINGS, Exposed, FamilyListing
 from dynashard.errors import ConfigurationError
+from functions.api.family_listing import FamilyResource
 from functions.api.resource import Resource
-from functions.api.together import TogetherResource
 
 RESERVED = frozenset({"health", "docs", "openapi.json"})
 
 
 def exposed_resources(exposed: Sequence[Exposed] = ENTITIES) -> tuple[Resource, ...]:
-    """A resource for every exposed entity, those that `domain.ENTITIES` names unless told otherwise.
+    """A resource for every exposed entity, those that `domain.ENTITIES` names by default.
 
     Raises:
         ConfigurationError: one of them cannot be exposed, or its path is taken.
@@ -21,13 +21,13 @@ def exposed_resources(exposed: Sequence[Exposed] = ENTITIES) -> tuple[Resource, 
     return tuple(Resource(one) for one in exposed)
 
 
-def listed_together(together: Sequence[Together] = TOGETHER) -> tuple[TogetherResource, ...]:
-    """A listing for every group of entities, those that `domain.TOGETHER` names unless told otherwise.
+def family_listings(families: Sequence[FamilyListing] = FAMILY_LISTINGS) -> tuple[FamilyResource, ...]:
+    """A listing for every group of entities, those that `domain.FAMILY_LISTINGS` names by default.
 
     Raises:
         ConfigurationError: one of them cannot be listed so.
     """
-    return tuple(TogetherResource(one) for one in together)
+    return tuple(FamilyResource(one) for one in families)
 
 
 def refuse_paths(paths: Sequence[str]) -> None:

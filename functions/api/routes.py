@@ -20,19 +20,19 @@ from dynashard_serving.limits import MAX_BODY_BYTES
 from dynashard_serving.operations.items import Items
 from dynashard_serving.operations.listings import Listings
 from functions.api import VERSION, documentation
-from functions.api.including import body_limit
-from functions.api.incoming import Incoming
+from functions.api.attachments import body_limit
+from functions.api.deferred import Deferred
+from functions.api.extra_endpoint import ExtraEndpoint
+from functions.api.family_listing import FamilyResource, FamilyRoute
 from functions.api.items import ItemRoutes
-from functions.api.later import Later
 from functions.api.listing import ListingRoute
 from functions.api.problems import ProblemError
+from functions.api.request import ApiRequest
 from functions.api.resource import PREFIX, Resource
 from functions.api.settings import Settings
-from functions.api.special import Special
-from functions.api.together import TogetherResource, TogetherRoute
 from functions.api.waiting import Waiting
 
-Operation = Callable[[Incoming], Response[Any]]
+Operation = Callable[[ApiRequest], Response[Any]]
 Handler = Callable[[Request], Response[Any]]
 UNKNOWN: Final = "unknown"
 """The route of requests that lead nowhere, in logs and metrics."""
@@ -68,9 +68,9 @@ class Routes:
         backend: the entities.
         idempotent: keeps the answers of creates with an `Idempotency-Key`.
         clock: wall clock, in epoch seconds.
-        later: accepts what is done later; None where there is no queue, and everything is done at once.
-        togethers: listings of entities that share their logical partitions.
-        specials: what is served besides.
+        deferred: accepts what is done later; None where there is no queue, and everything is done at once.
+        families: listings of entities that share their logical partitions.
+        extra_endpoints: what is served besides.
     """
 
     def __init__(
@@ -79,30 +79,32 @@ class Routes:
         resources: Sequence[Resource],
         backend: Backend,
         idempotent: IdempotentCreates,
-        togethers: Sequence[TogetherResource] = (),
+        families: Sequence[FamilyResource] = (),
         *,
-        specials: Sequence[Special] = (),
-        later: Later | None = None,
+        extra_endpoints: Sequence[ExtraEndpoint] = (),
+        deferred: Deferred | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._clock = clock
         self._tenant_claim = settings.tenant
-        self._later = later
+        self._deferred = deferred
         self._endpoints = [_endpoint(f"{PREFIX}/health", {"GET": _health})]
         if settings.serves_documentation:
-            self._endpoints += _documentation(resources, togethers, specials, local=settings.environment == "local")
+            self._endpoints += _documentation(
+                resources, families, extra_endpoints, local=settings.environment == "local"
+            )
         for resource in resources:
             self._endpoints += self._of_resource(resource, backend, idempotent)
-        for together in togethers:
-            listed = TogetherRoute(together, backend.collection)
+        for family in families:
+            listed = FamilyRoute(family, backend.collection)
             listing = Endpoint(
-                together.root, re.escape(together.root), self._handlers({"GET": listed.page}), expensive=True
+                family.root, re.escape(family.root), self._handlers({"GET": listed.page}), expensive=True
             )
             self._endpoints.append(listing)
-        for special in specials:
-            handles = {method: partial(served.handle, backend) for method, served in special.methods.items()}
+        for extra in extra_endpoints:
+            handles = {method: partial(served.handle, backend) for method, served in extra.methods.items()}
             served = self._handlers(handles)
-            self._endpoints.append(Endpoint(special.template, special.rule, served, expensive=special.expensive))
+            self._endpoints.append(Endpoint(extra.template, extra.rule, served, expensive=extra.expensive))
 
     def _of_resource(self, resource: Resource, backend: Backend, idempotent: IdempotentCreates) -> list[Endpoint]:
         items = ItemRoutes(resource, Items(backend.collection, idempotent, self._clock))
@@ -122,7 +124,7 @@ class Routes:
             (resource.root, re.escape(resource.root), of_all),
             (resource.template, re.escape(resource.root) + r"/[\s\S]+", of_one),
         ):
-            accepting = operations if self._later is None else self._later.of(resource, operations)
+            accepting = operations if self._deferred is None else self._deferred.of(resource, operations)
             served = dict(accepting[name] for name in operations if name in resource.operations)
             if served:
                 handlers = self._handlers(served, max_body=body_limit(resource))
@@ -136,7 +138,7 @@ class Routes:
         event = request.resolved_event
         claim = self._tenant_claim
         context = request.context.get("lambda_context")
-        return operation(Incoming.from_event(event.raw_event, event.path, claim, context, max_body=max_body))
+        return operation(ApiRequest.from_event(event.raw_event, event.path, claim, context, max_body=max_body))
 
     def router(self) -> Router:
         """A new Powertools router of all endpoints. `HEAD` goes where `GET` goes."""
@@ -197,15 +199,15 @@ def _health(_request: Request) -> Response[str]:
 
 def _documentation(
     resources: Sequence[Resource],
-    togethers: Sequence[TogetherResource],
-    specials: Sequence[Special],
+    families: Sequence[FamilyResource],
+    extra_endpoints: Sequence[ExtraEndpoint],
     *,
     local: bool,
 ) -> list[Endpoint]:
     def openapi(_request: Request) -> Response[str]:
         from functions.api.openapi import document_of  # noqa: PLC0415 - no other request needs JSON Schemas
 
-        document = document_of(resources, togethers, specials, now=datetime.now(UTC))
+        document = document_of(resources, families, extra_endpoints, now=datetime.now(UTC))
         return Response(HTTPStatus.OK, content_type="application/json", body=written(document))
 
     def page(_request: Request) -> Response[str]:

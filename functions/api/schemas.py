@@ -8,9 +8,9 @@ from pydantic.json_schema import models_json_schema
 
 from dynashard_serving.documents import REVISION
 from functions.api.describing import REF, Schema, page_of, ref
+from functions.api.extra_endpoint import ExtraEndpoint
+from functions.api.family_listing import TYPE, FamilyResource
 from functions.api.resource import TENANT, Resource
-from functions.api.special import Special
-from functions.api.together import TYPE, TogetherResource
 
 PROBLEM: Final[Schema] = {
     "type": "object",
@@ -55,7 +55,9 @@ _REVISION: Final[Schema] = {"type": "string", "readOnly": True, "description": "
 
 
 def schemas_of(
-    resources: Sequence[Resource], togethers: Sequence[TogetherResource] = (), specials: Sequence[Special] = ()
+    resources: Sequence[Resource],
+    families: Sequence[FamilyResource] = (),
+    extra_endpoints: Sequence[ExtraEndpoint] = (),
 ) -> dict[str, Schema]:
     """All schemas of the document by name: for `User`, also `UserCreate`, `UserReplace`, `UserPatch`, `UserPage`."""
     resources = [resource for resource in resources if resource.operations]
@@ -69,10 +71,10 @@ def schemas_of(
         given = found[places[resource.entity, "validation"]["$ref"].removeprefix(REF)]
         shown = found[places[resource.entity, "serialization"]["$ref"].removeprefix(REF)]
         schemas.update(_of_resource(resource, given, shown))
-    for together in togethers:
-        schemas[together.schema] = page_of(_any_of(together, schemas))
-    for special in specials:
-        schemas |= special.schemas()
+    for family in families:
+        schemas[family.schema] = page_of(_any_of(family, schemas))
+    for extra in extra_endpoints:
+        schemas |= extra.schemas()
     schemas["Problem"] = PROBLEM
     schemas["GatewayRefusal"] = GATEWAY_REFUSAL
     return dict(sorted(schemas.items()))
@@ -96,13 +98,13 @@ def _of_resource(resource: Resource, given: Schema, shown: Schema) -> dict[str, 
     return schemas
 
 
-def _any_of(together: TogetherResource, schemas: dict[str, Schema]) -> Schema:
+def _any_of(family: FamilyResource, schemas: dict[str, Schema]) -> Schema:
     names = {}
-    for member in together.members:
+    for member in family.members:
         shown = deepcopy(schemas[member.entity.__name__])
         shown["properties"] = {TYPE: {"const": member.definition.name}, **shown["properties"]}
         shown["required"] = [TYPE, *shown["required"]]
-        name = f"{together.schema.removesuffix('Page')}{member.entity.__name__}"
+        name = f"{family.schema.removesuffix('Page')}{member.entity.__name__}"
         schemas[name] = shown
         names[member.definition.name] = name
     mapping = {entity: REF + name for entity, name in names.items()}

@@ -6,7 +6,7 @@ from typing import Any
 
 from dynashard.errors import ConfigurationError
 from dynashard_serving.settings import ServingSettings
-from functions.api.incoming import TenantClaim
+from functions.api.request import TenantClaim
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

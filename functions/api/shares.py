@@ -8,12 +8,12 @@ from domain import Revenue
 from domain.revenue import RevenueWanted, revenue
 from dynashard_serving.backend import Backend
 from functions.api.describing import Operation, Schema, answer, operation
-from functions.api.incoming import Incoming
+from functions.api.extra_endpoint import ExtraEndpoint, Served, answered, asked, parameters_of
+from functions.api.request import ApiRequest
 from functions.api.resource import PREFIX
-from functions.api.special import Served, Special, answered, asked, parameters_of
 
 
-def _shares(backend: Backend, incoming: Incoming) -> Response[str]:
+def _shares(backend: Backend, incoming: ApiRequest) -> Response[str]:
     wanted = asked(RevenueWanted, incoming.query)
     return answered(revenue(backend.entities, incoming.tenant, wanted.month, wanted.amount))
 
@@ -30,4 +30,4 @@ def _documentation() -> Operation:
     return {**described, "parameters": parameters_of(RevenueWanted)}
 
 
-REVENUE: Final = Special(f"{PREFIX}/revenue", {"GET": Served(_shares, _documentation)}, _schemas, expensive=True)
+REVENUE: Final = ExtraEndpoint(f"{PREFIX}/revenue", {"GET": Served(_shares, _documentation)}, _schemas, expensive=True)

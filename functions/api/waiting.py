@@ -15,7 +15,7 @@ from aws_lambda_powertools.event_handler import Response
 
 from dynashard.errors import QueryTooWideError
 from dynashard_patterns.copies.materializer import Materializer
-from functions.api.incoming import Incoming
+from functions.api.request import ApiRequest
 from functions.api.resource import Resource
 
 MOST_SECONDS: Final = 10
@@ -26,7 +26,7 @@ FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 0.5
 _WAIT: Final = re.compile(r"wait=\"?(\d{1,9})\"?", re.IGNORECASE)
 
-Perform = Callable[[Incoming], Response[Any]]
+Perform = Callable[[ApiRequest], Response[Any]]
 
 
 class Waiting:
@@ -61,7 +61,7 @@ class Waiting:
         Cost: for each comparison, a consistent read of the item and a consistent Query of its copies.
         """
 
-        def answer(incoming: Incoming) -> Response[Any]:
+        def answer(incoming: ApiRequest) -> Response[Any]:
             seconds = preferred(incoming)
             if seconds is None:
                 return perform(incoming)
@@ -91,7 +91,7 @@ class Waiting:
         return all(materializer.drift(key).total == 0 for materializer in self._materializers)
 
 
-def preferred(incoming: Incoming) -> int | None:
+def preferred(incoming: ApiRequest) -> int | None:
     """Return the seconds of the preference `wait`; None without one. RFC 7240 requires that others are ignored."""
     for each in incoming.headers.get("prefer", "").split(","):
         found = _WAIT.fullmatch(each.partition(";")[0].strip())

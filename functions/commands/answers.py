@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from domain import TOGETHER, Exposed, Together
+from domain import FAMILY_LISTINGS, Exposed, FamilyListing
 from dynashard.errors import AnswerTooLargeError, InputError
 from dynashard.reads import allowing
 from dynashard.transport.deadline import within
@@ -35,7 +35,7 @@ class Commands:
         exposed: the entities that can be named.
         log_error: takes an error that is ours.
         clock: wall clock, in epoch seconds.
-        together: entities that can be listed as one.
+        families: entities that can be listed as one.
         tenants: the rule for tenants.
         max_queries: the most Queries that one request may send.
         load: decides when operations on many items are refused.
@@ -49,7 +49,7 @@ class Commands:
         log_error: Callable[[Exception], None],
         clock: Callable[[], float],
         *,
-        together: Sequence[Together] = TOGETHER,
+        families: Sequence[FamilyListing] = FAMILY_LISTINGS,
         tenants: TenantRule,
         max_queries: int = MAX_QUERIES,
         load: LoadSignal | None = None,
@@ -59,7 +59,7 @@ class Commands:
         self._load = load or LoadSignal(clock)
         self._clock = clock
         self._entities = served_by_name(exposed)
-        self._systems = systems(backend, together)
+        self._systems = systems(backend, families)
         self._log_error = log_error
         self._operations = Entities(backend, idempotent, clock).operations
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from domain import FOLLOWS, Follow, Together
+from domain import FOLLOWS, FamilyListing, Follow
 from domain.revenue import RevenueWanted, revenue
 from domain.watched import PlaysWanted, plays
 from dynashard import definition
@@ -23,12 +23,12 @@ from functions.commands.request import Members
 Operations = Mapping[str, Callable[[Members], Any]]
 
 
-def systems(backend: Backend, together: Sequence[Together]) -> Mapping[str, Operations]:
+def systems(backend: Backend, families: Sequence[FamilyListing]) -> Mapping[str, Operations]:
     """The operations of each, by its outside name.
 
     Args:
         backend: the entities.
-        together: entities that are listed as one.
+        families: entities that are listed as one.
     """
     follows = Follows(Graph(backend, FOLLOWS)).operations
     found: dict[str, Operations] = {
@@ -37,7 +37,7 @@ def systems(backend: Backend, together: Sequence[Together]) -> Mapping[str, Oper
         "roll-ups": {"list": lambda asked: _plays(backend, asked)},
         "revenue": {"get": lambda asked: _revenue(backend, asked)},
     }
-    return found | {one.path: {"list": _together(one, backend)} for one in together}
+    return found | {one.path: {"list": _family_listing(one, backend)} for one in families}
 
 
 class Follows:
@@ -109,7 +109,7 @@ def _revenue(backend: Backend, asked: Members) -> Document:
     return revenue(backend.entities, asked.tenant, wanted.month, wanted.amount).model_dump(mode="json")
 
 
-def _together(one: Together, backend: Backend) -> Callable[[Members], Mapping[str, Any]]:
+def _family_listing(one: FamilyListing, backend: Backend) -> Callable[[Members], Mapping[str, Any]]:
     family = Family(one)
 
     def page(asked: Members) -> Mapping[str, Any]:

@@ -36,7 +36,7 @@ def outcome_of(data: Mapping[str, Any]) -> Outcome:
     if "error" in data:
         # The native way changes nothing that has to be undone: it may fail the stack that asks for it first, but
         # never a later deployment.
-        later = data.get("wish", {}).get("Way") == "native" and data["request"]["RequestType"] == "Update"
+        later = data.get("wanted", {}).get("Way") == "native" and data["request"]["RequestType"] == "Update"
         reason = f"not pre-warmed: {_cause(data['error'])}"
         return Outcome(ok=False, deployed=later, reason=reason, dollars=dollars)
     return Outcome(ok=True, deployed=True, reason=str(plan.get("reason", "the table is on-demand")), dollars=dollars)

@@ -55,7 +55,7 @@ def start(event: Mapping[str, Any], *, client: Any, machine: str, send: Send) ->
     data = {
         "mode": "restore" if event["RequestType"] == "Delete" else "warm",
         "request": request,
-        "wish": event.get("ResourceProperties", {}),
+        "wanted": event.get("ResourceProperties", {}),
     }
     try:
         # The name makes a second delivery of the same request the same run.

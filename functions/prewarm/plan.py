@@ -20,7 +20,7 @@ Action = Literal["none", "raise", "switch"]
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class WantedThroughput:
     """What the settings ask for.
 
     Attributes:
@@ -143,11 +143,13 @@ class Plan:
     targets: Mapping[str, Units] | None = None
 
 
-def decide(wish: Wish, limits: Limits, state: TableState, memory: Memory, *, run: str, now: float) -> Plan:
+def decide(
+    wanted: WantedThroughput, limits: Limits, state: TableState, memory: Memory, *, run: str, now: float
+) -> Plan:
     """What a run has to do.
 
     Args:
-        wish: What the settings ask for.
+        wanted: What the settings ask for.
         limits: What they allow.
         state: The table now.
         memory: What earlier runs left behind.
@@ -157,38 +159,40 @@ def decide(wish: Wish, limits: Limits, state: TableState, memory: Memory, *, run
     Raises:
         PrewarmRefusedError: It must not run.
     """
-    most = max(wish.write_units, wish.index_write_units)
+    most = max(wanted.write_units, wanted.index_write_units)
     if most > limits.ceiling_write_units:
         raise PrewarmRefusedError(
             f"{most} write units are above the ceiling of {limits.ceiling_write_units}: ask for fewer, or raise "
             "prewarm.ceiling_write_units in cdk.json if you accept the cost"
         )
-    if wish.way == "native":
-        return _raise(wish, limits, state)
-    return _switch(wish, limits, state, memory.about(state.table_id), run=run, now=now)
+    if wanted.way == "native":
+        return _raise(wanted, limits, state)
+    return _switch(wanted, limits, state, memory.about(state.table_id), run=run, now=now)
 
 
-def _raise(wish: Wish, limits: Limits, state: TableState) -> Plan:
-    """Warm throughput can only go up: what has grown past the wish is left alone."""
+def _raise(wanted: WantedThroughput, limits: Limits, state: TableState) -> Plan:
+    """Warm throughput can only go up: what has grown past it is left alone."""
     targets = {
         name: target
         for name, present in state.warm.items()
-        if (target := wish.units(name).at_least(present)) != present
+        if (target := wanted.units(name).at_least(present)) != present
     }
     if not targets:
-        return Plan("none", f"the table is warm for {wish.write_units} write units already; nothing to pay")
+        return Plan("none", f"the table is warm for {wanted.write_units} write units already; nothing to pay")
     dollars = sum(limits.dollars(targets[name]) - limits.dollars(state.warm[name]) for name in targets)
     names = ", ".join(name or "table" for name in targets)
     return Plan(
         "raise",
-        f"raising the warm throughput of {names} to {wish.write_units} write units; about ${dollars:.2f}, once",
+        f"raising the warm throughput of {names} to {wanted.write_units} write units; about ${dollars:.2f}, once",
         dollars,
         targets,
     )
 
 
-def _switch(wish: Wish, limits: Limits, state: TableState, memory: Memory, *, run: str, now: float) -> Plan:
-    if memory.warmed >= wish.write_units:
+def _switch(
+    wanted: WantedThroughput, limits: Limits, state: TableState, memory: Memory, *, run: str, now: float
+) -> Plan:
+    if memory.warmed >= wanted.write_units:
         return Plan("none", f"the table was warmed to {memory.warmed} write units before; nothing to pay")
     used = _switches_in_a_day(state, memory, run=run, now=now)
     if used >= SWITCHES_A_DAY - SPARE_SWITCHES:
@@ -196,10 +200,10 @@ def _switch(wish: Wish, limits: Limits, state: TableState, memory: Memory, *, ru
             f"the table went back to on-demand {used} times in the last 24 hours and may do so {SWITCHES_A_DAY} "
             "times: deploy again a day after the first of them"
         )
-    dollars = BILLED_HOURS * sum(limits.dollars(wish.units(name)) for name in state.warm)
+    dollars = BILLED_HOURS * sum(limits.dollars(wanted.units(name)) for name in state.warm)
     return Plan(
         "switch",
-        f"provisioning {wish.write_units} write units for under an hour, billed as at most {BILLED_HOURS}; "
+        f"provisioning {wanted.write_units} write units for under an hour, billed as at most {BILLED_HOURS}; "
         f"at most ${dollars:.2f}",
         dollars,
     )

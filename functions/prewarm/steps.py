@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from functions.prewarm.answer import Send, answer, outcome_of
 from functions.prewarm.errors import NotYetError, PrewarmInterruptedError
-from functions.prewarm.plan import TABLE, Limits, Memory, Plan, TableState, Units, Wish, decide
+from functions.prewarm.plan import TABLE, Limits, Memory, Plan, TableState, Units, WantedThroughput, decide
 
 ON_DEMAND: Final = "PAY_PER_REQUEST"
 STOP_LOSS_AFTER_SECONDS: Final = 3600
@@ -108,7 +108,7 @@ class Steps:
         return {"action": plan.action, "reason": plan.reason, "dollars": round(plan.dollars, 2)}
 
     def raise_warm_throughput(self, run: str, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Raise the warm throughput of what is below the wish now; nothing if an earlier try has done it."""
+        """Raise the warm throughput of what is below it now; nothing if an earlier try has done it."""
         targets = dict(self._decide(run, data, self._state(), self._memory()).targets or {})
         if targets:
             table = targets.pop(TABLE, None)
@@ -146,13 +146,13 @@ class Steps:
         if state.on_demand:
             if not state.active:
                 raise NotYetError("the table is changing")
-            wish = Wish.from_properties(data["wish"])
+            wanted = WantedThroughput.from_properties(data["wanted"])
             self._update(
                 BillingMode="PROVISIONED",
-                ProvisionedThroughput=_provisioned(wish.units(TABLE)),
+                ProvisionedThroughput=_provisioned(wanted.units(TABLE)),
                 **_indexes(
                     {
-                        name: {"ProvisionedThroughput": _provisioned(wish.units(name))}
+                        name: {"ProvisionedThroughput": _provisioned(wanted.units(name))}
                         for name in state.warm
                         if name != TABLE
                     }
@@ -178,8 +178,8 @@ class Steps:
     def remember(self, run: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """Note that the table is warm, so that the same value never runs again."""
         memory = self._own(run)
-        wish = Wish.from_properties(data["wish"])
-        self._remember(Memory(run, memory.table_id, max(memory.warmed, wish.write_units), memory.switches))
+        wanted = WantedThroughput.from_properties(data["wanted"])
+        self._remember(Memory(run, memory.table_id, max(memory.warmed, wanted.write_units), memory.switches))
         return {}
 
     def cancel(self, run: str, _data: Mapping[str, Any]) -> dict[str, Any]:
@@ -222,8 +222,8 @@ class Steps:
         return {"ok": outcome.ok, "reason": outcome.reason}
 
     def _decide(self, run: str, data: Mapping[str, Any], state: TableState, memory: Memory) -> Plan:
-        wish = Wish.from_properties(data["wish"])
-        return decide(wish, self._config.limits, state, memory, run=run, now=self._clock())
+        wanted = WantedThroughput.from_properties(data["wanted"])
+        return decide(wanted, self._config.limits, state, memory, run=run, now=self._clock())
 
     def _state(self) -> TableState:
         return table_state(self._clients.dynamodb.describe_table(TableName=self._config.table)["Table"])

@@ -7,7 +7,7 @@ from typing import Final
 from dynashard.resharding import Resharder, Status
 from functions.reshard.executions import Executions, beginning_of
 
-PATIENCE_SECONDS: Final = 300.0
+GRACE_SECONDS: Final = 300.0
 """A change that was just asked for, or resumed, is started by the stream."""
 _HOUR: Final = 3600.0
 
@@ -54,4 +54,4 @@ class Watch:
 
 
 def _is_due(status: Status, now: float) -> bool:
-    return not status.paused and now - max(status.since, status.started or 0.0) > PATIENCE_SECONDS
+    return not status.paused and now - max(status.since, status.started or 0.0) > GRACE_SECONDS

@@ -49,7 +49,7 @@ def _writer() -> Writer:
         queues=Queues(sqs_client(), settings.queues, settings.dead_letters),
         log=_log,
         clock=time.time,
-        lanes=settings.lanes,
+        workers=settings.workers,
         tenants=settings.tenants,
     )
 

@@ -20,18 +20,18 @@ class Settings(TableSettings):
     Attributes:
         queues: URLs of the queues by their names.
         dead_letters: URLs of their dead-letter queues by the same names.
-        lanes: writes at a time.
+        workers: writes at a time.
         tenants: which texts are tenants.
     """
 
     queues: Mapping[str, str]
     dead_letters: Mapping[str, str]
-    lanes: int = 16
+    workers: int = 16
     tenants: TenantRule = DEFAULT_TENANTS
 
     def __post_init__(self) -> None:
         TableSettings.__post_init__(self)
-        if self.lanes < 1:
+        if self.workers < 1:
             raise ConfigurationError("LANES must be at least 1")
 
     @classmethod
@@ -46,7 +46,7 @@ class Settings(TableSettings):
             "queues": {queue_name(url): url for url, _ in pairs},
             "dead_letters": {queue_name(url): dead for url, dead in pairs},
             "tenants": tenant_rule(environ),
-            "lanes": int(number(environ, "LANES", 16)),
+            "workers": int(number(environ, "LANES", 16)),
         }
 
 

@@ -37,7 +37,7 @@ class Writer:
         log: takes an event of the log with its fields.
         clock: epoch seconds.
         entities: those that can be written, by their names.
-        lanes: pieces of work at a time.
+        workers: pieces of work at a time.
         random: evenly from 0 to below 1.
         tenants: which texts are tenants.
     """
@@ -48,7 +48,7 @@ class Writer:
     log: Callable[[str, Mapping[str, Any]], None]
     clock: Callable[[], float]
     entities: Mapping[str, Served] = field(default_factory=lambda: served_by_name(ENTITIES))
-    lanes: int = 16
+    workers: int = 16
     random: Callable[[], float] = random_numbers.random
     tenants: TenantRule = DEFAULT_TENANTS
 
@@ -57,7 +57,7 @@ class Writer:
     ) -> tuple[list[str], Tally]:
         """Do a batch.
 
-        Messages of one group are done one after the other, everything else up to `lanes` at a time. One message's
+        Messages of one group are done one after the other, everything else up to `workers` at a time. One message's
         failure is no other's, but those behind it in its group have to wait.
 
         Args:
@@ -73,7 +73,7 @@ class Writer:
         messages = {received.id: self._parsed(received) for received in batch}
         chains = list(self._chains(batch, messages))
         outcomes: dict[str, list[Outcome]] = {received.id: [] for received in batch}
-        with ThreadPoolExecutor(max(1, min(self.lanes, len(chains)))) as pool:
+        with ThreadPoolExecutor(max(1, min(self.workers, len(chains)))) as pool:
             for done in pool.map(lambda chain: self._chain(chain, remaining), chains):
                 for received, outcome in done:
                     outcomes[received.id].append(outcome)

@@ -99,7 +99,7 @@ class QueueWorld:
             queues=Queues(self.sqs, {name: name for name in DEAD}, DEAD),
             log=lambda event, fields: self.logged.append((event, fields)),
             clock=self.clock,
-            lanes=1,
+            workers=1,
             random=lambda: 0.5,
         )
 

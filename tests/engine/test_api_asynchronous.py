@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from domain import Exposed, Incident, User
 from dynashard.transport import Transport
 from dynashard.transport.interface import Wire
-from functions.api.later import transacted
+from functions.api.deferred import transacted
 from functions.api.resource import Resource
 from tests.api_caller import TENANT, Answer, a_user
 from tests.depth import examples

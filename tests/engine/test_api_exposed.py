@@ -10,7 +10,7 @@ import pytest
 from openapi_spec_validator import validate
 from pydantic import AwareDatetime
 
-from domain import READS, Exposed, Together
+from domain import READS, Exposed, FamilyListing
 from dynashard import Dynashard, Entity, Index, Key, Registry, Shards
 from dynashard.errors import ConfigurationError
 from dynashard.topology import DeclaredTopology
@@ -18,11 +18,11 @@ from dynashard.transport import Transport
 from dynashard_serving.backend import Backend
 from dynashard_serving.idempotency import IdempotentCreates
 from functions.api.app import App
-from functions.api.incoming import TenantClaim
 from functions.api.observing import Observer
 from functions.api.openapi import document_of
+from functions.api.request import TenantClaim
 from functions.api.resource import Resource
-from functions.api.resources import listed_together
+from functions.api.resources import family_listings
 from functions.api.routes import Routes
 from tests.api_caller import Caller
 from tests.engine.api_on_engine import KEYS, engine_transport, settings_of
@@ -203,4 +203,4 @@ def test_an_address_may_put_the_field_with_slashes_last(transport: Transport, ta
 
 def test_entities_of_different_partitions_are_not_listed_as_one() -> None:
     with pytest.raises(ConfigurationError, match="different logical partitions"):
-        listed_together([Together((Visit, File), path="both")])
+        family_listings([FamilyListing((Visit, File), path="both")])

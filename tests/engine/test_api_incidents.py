@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dynashard.transport import Transport
-from functions.api.including import takes_gzip
+from functions.api.attachments import takes_gzip
 from tests.api_caller import JSON, Caller
 from tests.engine.api_on_engine import caller_on, engine_transport, idempotency_table
 from tests.engine.attachment_world import large

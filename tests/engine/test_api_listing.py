@@ -18,8 +18,8 @@ from dynashard_serving import pages
 from dynashard_serving.backend import Backend
 from dynashard_serving.idempotency import IdempotentCreates
 from functions.api.app import App
-from functions.api.incoming import TenantClaim
 from functions.api.observing import Observer
+from functions.api.request import TenantClaim
 from functions.api.resources import exposed_resources
 from functions.api.routes import Routes
 from tests.api_caller import Answer, Caller, a_user

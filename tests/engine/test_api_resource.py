@@ -20,9 +20,9 @@ from dynashard.transport import Transport
 from dynashard_serving.backend import Backend
 from dynashard_serving.idempotency import IdempotentCreates
 from functions.api.app import App
-from functions.api.incoming import TenantClaim
 from functions.api.observing import Observer
 from functions.api.openapi import document_of
+from functions.api.request import TenantClaim
 from functions.api.resource import Resource
 from functions.api.resources import exposed_resources
 from functions.api.routes import Routes

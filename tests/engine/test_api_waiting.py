@@ -13,7 +13,7 @@ from dynashard.errors import NotFoundError
 from dynashard.reads import allowing
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
-from functions.api.incoming import Incoming
+from functions.api.request import ApiRequest
 from functions.api.resource import Resource
 from functions.api.waiting import MOST_SECONDS, Waiting, preferred
 from tests.engine.api_on_engine import KEYS, caller_on, engine_transport
@@ -63,8 +63,8 @@ class World:
         return headers
 
 
-def incoming(prefer: str) -> Incoming:
-    return Incoming("GET", "/v1/things/i1", (), {"prefer": prefer}, b"", "abc")
+def incoming(prefer: str) -> ApiRequest:
+    return ApiRequest("GET", "/v1/things/i1", (), {"prefer": prefer}, b"", "abc")
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 from domain import ENTITIES, READS, Exposed, User
 from dynashard import RetryPolicy, definition
 from dynashard.transport import Transport
-from functions.api.specials import SPECIALS
+from functions.api.extra_endpoints import EXTRA_ENDPOINTS
 from tests.api_caller import a_user
 from tests.engine.api_on_engine import caller_on, engine_transport, idempotency_table
 from tests.engine.commands_on_engine import Service, commands_on
@@ -305,7 +305,7 @@ def test_what_is_not_served_names_what_is(service: Service, asked: Exposed) -> N
         "follow.v1.Count": "follow.v1.Count is not served by itself: ask for follows.",
     }
     assert error["message"] == instead.get(name, f"{name} is not served by itself: ask for roll-ups.")
-    assert asked.route in {special.template for special in SPECIALS}
+    assert asked.route in {special.template for special in EXTRA_ENDPOINTS}
 
 
 def test_time_of_a_new_item_has_the_bounds_it_has_over_rest(transport: Transport, table: str) -> None:

@@ -99,7 +99,7 @@ class World:
 
     def run(self, name: str = "run-1", **changes: Any) -> Execution:
         """Run the machine for one request of CloudFormation."""
-        data = {"mode": "warm", "request": REQUEST, "wish": wish(), **changes}
+        data = {"mode": "warm", "request": REQUEST, "wanted": wanted(), **changes}
         return Machine(self._definition, self._invoke, self.clock).run(data, name)
 
     @property
@@ -170,7 +170,7 @@ def world(definition: Mapping[str, Any], *, allocation_seconds: float = 600.0) -
         yield World(definition, allocation_seconds)
 
 
-def wish(way: str = "provisioned", write_units: int = 100_000) -> dict[str, str]:
+def wanted(way: str = "provisioned", write_units: int = 100_000) -> dict[str, str]:
     """Properties of the custom resource, as CloudFormation hands them over."""
     return {"Way": way, "WriteUnits": str(write_units), "IndexWriteUnits": str(write_units), "ReadUnits": "12000"}
 

@@ -50,7 +50,7 @@ def test_a_request_starts_a_run_with_what_its_answer_will_need(kind: str, mode: 
 
         (given,) = inputs(arn)
         assert given["mode"] == mode
-        assert given["wish"] == EVENT["ResourceProperties"]
+        assert given["wanted"] == EVENT["ResourceProperties"]
         assert set(REQUEST) <= set(given["request"])
         assert answers.bodies == []
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.infra.prewarm_world import REQUEST, TABLE, Fault, World, definition_in, wish, world
+from tests.infra.prewarm_world import REQUEST, TABLE, Fault, World, definition_in, wanted, world
 from tests.infra.templates import Templates
 
 pytestmark = pytest.mark.infra
@@ -25,7 +25,7 @@ def here(definition: dict[str, Any]) -> Iterator[World]:
 
 
 def warm(units: int) -> dict[str, Any]:
-    return {"wish": {**wish("native", units), "ReadUnits": "20000"}}
+    return {"wanted": {**wanted("native", units), "ReadUnits": "20000"}}
 
 
 def present(here: World) -> tuple[int, int]:
@@ -77,7 +77,7 @@ def test_each_way_is_raised_to_the_larger_of_wish_and_present(here: World) -> No
 
 
 def test_a_warm_table_is_not_touched(here: World) -> None:
-    execution = here.run(wish={**wish("native", 4_000), "ReadUnits": "12000"})
+    execution = here.run(wanted={**wanted("native", 4_000), "ReadUnits": "12000"})
 
     assert execution.status == "SUCCEEDED"
     assert here.table.updates == []

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.depth import examples
-from tests.infra.prewarm_world import REQUEST, START, TABLE, Fault, Mode, World, definition_in, wish, world
+from tests.infra.prewarm_world import REQUEST, START, TABLE, Fault, Mode, World, definition_in, wanted, world
 from tests.infra.templates import Templates
 
 pytestmark = pytest.mark.infra
@@ -86,8 +86,8 @@ def test_the_same_value_runs_once(here: World) -> None:
 def test_a_smaller_value_does_not_run_and_a_larger_one_does(here: World) -> None:
     here.run("run-1")
 
-    here.run("run-2", wish=wish(write_units=50_000))
-    here.run("run-3", wish=wish(write_units=150_000))
+    here.run("run-2", wanted=wanted(write_units=50_000))
+    here.run("run-3", wanted=wanted(write_units=150_000))
 
     assert [u.get("ProvisionedThroughput", {}).get("WriteCapacityUnits") for u in here.table.updates] == [
         100_000,
@@ -111,7 +111,7 @@ def test_a_new_table_of_the_same_name_is_warmed_again(here: World) -> None:
 
 
 def test_above_the_ceiling_nothing_is_touched_and_the_deployment_is_told(here: World) -> None:
-    execution = here.run(wish=wish(write_units=200_001))
+    execution = here.run(wanted=wanted(write_units=200_001))
 
     assert execution.status == "FAILED"
     assert here.table.updates == []
@@ -122,9 +122,9 @@ def test_above_the_ceiling_nothing_is_touched_and_the_deployment_is_told(here: W
 
 def test_a_return_to_on_demand_is_always_kept_in_hand(here: World) -> None:
     for number in range(1, 4):
-        here.run(f"run-{number}", wish=wish(write_units=100_000 + number))
+        here.run(f"run-{number}", wanted=wanted(write_units=100_000 + number))
 
-    fourth = here.run("run-4", wish=wish(write_units=150_000))
+    fourth = here.run("run-4", wanted=wanted(write_units=150_000))
 
     assert fourth.status == "FAILED"
     assert switches(here).count("PROVISIONED") == 3
@@ -133,10 +133,10 @@ def test_a_return_to_on_demand_is_always_kept_in_hand(here: World) -> None:
 
 def test_a_day_later_it_may_run_again(here: World) -> None:
     for number in range(1, 4):
-        here.run(f"run-{number}", wish=wish(write_units=100_000 + number))
+        here.run(f"run-{number}", wanted=wanted(write_units=100_000 + number))
     here.clock.now = START + 2 * 86_400
 
-    later = here.run("run-4", wish=wish(write_units=150_000))
+    later = here.run("run-4", wanted=wanted(write_units=150_000))
 
     assert later.status == "SUCCEEDED"
 

@@ -11,7 +11,7 @@ from dynashard_serving.growth_terms import GrowthEvent, Report
 from dynashard_serving.metrics import NAMESPACE
 from functions.reshard.handler import OLDEST, oldest
 from functions.reshard.steps import EVENTS
-from functions.reshard.watch import PATIENCE_SECONDS
+from functions.reshard.watch import GRACE_SECONDS
 from stacks.reshard import FINISH_SECONDS, WATCH_MINUTES
 from stacks.reshard_machine import ADVANCE_SECONDS, HOPELESS, REST_SECONDS
 from tests.infra.conftest import Synthesised
@@ -148,7 +148,7 @@ def test_each_wait_ends_before_the_one_that_relies_on_it(dev: Templates) -> None
     assert timeouts["Work"] < slice_["TimeoutSeconds"]
     assert timeouts["Advance"] == ADVANCE_SECONDS < states["Advance"]["TimeoutSeconds"]
     assert timeouts["Stop"] < states["Stop"]["TimeoutSeconds"]
-    assert PATIENCE_SECONDS < WATCH_MINUTES * 60
+    assert GRACE_SECONDS < WATCH_MINUTES * 60
     assert REST_SECONDS >= 1
 
 

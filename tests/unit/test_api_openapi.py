@@ -10,9 +10,9 @@ from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import validate
 
 from functions.api.app import build_app
+from functions.api.extra_endpoints import EXTRA_ENDPOINTS
 from functions.api.openapi import document_of
-from functions.api.resources import exposed_resources, listed_together
-from functions.api.specials import SPECIALS
+from functions.api.resources import exposed_resources, family_listings
 from tests.api_caller import Caller
 from tests.unit.test_api_routes import Unreachable, settings_in
 
@@ -23,7 +23,7 @@ COMMITTED = Path(__file__).parents[2] / "docs" / "openapi.json"
 
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
-    return document_of(exposed_resources(), listed_together(), SPECIALS)
+    return document_of(exposed_resources(), family_listings(), EXTRA_ENDPOINTS)
 
 
 def test_committed_document_is_what_the_code_serves(document: dict[str, Any]) -> None:

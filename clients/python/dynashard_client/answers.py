@@ -66,7 +66,7 @@ class Refusal:
     Attributes:
         code: the error's code.
         message: its sentence.
-        status: its HTTP status, None if the way does not say.
+        status: its HTTP status, None if the transport does not report it.
         details, errors: as docs/errors.md tells.
         retry_after: when to come back, in seconds; None if that does not help.
         request_id: by which the backend's log knows it.
@@ -108,7 +108,7 @@ def refusal_in(told: Mapping[str, Any]) -> Refusal:
 
 
 def outcome_of(answer: "Outcome[Any] | Mapping[str, Any]") -> Outcome[Any]:
-    """The outcome of a part of a batch, as a way answers it."""
+    """The outcome of a part of a batch, as a transport answers it."""
     if isinstance(answer, Outcome):
         return answer
     if answer.get("ok") is True:

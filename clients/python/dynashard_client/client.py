@@ -1,15 +1,15 @@
-"""The client: a way to a backend, and the items of its entities."""
+"""The client: how a backend is reached, and the items of its entities."""
 
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Protocol, Self, TypeVar
 
 from dynashard.entity import Entity, definition
-from dynashard_client.invoking import LambdaWay
+from dynashard_client.client_transport import ClientTransport
+from dynashard_client.invoking import LambdaTransport
 from dynashard_client.items import Items
-from dynashard_client.rest import Place, RestWay, Token
+from dynashard_client.rest import Place, RestTransport, Token
 from dynashard_client.retries import Retries
-from dynashard_client.way import Way
 
 E = TypeVar("E", bound=Entity)
 READS: Final = frozenset({"get", "list", "count", "batch_get"})
@@ -34,13 +34,15 @@ class Client:
     """A client of a backend. Safe to share between threads; `close` it, or use it in a `with`.
 
     Args:
-        way: `Client.lambda_` and `Client.rest` make the two there are.
+    transport: FIX.
         tenant: the tenant it acts for, if that is known here.
         retries: how often requests are sent.
     """
 
-    def __init__(self, way: Way, *, tenant: str | None = None, retries: Retries | None = None) -> None:
-        self._way = way
+    def __init__(
+        self, transport: ClientTransport, *, tenant: str | None = None, retries: Retries | None = None
+    ) -> None:
+        self._transport = transport
         self._tenant = tenant
         self._retries = retries or Retries()
 
@@ -54,7 +56,7 @@ class Client:
             client: botocore's (or boto3's) client for Lambda; one with the SDK's own credentials if None.
             retries: how often requests are sent.
         """
-        return cls(LambdaWay(function, tenant, client), tenant=tenant, retries=retries)
+        return cls(LambdaTransport(function, tenant, client), tenant=tenant, retries=retries)
 
     @classmethod
     def rest(
@@ -80,11 +82,11 @@ class Client:
         places = {
             definition(each.entity).name: Place(each.path, tuple(getattr(each, "address", ()))) for each in entities
         }
-        return cls(RestWay(url, token, places, timeout=timeout), tenant=tenant, retries=retries)
+        return cls(RestTransport(url, token, places, timeout=timeout), tenant=tenant, retries=retries)
 
     def collection(self, model: type[E]) -> Items[E]:
         """The items of an entity."""
-        return Items(model, self._way, self._retries, tenant=self._tenant)
+        return Items(model, self._transport, self._retries, tenant=self._tenant)
 
     def call(self, operation: str, name: str, members: Mapping[str, Any] | None = None) -> Any:
         """What direct invocation answers to an operation, as JSON: of edges, roll-ups, and whatever is no entity.
@@ -99,11 +101,11 @@ class Client:
             EngineUnavailableError: no answer came; a change may have been made.
         """
         request = {"operation": operation, **(members or {})}
-        return self._retries.run(lambda _: self._way.call(name, request), repeatable=operation in READS)
+        return self._retries.run(lambda _: self._transport.call(name, request), repeatable=operation in READS)
 
     def close(self) -> None:
         """Give back the connections."""
-        self._way.close()
+        self._transport.close()
 
     def __enter__(self) -> Self:
         return self

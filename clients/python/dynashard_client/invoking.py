@@ -1,4 +1,4 @@
-"""The way of direct invocation: a Lambda function that takes requests and answers results."""
+"""Direct invocation: a Lambda function that takes requests and answers results."""
 
 import json
 from collections.abc import Callable
@@ -8,8 +8,8 @@ from typing import Any, Final
 from dynashard.entity import EntityDefinition
 from dynashard.errors import ConfigurationError, EngineUnavailableError, TableThrottledError
 from dynashard_client.answers import Refusal, error_of, refusal_in
+from dynashard_client.client_transport import Request
 from dynashard_client.retries import LostError
-from dynashard_client.way import Request
 from dynashard_serving.documents import TENANT, written
 
 _BUSY: Final = frozenset({"TooManyRequestsException", "ThrottlingException", "Throttling"})
@@ -18,7 +18,7 @@ _TOO_LARGE: Final = 413
 _BUSY_STATUS: Final = 429
 
 
-class LambdaWay:
+class LambdaTransport:
     """Invokes the function.
 
     Args:
@@ -34,11 +34,11 @@ class LambdaWay:
         self._lock = Lock()
 
     def ask(self, entity: EntityDefinition[Any], request: Request) -> Any:
-        """Ask once; see `Way.ask`."""
+        """Ask once; see `ClientTransport.ask`."""
         return self.call(entity.name, request)
 
     def call(self, name: str, request: Request) -> Any:
-        """Ask once; see `Way.call`."""
+        """Ask once; see `ClientTransport.call`."""
         payload = {**request, "entity": name, TENANT: self._tenant}
         answer = self._invoked(written(payload).encode())
         if answer.get("ok") is True:

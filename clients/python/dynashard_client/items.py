@@ -21,8 +21,8 @@ from dynashard.errors import (
     ValidationFailedError,
 )
 from dynashard_client.answers import Outcome, Page, Written, outcome_of
+from dynashard_client.client_transport import ClientTransport, Request
 from dynashard_client.retries import Retries
-from dynashard_client.way import Request, Way
 from dynashard_serving.documents import REVISION, TENANT, Document, representation, without
 
 E = TypeVar("E", bound=Entity)
@@ -42,15 +42,17 @@ class Items(Generic[E]):
 
     Args:
         model: the entity.
-        way: how the backend is asked.
+        transport: how the backend is asked.
         retries: how often.
         tenant: the tenant that is acted for, if the client says it.
     """
 
-    def __init__(self, model: type[E], way: Way, retries: Retries, *, tenant: str | None = None) -> None:
+    def __init__(
+        self, model: type[E], transport: ClientTransport, retries: Retries, *, tenant: str | None = None
+    ) -> None:
         self._model = model
         self._entity = definition(model)
-        self._way = way
+        self._transport = transport
         self._retries = retries
         self._tenant = tenant
 
@@ -264,7 +266,7 @@ class Items(Generic[E]):
         return self._retries.run(partial(self._sent, request), repeatable=repeatable)
 
     def _sent(self, request: Request, _lost: bool) -> Any:  # noqa: FBT001 - as Retries calls it
-        return self._way.ask(self._entity, request)
+        return self._transport.ask(self._entity, request)
 
     def _choosing(
         self, partition: Mapping[str, Any] | None, index: str | None, given: Mapping[str, Any]

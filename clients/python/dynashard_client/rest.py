@@ -1,4 +1,4 @@
-"""The way of REST: requests of direct invocation as HTTP requests, and their answers as results."""
+"""REST: requests of direct invocation as HTTP requests, and their answers as results."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -20,8 +20,8 @@ from dynashard.errors import (
     TableThrottledError,
 )
 from dynashard_client.answers import Outcome, Refusal, error_of
+from dynashard_client.client_transport import Request
 from dynashard_client.retries import LostError
-from dynashard_client.way import Request
 from dynashard_serving.documents import TENANT, written
 
 Token = str | Callable[[], str]
@@ -50,7 +50,7 @@ class Place:
     address: tuple[str, ...] = ()
 
 
-class RestWay:
+class RestTransport:
     """Sends requests to the API.
 
     Args:
@@ -69,7 +69,7 @@ class RestWay:
         )
 
     def ask(self, entity: EntityDefinition[Any], request: Request) -> Any:
-        """Ask once; see `Way.ask`."""
+        """Ask once; see `ClientTransport.ask`."""
         operations: Mapping[str, Callable[[EntityDefinition[Any], Request], Any]] = {
             "create": self._create,
             "get": self._get,
@@ -84,7 +84,7 @@ class RestWay:
         return operations[request["operation"]](entity, request)
 
     def call(self, name: str, request: Request) -> Any:
-        """Refuses: over REST, what is no entity has requests of its own; see `Way.call`."""
+        """Refuses: over REST, what is no entity has requests of its own; see `ClientTransport.call`."""
         raise ConfigurationError(f"{request['operation']} of {name} goes over Lambda: ask the paths of REST themselves")
 
     def _create(self, entity: EntityDefinition[Any], request: Request) -> Any:

@@ -74,7 +74,7 @@ class Retries:
 
 
 def _unknown(lost: LostError) -> DynashardError:
-    """What the caller of a write is told whose answer was lost on the way to the client."""
+    """What the caller of a write is told whose answer was lost before it reached the client."""
     if not isinstance(lost.error, EngineUnavailableError):
         return lost.error
     return OutcomeUnknownError(f"{lost.error} It is not sent again: read the item before you decide.")

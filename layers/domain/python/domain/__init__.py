@@ -15,7 +15,7 @@ from domain.plays import PLAYS, EpisodePlays, SeriesPlays
 from domain.revenue import Licence, Licensor, Revenue, RevenueShare
 from domain.teams import Override, Schedule, Shift, Team
 from domain.users import User, UserStatus
-from dynashard_serving.operations.exposed import OPERATIONS, READS, Exposed, Together, Window
+from dynashard_serving.operations.exposed import OPERATIONS, READS, Exposed, FamilyListing, Window
 
 ENTITIES: Final = (
     Exposed(User, path="users", filters=("department", "manager_id", "status")),
@@ -61,9 +61,9 @@ ENTITIES: Final = (
 )
 """What callers may ask for, and how it is called outside."""
 
-TOGETHER: Final = (
-    Together((Team, Schedule, Shift, Override), path="on-call"),
-    Together((ContactMethod, NotificationRule), path="contacts"),
+FAMILY_LISTINGS: Final = (
+    FamilyListing((Team, Schedule, Shift, Override), path="on-call"),
+    FamilyListing((ContactMethod, NotificationRule), path="contacts"),
 )
 """Entities that are also listed as one, because they share their logical partitions."""
 
@@ -76,13 +76,13 @@ ROLL_UPS: Final = (PLAYS,)
 __all__ = [
     "COPIES",
     "ENTITIES",
+    "FAMILY_LISTINGS",
     "FOLLOWS",
     "OPERATIONS",
     "PARTICIPATIONS",
     "PLAYS",
     "READS",
     "ROLL_UPS",
-    "TOGETHER",
     "Access",
     "AccessAction",
     "Article",
@@ -90,6 +90,7 @@ __all__ = [
     "ContactMethod",
     "EpisodePlays",
     "Exposed",
+    "FamilyListing",
     "Follow",
     "FollowCount",
     "Incident",
@@ -110,7 +111,6 @@ __all__ = [
     "Shift",
     "Team",
     "TimedAccess",
-    "Together",
     "User",
     "UserStatus",
     "Window",

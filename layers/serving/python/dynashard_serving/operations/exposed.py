@@ -125,7 +125,7 @@ class Exposed:
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class FamilyListing:
     """Entities that share their logical partitions, listed as one: each item with its class in `type`.
 
     Attributes:

@@ -8,7 +8,7 @@ from dynashard.errors import ConfigurationError, FieldError, ValidationFailedErr
 from dynashard.reads import Filter
 from dynashard_serving.documents import TENANT, Document, representation
 from dynashard_serving.operations.choosing import Options, paged, partitions, ranged
-from dynashard_serving.operations.exposed import Exposed, Together
+from dynashard_serving.operations.exposed import Exposed, FamilyListing
 from dynashard_serving.operations.requests import Choice, Paging
 from dynashard_serving.operations.served import Served
 from dynashard_serving.pages import Answer, page_that_fits
@@ -21,7 +21,7 @@ class Family:
     """Entities that are listed as one. Safe to share between threads.
 
     Args:
-        together: the entities, and the listing's name outside.
+    listing: the entities, and the listing's name outside.
 
     Attributes:
         models: the entities, the one with the longest key first.
@@ -31,15 +31,15 @@ class Family:
         ConfigurationError: the entities cannot be listed as one.
     """
 
-    def __init__(self, together: Together) -> None:
-        name = f"/{together.path}"
-        found = sorted(map(definition, together.entities), key=lambda each: len(each.key_fields), reverse=True)
+    def __init__(self, listing: FamilyListing) -> None:
+        name = f"/{listing.path}"
+        found = sorted(map(definition, listing.entities), key=lambda each: len(each.key_fields), reverse=True)
         if len({(each.prefix, each.partition.shape()) for each in found}) != 1:
             raise ConfigurationError(f"{name} lists entities of different logical partitions as one")
         if clashing := [each.name for each in found if TYPE in each.model.model_fields]:
             raise ConfigurationError(f"{name}: {clashing[0]} has a field called {TYPE}, the entity's name there")
         self.models: list[type[Entity]] = [each.model for each in found]
-        self._members = [Served(Exposed(model, path=together.path)) for model in self.models]
+        self._members = [Served(Exposed(model, path=listing.path)) for model in self.models]
         partition = {TENANT, *found[0].partition_fields}
         self._owners = {
             tuple(field for field in each.key_fields if field not in partition): each.model for each in found

@@ -9,8 +9,8 @@ Request = Mapping[str, Any]
 """A request without entity and tenant: `{"operation": ..., ...}`, as docs/invoking.md describes."""
 
 
-class Way(Protocol):
-    """A way to a backend. Safe to share between threads."""
+class ClientTransport(Protocol):
+    """Sends requests to a backend. Safe to share between threads."""
 
     def ask(self, entity: EntityDefinition[Any], request: Request) -> Any:
         """Ask once.
@@ -28,7 +28,7 @@ class Way(Protocol):
         """As `ask`, of what is no entity, by its outside name.
 
         Raises:
-            ConfigurationError: this way has no such requests.
+            ConfigurationError: this transport has no such requests.
         """
         ...
 

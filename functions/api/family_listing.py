@@ -5,23 +5,23 @@ from typing import Any, Final
 
 from aws_lambda_powertools.event_handler import Response
 
-from dynashard_serving.operations.exposed import Exposed, Together
+from dynashard_serving.operations.exposed import Exposed, FamilyListing
 from dynashard_serving.operations.families import TYPE, Family
-from functions.api.incoming import Incoming
 from functions.api.listing import answered, by_parameter, choice_of, paging_of
 from functions.api.parameters import Parameters
+from functions.api.request import ApiRequest
 from functions.api.resource import PREFIX, Resource
 
-__all__ = ["PARAMETERS", "TYPE", "TogetherResource", "TogetherRoute"]
+__all__ = ["PARAMETERS", "TYPE", "FamilyResource", "FamilyRoute"]
 
 PARAMETERS: Final = ("limit", "order", "direction", "prefix", "from", "to", "cursor", "consistent")
 
 
-class TogetherResource:
+class FamilyResource:
     """Entities under one path.
 
     Args:
-        together: the entities and the path.
+        family: the entities and the path.
 
     Attributes:
         members: the entities as resources, the one with the longest key first.
@@ -31,17 +31,17 @@ class TogetherResource:
         ConfigurationError: the entities cannot be listed as one.
     """
 
-    def __init__(self, together: Together) -> None:
-        self.path = together.path
-        self.root = f"{PREFIX}/{together.path}"
-        self.tag = together.tag or together.path
-        self.schema = "".join(word.capitalize() for word in together.path.split("-")) + "Page"
-        self.family = Family(together)
+    def __init__(self, family: FamilyListing) -> None:
+        self.path = family.path
+        self.root = f"{PREFIX}/{family.path}"
+        self.tag = family.tag or family.path
+        self.schema = "".join(word.capitalize() for word in family.path.split("-")) + "Page"
+        self.family = Family(family)
         self.nested = self.family.nested
-        self.members = [Resource(Exposed(entity, path=together.path)) for entity in self.family.models]
+        self.members = [Resource(Exposed(entity, path=family.path)) for entity in self.family.models]
 
 
-class TogetherRoute:
+class FamilyRoute:
     """The listing.
 
     Args:
@@ -49,11 +49,11 @@ class TogetherRoute:
         collection_of: gives the items of entities.
     """
 
-    def __init__(self, resource: TogetherResource, collection_of: Callable[..., Any]) -> None:
+    def __init__(self, resource: FamilyResource, collection_of: Callable[..., Any]) -> None:
         self._resource = resource
         self._collection_of = collection_of
 
-    def page(self, incoming: Incoming) -> Response[str]:
+    def page(self, incoming: ApiRequest) -> Response[str]:
         """`GET`: a page of all, or of one item and what is below it."""
         several = self._resource.members[0].partition_fields(None)
         given = Parameters(incoming.query, [*PARAMETERS, *self._resource.nested], several)

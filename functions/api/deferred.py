@@ -9,20 +9,20 @@ from aws_lambda_powertools.event_handler import Response
 from domain import Operation as Record
 from dynashard_serving.backend import Backend
 from functions.api.asynchronous import Asynchronous
-from functions.api.incoming import Incoming
 from functions.api.outbox import Outbox
 from functions.api.queued import Queued
+from functions.api.request import ApiRequest
 from functions.api.resource import Resource
 from functions.api.settings import Settings
 
-Operation = Callable[[Incoming], Response[Any]]
+Operation = Callable[[ApiRequest], Response[Any]]
 Operations = Mapping[str, tuple[str, Operation]]
 """Operations by their names, each with its method."""
 WRITES = ("create", "put", "update", "delete")
 
 
 @dataclass(frozen=True, slots=True)
-class Later:
+class Deferred:
     """Takes the place of operations that can be done later.
 
     Args:
@@ -76,8 +76,8 @@ def transacted(resource: Resource) -> bool:
     return not entity.attachments and (entity.shards is None or entity.shards.placement != "random")
 
 
-def later_of(settings: Settings, backend: Backend, outbox: Outbox, clock: Callable[[], float]) -> Later | None:
+def deferred_of(settings: Settings, backend: Backend, outbox: Outbox, clock: Callable[[], float]) -> Deferred | None:
     """What accepts for later, if the settings name queues."""
     if settings.queue_url is None and settings.operations_queue_url is None:
         return None
-    return Later(backend, outbox, settings.queue_url, settings.operations_queue_url, clock)
+    return Deferred(backend, outbox, settings.queue_url, settings.operations_queue_url, clock)

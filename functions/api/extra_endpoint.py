@@ -14,13 +14,13 @@ from dynashard_serving.documents import field_errors, written
 from functions.api.bodies import JSON
 from functions.api.describing import Operation, Schema
 from functions.api.describing import query as described_query
-from functions.api.incoming import Incoming
 from functions.api.parameters import Parameters, Query
 from functions.api.problems import invalid_fields
+from functions.api.request import ApiRequest
 
 M = TypeVar("M", bound=BaseModel)
 
-Handle = Callable[[Backend, Incoming], Response[Any]]
+Handle = Callable[[Backend, ApiRequest], Response[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True)
-class Special:
+class ExtraEndpoint:
     """A path and what is served there.
 
     Attributes:

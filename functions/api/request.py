@@ -34,7 +34,7 @@ class TenantClaim:
 
 
 @dataclass(frozen=True, slots=True)
-class Incoming:
+class ApiRequest:
     """One authenticated request.
 
     Attributes:

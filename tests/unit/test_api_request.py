@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynashard_serving.limits import MAX_BODY_BYTES, MAX_QUERY_BYTES
-from functions.api.incoming import Incoming, TenantClaim, body_of, path_values, query_of, tenant_of
 from functions.api.problems import ProblemError
+from functions.api.request import ApiRequest, TenantClaim, body_of, path_values, query_of, tenant_of
 from local.events import HttpRequest, claim_text
 
 pytestmark = pytest.mark.unit
@@ -29,7 +29,7 @@ def load(name: str) -> dict[str, Any]:
 def test_event_of_the_gateway_becomes_a_request() -> None:
     event = load("patch_user")
 
-    request = Incoming.from_event(event, event["rawPath"], TenantClaim("tenant_id"))
+    request = ApiRequest.from_event(event, event["rawPath"], TenantClaim("tenant_id"))
 
     assert (request.method, request.tenant, request.query) == ("PATCH", "abc", ())
     assert request.headers["content-type"] == "application/merge-patch+json"

@@ -5,16 +5,16 @@ from typing import Final
 
 from dynashard_serving.idempotency import MAX_KEY_LENGTH, usable
 from dynashard_serving.operations.requests import Create, Delete, Get, Put, Update, Write
+from functions.api.attachments import asked_of_one
 from functions.api.bodies import JSON, MERGE_PATCH, json_object
 from functions.api.conditional import conditions_of, preferred_handling
-from functions.api.including import asked_of_one
-from functions.api.incoming import Incoming
 from functions.api.parameters import consistent_only
 from functions.api.problems import ProblemError
+from functions.api.request import ApiRequest
 from functions.api.resource import Resource
 
 
-def create_of(_: Resource, incoming: Incoming) -> Create:
+def create_of(_: Resource, incoming: ApiRequest) -> Create:
     """What a `POST` asks for."""
     return Create(
         tenant=incoming.tenant,
@@ -25,14 +25,14 @@ def create_of(_: Resource, incoming: Incoming) -> Create:
     )
 
 
-def get_of(resource: Resource, incoming: Incoming) -> Get:
+def get_of(resource: Resource, incoming: ApiRequest) -> Get:
     """What a `GET` of an item asks for."""
     consistent, include = asked_of_one(resource, incoming.query)
     conditions = conditions_of(incoming.headers)
     return Get(key=resource.key_of(incoming), consistent=consistent, include=include, conditions=conditions)
 
 
-def put_of(resource: Resource, incoming: Incoming) -> Put:
+def put_of(resource: Resource, incoming: ApiRequest) -> Put:
     """What a `PUT` asks for."""
     consistent_only(incoming.query, allowed=False)
     return Put(
@@ -44,7 +44,7 @@ def put_of(resource: Resource, incoming: Incoming) -> Put:
     )
 
 
-def update_of(resource: Resource, incoming: Incoming) -> Update:
+def update_of(resource: Resource, incoming: ApiRequest) -> Update:
     """What a `PATCH` asks for."""
     consistent_only(incoming.query, allowed=False)
     return Update(
@@ -55,7 +55,7 @@ def update_of(resource: Resource, incoming: Incoming) -> Update:
     )
 
 
-def delete_of(resource: Resource, incoming: Incoming) -> Delete:
+def delete_of(resource: Resource, incoming: ApiRequest) -> Delete:
     """What a `DELETE` asks for."""
     consistent_only(incoming.query, allowed=False)
     return Delete(
@@ -65,7 +65,7 @@ def delete_of(resource: Resource, incoming: Incoming) -> Delete:
     )
 
 
-REQUEST_OF: Final[Mapping[str, Callable[[Resource, Incoming], Write]]] = {
+REQUEST_OF: Final[Mapping[str, Callable[[Resource, ApiRequest], Write]]] = {
     "create": create_of,
     "put": put_of,
     "update": update_of,
@@ -74,7 +74,7 @@ REQUEST_OF: Final[Mapping[str, Callable[[Resource, Incoming], Write]]] = {
 """Reads a write from a request, by its operation."""
 
 
-def idempotency_key(incoming: Incoming) -> str | None:
+def idempotency_key(incoming: ApiRequest) -> str | None:
     """The header `Idempotency-Key`; None without one.
 
     Raises:
