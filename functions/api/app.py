@@ -19,14 +19,14 @@ from dynashard_serving.backend import open_backend
 from dynashard_serving.environment import seconds_left, time_to_answer
 from dynashard_serving.idempotency import IdempotentCreates
 from dynashard_serving.limits import MAX_QUERIES, READING_SHARE
-from dynashard_serving.refusals import expected, one_line
+from dynashard_serving.refusals import Refusal, expected, one_line
 from dynashard_serving.shedding import LoadSignal
 from functions.api import problems
 from functions.api.deferred import deferred_of
 from functions.api.extra_endpoints import EXTRA_ENDPOINTS
 from functions.api.observing import Observed, Observer
 from functions.api.outbox import Outbox
-from functions.api.problems import Problem, ProblemError, problem_of
+from functions.api.problems import ProblemError, problem_of
 from functions.api.request import TenantClaim, tenant_of
 from functions.api.resources import exposed_resources, family_listings, refuse_paths
 from functions.api.routes import Routes
@@ -91,7 +91,7 @@ class App:
         """
         if not _is_http_event(event):
             refused = ProblemError("malformed_event", "This function answers events of an HTTP API, format 2.0.")
-            body = _problem_text(problem_of(refused), _request_id(event, context))
+            body = _problem_text(problem_of(refused)[0], _request_id(event, context))
             return {"statusCode": refused.status, "headers": {"Content-Type": problems.CONTENT_TYPE}, "body": body}
         return self._resolver().resolve(event, context)
 
@@ -148,14 +148,14 @@ class App:
 
     def _refusal(self, error: Exception, request_id: str) -> tuple[Response[Any], str, str | None]:
         """Return the answer, its code, and the error for the log if the fault is on our side."""
-        problem, logged = problem_of(error), None
+        (problem, headers), logged = problem_of(error), None
         if problem.status >= _INTERNAL_ERROR:
             logged = one_line(error)
             if not expected(error):
                 self._observer.failed(request_id, error)
         body = _problem_text(problem, request_id)
-        headers = {**problem.headers, "Cache-Control": "no-store"}
-        answer = Response(problem.status, content_type=problems.CONTENT_TYPE, body=body, headers=headers)
+        every = {**headers, "Cache-Control": "no-store"}
+        answer = Response(problem.status, content_type=problems.CONTENT_TYPE, body=body, headers=every)
         return answer, problem.code, logged
 
     def _tenant(self, event: Mapping[str, Any]) -> str | None:
@@ -211,9 +211,9 @@ def build_app(
     return App(routes, observer, settings.tenant, clock, max_queries=settings.max_queries, load=load)
 
 
-def _problem_text(problem: Problem, request_id: str) -> str:
+def _problem_text(problem: Refusal, request_id: str) -> str:
     # All ASCII: a problem may quote what the caller sent, half a surrogate pair included.
-    return json.dumps(problem.document(request_id))
+    return json.dumps(problem.problem(request_id))
 
 
 def _is_http_event(event: Any) -> bool:

@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 from aws_lambda_powertools.event_handler import Response
 from pydantic import BaseModel, ValidationError
 
+from dynashard.errors import ValidationFailedError
 from dynashard_serving.backend import Backend
 from dynashard_serving.documents import field_errors, written
 from functions.api.bodies import JSON
 from functions.api.describing import Operation, Schema
 from functions.api.describing import query as described_query
 from functions.api.parameters import Parameters, Query
-from functions.api.problems import invalid_fields
 from functions.api.request import ApiRequest
 
 M = TypeVar("M", bound=BaseModel)
@@ -69,13 +69,13 @@ def asked(model: type[M], query: Query) -> M:
     """What a query asks for, as a model of its parameters.
 
     Raises:
-        ProblemError: 422 with every parameter that is unknown, repeated, missing or none of its values.
+        ValidationFailedError: with every parameter that is unknown, repeated, missing or none of its values.
     """
     given = Parameters(query, [field.alias or name for name, field in model.model_fields.items()])
     try:
         return model.model_validate_strings(given.once())
     except ValidationError as error:
-        raise invalid_fields(*field_errors(error)) from error
+        raise ValidationFailedError(*field_errors(error)) from error
 
 
 def parameters_of(model: type[BaseModel]) -> list[Schema]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from functions.api.problems import FieldError, invalid_fields
+from dynashard.errors import FieldError, ValidationFailedError
 
 _FLAG: Final = ("true", "false")
 
@@ -19,7 +19,7 @@ class Parameters:
         several: names that may be given several times.
 
     Raises:
-        ProblemError: 422 with every parameter that is unknown, or given too often.
+        ValidationFailedError: with every parameter that is unknown, or given too often.
     """
 
     def __init__(self, query: Query, once: Sequence[str], several: Sequence[str] = ()) -> None:
@@ -33,7 +33,7 @@ class Parameters:
                 errors.append(FieldError(name, "Give this query parameter once.", "repeated_parameter"))
             self._values.setdefault(name, []).append(value)
         if errors:
-            raise invalid_fields(*errors)
+            raise ValidationFailedError(*errors)
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
@@ -58,11 +58,11 @@ class Parameters:
         """Whether a parameter is `true`; false if it was not given.
 
         Raises:
-            ProblemError: 422 for anything but `true` and `false`.
+            ValidationFailedError: for anything but `true` and `false`.
         """
         value = self._values.get(name, ["false"])[0]
         if value not in _FLAG:
-            raise invalid_fields(FieldError(name, f"Use one of {', '.join(_FLAG)}.", "enum"))
+            raise ValidationFailedError(FieldError(name, f"Use one of {', '.join(_FLAG)}.", "enum"))
         return value == "true"
 
 
@@ -70,6 +70,6 @@ def consistent_only(query: Query, *, allowed: bool = True) -> bool:
     """Read the query of a single item: `consistent=true|false`, or nothing at all where that is not allowed.
 
     Raises:
-        ProblemError: 422 with every other parameter.
+        ValidationFailedError: with every other parameter.
     """
     return Parameters(query, ("consistent",) if allowed else ()).flag("consistent")

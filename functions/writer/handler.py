@@ -16,7 +16,7 @@ from dynashard_serving.growth_log import GrowthLog
 from dynashard_serving.metrics import write_line
 from dynashard_serving.refusals import expected
 from functions.writer.metrics import line
-from functions.writer.operations import Operations, problem_document
+from functions.writer.operations import Operations
 from functions.writer.queues import Queues
 from functions.writer.settings import Settings
 from functions.writer.writer import LAST_MILLISECONDS, Writer
@@ -45,7 +45,7 @@ def _writer() -> Writer:
     database = open_entities(settings, transport, entities, GrowthLog(logger, settings.environment))
     return Writer(
         collection_of=database.collection,
-        operate=Operations(database, problem_document, time.time).operate,
+        operate=Operations(database, time.time).operate,
         queues=Queues(sqs_client(), settings.queues, settings.dead_letters),
         log=_log,
         clock=time.time,

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 from domain import Operation, OperationState
 from dynashard import Dynashard, Entity
@@ -41,12 +41,10 @@ class Operations:
 
     Args:
         database: the entities.
-        describe: makes a problem document of an error.
         clock: epoch seconds.
     """
 
     database: Dynashard
-    describe: Callable[[Exception], dict[str, Any]]
     clock: Callable[[], float] = time.time
 
     def operate(self, message: Message, receives: int) -> Outcome:
@@ -101,7 +99,7 @@ class Operations:
         if isinstance(error, OutcomeUnknownError):
             # Once the record says "failed", no transaction that awaits its revision can be done any more.
             error = EngineUnavailableError("DynamoDB gave no answer; the operation was given up and not done.")
-        problem = self.describe(error)
+        problem = refusal_of(error).problem()
         update = {"state": OperationState.FAILED, "status": problem["status"], "problem": problem}
         try:
             self.database.collection(Operation).replace(record.model_copy(update=update), if_match=record.revision)
@@ -126,22 +124,3 @@ def _out_of_turn() -> DynashardError:
     return WriteContendedError(
         "The operation was given up before it could be done, and others may have been done since: send it again."
     )
-
-
-def problem_document(error: Exception) -> dict[str, Any]:
-    """The problem document (RFC 9457) of an error, as REST would have answered it, but for the request's id."""
-    refusal = refusal_of(error)
-    document: dict[str, Any] = {
-        "type": f"urn:dynashard:problem:{refusal.code}",
-        "title": HTTPStatus(refusal.status).phrase,
-        "status": refusal.status,
-        "detail": refusal.message,
-        "code": refusal.code,
-    }
-    if refusal.errors:
-        document["errors"] = [
-            {"field": each.field, "message": each.message, "code": each.code} for each in refusal.errors
-        ]
-    if refusal.details:
-        document["details"] = dict(refusal.details)
-    return document

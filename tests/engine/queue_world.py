@@ -13,7 +13,7 @@ from dynashard_serving.backend import open_entities
 from dynashard_serving.settings import TableSettings
 from functions.api.app import build_app
 from functions.api.outbox import Outbox
-from functions.writer.operations import Operations, problem_document
+from functions.writer.operations import Operations
 from functions.writer.outcomes import Tally  # noqa: TC001 - as its neighbours
 from functions.writer.queues import Queues
 from functions.writer.writer import Writer
@@ -95,7 +95,7 @@ class QueueWorld:
         database = self.database(faults)
         return Writer(
             collection_of=database.collection,
-            operate=Operations(database, problem_document, self.clock).operate,
+            operate=Operations(database, self.clock).operate,
             queues=Queues(self.sqs, {name: name for name in DEAD}, DEAD),
             log=lambda event, fields: self.logged.append((event, fields)),
             clock=self.clock,

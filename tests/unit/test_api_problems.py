@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from dynashard import errors
-from functions.api.problems import HTTP_CODES, FieldError, ProblemError, invalid_fields, problem_of
+from dynashard.errors import FieldError, ValidationFailedError
+from functions.api.problems import HTTP_CODES, ProblemError, problem_of
 
 pytestmark = pytest.mark.unit
 
@@ -35,9 +36,9 @@ def test_every_code_of_http_has_a_line_in_the_documentation() -> None:
 
 
 def test_document_has_the_members_of_its_standard() -> None:
-    problem = problem_of(ProblemError("no_such_route", "Nothing here.", headers={"X": "y"}))
+    problem, headers = problem_of(ProblemError("no_such_route", "Nothing here.", headers={"X": "y"}))
 
-    assert problem.document("r-1") == {
+    assert problem.problem("r-1") == {
         "type": "urn:dynashard:problem:no_such_route",
         "title": "Not Found",
         "status": 404,
@@ -45,34 +46,36 @@ def test_document_has_the_members_of_its_standard() -> None:
         "code": "no_such_route",
         "request_id": "r-1",
     }
-    assert problem.headers == {"X": "y"}
+    assert headers == {"X": "y"}
 
 
 def test_field_errors_are_listed() -> None:
-    problem = problem_of(invalid_fields(FieldError("a.b", "No.", "bad"), FieldError("", "No object.", "object_type")))
+    problem, _ = problem_of(
+        ValidationFailedError(FieldError("a.b", "No.", "bad"), FieldError("", "No object.", "object_type"))
+    )
 
-    assert problem.document("r-1")["errors"] == [
+    assert problem.problem("r-1")["errors"] == [
         {"field": "a.b", "message": "No.", "code": "bad"},
         {"field": "", "message": "No object.", "code": "object_type"},
     ]
 
 
 def test_refused_key_names_its_field() -> None:
-    problem = problem_of(errors.InvalidKeyError("id may not contain ':'", field="id"))
+    problem, _ = problem_of(errors.InvalidKeyError("id may not contain ':'", field="id"))
 
     assert (problem.status, problem.code) == (422, "invalid_key")
     assert problem.errors == (FieldError("id", "id may not contain ':'", "invalid_key"),)
-    assert "details" not in problem.document("r-1")
+    assert "details" not in problem.problem("r-1")
 
 
 def test_throttle_says_when_to_come_back() -> None:
     reasons = [errors.ThrottleReason("TableWriteKeyRangeThroughputExceeded", "arn:aws:dynamodb:x:123456789012:table/t")]
     error = errors.KeyRangeThrottledError("Hot.", operation="PutItem", aws_code="X", reasons=reasons, retry_after=7)
 
-    problem = problem_of(error)
+    problem, headers = problem_of(error)
 
-    assert (problem.status, problem.headers) == (429, {"Retry-After": "7"})
-    assert "123456789012" not in str(problem.document("r-1"))
+    assert (problem.status, headers) == (429, {"Retry-After": "7"})
+    assert "123456789012" not in str(problem.problem("r-1"))
 
 
 @pytest.mark.parametrize(
@@ -85,7 +88,7 @@ def test_throttle_says_when_to_come_back() -> None:
     ],
 )
 def test_errors_on_our_side_say_nothing_about_us(error: Exception) -> None:
-    problem = problem_of(error)
+    problem, _ = problem_of(error)
 
     assert problem.status >= 500
-    assert str(error) not in str(problem.document("r-1"))
+    assert str(error) not in str(problem.problem("r-1"))

@@ -58,6 +58,25 @@ class Refusal:
             document["retry_after"] = self.retry_after
         return document
 
+    def problem(self, request_id: str | None = None) -> dict[str, Any]:
+        """The error as a problem document (RFC 9457), as REST answers it to the request with this id."""
+        document: dict[str, Any] = {
+            "type": f"urn:dynashard:problem:{self.code}",
+            "title": HTTPStatus(self.status).phrase,
+            "status": self.status,
+            "detail": self.message,
+            "code": self.code,
+        }
+        if request_id is not None:
+            document["request_id"] = request_id
+        if self.errors:
+            document["errors"] = [asdict(error) for error in self.errors]
+        if self.omitted:
+            document["errors_omitted"] = self.omitted
+        if self.details:
+            document["details"] = dict(self.details)
+        return document
+
 
 def expected(error: Exception) -> bool:
     """Return whether an error is expected, so that its message suffices in the log without a traceback.
