@@ -1,10 +1,10 @@
-"""What the function is told by its environment."""
+"""The settings of the function."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 from dynashard.errors import ConfigurationError
+from dynashard_serving.environment import Variable, optional
 from dynashard_serving.settings import ServingSettings
 from functions.api.request import TenantClaim
 
@@ -19,9 +19,9 @@ class Settings(ServingSettings):
         operations_queue_url: the queue of writes that callers do not wait for; None where there is none.
     """
 
-    tenant_claim: str = "tenant_id"
-    queue_url: str | None = None
-    operations_queue_url: str | None = None
+    tenant_claim: Annotated[str, Variable("TENANT_CLAIM")] = "tenant_id"
+    queue_url: Annotated[str | None, Variable("QUEUE_URL", optional)] = None
+    operations_queue_url: Annotated[str | None, Variable("OPERATIONS_QUEUE_URL", optional)] = None
 
     def __post_init__(self) -> None:
         ServingSettings.__post_init__(self)
@@ -37,13 +37,3 @@ class Settings(ServingSettings):
     def serves_documentation(self) -> bool:
         """Whether `/v1/openapi.json` and `/v1/docs` exist."""
         return self.environment != "prod"
-
-    @classmethod
-    def values_from(cls, environ: Mapping[str, str]) -> dict[str, Any]:
-        """As of `ServingSettings`, and those that this adds."""
-        return {
-            **ServingSettings.values_from(environ),
-            "tenant_claim": environ.get("TENANT_CLAIM", "tenant_id"),
-            "queue_url": environ.get("QUEUE_URL") or None,
-            "operations_queue_url": environ.get("OPERATIONS_QUEUE_URL") or None,
-        }

@@ -1,16 +1,13 @@
-"""What the functions are told by their environment."""
+"""The settings of the functions."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated
 
 from dynashard.errors import ConfigurationError
 from dynashard.resharding import Timing
-from dynashard_serving.environment import number
+from dynashard_serving.environment import Variable, number, whole_number
 from dynashard_serving.growth_policy import GrowthSettings
 from dynashard_serving.settings import TableSettings
-
-DEFAULT_CONCURRENCY: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,9 +20,9 @@ class Settings(TableSettings):
         slice_seconds: how long a function works on a task before it hands over to the next.
     """
 
-    topology_skew_seconds: float = 1.0
-    concurrency: int = DEFAULT_CONCURRENCY
-    slice_seconds: float = 240.0
+    topology_skew_seconds: Annotated[float, Variable("TOPOLOGY_SKEW_SECONDS", number)] = 1.0
+    concurrency: Annotated[int, Variable("CONCURRENCY", whole_number)] = 8
+    slice_seconds: Annotated[float, Variable("SLICE_SECONDS", number)] = 240.0
 
     def __post_init__(self) -> None:
         TableSettings.__post_init__(self)
@@ -43,13 +40,3 @@ class Settings(TableSettings):
     def growth(self) -> GrowthSettings:
         """How counts shrink by themselves."""
         return GrowthSettings(self.growth_mode, self.growth_cooldown_seconds, self.growth_quiet_seconds)
-
-    @classmethod
-    def values_from(cls, environ: Mapping[str, str]) -> dict[str, Any]:
-        """As of `TableSettings`, and those that this adds."""
-        return {
-            **TableSettings.values_from(environ),
-            "topology_skew_seconds": number(environ, "TOPOLOGY_SKEW_SECONDS", 1.0),
-            "concurrency": int(number(environ, "CONCURRENCY", DEFAULT_CONCURRENCY)),
-            "slice_seconds": number(environ, "SLICE_SECONDS", 240.0),
-        }

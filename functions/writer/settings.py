@@ -1,11 +1,11 @@
-"""What the function is told by its environment."""
+"""The settings of the function."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from dynashard.errors import ConfigurationError
-from dynashard_serving.environment import number, required, tenant_rule
+from dynashard_serving.environment import Variable, pattern, required, values_of, whole_number
 from dynashard_serving.settings import TableSettings
 from dynashard_serving.tenants import DEFAULT_TENANTS, TenantRule
 
@@ -26,8 +26,8 @@ class Settings(TableSettings):
 
     queues: Mapping[str, str]
     dead_letters: Mapping[str, str]
-    workers: int = 16
-    tenants: TenantRule = DEFAULT_TENANTS
+    workers: Annotated[int, Variable("LANES", whole_number)] = 16
+    tenants: Annotated[TenantRule, Variable("TENANT_PATTERN", pattern)] = DEFAULT_TENANTS
 
     def __post_init__(self) -> None:
         TableSettings.__post_init__(self)
@@ -36,17 +36,15 @@ class Settings(TableSettings):
 
     @classmethod
     def values_from(cls, environ: Mapping[str, str]) -> dict[str, Any]:
-        """As of `TableSettings`, and those that this adds."""
+        """As of `TableSettings`, and the queues, each by its name."""
         pairs = [
             (required(environ, name), required(environ, f"{name.removesuffix('_URL')}_DEAD_LETTERS_URL"))
             for name in QUEUE_URLS
         ]
         return {
-            **TableSettings.values_from(environ),
+            **values_of(cls, environ),
             "queues": {queue_name(url): url for url, _ in pairs},
             "dead_letters": {queue_name(url): dead for url, dead in pairs},
-            "tenants": tenant_rule(environ),
-            "workers": int(number(environ, "LANES", 16)),
         }
 
 

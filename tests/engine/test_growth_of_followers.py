@@ -161,7 +161,7 @@ def test_rows_of_an_episode_that_everybody_watches_get_more_shards_and_lose_no_p
 
 
 @pytest.mark.parametrize(
-    ("below", "mode", "outcome"),
+    ("below", "mode", "events"),
     [(False, "on", [GrowthEvent.LIMIT]), (True, "dry_run", [GrowthEvent.WOULD_ASK]), (True, "off", [])],
 )
 def test_no_count_changes_at_a_limit_of_the_table_in_a_dry_run_or_switched_off(

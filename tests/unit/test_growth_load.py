@@ -10,7 +10,7 @@ pytestmark = pytest.mark.unit
 
 
 @pytest.mark.parametrize(
-    ("below", "asked", "outcome"),
+    ("below", "asked", "events"),
     [
         (True, [("thing.v1.Thing:abc", 32)], [GrowthEvent.ASKED]),
         (False, [], [GrowthEvent.LIMIT]),

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.unit
 
 
 @pytest.mark.parametrize(
-    ("name", "asked", "outcome"),
+    ("name", "asked", "events"),
     [
         ("key_range_throttled", [("thing.v1.Thing:abc", 32)], [GrowthEvent.ASKED]),
         ("index_key_range_throttled_on_demand", [("thing.v1.Thing|GSI1", 8)], [GrowthEvent.ASKED]),
@@ -297,7 +297,7 @@ def test_switched_off_nothing_is_looked_at_asked_or_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("trouble", "outcome"),
+    ("trouble", "event"),
     [
         (ReshardRefusedError("not swept", reason="not_swept"), GrowthEvent.REFUSED),
         (TopologyChangedError("changed"), GrowthEvent.LOST),

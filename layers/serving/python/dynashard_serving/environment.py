@@ -1,22 +1,23 @@
-"""Settings from an environment: what functions read alike, with one line that names what is missing or wrong."""
+"""What functions read from their environment, and the time that an invocation has left."""
 
 import json
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, Final, get_type_hints
 
 from dynashard.cursor_keys import key_list
 from dynashard.errors import ConfigurationError
 from dynashard_serving.tenants import DEFAULT_PATTERN, TenantRule
 
 LONGEST_SECONDS: Final = 30.0
-"""How long a request may take where nobody says."""
+"""How long a request may take if its invocation does not say."""
 
 _MARGIN_SECONDS: Final = 1.0
 _MARGIN_SHARE: Final = 0.1
 
 
 def required(environ: Mapping[str, str], name: str) -> str:
-    """A variable that has no default.
+    """Return a variable that has no default.
 
     Raises:
         ConfigurationError: it is not set.
@@ -27,57 +28,97 @@ def required(environ: Mapping[str, str], name: str) -> str:
     return value
 
 
-def number(environ: Mapping[str, str], name: str, default: float) -> float:
-    """A number, or its default where the variable is not set.
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """The environment variable of a field of settings, in the field's annotation: `Annotated[str, Variable("NAME")]`.
+
+    Attributes:
+        name: the variable.
+        read: makes the value of the variable's name and its text.
+    """
+
+    name: str
+    read: Callable[[str, str], Any] = lambda _, text: text
+
+
+def values_of(settings: type[Any], environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return the values of a dataclass's fields that name a `Variable`. Those that are not set keep their defaults.
 
     Raises:
-        ConfigurationError: it is no number.
+        ConfigurationError: a variable without a default is not set, or one is unusable; the message names it.
     """
-    value = environ.get(name)
-    if value is None:
-        return default
+    hints, values = get_type_hints(settings, include_extras=True), {}
+    for field in fields(settings):
+        for variable in getattr(hints[field.name], "__metadata__", ()):
+            if field.default is MISSING:
+                required(environ, variable.name)
+            if (text := environ.get(variable.name)) is not None:
+                values[field.name] = variable.read(variable.name, text)
+    return values
+
+
+def number(name: str, text: str) -> float:
+    """Read a number.
+
+    Raises:
+        ConfigurationError: the text is not a number.
+    """
     try:
-        return float(value)
+        return float(text)
     except ValueError as error:
-        raise ConfigurationError(f"{name} is {value!r}: give a number") from error
+        raise ConfigurationError(f"{name} is {text!r}: give a number") from error
+
+
+def whole_number(name: str, text: str) -> int:
+    """Read a number without its fraction."""
+    return int(number(name, text))
+
+
+def optional(_name: str, text: str) -> str | None:
+    """Read a text; None if it is empty."""
+    return text or None
 
 
 def tenant_rule(environ: Mapping[str, str]) -> TenantRule:
-    """Return which texts are tenants, as `TENANT_PATTERN` says.
+    """Return which texts are tenants, as `TENANT_PATTERN` says; see `pattern`."""
+    return pattern("TENANT_PATTERN", environ.get("TENANT_PATTERN", DEFAULT_PATTERN))
+
+
+def pattern(name: str, text: str) -> TenantRule:
+    """Read a pattern of tenants.
 
     Raises:
-        ConfigurationError: it is not a pattern of the form that is allowed.
+        ConfigurationError: the pattern is not of the form that is allowed.
     """
     try:
-        return TenantRule(environ.get("TENANT_PATTERN", DEFAULT_PATTERN))
+        return TenantRule(text)
     except ValueError as error:
-        raise ConfigurationError(f"TENANT_PATTERN: {error}") from error
+        raise ConfigurationError(f"{name}: {error}") from error
 
 
-def signing_keys(environ: Mapping[str, str], name: str) -> tuple[str, ...]:
-    """A JSON list of signing keys, newest first; empty where the variable is not set.
+def signing_keys(name: str, text: str) -> tuple[str, ...]:
+    """Read a JSON list of signing keys, newest first; empty if the text is.
 
     Raises:
-        ConfigurationError: it is something else.
+        ConfigurationError: the text is something else.
     """
-    value = environ.get(name)
-    if not value:
+    if not text:
         return ()
     try:
-        keys = json.loads(value)
+        keys = json.loads(text)
     except json.JSONDecodeError as error:
         raise ConfigurationError(f'{name} is no JSON: give a list such as ["newest", "older"]') from error
     return key_list(keys, name)
 
 
 def seconds_left(context: Any) -> float:
-    """How long an invocation can still take, in seconds, by the context that its function was given."""
+    """Return how long an invocation can still take, in seconds, by its Lambda context."""
     ask = getattr(context, "get_remaining_time_in_millis", None)
     return LONGEST_SECONDS if ask is None else int(ask()) / 1000
 
 
 def time_to_answer(left: float) -> float:
-    """How long an invocation may work, in seconds, so that it still answers: all but a second, or a tenth if less.
+    """Return how long an invocation may work, in seconds, so that it still answers: all but a second, or a tenth.
 
     Args:
         left: how long it can still take; see `seconds_left`.

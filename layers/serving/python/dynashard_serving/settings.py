@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from dynashard.errors import ConfigurationError
 from dynashard.transport.deadline import LONGEST_OPERATION
-from dynashard_serving.environment import number, required, signing_keys, tenant_rule
+from dynashard_serving.environment import Variable, number, optional, pattern, signing_keys, values_of, whole_number
 from dynashard_serving.limits import MAX_QUERIES
 from dynashard_serving.tenants import DEFAULT_TENANTS, TenantRule
 
@@ -31,15 +31,15 @@ class TableSettings:
         endpoint: URL of DynamoDB, None for the region's own.
     """
 
-    table: str
-    topology_table: str
-    environment: str = "dev"
-    topology_lease_seconds: float = 30.0
-    topology_operation_seconds: float = LONGEST_OPERATION
-    growth_mode: Literal["on", "dry_run", "off"] = "on"
-    growth_cooldown_seconds: float = 300.0
-    growth_quiet_seconds: float = 86_400.0
-    endpoint: str | None = None
+    table: Annotated[str, Variable("TABLE_NAME")]
+    topology_table: Annotated[str, Variable("TOPOLOGY_TABLE")]
+    environment: Annotated[str, Variable("ENVIRONMENT")] = "dev"
+    topology_lease_seconds: Annotated[float, Variable("TOPOLOGY_LEASE_SECONDS", number)] = 30.0
+    topology_operation_seconds: Annotated[float, Variable("TOPOLOGY_OPERATION_SECONDS", number)] = LONGEST_OPERATION
+    growth_mode: Annotated[Literal["on", "dry_run", "off"], Variable("GROWTH_MODE")] = "on"
+    growth_cooldown_seconds: Annotated[float, Variable("GROWTH_COOLDOWN_SECONDS", number)] = 300.0
+    growth_quiet_seconds: Annotated[float, Variable("GROWTH_QUIET_SECONDS", number)] = 86_400.0
+    endpoint: Annotated[str | None, Variable("DYNAMODB_ENDPOINT", optional)] = None
 
     def __post_init__(self) -> None:
         if self.environment not in ENVIRONMENTS:
@@ -66,22 +66,8 @@ class TableSettings:
 
     @classmethod
     def values_from(cls, environ: Mapping[str, str]) -> dict[str, Any]:
-        """The settings by their names, as environment variables have them; who adds settings adds to these.
-
-        Raises:
-            ConfigurationError: one is missing or is no number; the message names it.
-        """
-        return {
-            "table": required(environ, "TABLE_NAME"),
-            "topology_table": required(environ, "TOPOLOGY_TABLE"),
-            "environment": environ.get("ENVIRONMENT", "dev"),
-            "topology_lease_seconds": number(environ, "TOPOLOGY_LEASE_SECONDS", 30.0),
-            "topology_operation_seconds": number(environ, "TOPOLOGY_OPERATION_SECONDS", LONGEST_OPERATION),
-            "growth_mode": environ.get("GROWTH_MODE", "on"),
-            "growth_cooldown_seconds": number(environ, "GROWTH_COOLDOWN_SECONDS", 300.0),
-            "growth_quiet_seconds": number(environ, "GROWTH_QUIET_SECONDS", 86_400.0),
-            "endpoint": environ.get("DYNAMODB_ENDPOINT") or None,
-        }
+        """Return the values of the fields; see `values_of`."""
+        return values_of(cls, environ)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,11 +82,11 @@ class ServingSettings(TableSettings):
         max_queries: the most Queries that one request may send.
     """
 
-    idempotency_table: str
-    cursor_keys: tuple[str, ...] = ()
-    cursor_secret_arn: str | None = None
-    tenants: TenantRule = DEFAULT_TENANTS
-    max_queries: int = MAX_QUERIES
+    idempotency_table: Annotated[str, Variable("IDEMPOTENCY_TABLE")]
+    cursor_keys: Annotated[tuple[str, ...], Variable("CURSOR_KEYS", signing_keys)] = ()
+    cursor_secret_arn: Annotated[str | None, Variable("CURSOR_SECRET_ARN", optional)] = None
+    tenants: Annotated[TenantRule, Variable("TENANT_PATTERN", pattern)] = DEFAULT_TENANTS
+    max_queries: Annotated[int, Variable("MAX_QUERIES_PER_REQUEST", whole_number)] = MAX_QUERIES
 
     def __post_init__(self) -> None:
         TableSettings.__post_init__(self)
@@ -108,15 +94,3 @@ class ServingSettings(TableSettings):
             raise ConfigurationError("Set either CURSOR_KEYS or CURSOR_SECRET_ARN: cursors must be signed")
         if self.max_queries < 1:
             raise ConfigurationError(f"MAX_QUERIES_PER_REQUEST is {self.max_queries}; it must be at least 1")
-
-    @classmethod
-    def values_from(cls, environ: Mapping[str, str]) -> dict[str, Any]:
-        """As of `TableSettings`, and those that this adds."""
-        return {
-            **TableSettings.values_from(environ),
-            "idempotency_table": required(environ, "IDEMPOTENCY_TABLE"),
-            "cursor_keys": signing_keys(environ, "CURSOR_KEYS"),
-            "cursor_secret_arn": environ.get("CURSOR_SECRET_ARN") or None,
-            "tenants": tenant_rule(environ),
-            "max_queries": int(number(environ, "MAX_QUERIES_PER_REQUEST", MAX_QUERIES)),
-        }
