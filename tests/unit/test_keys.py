@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dynashard import EntityDefinition, Key, Registry, Shards, definition
 from dynashard.errors import DeclarationError, InvalidKeyError
-from dynashard.keys import TemplateError, key_text, parse, utf8
+from dynashard.keys import TemplateError, fitting, key_text, parse
 from dynashard.routing import Router
 from dynashard.schema import PK, SK
 from dynashard.topology import DeclaredTopology
@@ -315,5 +315,5 @@ def test_text_is_taken_as_it_is_however_it_prints_itself() -> None:
         entity.key_of({"tenant": Shouting("b:c"), "id": "d"})
 
 
-def test_utf8_gives_the_bytes_it_measured() -> None:
-    assert utf8("é", what="sort", limit=2) == b"\xc3\xa9"
+def test_fitting_gives_the_bytes_it_measured() -> None:
+    assert fitting("é", what="sort", limit=2) == "é"

@@ -181,9 +181,9 @@ def _delimited(
     text: str, parts: list[str | TemplateField], numeric: Callable[[str], bool]
 ) -> tuple[str | TemplateField, ...]:
     """Give each field but the free one the literal that ends it."""
-    places = [i for i, part in enumerate(parts) if isinstance(part, TemplateField)]
-    texts = [i for i in places if not _is_numeric(parts[i], numeric)]
-    free = (texts or places or [-1])[-1]
+    places = {i: part for i, part in enumerate(parts) if isinstance(part, TemplateField)}
+    texts = [i for i, part in places.items() if part.width is None and not numeric(part.name)]
+    free = [-1, *places, *texts][-1]
     result: list[str | TemplateField] = []
     for i, part in enumerate(parts):
         if isinstance(part, str) or i == free:
@@ -197,10 +197,6 @@ def _delimited(
         else:
             raise TemplateError(f"template {text!r}: it is unclear where {part.name} ends; put text next to it")
     return tuple(result)
-
-
-def _is_numeric(part: str | TemplateField, numeric: Callable[[str], bool]) -> bool:
-    return isinstance(part, TemplateField) and (part.width is not None or numeric(part.name))
 
 
 def key_text(name: str, value: object, spec: str = "") -> str:
@@ -237,19 +233,19 @@ def _time_text(name: str, value: datetime, spec: str) -> str:
     return utc.strftime(spec) if spec else f"{utc.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
-def utf8(text: str, *, what: str, limit: int) -> bytes:
-    """Return a key as UTF-8.
+def fitting(text: str, *, what: str, limit: int) -> str:
+    """Return a key, checked to be storable.
 
     Raises:
         InvalidKeyError: it has more than `limit` bytes, or half of a surrogate pair, which UTF-8 cannot express.
     """
     try:
-        encoded = text.encode()
+        size = len(text.encode())
     except UnicodeEncodeError:
         raise InvalidKeyError(f"the {what} key has half of a surrogate pair, which UTF-8 cannot express") from None
-    if len(encoded) > limit:
-        raise InvalidKeyError(f"the {what} key has {len(encoded)} bytes; DynamoDB takes at most {limit}")
-    return encoded
+    if size > limit:
+        raise InvalidKeyError(f"the {what} key has {size} bytes; DynamoDB takes at most {limit}")
+    return text
 
 
 def separators(templates: "list[KeyTemplate]") -> frozenset[str]:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
@@ -22,8 +22,6 @@ CURSOR_SECRET_OUTPUT: Final = "CursorSecretArn"  # noqa: S105 - the name of an o
 CURSOR_KEY_FILE: Final = "cursor-key"
 """File in the data folder of the local stack with the key that signs its cursors."""
 _LOCAL: Final = "Dynashard-local-Data-{}"
-_LOCAL_REGION: Final = "us-east-1"
-_LOCAL_CREDENTIALS: Final = "local"
 _LAST_PORT: Final = 65_535
 _LONGEST_LEASE: Final = 3_600.0
 _LOCAL_OPERATION: Final = 4.0
@@ -34,41 +32,23 @@ _LONGEST_OPERATION: Final = 900.0
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """The tables, keys and endpoint of a backend.
+    """The tables and keys of a backend.
 
     Attributes:
         table: the name of the table of items.
         topology_table: the name of the table of shard counts.
         cursor_keys: the keys that sign cursors, read for the first cursor.
+        connect: opens a transport to its DynamoDB; costs no request.
         lease: how long a view of the shard counts may be used, in seconds; the topology table may demand less.
         operation: how long one request may take, in seconds, retries included.
-        endpoint: URL of DynamoDB; None for the region's own.
-        region: the AWS region; None for the SDK's.
-        profile: a profile of the SDK's configuration files; None for the SDK's.
-        local: whether it is the local stack, which accepts any credentials.
     """
 
     table: str
     topology_table: str
     cursor_keys: CursorKeys = field(repr=False)
+    connect: Callable[[], Transport] = field(repr=False)
     lease: float = DEFAULT_LEASE
     operation: float = _OPERATION
-    endpoint: str | None = None
-    region: str | None = None
-    profile: str | None = None
-    local: bool = False
-
-    def connect(self) -> Transport:
-        """Open a transport to its DynamoDB. Cost: no request."""
-        key = _LOCAL_CREDENTIALS if self.local else None
-        return connect(
-            self.endpoint,
-            self.region,
-            access_key=key,
-            secret_key=key,
-            profile=self.profile,
-            operation_seconds=self.operation,
-        )
 
 
 def local_stack(environ: Mapping[str, str]) -> Location:
@@ -84,15 +64,15 @@ def local_stack(environ: Mapping[str, str]) -> Location:
     Cost: no request. The cursor key is read from `DATA_DIR` when it is needed.
     """
     folder = Path(environ.get("DATA_DIR") or ".data").expanduser()
+    operation = _seconds(environ, "TOPOLOGY_OPERATION_SECONDS", _LOCAL_OPERATION, most=_LONGEST_OPERATION)
+    engine = partial(connect, _endpoint(environ), "us-east-1", access_key="local", secret_key="local")  # noqa: S106 - any
     return Location(
         table=environ.get("TABLE_NAME") or _LOCAL.format("Table"),
         topology_table=environ.get("TOPOLOGY_TABLE") or _LOCAL.format("Topology"),
         cursor_keys=CursorKeys(lambda: _key_in(folder / CURSOR_KEY_FILE), time.monotonic),
+        connect=partial(engine, operation_seconds=operation),
         lease=_seconds(environ, "TOPOLOGY_LEASE_SECONDS", DEFAULT_LEASE, most=_LONGEST_LEASE),
-        operation=_seconds(environ, "TOPOLOGY_OPERATION_SECONDS", _LOCAL_OPERATION, most=_LONGEST_OPERATION),
-        endpoint=_endpoint(environ),
-        region=_LOCAL_REGION,
-        local=True,
+        operation=operation,
     )
 
 
@@ -115,8 +95,7 @@ def deployed(environment: str, *, region: str | None = None, profile: str | None
         table=outputs[TABLE_OUTPUT],
         topology_table=outputs[TOPOLOGY_OUTPUT],
         cursor_keys=CursorKeys(keys, time.monotonic),
-        region=region,
-        profile=profile,
+        connect=partial(connect, region=region, profile=profile, operation_seconds=_OPERATION),
     )
 
 

@@ -51,13 +51,13 @@ class Router:
 
     def places(self, entity: EntityDefinition[Any], key: ItemKey) -> Places:
         """Return the places of an item now, of an entity whose placement gives each key one home."""
-        view = self._topology.view(entity, key.partition)
+        view = self.view(entity, key.partition)
         old = home(entity, key, view.count)
         return Places(view, old, old if view.target is None else home(entity, key, view.target))
 
     def stored_key(self, entity: EntityDefinition[Any], key: ItemKey) -> dict[str, dict[str, str]]:
         """Return the stored key of an item at its home, in DynamoDB JSON."""
-        view = self._topology.view(entity, key.partition)
+        view = self.view(entity, key.partition)
         return {PK: {"S": home(entity, key, view.count)}, SK: {"S": key.sort}}
 
     def index_attributes(
@@ -71,7 +71,7 @@ class Router:
         entry = index.entry(values)
         if entry is None:
             return {}
-        view = self._topology.index_view(entity, index)
+        view = self.index_view(entity, index)
         count = view.count if view.phase in (Phase.STABLE, Phase.PREPARE) else view.new_count
         return {
             index_pk(index.slot): {"S": index_home(index, entry, key, count)},

@@ -1,15 +1,4 @@
-"""DynamoDB's JSON to Python values.
-
-    S       str
-    N       int if the number is whole, otherwise Decimal without trailing zeros, however it is written
-    B       bytes
-    BOOL    bool
-    NULL    None
-    L, M    list, dict in the order of its names
-    SS, NS, BS    set
-
-A datetime, an enum or a float comes back as the text or number it was stored as; an entity's fields restore its type.
-"""
+"""DynamoDB's JSON to Python values. `dynashard.codec` has the table of types."""
 
 from binascii import Error as Base64Error
 from binascii import a2b_base64

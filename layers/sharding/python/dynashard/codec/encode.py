@@ -1,22 +1,4 @@
-"""Python values to DynamoDB's JSON.
-
-    str, enum                  S, the enum's value     as they are
-    int, float, Decimal        N                       exact, or refused
-    bool, None                 BOOL, NULL
-    bytes, bytearray,          B                       base64 text
-      memoryview
-    list, tuple                L
-    dict                       M                       keys are text
-    set, frozenset             SS, NS, BS              sorted: equal sets make equal requests
-    datetime                   S                       aware only; UTC, "2021-02-24T19:28:41.000000Z"
-    date, time                 S                       ISO 8601; a time without a zone, with microseconds
-    timedelta                  N                       seconds, exact to the microsecond
-    UUID                       S                       36 characters
-    registered types           as what their encoder returns
-
-Dates, times and UUIDs are written at a fixed width, so that the order of the text is the order of the values.
-Subclasses are stored as what they derive from.
-"""
+"""Python values to DynamoDB's JSON. `dynashard.codec` has the table of types."""
 
 from binascii import b2a_base64
 from collections.abc import Callable, Iterable, Mapping
@@ -46,7 +28,7 @@ def encode_value(value: object, *, path: str = "") -> Attribute:
     """Return a value in DynamoDB's JSON.
 
     Args:
-        value: see the module for the types that can be stored.
+        value: of a type that can be stored.
         path: where the value is, for the error's message; such as `address.lines`.
 
     Raises:

@@ -28,9 +28,7 @@ def int_text(value: int) -> str:
     if not -_MAX_INT < value < _MAX_INT:
         digits = value.bit_length() * 301 // 1000
         raise RefusedError(f"an integer of about {digits} digits is too large; {_RANGE}")
-    text = repr(value)
-    _check_digits(text, text.lstrip("-").rstrip("0"))
-    return text
+    return decimal_text(Decimal(value))
 
 
 def float_text(value: float) -> str:
@@ -64,8 +62,12 @@ def decimal_text(value: Decimal) -> str:
         return "0"
     if not MIN_EXPONENT <= value.adjusted() <= MAX_EXPONENT:
         raise RefusedError(f"{shown(str(value))} is out of range; {_RANGE}")
-    if len(digits) > MAX_DIGITS:
-        _check_digits(str(value), "".join(map(str, digits)).rstrip("0"))
+    significant = len("".join(map(str, digits)).rstrip("0")) if len(digits) > MAX_DIGITS else 0
+    if significant > MAX_DIGITS:
+        raise RefusedError(
+            f"{shown(str(value))} has {significant} significant digits, and DynamoDB keeps {MAX_DIGITS}: round it, "
+            "or store it as text"
+        )
     return plain_text(value)
 
 
@@ -81,14 +83,6 @@ def plain_text(value: Decimal) -> str:
         return "0"
     text = format(value, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _check_digits(text: str, significant: str) -> None:
-    if len(significant) > MAX_DIGITS:
-        raise RefusedError(
-            f"{shown(text)} has {len(significant)} significant digits, and DynamoDB keeps {MAX_DIGITS}: round it, "
-            "or store it as text"
-        )
 
 
 def number_size(text: str) -> int:

@@ -1,8 +1,8 @@
-"""Values checked field by field, where no whole item is at hand: partial updates, projections, filters."""
+"""Checks of single fields, for partial updates, projections and filters, which have no whole item."""
 
 from collections.abc import Mapping
 from types import UnionType
-from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import ValidationError
 from pydantic_core import SchemaValidator
@@ -10,11 +10,9 @@ from pydantic_core import SchemaValidator
 from dynashard.entity.record import Record
 from dynashard.errors import InvalidValueError
 
-_FIELDS: Final = "model-fields"
-
 
 class Assignment:
-    """The fields of a model, each on its own: without the model's validators, and free to be set again.
+    """Checks of a model's fields one by one, without the model's validators; frozen fields count as any other.
 
     Attributes:
         checks_whole: whether the model has validators that see more than one field.
@@ -29,29 +27,25 @@ class Assignment:
         self._validated = {name for each in decorators.field_validators.values() for name in each.info.fields}
 
     def check(self, name: str, value: Any, *, stored: bool = False) -> Any:
-        """A value after the field's own validators, which see no other field.
+        """Return a value after the field's own validators, which see no other field.
 
-        Args:
-            name: the field.
-            value: the value.
-            stored: it was stored before: fields that a model in it no longer has are ignored.
+        If it was `stored` before, fields that a model in it no longer has are ignored.
 
         Raises:
-            InvalidValueError: the field does not take it.
+            InvalidValueError: the field does not accept the value.
         """
         extra: Literal["ignore"] | None = "ignore" if stored else None
         try:
             validated: Any = self._one.validate_assignment({}, name, value, extra=extra)
         except ValidationError as error:
             raise _refusal(error, name) from error
-        fields: dict[str, Any] = validated[0]
-        return fields[name]
+        return validated[0][name]
 
     def check_whole(self, values: Mapping[str, Any]) -> None:
         """Check all fields together.
 
         Raises:
-            InvalidValueError: the model does not take them.
+            InvalidValueError: the model does not accept them.
         """
         try:
             self._whole(dict(values))
@@ -59,7 +53,7 @@ class Assignment:
             raise _refusal(error, None) from error
 
     def bounded(self, name: str) -> bool:
-        """Whether a field may refuse a sum of values that it takes one by one."""
+        """Whether a field may refuse a sum of values that it accepts one by one."""
         field = self._model.model_fields[name]
         return bool(field.metadata) or bool(self._validated & {name, "*"}) or _narrowed(field.annotation)
 
@@ -68,7 +62,7 @@ def _fields_validator(model: type[Record]) -> SchemaValidator:
     schema: Any = model.__pydantic_core_schema__
     config: Any = None
     definitions: dict[str, Any] = {}
-    while schema["type"] != _FIELDS:
+    while schema["type"] != "model-fields":
         definitions |= {each["ref"]: each for each in schema.get("definitions", ())}
         config = schema.get("config", config)
         schema = definitions[schema["schema_ref"]] if schema["type"] == "definition-ref" else schema["schema"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
 from functools import cached_property, partial
-from typing import Any, ClassVar, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
@@ -23,12 +23,12 @@ from dynashard.entity.declaration import (
     stamp_created,
     stamp_updated,
 )
-from dynashard.entity.expiry import decode_expiry, encode_expiry
+from dynashard.entity.expiry import decode_expiry, encode_expiry, undecodable
 from dynashard.entity.handling import Handling
 from dynashard.entity.record import Record, revision_in
-from dynashard.errors import InvalidKeyError, InvalidValueError, UndecodableItemError
-from dynashard.keys import KeyTemplate, utf8
-from dynashard.schema import EXPIRES_AT, MAX_PARTITION_KEY_BYTES, MAX_SORT_KEY_BYTES, PK, SK
+from dynashard.errors import InvalidKeyError, InvalidValueError
+from dynashard.keys import KeyTemplate, fitting
+from dynashard.schema import EXPIRES_AT, MAX_PARTITION_KEY_BYTES, MAX_SORT_KEY_BYTES
 
 T = TypeVar("T", bound=Record)
 
@@ -44,11 +44,32 @@ class ItemKey:
     sort: str
 
 
-@dataclass(frozen=True, slots=True)
-class IndexDefinition:
-    """A compiled `Index`; `prefix` is resolved."""
+class _KeyTemplates:
+    """The templates of a key, and the text around them."""
 
-    separator: ClassVar[str] = DEFAULT_SEPARATOR
+    prefix: str
+    separator: str
+    partition: KeyTemplate
+    sort: KeyTemplate
+
+    def logical_partition(self, values: Mapping[str, Any]) -> str:
+        """Return the logical partition for these fields, such as `user.v1.User:abc`.
+
+        Raises:
+            InvalidKeyError: a field is missing or cannot be part of a key.
+        """
+        text = self.partition.render(values)
+        joined = f"{self.prefix}{self.separator}{text}" if self.prefix else text
+        return fitting(joined, what="partition", limit=MAX_PARTITION_KEY_BYTES - _SHARD_SUFFIX_BYTES)
+
+    def _key(self, values: Mapping[str, Any], what: str) -> ItemKey:
+        sort = fitting(self.sort.render(values), what=what, limit=MAX_SORT_KEY_BYTES)
+        return ItemKey(self.logical_partition(values), sort)
+
+
+@dataclass(frozen=True)
+class IndexDefinition(_KeyTemplates):
+    """A compiled `Index`; `prefix` is resolved."""
 
     name: str
     slot: str
@@ -57,25 +78,26 @@ class IndexDefinition:
     shards: Shards | None
     by_item_key: bool
     prefix: str
+    separator: str = DEFAULT_SEPARATOR
     replica: bool = False
 
-    @property
+    @cached_property
     def fields(self) -> frozenset[str]:
         """The fields in its keys."""
         return frozenset(self.partition.fields + self.sort.fields)
 
-    def logical_partition(self, values: Mapping[str, Any]) -> str:
-        """Return the index's logical partition for these fields; raises as `EntityDefinition.logical_partition`."""
-        return _logical(self.prefix, self.separator, self.partition, values)
-
     def entry(self, values: Mapping[str, Any]) -> ItemKey | None:
-        """Return the item's key in this index; None if one of its fields is not set, so that the item is left out."""
+        """Return the item's key in this index; None if one of its fields is not set, so that the item is left out.
+
+        Raises:
+            InvalidKeyError: a field cannot be part of a key.
+        """
         if any(values.get(name) is None for name in self.fields):
             return None
-        return ItemKey(self.logical_partition(values), _sort_key(self.sort, values, f"{self.name} sort"))
+        return self._key(values, f"{self.name} sort")
 
 
-class EntityDefinition(Generic[T]):
+class EntityDefinition(_KeyTemplates, Generic[T]):
     """A compiled entity.
 
     Attributes:
@@ -84,10 +106,11 @@ class EntityDefinition(Generic[T]):
         prefix, separator: what its stored partition keys are joined from.
         shards: the declared shards; None for the unsharded layout.
         partition, sort: the templates of its key.
+        partition_fields, sort_fields, key_fields: the fields of each template and of both, in order.
         indexes: its indexes by name, read replicas included.
         expires: the field that holds the time of expiry, if any.
         optional: fields whose default is None.
-        created_fields, updated_fields: the fields that the repository stamps.
+        created_fields, updated_fields, server_fields: the fields that the repository stamps, and both together.
         generated_fields: the fields that `new_id` fills in.
         attachments: the fields that are stored out of line, with how they were declared.
         handling: how writes handle lost answers unless a call says otherwise.
@@ -106,10 +129,13 @@ class EntityDefinition(Generic[T]):
         self.partition = checked_template(model, "partition", key.partition, reserved=PARTITION_RESERVED)
         sort = name if key.sort is None else key.sort
         self.sort = checked_template(model, "sort", sort, ordered=True, unpadded=key.unpadded)
+        self.partition_fields, self.sort_fields = self.partition.fields, self.sort.fields
+        self.key_fields = tuple(dict.fromkeys(self.partition_fields + self.sort_fields))
         self.indexes: dict[str, IndexDefinition] = {}
         fields = model.model_fields
         self.created_fields = frozenset(n for n, f in fields.items() if f.default_factory is stamp_created)
         self.updated_fields = frozenset(n for n, f in fields.items() if f.default_factory is stamp_updated)
+        self.server_fields = self.created_fields | self.updated_fields
         self.generated_fields = frozenset(n for n, f in fields.items() if f.default_factory is fresh_id)
         self.optional = frozenset(n for n, f in fields.items() if f.default is None)
         self._empty_sets = frozenset(n for n, f in fields.items() if _is_empty_set(f))
@@ -127,26 +153,6 @@ class EntityDefinition(Generic[T]):
     def replicas(self) -> tuple[IndexDefinition, ...]:
         """The indexes that are read replicas of the table."""
         return tuple(index for index in self.indexes.values() if index.replica)
-
-    @property
-    def partition_fields(self) -> tuple[str, ...]:
-        """Fields of the partition template, in order."""
-        return self.partition.fields
-
-    @property
-    def sort_fields(self) -> tuple[str, ...]:
-        """Fields of the sort template, in order."""
-        return self.sort.fields
-
-    @property
-    def key_fields(self) -> tuple[str, ...]:
-        """Fields that identify an item, in order."""
-        return tuple(dict.fromkeys(self.partition.fields + self.sort.fields))
-
-    @property
-    def server_fields(self) -> frozenset[str]:
-        """Fields that the repository stamps, so that values of callers are ignored."""
-        return self.created_fields | self.updated_fields
 
     def reserve(self, characters: frozenset[str]) -> None:
         """Refuse these characters in sort key fields from now on: they divide the keys of entities in one partition.
@@ -166,14 +172,6 @@ class EntityDefinition(Generic[T]):
         """
         self._demands[name] = check
 
-    def logical_partition(self, values: Mapping[str, Any]) -> str:
-        """Return the logical partition for these fields, such as `user.v1.User:abc`.
-
-        Raises:
-            InvalidKeyError: a field is missing or cannot be part of a key.
-        """
-        return _logical(self.prefix, self.separator, self.partition, values)
-
     def key_of(self, values: Mapping[str, Any] | Record) -> ItemKey:
         """Return the key of an item, from the item itself or from a mapping of its key fields.
 
@@ -181,16 +179,15 @@ class EntityDefinition(Generic[T]):
             InvalidKeyError: a field is missing, unknown, or cannot be part of a key.
         """
         if isinstance(values, Mapping):
-            unknown = [name for name in values if name not in self.partition.fields and name not in self.sort.fields]
-            if unknown:
-                raise InvalidKeyError(
-                    f"{unknown[0]} is not part of the key of {self.name}, which is {', '.join(self.key_fields)}",
-                    field=str(unknown[0]),
-                )
+            for name in values:
+                if name not in self.key_fields:
+                    known = ", ".join(self.key_fields)
+                    raise InvalidKeyError(
+                        f"{name} is not part of the key of {self.name}, which is {known}", field=str(name)
+                    )
         else:
             values = values.__dict__
-        sort = _sort_key(self.sort, values, "sort")
-        return ItemKey(self.logical_partition(values), sort)
+        return self._key(values, "sort")
 
     def encode(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the stored attributes of an item's fields, without system attributes except `ExpiresAt`.
@@ -265,7 +262,7 @@ class EntityDefinition(Generic[T]):
                     value = self._restored(name, decode_value(attribute))
                     values[name] = self.assignment.check(name, value, stored=True)
                 except InvalidValueError as error:
-                    raise UndecodableItemError(f"{self.name} at {wire.get(PK)} {wire.get(SK)}: {error}") from error
+                    raise undecodable(self.name, wire, str(error)) from error
         return values
 
     def decode(self, wire: Mapping[str, Any]) -> T:
@@ -285,10 +282,8 @@ class EntityDefinition(Generic[T]):
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"])
-            raise UndecodableItemError(
-                f"{self.name} at {wire.get(PK)} {wire.get(SK)}: {where}: {first['msg']}. "
-                "Give new fields a default, or migrate the stored items"
-            ) from error
+            advice = "Give new fields a default, or migrate the stored items"
+            raise undecodable(self.name, wire, f"{where}: {first['msg']}. {advice}") from error
         return self.settled(item, revision_in(wire))
 
     def _restored(self, name: str, value: Any) -> Any:
@@ -310,7 +305,7 @@ def _is_empty_set(field: FieldInfo) -> bool:
 
 
 def _duration(seconds: Any) -> Any:
-    # Left to itself pydantic takes a number of seconds through a float, which loses microseconds.
+    # Pydantic would convert a number of seconds to a float, which loses microseconds.
     return timedelta(microseconds=int(seconds * 1_000_000)) if isinstance(seconds, int | Decimal) else seconds
 
 
@@ -322,16 +317,3 @@ def _json_numbers(value: Any) -> Any:
     if isinstance(value, list):
         return [_json_numbers(each) for each in value]
     return {name: _json_numbers(each) for name, each in value.items()} if isinstance(value, dict) else value
-
-
-def _sort_key(template: KeyTemplate, values: Mapping[str, Any], what: str) -> str:
-    text = template.render(values)
-    utf8(text, what=what, limit=MAX_SORT_KEY_BYTES)
-    return text
-
-
-def _logical(prefix: str, separator: str, template: KeyTemplate, values: Mapping[str, Any]) -> str:
-    text = template.render(values)
-    joined = f"{prefix}{separator}{text}" if prefix else text
-    utf8(joined, what="partition", limit=MAX_PARTITION_KEY_BYTES - _SHARD_SUFFIX_BYTES)
-    return joined

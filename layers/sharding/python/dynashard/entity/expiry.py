@@ -1,4 +1,4 @@
-"""When an item expires: from a field's time to the table's epoch seconds, and back."""
+"""The time of expiry: from a field to the table's epoch seconds, and back."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -10,13 +10,13 @@ from dynashard.schema import EXPIRES_AT, PK, SK
 
 
 def encode_expiry(name: str, value: datetime) -> dict[str, str]:
-    """A time of expiry as it is stored, kept to the second.
+    """Return a time of expiry as it is stored, to the second.
 
     Raises:
-        InvalidValueError: it has no zone, or lies outside the years that can be told.
+        InvalidValueError: it has no time zone, or lies outside the years 1 to 9999.
     """
     if value.tzinfo is None:
-        raise InvalidValueError(f"{name}: the time needs a zone", field=name)
+        raise InvalidValueError(f"{name}: the time needs a time zone", field=name)
     seconds = floor(value.timestamp())
     try:
         datetime.fromtimestamp(seconds, UTC)
@@ -26,16 +26,19 @@ def encode_expiry(name: str, value: datetime) -> dict[str, str]:
 
 
 def decode_expiry(entity: str, wire: Mapping[str, Any]) -> datetime:
-    """The time of expiry of a stored item that has one.
+    """Return the time of expiry of a stored item that has one.
 
     Raises:
-        UndecodableItemError: what is stored is no time.
+        UndecodableItemError: the stored value is not a time.
     """
     stored = wire[EXPIRES_AT]
     try:
         # Adopted items may hold fractions of a second.
         return datetime.fromtimestamp(floor(float(stored["N"])), UTC)
     except (KeyError, OverflowError, ValueError, OSError):
-        raise UndecodableItemError(
-            f"{entity} at {wire.get(PK)} {wire.get(SK)}: {EXPIRES_AT} {stored} is no time in epoch seconds"
-        ) from None
+        raise undecodable(entity, wire, f"{EXPIRES_AT} {stored} is not a time in epoch seconds") from None
+
+
+def undecodable(entity: str, wire: Mapping[str, Any], problem: str) -> UndecodableItemError:
+    """Return the error for a stored item with this problem."""
+    return UndecodableItemError(f"{entity} at {wire.get(PK)} {wire.get(SK)}: {problem}")

@@ -1,4 +1,4 @@
-"""How far writes go to be able to say what became of them when an answer is lost."""
+"""Levels of handling lost answers: how much a write costs to make its outcome known."""
 
 from enum import StrEnum
 
@@ -6,20 +6,20 @@ from dynashard.errors import InvalidQueryError
 
 
 class Handling(StrEnum):
-    """A level of care. Whatever the level, an answer is true; higher ones are unknown less often, and cost more."""
+    """How a write handles a lost answer. At each level an answer is true; higher ones leave fewer outcomes unknown."""
 
     PLAIN = "plain"
-    """The default: not one request or unit more than the write itself. A lost answer is often unknown."""
+    """The default: costs the write alone. After a lost answer the outcome is often unknown."""
     GUARDED = "guarded"
-    """A write reads first. What the read refuses is never sent; a put, update or delete then requires the revision that
-    it read. 1 read unit, 1 round trip."""
+    """A write reads first. It is not sent if the read refuses it; a put, update or delete then requires the revision
+    that it read. Costs 1 read unit and 1 round trip more."""
     EXACTLY_ONCE = "exactly-once"
-    """A transaction with a token, which may be sent again freely: twice the write units. Unknown only if DynamoDB
-    cannot be reached any more before the deadline."""
+    """A transaction with a token, which can be sent again safely. Costs twice the write units. The outcome is unknown
+    only if DynamoDB cannot be reached before the deadline."""
 
 
 def handling_of(value: str | None, default: Handling) -> Handling:
-    """The level that a caller names; the default if none is named.
+    """Return the level with this name; the default if it is None.
 
     Raises:
         InvalidQueryError: there is no such level.

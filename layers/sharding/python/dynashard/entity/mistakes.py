@@ -1,6 +1,6 @@
 """Mistakes in declarations, each refused with what to write instead. Every check raises `WrongDeclarationError`."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
 from types import UnionType
@@ -80,30 +80,32 @@ def _require_types(what: str, part: Any, example: str) -> None:
 def check_nested(schema: object, own: type) -> bool:
     """Refuse models in the fields that ignore unknown names, because data that a caller sends would be lost.
 
-    Args:
-        schema: the entity's core schema.
-        own: the entity's class.
-
-    Returns:
-        Whether there are models in the fields.
+    Return whether there are models in the core `schema` of the entity besides its `own`.
     """
-    if isinstance(schema, list | tuple):
-        # A list, so that every one is checked.
-        found = [check_nested(each, own) for each in schema]
-        return any(found)
-    if not isinstance(schema, dict):
-        return False
-    kind, model = schema.get("type"), schema.get("cls")
-    nested = kind in _NESTED and model is not own
-    if nested and isinstance(model, type) and not schema.get("root_model"):
-        config = schema.get("config") or {}
-        if schema.get("extra_behavior", config.get("extra_fields_behavior")) != "forbid":
+    found = False
+    for each in _schemas(schema):
+        kind, model = each.get("type"), each.get("cls")
+        if kind not in _NESTED or model is own:
+            continue
+        found = True
+        config = each.get("config") or {}
+        forbids = each.get("extra_behavior", config.get("extra_fields_behavior")) == "forbid"
+        if isinstance(model, type) and not each.get("root_model") and not forbids:
             how = f'class {model.__name__}(BaseModel, extra="forbid")' if kind == "model" else _FORBID
             raise WrongDeclarationError(
                 f"holds a {model.__name__}, which does not refuse unknown fields: write `{how}`"
             )
-    inside = check_nested([each for name, each in schema.items() if name not in NOT_SCHEMAS], own)
-    return nested or inside
+    return found
+
+
+def _schemas(schema: object) -> Iterator[dict[str, Any]]:
+    """Return a pydantic core schema and all that it holds."""
+    if isinstance(schema, dict):
+        yield schema
+        schema = [each for name, each in schema.items() if name not in NOT_SCHEMAS]
+    if isinstance(schema, list | tuple):
+        for each in schema:
+            yield from _schemas(each)
 
 
 def _shown(value: Any) -> str:

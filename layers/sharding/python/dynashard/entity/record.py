@@ -1,4 +1,4 @@
-"""What every stored item is, before anything is declared about it: a pydantic model with a revision."""
+"""The base of entities: a pydantic model with a revision."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, PrivateAttr
 from dynashard.schema import BORN, PREV, REV
 
 UNREVISED: Final = ""
-"""The revision of a stored item that has none yet, because it was written before it was adopted."""
+"""The revision of a stored item that has none, because it was written before it was adopted."""
 
 
 class Revision(str):  # noqa: SLOT000 - a text cannot have slots
@@ -26,12 +26,12 @@ class Revision(str):  # noqa: SLOT000 - a text cannot have slots
 
     @property
     def born(self) -> str | None:
-        """The revision of the item's creation; None if it is not known."""
+        """The revision of the item's creation; None if unknown."""
         return self.kept_born or (None if self.replaced else str(self))
 
 
 def revision_in(wire: Mapping[str, Any]) -> str:
-    """The revision of a stored item: a `Revision`, or `UNREVISED`."""
+    """Return the revision of a stored item: a `Revision`, or `UNREVISED`."""
     if REV not in wire:
         return UNREVISED
     revision = Revision(wire[REV]["S"])
@@ -43,7 +43,7 @@ def revision_in(wire: Mapping[str, Any]) -> str:
 
 
 class Record(BaseModel):
-    """A checked set of fields that knows at which revision it is stored."""
+    """Validated fields and the revision at which they are stored."""
 
     model_config = ConfigDict(
         extra="forbid", validate_assignment=True, allow_inf_nan=False, ser_json_bytes="base64", val_json_bytes="base64"
@@ -53,8 +53,5 @@ class Record(BaseModel):
 
     @property
     def revision(self) -> str | None:
-        """Id of the write that made the stored item what it is; None for an item that was never stored.
-
-        Empty for one that was stored before it was adopted.
-        """
+        """Id of the last write of the item; None if it was never stored, empty if it was stored before its adoption."""
         return self._revision

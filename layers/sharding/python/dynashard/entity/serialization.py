@@ -1,7 +1,7 @@
 """The JSON form of items: one text for one value, whichever process wrote or read it.
 
-Pydantic writes a Decimal with the zeros and the exponent it was made with, and a set in an order that differs between
-processes. An item is answered after it was written and after it was read, under one strong ETag, so both must be equal.
+Pydantic writes a Decimal with the zeros and the exponent it was created with, and a set in an order that differs
+between processes. The answer to a write and a later read have the same strong ETag, so their texts must be equal.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,14 +18,10 @@ NOT_SCHEMAS: Final = frozenset({"metadata", "default", "expected", "serializatio
 
 
 def canonical_serializer(schema: Mapping[str, Any]) -> SchemaSerializer | None:
-    """Return a serializer that writes decimals plainly and sets sorted; None if the model has neither.
-
-    Args:
-        schema: the core schema of a complete model.
-    """
+    """Return a serializer that writes decimals plainly and sets sorted; None if a model's schema has neither."""
     changed: list[str] = []
     canonical = _canonical(schema, changed)
-    # Prebuilt serializers are those of the nested models' own classes, which know nothing of this.
+    # Prebuilt serializers are those of the nested models' own classes, which are not canonical.
     return SchemaSerializer(canonical, None, _use_prebuilt=False) if changed else None
 
 

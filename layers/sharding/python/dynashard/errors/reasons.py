@@ -78,7 +78,7 @@ class ThrottleReason:
 
     @property
     def kind(self) -> ThrottleKind:
-        """The limit that was met."""
+        """The limit that was exceeded."""
         return _KINDS.get(self._part("limit"), ThrottleKind.UNKNOWN)
 
     @property
@@ -93,13 +93,8 @@ class ThrottleReason:
 
     @property
     def reading(self) -> bool:
-        """Whether a limit on reading was met. Neither this nor `writing` if the reason is unknown."""
+        """Whether it is a limit on reading, not on writing; False if the reason is unknown."""
         return self._part("operation") == "Read"
-
-    @property
-    def writing(self) -> bool:
-        """Whether a limit on writing was met."""
-        return self._part("operation") == "Write"
 
     @property
     def remedy(self) -> str:
