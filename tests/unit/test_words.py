@@ -75,7 +75,7 @@ WORDS = (
     word(
         "is not a",
         prose=r"(?<!here )\b(?:is|are|was|were) no (?!"
-        r"(?:longer|more|less|fewer|later|earlier|slower|faster|larger|smaller|greater|higher|lower|better|worse)\b)[a-z]+",
+        r"(?:longer|more|less|fewer|later|earlier|slower|faster|larger|smaller|shorter|greater|higher|lower|better|worse)\b)[a-z]+",
     ),
 )
 """Our private words, from the table that reviews use."""
