@@ -26,6 +26,8 @@ from tests.resharding.schedule import planned, run_seed
 from tests.resharding.scheduler import AnomalyError
 from tests.resharding.wire import LeanWire, engine_in_memory
 
+LEVELS: Final = ("guarded", "exactly once")
+"""Kinds of schedules about the levels of care: nothing moves, and requests may be executed at any later time."""
 _CHUNK: Final = 100
 _MOST_SHOWN: Final = 20
 _TELL: Final = 5000
@@ -53,12 +55,12 @@ class Sum:
 
 
 def explore(wire: LeanWire, seeds: Sequence[int], kind: str | None = None) -> Sum:
-    """Run the schedules of some seeds on one engine."""
+    """Run the schedules of some seeds on one engine, of one kind if it is given."""
     found = Sum()
     for seed in seeds:
         found.schedules += 1
         try:
-            outcome = run_seed(wire, seed, kind=kind)
+            outcome = run_seed(wire, seed, kind=kind, late=kind in LEVELS or None)
         except AnomalyError as anomaly:
             found.anomalies.append((seed, str(anomaly)))
             continue
@@ -103,19 +105,21 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--mutants", type=int, default=4000, help="schedules that each broken variant gets at most")
+    parser.add_argument("--levels", type=int, default=5000, help="schedules of each level of care, besides")
     parser.add_argument("--seed", type=int, help="run one schedule only, and print what happened in it")
+    parser.add_argument("--kind", help="of that schedule; drawn from the seed if left out")
     parser.add_argument("--json", type=Path, default=Path("build/reshard.json"))
     asked = parser.parse_args()
     if asked.seed is not None:
-        return _traced(asked.seed)
+        return _traced(asked.seed, asked.kind)
     console, started = Console(), time.monotonic()
     found = Sum()
     seeds = range(asked.first, asked.first + asked.schedules)
     with ProcessPoolExecutor(asked.processes, initializer=_enter) as pool:
         variants = [(name, pool.submit(_caught, name, asked.mutants)) for name in MUTANTS] if asked.mutants else []
         with Progress(console=console) as progress:
-            task = progress.add_task("schedules", total=len(seeds))
-            for part in pool.map(_explored, _chunks(seeds)):
+            task = progress.add_task("schedules", total=len(seeds) + len(LEVELS) * asked.levels)
+            for part in pool.map(_explored, _chunks(seeds, range(asked.levels))):
                 found.add(part)
                 progress.update(task, advance=part.schedules)
                 for seed, what in part.anomalies:
@@ -148,12 +152,12 @@ def _told(found: Sum, mutants: dict[str, Catch | None], seconds: float) -> dict[
     }
 
 
-def _traced(seed: int) -> int:
+def _traced(seed: int, kind: str | None) -> int:
     trace: list[str] = []
     with engine_in_memory() as wire:
-        print(planned(seed))
+        print(planned(seed, kind))
         try:
-            run_seed(wire, seed, trace=trace)
+            run_seed(wire, seed, kind=kind, late=kind in LEVELS or None, trace=trace)
         except AnomalyError as anomaly:
             trace.append(f"anomaly: {anomaly}")
             return 1
@@ -162,8 +166,9 @@ def _traced(seed: int) -> int:
     return 0
 
 
-def _chunks(seeds: range) -> Iterator[range]:
-    return (seeds[at : at + _CHUNK] for at in range(0, len(seeds), _CHUNK))
+def _chunks(seeds: range, of_levels: range) -> Iterator[tuple[range, str | None]]:
+    for kind, some in ((None, seeds), *((level, of_levels) for level in LEVELS)):
+        yield from ((some[at : at + _CHUNK], kind) for at in range(0, len(some), _CHUNK))
 
 
 _KEPT: list[Any] = []
@@ -176,8 +181,8 @@ def _enter() -> None:
     gc.freeze()
 
 
-def _explored(seeds: Sequence[int]) -> Sum:
-    return explore(_KEPT[1], seeds)
+def _explored(part: tuple[Sequence[int], str | None]) -> Sum:
+    return explore(_KEPT[1], *part)
 
 
 def _caught(mutant: str, most: int) -> Catch | None:

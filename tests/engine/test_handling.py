@@ -102,6 +102,30 @@ def test_exactly_once_does_not_undo_what_another_wrote_over_it(world: World) -> 
     assert text(world) == "other"
 
 
+def test_an_update_exactly_once_answers_with_what_it_stored_though_every_read_afterwards_fails(world: World) -> None:
+    world.notes.create(note("old"))
+    transport = world.faults(
+        lost_request("GetItem", nth=2), lost_request("GetItem", nth=3), repeated("TransactWriteItems")
+    )
+
+    updated = world.notes.update(KEY, set={"text": "mine"}, handling="exactly-once")
+
+    assert updated.text == "mine"
+    assert transport.sent("GetItem") == 1
+    world.faults()
+    assert world.notes.get(KEY, consistent=True) == updated
+
+
+def test_an_update_exactly_once_is_done_though_another_deletes_the_item_at_once(world: World) -> None:
+    plain = world.notes
+    plain.create(note("old"))
+    world.faults(meanwhile_repeated("TransactWriteItems", lambda: plain.delete(KEY)))
+
+    assert world.notes.update(KEY, set={"text": "mine"}, handling="exactly-once").text == "mine"
+
+    assert text(world) is None
+
+
 def test_exactly_once_raises_what_a_plain_write_raises(world: World) -> None:
     with pytest.raises(NotFoundError):
         world.notes.delete(KEY, handling="exactly-once")
@@ -215,7 +239,7 @@ def test_an_entity_names_a_level_of_its_own(world: World) -> None:
 def test_levels_that_there_are_not_are_refused(world: World) -> None:
     with pytest.raises(InvalidQueryError, match="handling is 'twice'; it must be one of plain, guarded, exactly-once"):
         world.notes.put(note("x"), handling="twice")
-    with pytest.raises(DeclarationError, match="'guarded'"):
+    with pytest.raises(DeclarationError, match="one of plain, guarded, exactly-once"):
 
         class Wrong(Entity, name="test.v1.Wrong", key=Key(partition="{id}"), handling="safe", registry=Registry()):
             id: str

@@ -5,8 +5,8 @@ from typing import Final
 
 import pytest
 
-from bench.reshard import caught, explore, run_mutant
-from tests.depth import profile
+from bench.reshard import LEVELS, caught, explore, run_mutant
+from tests.depth import examples, profile
 from tests.resharding.mutants import MUTANTS
 from tests.resharding.schedule import run_seed
 from tests.resharding.wire import LeanWire, engine_in_memory
@@ -24,6 +24,8 @@ CAUGHT_BY: Final[Mapping[str, int]] = {
     "a throttle after an ambiguous attempt is a refusal": 129,
     "a create finds an item, so it exists": 173,
     "a delete on a revision finds nothing, so it is done": 306,
+    "a guarded delete goes on without proof": 481,
+    "a transaction's refusal is final": 162,
     "without rule H": 36,
     "without rule P": 129,
 }
@@ -46,6 +48,13 @@ def test_no_schedule_loses_doubles_or_hides_an_item(engine_of_its_own: LeanWire,
 
     assert found.anomalies == [], "repeat one with: python -m bench.reshard --seed N"
     assert found.schedules == CHUNK
+
+
+@pytest.mark.parametrize("kind", LEVELS)
+def test_no_answer_of_a_level_of_care_is_wrong(engine_of_its_own: LeanWire, kind: str) -> None:
+    found = explore(engine_of_its_own, range(examples(800)), kind)
+
+    assert found.anomalies == [], f"repeat one with: python -m bench.reshard --kind {kind!r} --seed N"
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any, Final, Protocol
 
 from dynashard import EntityDefinition, Filter, RetryPolicy
-from dynashard.entity import IndexDefinition
+from dynashard.entity import Handling, IndexDefinition, definition
 from dynashard.errors import DynashardError
 from dynashard.reads.cursor import CursorCodec
 from dynashard.repository import Store
@@ -225,10 +225,13 @@ class Client:
         key, known = self._known_key()
         if_match, expected = _condition(known, often=0.3, random=self._random)
         with self._operation(
-            "delete", key, deletes=frozenset([key]), if_match=if_match, expected=expected
+            "delete", key, deletes=frozenset([key]), if_match=if_match, expected=expected, gone=self._guarded(if_match)
         ) as operation:
             self.collection.delete(self._fields(key), if_match=if_match)
             operation.deleted(key)
+
+    def _guarded(self, if_match: str | None) -> bool:
+        return if_match is None and definition(self._traffic.model).handling is Handling.GUARDED
 
     def _do_get(self) -> None:
         key = self._key()

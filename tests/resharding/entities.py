@@ -36,6 +36,43 @@ class Note(
     expires_at: datetime | None = None
 
 
+class GuardedNote(
+    Entity, name="g.v1.Note", key=Key("{tenant}", "{id}"), shards=Shards(2), handling="guarded", registry=Registry()
+):
+    """As `Note`, with reads before writes, and without indexes."""
+
+    tenant: str
+    id: str
+    value: int
+    hits: int = 0
+    kept: bool = True
+    group: str | None = None
+    rank: str | None = None
+    text: str = ""
+    expires_at: datetime | None = None
+
+
+class OnceNote(
+    Entity,
+    name="o.v1.Note",
+    key=Key("{tenant}", "{id}"),
+    shards=Shards(2),
+    handling="exactly-once",
+    registry=Registry(),
+):
+    """As `GuardedNote`, with writes in transactions with tokens."""
+
+    tenant: str
+    id: str
+    value: int
+    hits: int = 0
+    kept: bool = True
+    group: str | None = None
+    rank: str | None = None
+    text: str = ""
+    expires_at: datetime | None = None
+
+
 class StampedNote(
     Entity,
     name="s.v1.Note",

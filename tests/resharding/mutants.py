@@ -14,7 +14,7 @@ from dynashard.resharding.context import Context
 from dynashard.routing import Places
 from dynashard.topology import Phase
 from tests.engine.late_world import RULES
-from tests.resharding.outcome_mutants import OUTCOMES
+from tests.resharding.outcome_mutants import LEVELS, OUTCOMES
 
 
 def _no_lease(stack: ExitStack) -> None:
@@ -97,6 +97,7 @@ MUTANTS: Final[Mapping[str, Mutant]] = {
     "no mark in SETTLE": Mutant(_no_mark_in_settle, stages=6),
     "no transactional confirmation": Mutant(_no_confirmation, stages=4),
     **{name: Mutant(apply, kind="calm", late=True) for name, apply in OUTCOMES.items()},
+    **{name: Mutant(apply, kind=kind, late=True) for name, (kind, apply) in LEVELS.items()},
     **{f"without rule {rule}": Mutant(apply, kind="strays", late=True) for rule, apply in RULES.items()},
 }
 

@@ -47,6 +47,8 @@ class Operation:
         total: the `hits` of the item that it writes.
         applied: what it has written to each key.
         puts: the numbers that a batch writes.
+        gone: whether a success of a delete says only that the item is gone, be it by another's delete: rule 5 of the
+            protocol's "Outcomes" about guarded deletes.
     """
 
     kind: str
@@ -61,6 +63,7 @@ class Operation:
     total: int = 0
     applied: dict[Key, list[Value]] = field(default_factory=dict)
     puts: dict[Key, int] = field(default_factory=dict)
+    gone: bool = False
     _recorded: dict[Key, Recorded] = field(default_factory=dict)
 
     def begin(self) -> None:
@@ -155,6 +158,8 @@ class Operation:
 
     def deleted(self, key: Key) -> None:
         """A deletion was acknowledged."""
+        if self.gone and key in self._recorded:
+            self._recorded[key] = replace(self._recorded[key], kind=Kind.DROP)
         self._answer(key, Answer.OK)
         if self.history.sees:
             self._check_deleted(key)

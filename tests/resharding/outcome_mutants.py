@@ -8,9 +8,10 @@ from contextlib import ExitStack
 from typing import Any, Final
 from unittest.mock import patch
 
-from dynashard.errors import ThrottledError
-from dynashard.repository import evidence, items, writes
+from dynashard.errors import ThrottledError, TransactionCanceledError
+from dynashard.repository import evidence, items, transaction_run, writes
 from dynashard.repository.evidence import Proof
+from dynashard.repository.transaction_run import Transaction
 from dynashard.repository.writes import Kind, Write
 from dynashard.transport.attempts import Attempts
 
@@ -68,6 +69,51 @@ def _throttled_after_ambiguity(stack: ExitStack) -> None:
 
     stack.enter_context(patch.object(Attempts, "_after_doubt", pass_on))
 
+
+def _goes_on_without_proof(stack: ExitStack) -> None:
+    """A guarded delete whose answer was lost deletes whatever stands there then, though its own item may be gone."""
+
+    def gone(_write: Any, found: Mapping[str, Any] | None) -> bool:
+        return not found
+
+    def judged(claim: Any, found: Any, verdict: Proof) -> Proof:
+        unknown = verdict is Proof.UNKNOWN and getattr(claim, "guarded", False)
+        return Proof.REFUSED if unknown and found else verdict
+
+    stack.enter_context(patch.object(items, "gone", gone))
+    _judged(judged)(stack)
+
+
+def _refused_for_good(stack: ExitStack) -> None:
+    """A transaction that is refused after an ambiguous attempt is refused for good."""
+    was_done = Transaction._was_done
+
+    def refused(self: Transaction, request: Any, error: Any) -> bool:
+        return not isinstance(error, TransactionCanceledError) and was_done(self, request, error)
+
+    stack.enter_context(patch.object(Transaction, "_was_done", refused))
+
+
+def _token_forgotten(stack: ExitStack) -> None:
+    """A transaction is sent again under another token."""
+    stack.enter_context(patch.object(Transaction, "_was_done", lambda *_args: False))
+
+
+def _settled_by_nothing(stack: ExitStack) -> None:
+    """What should settle a transaction uses up another token."""
+    settles = transaction_run.settled_by_token
+    stack.enter_context(
+        patch.object(transaction_run, "settled_by_token", lambda store, token: settles(store, token[::-1]))
+    )
+
+
+LEVELS: Final[Mapping[str, tuple[str, Apply]]] = {
+    "a guarded delete goes on without proof": ("guarded", _goes_on_without_proof),
+    "a transaction's refusal is final": ("exactly once", _refused_for_good),
+    "a transaction's token is forgotten": ("exactly once", _token_forgotten),
+    "a transaction is settled by another token": ("exactly once", _settled_by_nothing),
+}
+"""Those of the levels of care, each with the kind of schedules that meet it."""
 
 OUTCOMES: Final[Mapping[str, Apply]] = {
     "a put is sent again": _sent_again(lambda write: write.kind is Kind.UPSERT),

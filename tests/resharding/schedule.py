@@ -3,7 +3,7 @@
 A schedule has a layout, a change of its count, clients, faults and kills. The same seed always gives the same one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from random import Random
@@ -24,7 +24,7 @@ from tests.linearizability.listings import Listing, misses_and_doubles
 from tests.resharding.changes import Change, Kills, scope_of
 from tests.resharding.clients import LEASE, OPERATION, SKEW, Client, Traffic, kinds_of
 from tests.resharding.database import KEYS, Database, Faults
-from tests.resharding.entities import GROUP, TENANT, AdoptedNote, Event, Note, StampedNote
+from tests.resharding.entities import GROUP, TENANT, AdoptedNote, Event, GuardedNote, Note, OnceNote, StampedNote
 from tests.resharding.history import History, Key
 from tests.resharding.late import LateDatabase, LateFaults
 from tests.resharding.scheduler import Actor, AnomalyError, Scheduler
@@ -39,6 +39,8 @@ _STRAYING: Final = (
     *((Note, *counts) for counts in ((1, 2), (2, 1), (2, 4), (4, 2), (4, 1))),
     *((AdoptedNote, UNSHARDED, count) for count in (1, 2)),
 )
+CALM: Final[Mapping[str, type[Any]]] = {"calm": Note, "guarded": GuardedNote, "exactly once": OnceNote}
+"""Kinds in which nothing moves, with their entities: several clients write a key."""
 _PREPARE: Final = 3
 """The stage of a change at which PREPARE is published."""
 _BATCH: Final = 25
@@ -113,12 +115,12 @@ def planned(seed: int, kind: str | None = None, stages: int | None = None, *, la
     model: type[Any] = random.choice((Note, Note, Note, StampedNote))
     partition: str | None = ""
     index, index_origin, index_target = None, _INDEX_COUNT, _INDEX_COUNT
-    moving = {"race": 5, "calm": 1, "strays": 2}.get(kind)
+    moving = {"race": 5, "strays": 2, **dict.fromkeys(CALM, 1)}.get(kind)
     origin, target = random.choice(((1, 2), (2, 4), (1, 4), (2, 8), (4, 8)))
     if kind == "race":
         model, (origin, target) = Note, random.choice(((1, 2), (2, 1), (2, 4), (4, 2)))
-    elif kind == "calm":
-        model, target = Note, origin
+    elif kind in CALM:
+        model, target = CALM[kind], origin
     elif kind == "shrink":
         origin, target = target, origin
     elif kind == "strays":
@@ -152,11 +154,11 @@ def planned(seed: int, kind: str | None = None, stages: int | None = None, *, la
             target,
             moving=moving or random.choice((1, 2, 3)),
         ),
-        clients=3 if kind in ("race", "calm") else random.choice((1, 2, 2, 2, 3, 3, 4)),
+        clients=3 if kind in ("race", *CALM) else random.choice((1, 2, 2, 2, 3, 3, 4)),
         bursts=random.choice((1, 2, 3) if kind == "race" else (3, 5, 7)),
         stages=stages or _begins(kind, random),
         movers=random.choice((1, 1, 2)),
-        operator=random.random() < 0.2 and kind != "calm" and not late,
+        operator=random.random() < 0.2 and kind not in CALM and not late,
         fault_rate=random.choice((0.05, 0.1, 0.2) if late else (0.0, 0.0, 0.02, 0.08)),
         kill_rate=random.choice((0.0, 0.0, 0.03, 0.1)),
         filled=random.choice((0.2, 0.5, 0.8)),
@@ -177,8 +179,8 @@ def _kind(random: Random, kind: str | None, late: bool | None) -> tuple[str, boo
 
 
 def _begins(kind: str, random: Random) -> int | None:
-    if kind in ("calm", "strays"):
-        return None if kind == "calm" else _PREPARE
+    if kind in CALM or kind == "strays":
+        return None if kind in CALM else _PREPARE
     return random.choice(_STAGES if kind == "race" else (None, 1, 1, *_STAGES))
 
 
@@ -222,7 +224,7 @@ class Schedule:
             plan.model,
             plan.keys,
             kinds_of(
-                self._random.choice, race=plan.kind == "race", calm=plan.kind == "calm", strays=plan.kind == "strays"
+                self._random.choice, race=plan.kind == "race", calm=plan.kind in CALM, strays=plan.kind == "strays"
             ),
             indexes=self._indexes(entity),
             scattered=entity.shards is not None and not entity.shards.rule.fixed,
@@ -348,7 +350,7 @@ class Schedule:
         plan, scheduler = self._plan, self._scheduler
         for number in range(plan.clients):
             scheduler.spawn(f"client{number}", self._client if number or plan.kind != "strays" else self._writer)
-        if plan.kind == "calm":
+        if plan.kind in CALM:
             self._change.over = True
             return
         scheduler.spawn("controller", self._change.control)

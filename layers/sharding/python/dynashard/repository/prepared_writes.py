@@ -98,14 +98,25 @@ class PreparedWrites(Items[E]):
         after: Mapping[str, Any],
         if_match: str | None,
         beside: Mapping[str, Wire | None] = _NOTHING,
+        *,
+        stamp: datetime | None = None,
     ) -> Write:
-        """The write of an update; `beside` has stored attributes that are set too, None for those that go."""
+        """The write of an update.
+
+        Args:
+            item_key: whose item.
+            changes: what is set and added.
+            if_match: the revision that is demanded.
+            after: the fields that index keys need, as they are afterwards.
+            beside: stored attributes that are set too, None for those that go.
+            stamp: the time of the update; now if None.
+        """
         entity, store = self._entity, self._store
         revision = store.new_revision()
         system = {name: value for name, value in beside.items() if value is not None}
         system |= {REV: {"S": revision}, **lineage(if_match)}
         gone = [name for name, value in beside.items() if value is None]
-        stamp = datetime.fromtimestamp(store.clock(), UTC)
+        stamp = stamp or datetime.fromtimestamp(store.clock(), UTC)
         after = {**after, **dict.fromkeys(entity.updated_fields, stamp)}
         for index in touched_indexes(entity, changes):
             attributes = store.router.index_attributes(entity, index, item_key, after)

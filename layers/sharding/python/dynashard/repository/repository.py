@@ -243,8 +243,10 @@ class Repository(Batches[E]):
         item_key = entity.key_of(key)
         level = self._level(handling)
         if level is Handling.EXACTLY_ONCE:
-            self._once(Update(entity.model, key, set=set, remove=remove, add=add, if_match=if_match))
-            return self.get(key, consistent=True)
+            # A read afterwards could fail, or find what others have written since: the answer would not be true.
+            step = Update(entity.model, key, set=set, remove=remove, add=add, if_match=if_match, returns=True)
+            updated: E = self._once(step)
+            return updated
         known = {name: self._key_fields(key)[name] for name in entity.key_fields}
         known |= changes.set
         if level is Handling.PLAIN and not self._reads_first(changes, known):

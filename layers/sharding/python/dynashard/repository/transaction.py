@@ -50,8 +50,10 @@ class Update:
         set, remove, add, if_match: as of `Collection.update`.
         missing: `create` makes the item where there is none, of its key, of what is added and of defaults: for
             counters. Nothing but `add` goes with it.
+        returns: whether the transaction returns the changed item; then the item is read first.
 
-    Refused as `not_found` or `revision_mismatch`. Cost: 2 write units; it is read first where `Collection.update` does.
+    Refused as `not_found` or `revision_mismatch`. Cost: 2 write units; with `returns`, and where `Collection.update`
+    reads first, 1 read unit.
     """
 
     model: type[Entity]
@@ -61,6 +63,7 @@ class Update:
     add: Mapping[str, Any] | None = None
     if_match: str | None = None
     missing: Literal["refuse", "create"] = "refuse"
+    returns: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dynashard.errors import InvalidQueryError, InvalidValueError
 from dynashard.repository.batch import Reading
 from dynashard.repository.changes import Changes, added_to, check_changes, fields_after
 from dynashard.repository.conditions import Condition, absent, absent_or_matching, live_or_none, unmarked
+from dynashard.repository.evidence import lineage
 from dynashard.repository.items import KeyLike
 from dynashard.repository.repository import Repository
 from dynashard.repository.transaction import Check, Create, Delete, Put, Step, Update
@@ -35,6 +36,7 @@ class Prepared:
         creates: it is nothing but `born`.
         fresh: it was made of what was read, and is made again if that is not so any more.
         accepts_absent: it is done where no item lives: a check for that, or a delete that ignores it.
+        item: what an update stores that was made of what was read.
     """
 
     write: Write
@@ -44,6 +46,7 @@ class Prepared:
     creates: bool = False
     fresh: bool = False
     accepts_absent: bool = False
+    item: Entity | None = None
 
 
 class Steps(Repository[Any]):
@@ -72,8 +75,8 @@ class Steps(Repository[Any]):
         return self._name(like(step))
 
     def stored(self, prepared: Prepared) -> Entity | None:
-        """The item that a put has stored."""
-        return self._stored(prepared.write) if prepared.write.item is not None else None
+        """The item that a put has stored, or an update that returns it."""
+        return self._stored(prepared.write) if prepared.write.item is not None else prepared.item
 
     def prepare(self, step: Step) -> Prepared:
         """What a step does.
@@ -89,7 +92,8 @@ class Steps(Repository[Any]):
         if isinstance(step, Put):
             return self._put_step(step)
         if isinstance(step, Update):
-            return self._update_step(step)
+            prepared = self._update_step(step)
+            return prepared if step.returns else replace(prepared, item=None)
         return self._delete_step(step) if isinstance(step, Delete) else self._check_step(step)
 
     def refuse_sum(self, step: Step, refused: InvalidValueError) -> InvalidValueError:
@@ -132,7 +136,7 @@ class Steps(Repository[Any]):
         known = {name: self._key_fields(step.key)[name] for name in entity.key_fields} | dict(changes.set)
         if step.missing == "create":
             return self._addition(step, key, changes, known)
-        if not self._reads_first(changes, known):
+        if not step.returns and not self._reads_first(changes, known):
             return _change(self._update_write(key, changes, known, step.if_match))
         current = self.get(step.key, consistent=True)
         self._require(step.if_match, current.revision, step.key)
@@ -160,8 +164,12 @@ class Steps(Repository[Any]):
 
     def _change_of(self, key: ItemKey, current: Entity, changes: Changes) -> Prepared:
         """An update of the item that was read."""
-        after = fields_after(self.entity, current, changes)
-        return replace(_change(self._update_write(key, changes, after, current.revision)), fresh=True)
+        entity = self.entity
+        stamp = datetime.fromtimestamp(self._store.clock(), UTC)
+        after = {**fields_after(entity, current, changes), **dict.fromkeys(entity.updated_fields, stamp)}
+        write = self._update_write(key, changes, after, current.revision, stamp=stamp)
+        stored = {REV: {"S": write.revision}, **lineage(current.revision), **entity.encode(after)}
+        return replace(_change(write), fresh=True, item=entity.decode(stored))
 
     def _made(self, changes: Changes, known: Mapping[str, Any], revision: str | None = None) -> Write:
         """The item that adding makes, as a put."""
