@@ -243,6 +243,7 @@ def test_an_abort_before_anything_moves_ends_the_change(world: Moving, scope: Sc
     assert world.change(scope, 8).count == 8
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("scope", "stage"),
     [

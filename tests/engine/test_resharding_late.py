@@ -148,6 +148,7 @@ def test_bringing_home_outlives_faults(world: Moving, fault: object, stage: str)
     assert (world.misplaced(Thing, 8), world.marks()) == ([], [])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("answered", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("stage", ["settle", "sweep"])
 def test_killed_at_any_request_another_brings_home_what_is_left(world: Moving, stage: str, answered: bool) -> None:  # noqa: FBT001

@@ -87,6 +87,7 @@ def whole_life(world: Moving, resharder: Resharder, name: str) -> None:
     world.finish(scope, resharder)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("answered", [False, True], ids=["before", "after"])
 def test_killed_at_any_request_another_goes_on(world: Moving, answered: bool) -> None:  # noqa: FBT001 - a parameter
     fields: dict[str, Wire] = {"tenant": {"S": "x"}, "text": {"S": ""}}

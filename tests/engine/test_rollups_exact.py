@@ -115,6 +115,7 @@ def test_batches_in_any_order_and_split_count_each_item_once(
 FAULTS = [lost_request, lost_answer, repeated, throttled, conflict]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("nth", [1, 2, 3])
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
 def test_a_fault_of_any_transaction_loses_and_doubles_nothing(

@@ -132,6 +132,7 @@ def homes(names: dict[tuple[str, str], str], adopted: Collection[str], count: in
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("partition", ["ada", None])
 def test_items_that_were_never_sharded_are_adopted_under_traffic(

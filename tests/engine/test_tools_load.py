@@ -245,6 +245,7 @@ def test_rows_of_one_id_in_two_tenants_are_different_items(
     assert emails_of(users, tenant) == expected(1)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("good", [0, 3, BATCH - 1, BATCH, BATCH + 1])
 def test_stop_writes_everything_before_the_bad_line_and_nothing_after_it(
     command_line: CommandLine, users: Users, tenant: str, good: int

@@ -167,6 +167,7 @@ def test_aborted_before_it_moves_a_change_ends_at_once(world: ReshardWorld) -> N
     assert not world.resharder().status(partition("abc")).busy
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("stage", ["move", "settle", "sweep"])
 def test_aborted_later_a_change_says_that_it_ends_and_comes_back(world: ReshardWorld, stage: str) -> None:
     users = world.layer().collection(User)

@@ -35,6 +35,7 @@ def state(command_line: CommandLine) -> Path:
     return command_line.folder / "state"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_every_row_is_there_once_after_a_signal_in_the_middle(
     command_line: CommandLine, users: Users, tenant: str, state: Path, number: signal.Signals
@@ -90,6 +91,7 @@ def test_a_bad_line_that_is_still_bad_stops_the_load_again(
     assert emails_of(users, tenant) == expected(2)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "change",
     [

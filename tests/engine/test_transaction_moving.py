@@ -86,6 +86,7 @@ def fitting(found: tuple[str, str], phase: Phase, state: tuple[str, str], wrote:
     return found == after(phase, state, wrote)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("phase", [Phase.STABLE, *PHASES])
 @pytest.mark.parametrize("name", STEPS)
 def test_step_does_in_each_phase_what_the_protocol_says(world: World, name: str, phase: Phase) -> None:

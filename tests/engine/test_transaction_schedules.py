@@ -17,7 +17,7 @@ from tests.resharding.wire import LeanWire, engine_in_memory
 pytestmark = pytest.mark.engine
 
 DEEP: Final = profile() == "deep"
-CHUNKS, CHUNK = 10 if DEEP else 1, 50
+CHUNKS, CHUNK = 10 if DEEP else 1, 30
 MOST: Final = 300
 """Schedules in which a mutant must be caught."""
 CAUGHT_BY: Final = {"steps stay at old": 35}
