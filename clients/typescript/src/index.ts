@@ -6,11 +6,13 @@
  *     for await (const user of items(api, "/v1/users", { order: "ordered" })) { ... }
  *
  * What is refused is thrown as a `ProblemError`. What can be repeated is sent again, with jitter; a POST carries an
- * `Idempotency-Key`, so that it creates once.
+ * `Idempotency-Key`, so that it creates once. If the API cannot tell the outcome of a put or patch, the client reads the
+ * item, and returns it if its revision proves that the write was applied.
  */
 
 import createFetchClient, { type Client as FetchClient, type Middleware } from "openapi-fetch";
 
+import { proved } from "./outcome.js";
 import { ProblemError, problemOf } from "./problem.js";
 import { type Retries, retrying } from "./retrying.js";
 import type { components, paths } from "./schema.js";
@@ -100,11 +102,12 @@ function signing(token: Options["token"]): Middleware {
 }
 
 const throwing: Middleware = {
-  async onResponse({ response }) {
-    if (!response.ok && response.status !== 304) {
-      throw new ProblemError(await problemOf(response), response);
-    }
-    return response;
+  async onResponse({ request, response, options }) {
+    if (response.ok || response.status === 304) return response;
+    const problem = await problemOf(response);
+    const answer = await proved(request, problem, options.fetch);
+    if (answer === undefined) throw new ProblemError(problem, response);
+    return answer;
   },
 };
 

@@ -81,6 +81,41 @@ test("what cannot be repeated is not", async () => {
   }
 });
 
+const unknown = problem(503, "outcome_unknown", {}, { details: { revision: "r2" } });
+const found = (revision) => answer(200, { id: "ada", revision }, { ...JSON_TYPE, ETag: `"${revision}"` });
+const writes = [(api) => api.PUT("/v1/users/{id}", { ...user, ...body }), (api) => api.PATCH("/v1/users/{id}", { ...user, body: {} })];
+
+test("a put or patch of unknown outcome was applied if the item stands at its revision", async () => {
+  for (const write of writes) {
+    const { api, sent } = planned([unknown, found("r2")]);
+
+    const { data, response } = await write(api);
+
+    assert.deepEqual([data.revision, response.status], ["r2", 200]);
+    assert.deepEqual([sent[1].method, sent[1].url], ["GET", "http://api.test/v1/users/ada?consistent=true"]);
+    assert.equal(sent[1].headers.authorization, "Bearer t");
+    assert.equal(sent[1].headers["if-match"], undefined);
+  }
+});
+
+test("an outcome that a read does not prove stays unknown, and nothing is written again", async () => {
+  for (const read of [found("r1"), problem(404, "not_found"), lost]) {
+    const { api, sent } = planned([unknown, ...Array(5).fill(read)]);
+
+    await assert.rejects(writes[0](api), (error) => error.code === "outcome_unknown");
+
+    assert.deepEqual(sent.filter((each) => each.method !== "GET").length, 1);
+  }
+});
+
+test("a delete of unknown outcome is not read: nothing could prove it", async () => {
+  const { api, sent } = planned([problem(503, "outcome_unknown")]);
+
+  await assert.rejects(api.DELETE("/v1/users/{id}", user), (error) => error.code === "outcome_unknown");
+
+  assert.equal(sent.length, 1);
+});
+
 test("a refusal is thrown with its code and its fields, and not sent again", async () => {
   const errors = [{ field: "email", message: "Field required", code: "missing" }];
   const { api, sent } = planned([problem(422, "validation_failed", {}, { errors })]);
