@@ -58,7 +58,7 @@ def test_a_listing_refuses_attachments_and_only_knows_whether_they_exist(world: 
     found.create(Report(details=[1]))
     found.create(Report(id="2"))
 
-    with pytest.raises(InvalidQueryError, match="details is an attachment: no listing has it"):
+    with pytest.raises(InvalidQueryError, match="details is an attachment, which listings do not return"):
         found.list({"tenant": "abc"}, fields=["id", "details"])
     with pytest.raises(InvalidQueryError, match="details is an attachment: a listing only knows whether it exists"):
         found.list({"tenant": "abc"}, filters=[Filter("details", "=", [1])])

@@ -47,7 +47,7 @@ def large(world: World) -> str:
 
 
 def workers_alive() -> list[str]:
-    return [thread.name for thread in threads() if thread.name == "dynashard-scan"]
+    return [thread.name for thread in threads() if thread.name.startswith("dynashard-scan")]
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 8, 16, 64])

@@ -25,7 +25,7 @@ from dynashard.reads.ordered import (
     list_ordered,
 )
 from dynashard.reads.query import MAX_LIMIT, Order, Page, Query
-from dynashard.reads.scan import Scan
+from dynashard.reads.scan import scan_shards
 from dynashard.reads.sources import queries_of
 from dynashard.repository import Store
 from dynashard.routing import rule_of
@@ -119,7 +119,7 @@ class Listing(Generic[E]):
         _refuse_long(each_asked, query, "scan")
         for each, asked in zip(query.each(), each_asked, strict=True):
             with self._reporting_throttles(each):
-                for rows in Scan(partial(asked.fetch, query.budget), self._store.retry_policy).rows(workers):
+                for rows in scan_shards(partial(asked.fetch, query.budget), self._store.retry_policy, workers):
                     for row in rows:
                         yield self._decode(row, query.fields)
 
@@ -151,7 +151,7 @@ class Listing(Generic[E]):
         sizes = dict(items)
         with self._reporting_throttles(query):
             fetch = partial(Fetch, self._store.transport, query.budget, lambda: (layout,))
-            for rows in Scan(fetch, self._store.retry_policy).rows(workers):
+            for rows in scan_shards(fetch, self._store.retry_policy, workers):
                 for row in rows:
                     items[row[PK]["S"]] += 1
                     sizes[row[PK]["S"]] += item_size(row)
