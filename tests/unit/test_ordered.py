@@ -76,7 +76,7 @@ def worlds(draw: st.DrawFn, slot: str | None) -> World:
             rows.append(index_row(shard, f"k{random.randrange(different):03d}", f"item-{number}", **flags))
     transport = MemoryTransport(slot, random, cut=draw(st.sampled_from([None, 1, 2, 7])))
     transport.store(rows)
-    return World(transport, [Source(number, shard, slot) for number, shard in enumerate(shards)], rows, random)
+    return World(transport, [Source(number, shard) for number, shard in enumerate(shards)], rows, random)
 
 
 @pytest.mark.parametrize("slot", [None, SLOT])
@@ -117,7 +117,7 @@ def test_entries_that_all_tie_come_once_each_whatever_the_page_size(
     random = Random(size)
     transport = MemoryTransport(SLOT, random, cut=cut)
     transport.store([index_row(f"p:{random.randrange(4)}", "same", f"item-{n}") for n in range(500)])
-    sources = [Source(number, f"p:{number}", SLOT) for number in range(4)]
+    sources = [Source(number, f"p:{number}") for number in range(4)]
 
     pages = list(pages_of(transport, sources, reading(SLOT, forward=forward), sizes(random, size)))
 
@@ -133,7 +133,7 @@ def test_two_rounds_are_enough_where_nothing_is_cut_or_filtered(seed: int, *, fo
     transport = MemoryTransport(None, random)
     skew = random.choice([1, 4, 16])
     transport.store([table_row(f"p:{random.randrange(skew)}", f"k{random.random()}") for _ in range(120)])
-    sources = [Source(number, f"p:{number}", None) for number in range(16)]
+    sources = [Source(number, f"p:{number}") for number in range(16)]
 
     pages = list(pages_of(transport, sources, reading(None, forward=forward), sizes(random, size)))
 
@@ -153,7 +153,7 @@ def test_the_first_round_fills_the_blocks_it_pays_for() -> None:
 def test_a_source_that_is_read_out_is_asked_once_a_page() -> None:
     transport = MemoryTransport(None, Random(1))
     transport.store([table_row("p:0", f"k{n:03d}") for n in range(40)])
-    sources = [Source(number, f"p:{number}", None) for number in range(4)]
+    sources = [Source(number, f"p:{number}") for number in range(4)]
 
     first = next(pages_of(transport, sources, reading(None, forward=True), iter([20])))
 
@@ -164,7 +164,7 @@ def test_a_source_that_is_read_out_is_asked_once_a_page() -> None:
 def test_a_page_that_its_budget_cuts_short_gets_on_where_all_sort_keys_tie() -> None:
     transport = MemoryTransport(SLOT, Random(2), cut=1)
     transport.store([index_row(f"p:{n % 4}", "same", f"item-{n}") for n in range(40)])
-    sources = [Source(number, f"p:{number}", SLOT) for number in range(4)]
+    sources = [Source(number, f"p:{number}") for number in range(4)]
 
     pages = list(
         pages_of(transport, sources, reading(SLOT, forward=True), sizes(Random(3), 10), budget=Budget(requests=6))
@@ -185,7 +185,7 @@ def test_a_page_cut_short_goes_on_from_the_source_read_least_far_though_others_e
         index_row("p:2", "k3", "e"),
     ]
     transport.store(rows)
-    sources = [Source(number, f"p:{number}", SLOT) for number in range(3)]
+    sources = [Source(number, f"p:{number}") for number in range(3)]
 
     pages = list(
         pages_of(transport, sources, reading(SLOT, forward=True), sizes(Random(0), 3), budget=Budget(requests=4))

@@ -42,7 +42,7 @@ class ResizedTable:
 
     @property
     def sources(self) -> list[Source]:
-        return [Source(number, f"p:{number}", None) for number in range(self.count)]
+        return [Source(number, f"p:{number}") for number in range(self.count)]
 
     def expected(self, *, filtered: bool) -> list[str]:
         return sorted(key for key, (kept, hidden) in self.rows.items() if not hidden and (kept or not filtered))
@@ -179,10 +179,10 @@ def test_index_entries_with_equal_sort_keys_are_listed_once_in_whatever_order_th
     random = Random(4)
     transport = MemoryTransport(SLOT, random, cut=9)
     transport.store(index_row(f"p:{random.randrange(4)}", f"k{n % 2}", f"item-{n}") for n in range(300))
-    sources = [Source(number, f"p:{number}", SLOT) for number in range(4)]
+    sources = [Source(number, f"p:{number}") for number in range(4)]
     listed: list[str] = []
 
-    positions: Positions | None = Positions.beginning(4)
+    positions: Positions | None = Positions((None,) * 4)
     while positions is not None:
         fetch = Fetch(transport, Budget(), lambda: [layout(reading(SLOT, forward=forward), sources)])
         rows, after = list_by_shard(fetch, [positions], limit=7, in_turn=in_turn)

@@ -41,7 +41,7 @@ class World:
     def fetch(self, *, forward: bool, filtered: bool = False, budget: int = 2000) -> Fetch:
         how = reading(self.slot, forward=forward, filtered=filtered)
         layouts = [
-            layout(how, [Source(number, f"{partition}:{number}", self.slot) for number in range(count)])
+            layout(how, [Source(number, f"{partition}:{number}") for number in range(count)])
             for partition, count in zip(self.partitions, self.counts, strict=True)
         ]
         return Fetch(self.transport, Budget(requests=budget), lambda: layouts)

@@ -1,7 +1,7 @@
-"""What one listing reads: its layouts, its filters, and what of the stored items readers may see."""
+"""What one listing reads: its layouts, its filters, and which of the stored items readers may see."""
 
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
@@ -13,22 +13,13 @@ from dynashard.placement import CALCULATED
 from dynashard.reads.dedup import Dedup
 from dynashard.reads.fetch import Fetch
 from dynashard.reads.filters import FilterExpression, filter_expression
-from dynashard.reads.layout import (
-    Layout,
-    Layouts,
-    index_signature,
-    index_streams,
-    replica_streams,
-    stored_streams,
-    table_count,
-    table_streams,
-)
+from dynashard.reads.layout import Layout, Layouts, index_streams, sources_of
 from dynashard.reads.moved_items import MovedItems
 from dynashard.reads.query import Budget, Order, Query
-from dynashard.reads.sources import Reading, Source
+from dynashard.reads.sources import Reading
 from dynashard.repository import Store
 from dynashard.repository.conditions import is_live, is_marker
-from dynashard.routing import hash_of, home, logical_partition_of, rule_of
+from dynashard.routing import hash_of, home, logical_partition_of, rule_of, shard_keys
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK, TYPE, index_pk, index_sk
 from dynashard.topology import Phase, View
 from dynashard.transport.interface import Wire
@@ -41,9 +32,9 @@ class Enumeration:
 
     Args:
         store: where they are.
-        decoders: the entities that are listed, by name; all of one family.
+        decoders: the entities that are listed, by name; all have the same logical partitions.
         query: the query, of the first of them.
-        in_memory: positions are not carried by cursors.
+        in_memory: no cursor carries the positions.
     """
 
     def __init__(
@@ -55,35 +46,39 @@ class Enumeration:
         self._in_memory = in_memory
         self._now = store.now()
         self.filters = filter_expression(query.entity, query.filters)
-        self.layouts: Callable[[], Sequence[Layout]] = self._read()
-        self._moved_items = self._moves()
+        self.layouts: Callable[[], Sequence[Layout]] = self._layouts()
+        moves = rule_of(query.entity).fixed
+        self._moved_items = MovedItems(store, query.entity, self._live, self._returned) if moves else None
 
     def fetch(self, budget: Budget) -> Fetch:
-        """A sender of this listing's requests."""
+        """Return a new sender of this listing's requests."""
         return Fetch(self._store.transport, budget, self.layouts, self._moved_items, clock=self._store.clock)
 
     @property
     def dedup(self) -> Dedup | None:
-        """What drops the items that say the same as others; None if nothing does."""
+        """What drops items with the same value of `distinct`; None if nothing does."""
         entity, distinct = self._query.entity, self._query.distinct
         if distinct is None:
             return None
-        # Without a stamp, a time in the sort key says since when a copy stands there.
+        # Without a field that is stamped on update, a time in the sort key says since when a copy has its position.
         sort, fields = (self._query.index_definition or entity).sort, entity.model.model_fields
         times = [name for name in sort.fields if datetime in plain_types(fields[name].annotation)]
         return Dedup(distinct, next(iter([*sorted(entity.updated_fields), *times]), None))
 
-    def stored(self) -> tuple[Source, ...]:
-        """All shards in which items of the partition may lie."""
-        return stored_streams(self._store.router, self._query.entity, self._query.partitions[0])
+    def stored_keys(self) -> list[str]:
+        """Return the keys of all shards in which items of the partition may be: of the present and the coming count."""
+        entity, partition = self._query.entity, self._query.partitions[0]
+        view = self._store.router.view(entity, partition)
+        old, new = (shard_keys(rule_of(entity), partition, entity.separator, n) for n in (view.count, view.new_count))
+        return list(dict.fromkeys(old + new))
 
-    def as_stored(self, shards: tuple[Source, ...]) -> Layout:
-        """A layout of shards with the live items that lie in them, moved or not."""
-        return Layout(shards, self._reading(self._live))
+    def as_stored(self, keys: Iterable[str]) -> Layout:
+        """Return a layout of shards with all live items that are in them, at home or not."""
+        return Layout(sources_of(keys), self._reading(self._live))
 
     @property
     def visible_only(self) -> FilterExpression:
-        """What readers must not see, where DynamoDB counts and they do not see the items."""
+        """The condition of items that readers may see, for counts by DynamoDB."""
         types = {f":type{i}": {"S": name} for i, name in enumerate(self._decoders)}
         return FilterExpression(
             f"attribute_not_exists({MOVED_TO}) AND "
@@ -93,14 +88,14 @@ class Enumeration:
             {":now": {"N": str(self._now)}, **types},
         )
 
-    def _read(self) -> Callable[[], Sequence[Layout]]:
-        index = self._query.index_definition
+    def _layouts(self) -> Callable[[], Sequence[Layout]]:
+        index, replica = self._query.index_definition, self._pick_replica()
         if index is not None:
-            return self._of(index)
-        table, replica = self._table(), self._pick_replica()
+            return self._index_layouts(index)
+        table = self._table_layouts()
         if replica is None:
             return table
-        copy = self._replica(replica)
+        copy = self._replica_layouts(replica)
         return lambda: copy() if self._replica_usable(replica) else table()
 
     def _pick_replica(self) -> IndexDefinition | None:
@@ -108,25 +103,25 @@ class Enumeration:
         entity, query = self._query.entity, self._query
         # Positions are kept by hashes, or by shards that the replica does not have. A sort key is a position anywhere.
         anywhere = query.order == Order.ORDERED or rule_of(entity) is CALCULATED
-        if not entity.replicas or query.consistent or not anywhere:
+        if query.index is not None or not entity.replicas or query.consistent or not anywhere:
             return None
         drawn = int(self._store.random() * (len(entity.replicas) + 1))
         return entity.replicas[drawn - 1] if drawn else None
 
     def _replica_usable(self, replica: IndexDefinition) -> bool:
-        """Whether nothing moves, nor has left marks: until then an item may stand twice in a replica, or be a mark."""
+        """Whether nothing moves and no markers are left. Otherwise a replica may hold an item twice, or its marker."""
         entity, router = self._query.entity, self._store.router
         views = [router.view(entity, partition) for partition in self._query.partitions]
         return all(view.stable and not view.marks for view in (*views, router.index_view(entity, replica)))
 
-    def _replica(self, replica: IndexDefinition) -> Layouts:
+    def _replica_layouts(self, replica: IndexDefinition) -> Layouts:
         entity, partitions, router = self._query.entity, self._query.partitions, self._store.router
 
         def make(part: int, view: View) -> Layout:
             partition = partitions[part]
             entries = partition if entity.prefix else f"{replica.prefix}{replica.separator}{partition}"
             return Layout(
-                streams=replica_streams(replica, entries, view.count),
+                streams=sources_of(shard_keys(CALCULATED, entries, replica.separator, view.count)),
                 reading=replace(self._reading(self._live), slot=replica.slot, unique=True),
                 signature=(replica.slot, view.count),
                 hash_of=lambda row: hash_of(CALCULATED, ItemKey(partition, row[SK]["S"])),
@@ -136,23 +131,22 @@ class Enumeration:
 
         return Layouts(lambda: [router.index_view(entity, replica)] * len(partitions), make)
 
-    def _table(self) -> Layouts:
+    def _table_layouts(self) -> Layouts:
         entity, partitions, router = self._query.entity, self._query.partitions, self._store.router
         rule = rule_of(entity)
 
         def make(part: int, view: View) -> Layout:
             partition = partitions[part]
-            count = table_count(entity, view)
+            count = _table_count(view, fixed=rule.fixed)
             moving = rule.fixed and not view.stable
             follows = moving and view.phase is not Phase.SETTLE
-            foreign = moving or (rule.fixed and view.changed)
             return Layout(
-                streams=table_streams(entity, partition, count),
+                streams=sources_of(shard_keys(rule, partition, entity.separator, count)),
                 reading=self._passing(self._listed) if follows else self._reading(self._live),
                 signature=(count, follows, moving),
                 hash_of=(lambda row: hash_of(rule, ItemKey(partition, row[SK]["S"]))) if rule.fixed else None,
                 follows=follows,
-                foreign=foreign,
+                foreign=moving or (rule.fixed and view.changed),
                 strays=_stray_homes(entity, partition, view) if moving and not follows else None,
                 moving=moving,
                 in_memory=self._in_memory,
@@ -161,23 +155,23 @@ class Enumeration:
 
         return Layouts(lambda: [router.view(entity, partition) for partition in partitions], make)
 
-    def _of(self, index: IndexDefinition) -> Layouts:
+    def _index_layouts(self, index: IndexDefinition) -> Layouts:
         entity, partitions, router = self._query.entity, self._query.partitions, self._store.router
 
         def make(part: int, view: View) -> Layout:
             partition = partitions[part]
-            # Marks are followed whatever the view says: they hide in an index for as long as it lags behind.
+            # An index lags behind, so it may show markers for as long as any may exist, whatever the phase.
             moving = view.marks or not view.stable
             reading = self._passing(self._listed) if moving else self._reading(self._listed)
             return Layout(
                 streams=index_streams(index, partition, view),
                 reading=reading if view.stable else replace(reading, change=f"{view.count}>{view.new_count}"),
-                signature=index_signature(view),
+                signature=(view.count, view.new_count, view.stable, view.marks, view.version),
                 hash_of=_entry_hash(entity, index, partition),
                 follows=True,
                 moving=moving,
-                version=_short(f"{moving} {view.version}".encode()) if moving or view.version else "",
-                identity=lambda stored, sort: _identity(logical_partition_of(entity, stored), sort),
+                version=_short(f"{moving} {view.version}") if moving or view.version else "",
+                identity=lambda stored, sort: _short(f"{logical_partition_of(entity, stored)}\0{sort}"),
                 in_memory=self._in_memory,
                 expires=view.expires,
             )
@@ -191,17 +185,17 @@ class Enumeration:
         return (is_live(row, self._now) or is_marker(row)) and self._ours(row)
 
     def _ours(self, row: Wire) -> bool:
-        # Adopted data has no type yet, and a mark of a key that was created elsewhere has nothing.
+        # Adopted data has no type yet, and the marker of a key that was created elsewhere has only its key.
         return TYPE not in row or row[TYPE]["S"] in self._decoders
 
     def _passing(self, visible: Callable[[Wire], bool]) -> Reading:
         return replace(self._reading(visible), filters=self.filters.passing_markers)
 
     def _reading(self, visible: Callable[[Wire], bool]) -> Reading:
-        query = self._query
+        query, dedup = self._query, self.dedup
         fields = None if query.fields is None else query.entity.attributes_of(query.fields)
-        if fields is not None and self.dedup is not None:
-            fields = (*fields, *(name for name in (self.dedup.attribute, self.dedup.changed) if name))
+        if fields is not None and dedup is not None:
+            fields = (*fields, *(name for name in (dedup.attribute, dedup.changed) if name))
         return Reading(
             table=self._store.table,
             slot=query.slot,
@@ -213,28 +207,32 @@ class Enumeration:
             consistent=query.consistent,
         )
 
-    def _moves(self) -> MovedItems | None:
-        entity = self._query.entity
-        return MovedItems(self._store, entity, self._live, self._returned) if rule_of(entity).fixed else None
-
-    def _returned(self, mark: Wire, item: Wire) -> bool:
-        return self.filters.matches(item) and (self._query.index is None or self._same_entry(mark, item))
-
-    def _same_entry(self, mark: Wire, item: Wire) -> bool:
-        """Whether an item's key in the index is still that of the entry."""
+    def _returned(self, marker: Wire, item: Wire) -> bool:
+        """Whether the item that a marker leads to is what the listing asks for, and still belongs where it was met."""
+        if not self.filters.matches(item):
+            return False
         index = self._query.index_definition
-        if index is None or index_pk(index.slot) not in item:
+        if index is None:
+            return True
+        partition, sort = index_pk(index.slot), index_sk(index.slot)
+        if partition not in item or item[sort] != marker[sort]:
             return False
-        if item[index_sk(index.slot)] != mark[index_sk(index.slot)]:
-            return False
-        was, now = ({row[index_pk(index.slot)]["S"]} for row in (mark, item))
+        was, now = ({row[partition]["S"]} for row in (marker, item))
         for stored in (was, now):
             stored |= {key.rpartition(index.separator)[0] for key in stored}
         return not was.isdisjoint(now & set(self._query.partitions))
 
 
+def _table_count(view: View, *, fixed: bool) -> int:
+    """The shard count whose layout readers of the table enumerate."""
+    if not fixed:
+        # Readers widen before writers do, and narrow after them.
+        return max(view.count, view.new_count)
+    return view.new_count if view.phase is Phase.SETTLE else view.count
+
+
 def _stray_homes(entity: EntityDefinition[Any], partition: str, view: View) -> Callable[[Wire], str | None]:
-    """Return what gives the new home of an item that is at its old home, and None for an item elsewhere."""
+    """A function that returns the new home of an item that is at its old home, and None for an item elsewhere."""
 
     def new_home(row: Wire) -> str | None:
         key = ItemKey(partition, row[SK]["S"])
@@ -244,16 +242,12 @@ def _stray_homes(entity: EntityDefinition[Any], partition: str, view: View) -> C
 
 
 def _entry_hash(entity: EntityDefinition[Any], index: IndexDefinition, partition: str) -> Callable[[Wire], int]:
-    """The hash that leads an index entry to its shard."""
+    """A function that returns the hash that places an index entry in its shard."""
     if index.by_item_key:
         return lambda row: hash_of(CALCULATED, ItemKey(logical_partition_of(entity, row[PK]["S"]), row[SK]["S"]))
     attribute = index_sk(index.slot)
     return lambda row: hash_of(CALCULATED, ItemKey(partition, row[attribute]["S"]))
 
 
-def _identity(partition: str, sort: str) -> str:
-    return _short(f"{partition}\0{sort}".encode())
-
-
-def _short(text: bytes) -> str:
-    return urlsafe_b64encode(xxh64_digest(text)[:_IDENTITY_BYTES]).decode()
+def _short(text: str) -> str:
+    return urlsafe_b64encode(xxh64_digest(text.encode())[:_IDENTITY_BYTES]).decode()

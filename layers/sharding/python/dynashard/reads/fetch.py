@@ -1,4 +1,4 @@
-"""Sending the requests of one call, in waves, while counting what they consume."""
+"""Sends the requests of one call of a listing, in waves, and counts what they consume."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +11,8 @@ from dynashard.reads.allowance import Allowance, current_allowance
 from dynashard.reads.layout import Layout, OvertakenError
 from dynashard.reads.merged import read_groups
 from dynashard.reads.moved_items import MovedItems, distinct
+from dynashard.reads.positions import Positions
+from dynashard.reads.progress import passed
 from dynashard.reads.query import Budget
 from dynashard.reads.sources import Chunk, Group, Source, Stream, StreamRead, queries_of
 from dynashard.repository.batch import StoredKey, stored_key
@@ -18,27 +20,20 @@ from dynashard.schema import MOVED_TO
 from dynashard.transport.capacity import consumed_of
 from dynashard.transport.interface import Call, Consumed, Transport, Wire
 
-Passed = Callable[[int, Wire], bool]
-
-
-def never(_part: int, _row: Wire) -> bool:
-    """Answer for a listing in the order of sort keys: it reads all shards up to one sort key, and none beyond."""
-    return False
-
 
 @dataclass(slots=True)
 class Fetch:
     """The requests of one call of a listing.
 
     Attributes:
-        transport: the wire.
+        transport: sends them.
         budget: how much work the call may do.
-        layouts: tells the layouts now, one for each logical partition that is listed.
-        moved_items: finds the items that marks lead to; None where there are no marks.
+        layouts: returns the layouts now, one for each logical partition that is listed.
+        moved_items: finds the items that relocation markers lead to; None if there are no markers.
         consumed: capacity used so far.
         rounds: round trips so far.
         allowance: the Queries that the request may send.
-        clock: gives the time in epoch seconds.
+        clock: returns the time in epoch seconds.
     """
 
     transport: Transport
@@ -53,15 +48,15 @@ class Fetch:
 
     @property
     def allowed(self) -> bool:
-        """Whether the budget has room. The first wave is always sent, so that every call gets on."""
+        """Whether another wave is within the budget. The first always is, so that every call makes progress."""
         return self.rounds == 0 or (self.budget.left(self.consumed) and not self.allowance.over)
 
     def fits(self, streams: Iterable[Stream]) -> bool:
-        """Whether a wave over these streams may be sent. The first wave may be tried, and is refused with a reason."""
+        """Whether a wave over these streams may be sent. The first may be tried, and is refused with a reason."""
         return self.rounds == 0 or queries_of(streams) <= self.allowance.left
 
     def require_room(self, streams: Iterable[Stream]) -> None:
-        """Check that a scan or a count, which cannot end short, may read on in these streams.
+        """Check that a scan or a count, which cannot end short, may continue in these streams.
 
         Raises:
             QueryTooWideError: the request has sent too many Queries, or its time is over.
@@ -72,31 +67,37 @@ class Fetch:
             raise QueryTooWideError(f"this takes longer than one request may: {reason}")
 
     def layout(self) -> Layout:
-        """The layout now, of a listing of one logical partition."""
+        """Return the layout now, of a listing of one logical partition."""
         [layout] = self.layouts()
         return layout
 
-    def wave(self, layouts: Sequence[Layout], reads: Sequence[StreamRead], passed: Passed = never) -> list[Chunk]:
-        """Read these streams at the same time.
+    def wave(
+        self, layouts: Sequence[Layout], reads: Sequence[StreamRead], states: Sequence[Positions] | None = None
+    ) -> list[Chunk]:
+        """Send reads at the same time (scatter-gather).
 
         Args:
             layouts: one for each logical partition.
-            reads: what is read.
-            passed: whether the listing has read the home of a row of this partition beyond the row's sort key.
+            reads: the streams, and how far to read each.
+            states: the listing's positions in each logical partition; None for an ordered listing.
 
         Raises:
-            OvertakenError: a layout changed before all was read that belongs to what was, or an item was moved home.
+            OvertakenError: a layout changed before all was read that belongs together, or an item was moved home.
 
         Cost: 1 round trip for as many as the transport has connections; a Query each, billed for what it reads in
         blocks of 4 KB (0.5 units, 1 if consistent). A group takes a Query for each of its shards, in 2 round trips;
-        marks that are followed take 1 round trip more, or 2.
+        markers that are followed take 1 or 2 round trips more.
         """
         if isinstance(reads[0].source, Group):
             # All of them are of one index, and are read alike.
             chunks = read_groups(partial(self._query, layouts), layouts[0].reading, reads)
         else:
             chunks = self._query(layouts, reads)
-        return self._settled(layouts, reads, chunks, passed)
+        if any(layout.foreign or layout.follows or layout.moving for layout in layouts):
+            parts = [layouts[read.part] for read in reads]
+            at_home = [self._own(layouts, states, *each) for each in zip(reads, chunks, strict=True)]
+            chunks = self._without_dead_markers(layouts, parts, at_home)
+        return chunks
 
     def send(self, layouts: Sequence[Layout], calls: Sequence[Call]) -> list[Wire]:
         """Send calls at the same time.
@@ -106,7 +107,7 @@ class Fetch:
             QueryTooWideError: they are more Queries than the request may still send; none was sent.
         """
         if self.rounds:
-            self._require(layouts)
+            self.require(layouts)
         self.allowance.take(sum(call.operation == "Query" for call in calls))
         self.rounds += 1
         if len(calls) == 1:
@@ -116,66 +117,61 @@ class Fetch:
         for call, answer in zip(calls, answers, strict=True):
             self.consumed.add(consumed_of(call.operation, answer))
         if self.clock() > min(layout.expires for layout in layouts):
-            # They may have been executed when items had already left these shards.
-            self._require(layouts)
+            # The Queries may have been executed when items had already left these shards.
+            self.require(layouts)
         return answers
 
-    def _require(self, layouts: Sequence[Layout]) -> None:
+    def item(self, row: Wire) -> Wire:
+        """Return the item that a row stands for: itself, or the one that it leads to as a marker."""
+        return self._followed[stored_key(row)] if self._followed and MOVED_TO in row else row
+
+    def require(self, layouts: Sequence[Layout]) -> None:
         """Raise `OvertakenError` unless these are the layouts now."""
         if any(now.signature != layout.signature for now, layout in zip(self.layouts(), layouts, strict=True)):
             raise OvertakenError
 
-    def item(self, row: Wire) -> Wire:
-        """The item that a row stands for: itself, or the one that it leads to as a mark."""
-        return self._followed[stored_key(row)] if self._followed and MOVED_TO in row else row
-
     def _query(self, layouts: Sequence[Layout], reads: Sequence[StreamRead]) -> list[Chunk]:
         chunks = [Chunk([], None)] * len(reads)
-        sent: list[tuple[int, Call, StreamRead]] = []
+        sent: list[tuple[int, Call]] = []
         for i, read in enumerate(reads):
-            source, reading = cast("Source", read.source), layouts[read.part].reading
-            start, bounds = source.begin(read.start, read.bounds or reading.bounds, forward=reading.forward)
-            if not bounds.empty:
-                sent.append((i, reading.call(source, limit=read.limit, start=start, bounds=bounds), read))
-        answers = self.send(layouts, [call for _, call, _ in sent]) if sent else []
-        for (i, _, read), answer in zip(sent, answers, strict=True):
-            chunks[i] = layouts[read.part].reading.chunk(answer, read.bounds)
+            source = cast("Source", read.source)
+            call = layouts[read.part].reading.call(source, read.limit, read.start, read.bounds)
+            if call is not None:
+                sent.append((i, call))
+        answers = self.send(layouts, [call for _, call in sent]) if sent else []
+        for (i, _), answer in zip(sent, answers, strict=True):
+            chunks[i] = layouts[reads[i].part].reading.chunk(answer, reads[i].bounds)
         return chunks
 
-    def _settled(
-        self, layouts: Sequence[Layout], reads: Sequence[StreamRead], chunks: list[Chunk], passed: Passed
+    def _own(
+        self, layouts: Sequence[Layout], states: Sequence[Positions] | None, read: StreamRead, chunk: Chunk
+    ) -> Chunk:
+        """A chunk without foreign items, except strays."""
+        layout = layouts[read.part]
+        if not layout.foreign:
+            return chunk
+        own = [row for row in chunk.rows if layout.at_home(row, read.source.number)]
+        if layout.strays is not None and self.moved_items is not None and len(own) < len(chunk.rows):
+            # An ordered listing reads no shard beyond the sort key that it has reached in all of them.
+            has_passed = partial(passed, layout, states[read.part]) if states else (lambda _: False)
+            send = partial(self.send, layouts)
+            own = self.moved_items.with_strays(send, chunk.rows, own, home_of=layout.strays, passed=has_passed)
+        return Chunk(own, chunk.last)
+
+    def _without_dead_markers(
+        self, layouts: Sequence[Layout], parts: Sequence[Layout], chunks: Sequence[Chunk]
     ) -> list[Chunk]:
-        """The chunks without items that are none of their stream's own, and with no mark that leads nowhere."""
-        if not any(layout.foreign or layout.follows or layout.moving for layout in layouts):
-            return chunks
-        for i, read in enumerate(reads):
-            layout, chunk = layouts[read.part], chunks[i]
-            if layout.foreign:
-                own = [row for row in chunk.rows if layout.at_home(row, read.source.number)]
-                if layout.strays is not None and self.moved_items is not None and len(own) < len(chunk.rows):
-                    own = self.moved_items.with_strays(
-                        partial(self.send, layouts),
-                        chunk.rows,
-                        own,
-                        home_of=layout.strays,
-                        passed=partial(passed, read.part),
-                    )
-                chunks[i] = Chunk(own, chunk.last)
-        marks = [
-            mark
-            for chunk, read in zip(chunks, reads, strict=True)
-            if layouts[read.part].follows
-            for mark in chunk.rows
-            if MOVED_TO in mark
-        ]
-        if marks and self.moved_items:
-            self._followed |= self.moved_items.follow(partial(self.send, layouts), marks)
-            chunks = [Chunk([row for row in chunk.rows if self._stands(row)], chunk.last) for chunk in chunks]
-        for i, read in enumerate(reads):
-            layout = layouts[read.part]
+        """The chunks without markers that lead nowhere, and without second entries of an item that moves."""
+        followed = [chunk.rows for layout, chunk in zip(parts, chunks, strict=True) if layout.follows]
+        markers = [row for rows in followed for row in rows if MOVED_TO in row]
+        if markers and self.moved_items:
+            self._followed |= self.moved_items.follow(partial(self.send, layouts), markers)
+        kept = []
+        for layout, chunk in zip(parts, chunks, strict=True):
+            rows = chunk.rows
+            if markers and self.moved_items:
+                rows = [row for row in rows if MOVED_TO not in row or stored_key(row) in self._followed]
             if layout.moving and layout.identity is not None:
-                chunks[i] = Chunk(distinct(layout, chunks[i].rows), chunks[i].last)
-        return chunks
-
-    def _stands(self, row: Wire) -> bool:
-        return MOVED_TO not in row or stored_key(row) in self._followed
+                rows = distinct(layout, rows)
+            kept.append(Chunk(rows, chunk.last))
+        return kept

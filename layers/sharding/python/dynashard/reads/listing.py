@@ -11,7 +11,7 @@ from dynashard.entity import Entity, EntityDefinition, definition
 from dynashard.errors import InvalidCursorError, InvalidQueryError, ThrottledError
 from dynashard.reads.allowance import UNBOUNDED, current_allowance
 from dynashard.reads.by_shard import decode_positions, encode_positions, list_by_shard
-from dynashard.reads.counting import Counting
+from dynashard.reads.counting import count_items
 from dynashard.reads.cursor import CursorCodec
 from dynashard.reads.dedup import Dedup
 from dynashard.reads.enumeration import Enumeration
@@ -35,7 +35,7 @@ from dynashard.transport.interface import Wire
 E = TypeVar("E", bound=Entity)
 
 _FIRST_GUESS: Final = 1024.0
-"""What an item is taken to measure, in bytes, until some were read."""
+"""The size of an item in bytes that is assumed until some were read."""
 _WEIGHT: Final = 0.2
 
 
@@ -68,7 +68,7 @@ class Listing(Generic[E]):
         return self._entity
 
     def page(self, query: Query, cursor: str | None = None) -> Page[Any]:
-        """One page: entities, or mappings if the query asks for some fields only.
+        """Return one page: entities, or mappings if the query asks for some fields only.
 
         Raises:
             InvalidCursorError: the cursor is damaged, forged, or belongs to another query.
@@ -96,7 +96,7 @@ class Listing(Generic[E]):
         )
 
     def pages(self, query: Query, cursor: str | None = None) -> Iterator[Page[Any]]:
-        """All pages, from the cursor or the start on. Cost: as `page`, for each."""
+        """Return all pages, from the cursor or the start on. Cost: as `page`, for each."""
         while True:
             page = self.page(query, cursor)
             yield page
@@ -105,7 +105,7 @@ class Listing(Generic[E]):
                 return
 
     def scan(self, query: Query, *, workers: int) -> Iterator[Any]:
-        """All items, in no order between shards, read by a pool of workers and streamed. Partitions follow one another.
+        """Stream all items, in no order between shards, read by a pool of workers. Partitions follow one another.
 
         Raises:
             QueryTooWideError: there are more shards than the request may send Queries, and none was sent; or reading
@@ -114,17 +114,15 @@ class Listing(Generic[E]):
         Cost: a Query for every 1,000 items or 1 MB of a shard; memory for two of them a worker.
         """
         if query.distinct is not None:
-            raise InvalidQueryError("a scan goes by no order, so nothing is distinct: list", field="distinct")
-        each_asked = [self._enumeration(each, in_memory=True) for each in query.each()]
-        _refuse_long(each_asked, query, "scan")
-        for each, asked in zip(query.each(), each_asked, strict=True):
+            raise InvalidQueryError("a scan has no order, which distinct needs; list the items", field="distinct")
+        for each, asked in self._each(query, "scan"):
             with self._reporting_throttles(each):
                 for rows in scan_shards(partial(asked.fetch, query.budget), self._store.retry_policy, workers):
                     for row in rows:
                         yield self._decode(row, query.fields)
 
     def count(self, query: Query) -> int:
-        """How many items there are. Cost: what reading them costs; see `reads.counting`.
+        """Count the items. Cost: what reading them costs; see `reads.counting`.
 
         Raises:
             QueryTooWideError: as `scan`.
@@ -132,23 +130,20 @@ class Listing(Generic[E]):
         if query.distinct is not None:
             return sum(len(page.items) for page in self.pages(replace(query, limit=MAX_LIMIT, fields=())))
         total = 0
-        each_asked = [self._enumeration(each, in_memory=True) for each in query.each()]
-        _refuse_long(each_asked, query, "count")
-        for each, asked in zip(query.each(), each_asked, strict=True):
+        for each, asked in self._each(query, "count"):
             with self._reporting_throttles(each):
-                total += Counting(asked.fetch(query.budget), asked.visible_only).count(query.bounds)
+                total += count_items(asked.fetch(query.budget), query.bounds, asked.visible_only)
         return total
 
     def shards(self, query: Query, *, workers: int) -> list[ShardLoad]:
-        """What each shard holds, in order. While items move, the shards of both counts, with what lies in them now.
+        """Return what each shard holds, in order. While items move, these are the shards of both counts.
 
         Cost: what reading all of it costs.
         """
         asked = self._enumeration(query)
-        shards = asked.stored()
-        layout = asked.as_stored(shards)
-        items = dict.fromkeys((shard.partition for shard in shards), 0)
-        sizes = dict(items)
+        keys = asked.stored_keys()
+        layout = asked.as_stored(keys)
+        items, sizes = dict.fromkeys(keys, 0), dict.fromkeys(keys, 0)
         with self._reporting_throttles(query):
             fetch = partial(Fetch, self._store.transport, query.budget, lambda: (layout,))
             for rows in scan_shards(fetch, self._store.retry_policy, workers):
@@ -160,54 +155,65 @@ class Listing(Generic[E]):
     def _enumeration(self, query: Query, *, in_memory: bool = False) -> Enumeration:
         return Enumeration(self._store, self._decoders, query, in_memory=in_memory)
 
+    def _each(self, query: Query, verb: str) -> list[tuple[Query, Enumeration]]:
+        """A scan or a count of each partition, refused if they have more shards than the request may send Queries."""
+        found = [(each, self._enumeration(each, in_memory=True)) for each in query.each()]
+        allowance = current_allowance()
+        if allowance.queries != UNBOUNDED:
+            needed = sum(queries_of(layout.streams) for _, asked in found for layout in asked.layouts())
+            reason = f"a {verb} reads every shard of the partition; page through it with order=round_robin"
+            if query.several:
+                reason = f"a {verb} of {len(found)} partitions reads all of their shards; name fewer at a time"
+            allowance.demand(needed, reason, field="partition" if query.several else None)
+        return found
+
     def _by_shard(self, fetch: Fetch, query: Query, state: Any) -> tuple[list[Wire], list[Any] | None]:
         positions = None
         if state is not None:
             states = state if query.several else [state]
             positions = [decode_positions(*each) for each in zip(states, query.partitions, strict=True)]
-        bound = query.index is None and not rule_of(self._entity).powers_of_two
-        if positions and bound:
+        if positions and query.index is None and not rule_of(self._entity).powers_of_two:
             for at, layout in zip(positions, fetch.layouts(), strict=True):
                 if len(at.at) != len(layout.streams):
                     raise InvalidCursorError("the shard count has changed; list from the start", field="cursor")
         in_turn = query.order == Order.ROUND_ROBIN
         rows, after = list_by_shard(fetch, positions, limit=query.limit, in_turn=in_turn)
-        if after is None or not query.several:
-            return rows, None if after is None else encode_positions(after[0], query.partitions[0])
-        return rows, [encode_positions(at, partition) for at, partition in zip(after, query.partitions, strict=True)]
+        if after is None:
+            return rows, None
+        states = [encode_positions(at, partition) for at, partition in zip(after, query.partitions, strict=True)]
+        return rows, states if query.several else states[0]
 
     def _ordered(
         self, fetch: Fetch, query: Query, state: Any, dedup: Dedup | None
     ) -> tuple[list[Wire], list[Any] | None]:
-        slot = query.slot
-        known = self._item_bytes.get(slot, _FIRST_GUESS)
-        if dedup is None and not query.several:
-            end = None if state is None else decode_end(state, query.partitions[0])
-            rows, after = list_ordered(fetch, end, limit=query.limit, item_bytes=known)
-        else:
-            end = None if state is None else decode_end_of_several(state, query.partitions)
-            if dedup is not None:
-                dedup.excess = self._excess.get(slot, dedup.excess)
-                dedup.recent = {} if state is None else decode_recent(state)
-            rows, after = list_ordered(fetch, end, limit=query.limit, item_bytes=known, dedup=dedup)
-        if rows and query.fields is None:
-            self._item_bytes[slot] = known + (item_size(rows[0]) - known) * _WEIGHT
+        item_bytes = self._item_bytes.get(query.slot, _FIRST_GUESS)
+        # The cursor of one partition holds its last sort key and no more.
+        short = dedup is None and not query.several
+        end = None
+        if state is not None:
+            end = decode_end(state, query.partitions[0]) if short else decode_end_of_several(state, query.partitions)
         if dedup is not None:
-            self._excess[slot] = dedup.excess
+            dedup.excess = self._excess.get(query.slot, dedup.excess)
+            dedup.recent = {} if state is None else decode_recent(state)
+        rows, after = list_ordered(fetch, end, limit=query.limit, item_bytes=item_bytes, dedup=dedup)
+        if rows and query.fields is None:
+            self._item_bytes[query.slot] = item_bytes + (item_size(rows[0]) - item_bytes) * _WEIGHT
+        if dedup is not None:
+            self._excess[query.slot] = dedup.excess
         if after is None:
             return rows, None
-        if dedup is None and not query.several:
+        if short:
             return rows, encode_end(after, query.partitions[0])
         recent = {} if dedup is None else dedup.remembered([fetch.item(row) for row in rows], self._store.now())
         return rows, encode_end_of_several(after, query.partitions, recent)
 
     @contextmanager
     def _reporting_throttles(self, query: Query) -> Iterator[None]:
-        """Has whoever wants to know of throttles told of one before the caller is."""
+        """Report a throttle to the store's callback before the caller gets the error."""
         try:
             yield
         except ThrottledError as error:
-            # Which of several partitions it was is not known.
+            # Which of several partitions was throttled is not known.
             known = query.index is None and not query.several
             self._store.throttled(self._entity, query.partitions[0] if known else None, error)
             raise
@@ -223,22 +229,9 @@ def _refuse_wide(fetch: Fetch, query: Query) -> None:
     if fetch.allowance.queries == UNBOUNDED or (query.order != Order.ORDERED and not query.several):
         return
     widths = [queries_of(layout.streams) for layout in fetch.layouts()]
+    field, reason = "order", "an ordered page reads all shards of its partition; list it with order=round_robin"
     if query.several:
         fitting = max(1, fetch.allowance.queries // max(widths))
         reason = f"a page of {len(widths)} partitions reads all of their shards; name at most {fitting} at a time"
-        fetch.allowance.demand(sum(widths), reason, field="partition")
-    else:
-        reason = "an ordered page reads all shards of its partition; list it with order=round_robin"
-        fetch.allowance.demand(sum(widths), reason, field="order")
-
-
-def _refuse_long(each_asked: Sequence[Enumeration], query: Query, verb: str) -> None:
-    """Refuse a scan or a count of more shards than the request may send Queries, before the first is sent."""
-    allowance = current_allowance()
-    if allowance.queries == UNBOUNDED:
-        return
-    needed = sum(queries_of(layout.streams) for asked in each_asked for layout in asked.layouts())
-    reason = f"a {verb} of {len(each_asked)} partitions reads all of their shards; name fewer at a time"
-    if len(each_asked) == 1:
-        reason = f"a {verb} reads every shard of the partition; page through it with order=round_robin"
-    allowance.demand(needed, reason, field="partition" if query.several else None)
+        field = "partition"
+    fetch.allowance.demand(sum(widths), reason, field=field)

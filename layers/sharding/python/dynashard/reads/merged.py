@@ -1,104 +1,83 @@
-"""An index whose count is changing: the shards among which entries move, read as one.
+"""An index whose count is changing: the shards among which entries move are read as one stream (a k-way merge).
 
 The mover rewrites index keys in place, so an entry goes from one shard to another between two Queries. The shards that
-entries leave are read first, and those they come to only as far as the first have been read by then: so an entry is
-seen twice, but never missed. Equal sort keys are read shard by shard in that order: what comes to a shard at a key
-where reading stands has been read where it came from.
+entries leave are read first, and those they come to only as far as the first have been read by then: so an entry may
+be seen twice, but is never missed. Equal sort keys are read shard by shard in that order, so an entry that comes to a
+shard at the sort key where reading has arrived was read in the shard that it left.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import replace
+from typing import cast
 
-from dynashard.reads.bounds import Bounds
-from dynashard.reads.sources import Chunk, Group, Position, Reading, StreamRead
+from dynashard.reads.sources import Chunk, Group, Reading, StreamRead
+from dynashard.transport.interface import Wire
 
 Send = Callable[[Sequence[StreamRead]], list[Chunk]]
-"""Reads plain sources, at the same time."""
-
-
-@dataclass(slots=True)
-class _Gathered:
-    """What was read of one group."""
-
-    group: Group
-    reads: list[StreamRead]
-    chunks: list[Chunk] = field(default_factory=list)
+"""Sends reads of plain sources at the same time."""
 
 
 def read_groups(send: Send, reading: Reading, reads: Sequence[StreamRead]) -> list[Chunk]:
-    """Read groups on, each as one stream in order of sort keys. An entry may come twice, with one sort key.
+    """Read groups, each as one stream in order of sort keys. An entry may be returned twice, with one sort key.
 
     Cost: a Query for each shard of each group, in 2 round trips.
     """
-    gathered = [_gathered(reading, read, read.source) for read in reads if isinstance(read.source, Group)]
-    leaving = [read for each in gathered for read in each.reads[: each.group.leaving]]
-    chunks = iter(send(leaving))
-    for each in gathered:
-        each.chunks = [next(chunks) for _ in range(each.group.leaving)]
-    coming = [
-        _short_of(read, _reached(reading, each), reading)
-        for each in gathered
-        for read in each.reads[each.group.leaving :]
-    ]
-    chunks = iter(send(coming))
-    for each in gathered:
-        each.chunks += [next(chunks) for _ in each.reads[each.group.leaving :]]
-    return [_merge(reading, each) for each in gathered]
+    groups = [(cast("Group", read.source).leaving, _parts(reading, read)) for read in reads]
+    left = _send_all(send, [parts[:leaving] for leaving, parts in groups])
+    gained = _send_all(
+        send,
+        [
+            [_up_to(_reached(reading, chunks), read, reading) for read in parts[leaving:]]
+            for (leaving, parts), chunks in zip(groups, left, strict=True)
+        ],
+    )
+    return [_merge(reading, [*chunks, *more]) for chunks, more in zip(left, gained, strict=True)]
 
 
-def _gathered(reading: Reading, read: StreamRead, group: Group) -> _Gathered:
-    bounds = read.bounds or reading.bounds
-    begun = _begin(group, read.start, bounds, forward=reading.forward)
-    reads = [
-        StreamRead(source, read.limit, start, within)
-        for source, (start, within) in zip(group.sources, begun, strict=True)
-    ]
-    return _Gathered(group, reads)
+def _send_all(send: Send, groups: Sequence[Sequence[StreamRead]]) -> list[list[Chunk]]:
+    chunks = iter(send([read for reads in groups for read in reads]))
+    return [[next(chunks) for _ in reads] for reads in groups]
 
 
-def _begin(
-    group: Group, after: Position | None, bounds: Bounds, *, forward: bool
-) -> list[tuple[Position | None, Bounds]]:
-    """Where reading goes on in each source."""
-    if after is None:
-        return [(None, bounds)] * len(group.sources)
-    at, beyond = bounds.at(after.sort, forward=forward), bounds.after(after.sort, forward=forward)
-    place = next((i for i, source in enumerate(group.sources) if after.item and source.partition == after.shard), None)
-    if place is None or after.change != group.change:
-        return [(None, at)] * len(group.sources)
-    rest = len(group.sources) - place - 1
-    return [*[(None, beyond)] * place, (after, bounds), *[(None, at)] * rest]
+def _parts(reading: Reading, read: StreamRead) -> list[StreamRead]:
+    """The reads of a group's sources."""
+    sources, after, bounds = cast("Group", read.source).sources, read.start, read.bounds or reading.bounds
+    starts = [(after, bounds)] * len(sources)
+    if after is not None:
+        at, beyond = bounds.at(after.sort, forward=reading.forward), bounds.after(after.sort, forward=reading.forward)
+        exact = after.item is not None and after.change == reading.change
+        place = next((i for i, source in enumerate(sources) if exact and source.partition == after.shard), None)
+        starts = [(None, at)] * len(sources)
+        if place is not None:
+            starts[: place + 1] = [*[(None, beyond)] * place, (after, bounds)]
+    return [StreamRead(source, read.limit, *start) for source, start in zip(sources, starts, strict=True)]
 
 
-def _reached(reading: Reading, gathered: _Gathered) -> str | None:
-    """Up to which sort key all shards that entries leave have been read, that key left out; None for all."""
-    ends = [chunk.last.sort for chunk in gathered.chunks if chunk.last is not None]
-    if not ends:
-        return None
-    return min(ends) if reading.forward else max(ends)
+def _reached(reading: Reading, chunks: Sequence[Chunk]) -> str | None:
+    """The sort key before which all of these sources have been read; None for all of them to the end."""
+    ends = [chunk.last.sort for chunk in chunks if chunk.last is not None]
+    return (min if reading.forward else max)(ends, default=None)
 
 
-def _short_of(read: StreamRead, key: str | None, reading: Reading) -> StreamRead:
-    if key is None:
+def _up_to(key: str | None, read: StreamRead, reading: Reading) -> StreamRead:
+    if key is None or read.bounds is None:
         return read
-    # Beyond the key in the other direction, so what lies before it in this one.
-    bounds = (read.bounds or reading.bounds).after(key, forward=not reading.forward)
-    return StreamRead(read.source, read.limit, read.start, bounds)
+    # What lies before the key lies beyond it in the other direction.
+    return replace(read, bounds=read.bounds.after(key, forward=not reading.forward))
 
 
-def _merge(reading: Reading, gathered: _Gathered) -> Chunk:
+def _merge(reading: Reading, chunks: Sequence[Chunk]) -> Chunk:
     """The entries up to where every source has been read."""
     attribute, forward = reading.sort_attribute, reading.forward
-    ranked = [(source, row) for source, chunk in enumerate(gathered.chunks) for row in chunk.rows]
+    ranked = [(source, row) for source, chunk in enumerate(chunks) for row in chunk.rows]
     ranked.sort(key=lambda entry: entry[1][attribute]["S"], reverse=not forward)
-    open_sources = [(chunk.last, source) for source, chunk in enumerate(gathered.chunks) if chunk.last is not None]
-    if not open_sources:
+    ends = [(chunk.last, source) for source, chunk in enumerate(chunks) if chunk.last is not None]
+    if not ends:
         return Chunk([row for _, row in ranked], None)
-    ends = sorted((last.sort for last, _ in open_sources), reverse=not forward)
-    last, least = next((last, source) for last, source in open_sources if last.sort == ends[0])
+    # Of equal ends, the first source's.
+    last, least = (min if forward else max)(ends, key=lambda end: end[0].sort)
 
-    def known(row: dict[str, Any], source: int) -> bool:
+    def known(row: Wire, source: int) -> bool:
         key = row[attribute]["S"]
         return source <= least if key == last.sort else (key < last.sort) is forward
 

@@ -1,7 +1,8 @@
-"""Items that move while they are listed: markers stand for the items they lead to, and entries come twice."""
+"""Items that move while they are listed: relocation markers are followed, and second entries of an item dropped."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, Final
 
 from dynashard.entity import EntityDefinition, ItemKey
@@ -13,14 +14,14 @@ from dynashard.repository.follow_markers import Pair, StoredItems
 from dynashard.repository.late import bring_home
 from dynashard.repository.phase_table import settling
 from dynashard.routing import logical_partition_of
-from dynashard.schema import REV, SK
+from dynashard.schema import REV
 from dynashard.transport.interface import Call, Wire
 
 _HOPS: Final = 4
-"""How many markers may follow one another: an index may still show one of the change before."""
+"""How many markers may lead to one another: an index may still show one of the change before."""
 
 Send = Callable[[Sequence[Call]], list[Wire]]
-"""Sends calls at the same time, if the layouts they are for still hold."""
+"""Sends calls at the same time; raises `OvertakenError` if their layouts no longer hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +30,11 @@ class MovedItems:
 
     Attributes:
         store: the table.
-        entity: whose keys they have.
+        entity: the listed entity.
         live: whether readers may see a stored item.
-        returned: whether an item that was found is what the listing asks for, and belongs where its marker was met.
-        tried: items, as they stood at their old homes, that the listing has tried to move. Each is tried once, so that
-            a listing ends even if something at the new home keeps an item from moving.
+        returned: whether the listing returns an item that a marker led to.
+        tried: items, as they were at their old homes, that the listing has tried to move. Each is tried once, so that a
+            listing ends even if something at the new home keeps an item from moving.
     """
 
     store: Store
@@ -43,14 +44,14 @@ class MovedItems:
     tried: set[tuple[StoredKey, str]] = field(default_factory=set)
 
     def follow(self, send: Send, markers: Iterable[Wire]) -> dict[StoredKey, Wire]:
-        """The items that markers lead to, by the stored key of the marker; markers of no such item are left out.
+        """Return the items that markers lead to, by the stored key of the marker; other markers are left out.
 
         Raises:
             UnprocessedError: DynamoDB left keys unread for too long.
             TransactionConflictError: other transactions held an item for too long.
 
-        Cost: what reading the items consistently costs, 1 BatchGetItem for 100, several at a time. Where nothing is
-        found: 2 units for every 4 KB at both places.
+        Cost: a consistent read of each item, 1 BatchGetItem for 100, several at a time; for a marker that leads to
+        nothing, 2 units for every 4 KB at both places.
         """
         items = self._items(send)
         met = {stored_key(marker): marker for marker in markers}
@@ -75,16 +76,16 @@ class MovedItems:
         home_of: Callable[[Wire], str | None],
         passed: Callable[[Wire], bool],
     ) -> list[Wire]:
-        """Return the rows of a shard that belong to it, and live rows of others whose home is empty and was passed.
+        """Return the rows of a shard that belong to it (`own`), and live strays whose home is empty and was passed.
 
-        While counts settle, such an item was stored after the mover had passed, and readers of its key see it. If the
-        listing has yet to read its home, the item is moved there first: read at both places, it would be listed twice.
+        A stray was stored at its old home after the mover had passed; readers of its key see it. If the listing has
+        yet to read its home, it is moved there first, because otherwise it would be listed at both places.
 
         Args:
             send: sends calls.
             rows: what the shard holds.
             own: the rows that belong to it.
-            home_of: gives the new home of a row that is at its old one.
+            home_of: returns the new home of a row that is at its old one.
             passed: whether the listing has read the home of a row beyond the row's sort key.
 
         Raises:
@@ -101,7 +102,7 @@ class MovedItems:
         strays = [
             item for item, after in both.values() if item and self.live(item) and not (after and self.live(after))
         ]
-        away = [item for item in strays if not passed(item) and _as_it_stood(item) not in self.tried]
+        away = [item for item in strays if not passed(item) and _version(item) not in self.tried]
         for item in away:
             self._relocate(item)
         if away:
@@ -110,7 +111,7 @@ class MovedItems:
         return [row for row in rows if stored_key(row) in kept]
 
     def _relocate(self, item: Wire) -> None:
-        self.tried.add(_as_it_stood(item))
+        self.tried.add(_version(item))
         places = self.store.router.places(self.entity, self._key(stored_key(item)))
         if settling(places):
             bring_home(self.store, item, places)
@@ -123,12 +124,12 @@ class MovedItems:
         return ItemKey(logical_partition_of(self.entity, stored[0]), stored[1])
 
 
-def _as_it_stood(item: Wire) -> tuple[StoredKey, str]:
+def _version(item: Wire) -> tuple[StoredKey, str]:
     return stored_key(item), item.get(REV, {}).get("S", "")
 
 
 def _left_unread(error: UnprocessedError) -> EngineError:
-    """The error of a listing: what kept the items from being read, or how many are left; it names no stored keys."""
+    """The error of a listing: the cause, or how many items are left. It names no stored keys."""
     if isinstance(error.__cause__, EngineError):
         return error.__cause__
     return UnprocessedError(
@@ -137,20 +138,12 @@ def _left_unread(error: UnprocessedError) -> EngineError:
 
 
 def distinct(layout: Layout, rows: list[Wire]) -> list[Wire]:
-    """The entries of a stream of an index without those whose item has come before, with the same sort key."""
+    """Return the entries of an index without second ones of an item with the same sort key, which are neighbours."""
     attribute = layout.reading.sort_attribute
     kept: list[Wire] = []
-    at = ""
-    items: dict[str, Wire] = {}
-    for row in rows:
-        if row[attribute]["S"] != at:
-            at, items = row[attribute]["S"], {}
-        first = items.setdefault(row[SK]["S"], row)
-        if first is not row:
-            # Items of several logical partitions may have one sort key.
-            identity = layout.identity_of(row)
-            if identity == layout.identity_of(first) or identity in items:
-                continue
-            items[identity] = row
-        kept.append(row)
+    for _, tied in groupby(rows, key=lambda row: row[attribute]["S"]):
+        entries: dict[str, Wire] = {}
+        for row in tied:
+            entries.setdefault(layout.identity_of(row), row)
+        kept += entries.values()
     return kept

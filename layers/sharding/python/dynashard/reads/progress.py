@@ -1,18 +1,43 @@
-"""How a listing that keeps positions gets on: which of the rows it reads are new, and where it stands afterwards."""
+"""How a listing that keeps positions progresses: which of the rows it reads are new, and its positions afterwards."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
 
 from dynashard.reads.layout import Layout
 from dynashard.reads.positions import Positions
-from dynashard.reads.sources import Position, Source, StreamRead
+from dynashard.reads.sources import Chunk, Position, Source, StreamRead
 from dynashard.schema import PK, SK
 from dynashard.transport.interface import Wire
 
 
-def unseen(layout: Layout, state: Positions, stream: int, rows: list[Wire]) -> list[Wire]:
-    """Those of the rows read from a stream's position on that were not returned before."""
+def next_read(layout: Layout, state: Positions, stream: int, limit: int, *, part: int = 0) -> StreamRead:
+    """Return the read of so many more rows of a stream of the listing's logical partition with this number."""
+    count = len(layout.streams)
+    start = layout.resumed(state.start(stream, count, forward=layout.reading.forward))
+    if start is not None and start.item is None and layout.identity is not None:
+        # Index entries with equal sort keys have no defined order, so those that were returned are read again.
+        limit += sum(map(reread_limit, state.last(stream, count, start.sort)))
+    return StreamRead(layout.streams[stream], limit, start, part=part)
+
+
+def accept(
+    layout: Layout, state: Positions, stream: int, chunk: Chunk, room: int = sys.maxsize
+) -> tuple[list[Wire], Positions]:
+    """Return the rows of a chunk that were not returned before, at most `room`, and the positions after them."""
+    rows, last, count = _unseen(layout, state, stream, chunk.rows), chunk.last, len(layout.streams)
+    if len(rows) > room:
+        if room == 0:
+            return [], state
+        rows = rows[:room]
+        last = layout.reading.position(rows[-1])
+    if last is not None and layout.identity is not None:
+        last = with_seen(layout, last, state.last(stream, count, last.sort), rows, positions=len(state.at))
+    return rows, state.read(stream, count, last, forward=layout.reading.forward)
+
+
+def _unseen(layout: Layout, state: Positions, stream: int, rows: list[Wire]) -> list[Wire]:
     count, virtual = len(layout.streams), len(state.at)
     attribute, forward = layout.reading.sort_attribute, layout.reading.forward
     hash_of = layout.hash_of if virtual > count else None
@@ -49,31 +74,13 @@ def passed(layout: Layout, state: Positions, row: Wire) -> bool:
     return not state.counts(sort, layout.hash_of(row) & (len(state.at) - 1), forward=layout.reading.forward)
 
 
-def start_of(layout: Layout, state: Positions, stream: int) -> Position | None:
-    """Where to go on reading a stream; None for its beginning."""
-    return layout.resumed(state.start(stream, len(layout.streams), forward=layout.reading.forward))
-
-
-def next_read(layout: Layout, state: Positions, stream: int, limit: int, *, part: int = 0) -> StreamRead:
-    """So many rows more of a stream of the layout that is this part of the listing."""
-    start = start_of(layout, state, stream)
-    return StreamRead(layout.streams[stream], limit + rows_to_reread(start, layout, state, stream), start, part=part)
-
-
-def rows_to_reread(start: Position | None, layout: Layout, state: Positions, stream: int) -> int:
-    """How many rows are read once more, since entries with equal sort keys keep no order."""
-    if start is None or layout.identity is None or start.item is not None:
-        return 0
-    return sum(map(reread_limit, state.last(stream, len(layout.streams), start.sort)))
-
-
 def reread_limit(position: Position) -> int:
-    """How many rows at the sort key of a position were returned before: each may be a mark and an item by now."""
+    """Return how many rows at a position's sort key may be read again: each item returned, and by now its marker."""
     return 2 * (len(position.seen) + 1)
 
 
 def continues_exactly(layout: Layout, state: Positions, stream: int) -> bool:
-    """Whether reading on from a stream's position brings nothing that was returned before."""
+    """Whether the next read of a stream returns nothing that was returned before."""
     if len(state.at) > len(layout.streams) and layout.hash_of is not None:
         return False
     at = state.at[stream]
@@ -84,40 +91,31 @@ def continues_exactly(layout: Layout, state: Positions, stream: int) -> bool:
 
 
 def returned_at(layout: Layout, position: Position | None) -> set[str]:
-    """The items, as far as a position of an index knows them, that were returned at its sort key."""
+    """Return the hashes of the items that were returned at a position's sort key, as far as it names them."""
     if position is None or position.item is None or layout.identity is None:
         return set() if position is None else set(position.seen)
     return {*position.seen, layout.identity(*position.item)}
 
 
-def advanced(layout: Layout, state: Positions, stream: int, taken: Sequence[Wire], last: Position | None) -> Positions:
-    """The positions after rows were taken from a stream that was read up to `last`, or to its end if that is None."""
-    count = len(layout.streams)
-    if last is not None and layout.identity is not None:
-        before = state.last(stream, count, last.sort)
-        last = with_seen(layout, last, before, taken, positions=len(state.at))
-    return state.read(stream, count, last, forward=layout.reading.forward)
-
-
 def with_seen(
-    layout: Layout, last: Position, before: Sequence[Position], taken: Sequence[Wire], *, positions: int
+    layout: Layout, last: Position, before: Sequence[Position], returned: Sequence[Wire], *, positions: int
 ) -> Position:
-    """A position of an index that also names what was returned at its sort key, as far as there is room.
+    """Return a position of an index that also names the items returned at its sort key, as far as there is room.
 
     Args:
         layout: the layout.
         last: the position.
         before: the earlier positions at this sort key.
-        taken: what was returned from the stream since.
+        returned: what was returned from the stream since.
         positions: how many positions a cursor carries.
     """
     attribute = layout.reading.sort_attribute
-    tied = takewhile(lambda row: row[attribute]["S"] == last.sort, reversed(taken))
+    tied = takewhile(lambda row: row[attribute]["S"] == last.sort, reversed(returned))
     items = [layout.identity_of(row) for row in tied if (row[PK]["S"], row[SK]["S"]) != last.item]
     known = dict.fromkeys([name for at in before for name in sorted(returned_at(layout, at))] + items[::-1])
     if known and last.item is not None and layout.identity is not None:
         known.pop(layout.identity(*last.item), None)
     room = layout.max_seen(positions)
-    # What cannot be remembered must not be read again, or the listing would not end.
-    stuck = len(known) > room or (bool(before) and not taken)
+    # Items that cannot be remembered must not be read again, or the listing would not end.
+    stuck = len(known) > room or (bool(before) and not returned)
     return replace(last, seen=tuple(known)[-room:], forced=layout.moving and stuck)

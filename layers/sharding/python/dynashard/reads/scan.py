@@ -16,7 +16,7 @@ from dynashard.errors import InvalidQueryError, ThrottledError
 from dynashard.reads.fetch import Fetch
 from dynashard.reads.layout import Layout, OvertakenError
 from dynashard.reads.positions import Positions
-from dynashard.reads.progress import advanced, next_read, passed, unseen
+from dynashard.reads.progress import accept, next_read
 from dynashard.reads.sources import Chunk
 from dynashard.repository import RetryPolicy
 from dynashard.transport.interface import Wire
@@ -58,8 +58,7 @@ def scan_shards(new_fetch: Callable[[], Fetch], retry_policy: RetryPolicy, worke
                 under, stream = reads.pop(done)
                 fetch, chunk = done.result()
                 if chunk is not None:
-                    rows = unseen(under, state, stream, chunk.rows)
-                    state = advanced(under, state, stream, rows, chunk.last)
+                    rows, state = accept(under, state, stream, chunk)
                     ready.append([fetch.item(row) for row in rows])
             answer = ready.popleft() if ready else None
             now = layout_now()
@@ -94,7 +93,9 @@ def _read(
         fetch.require_room([layout.streams[stream]])
         read = next_read(layout, state, stream, _PAGE)
         try:
-            [chunk] = fetch.wave((layout,), [read], lambda _, row: passed(layout, state, row))
+            # The read has waited for a worker meanwhile.
+            fetch.require((layout,))
+            [chunk] = fetch.wave((layout,), [read], (state,))
         except OvertakenError:
             return fetch, None
         except ThrottledError:

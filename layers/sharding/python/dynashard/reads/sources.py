@@ -1,4 +1,7 @@
-"""Sources: a listing reads one or many stored partition keys, each with a range of sort keys."""
+"""Sources of a listing: stored partition keys, each with a range of sort keys, and the Query requests that read them.
+
+Where a source continues is a keyset position: the last sort key, and in an index also the item, because sort keys tie.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -10,7 +13,7 @@ from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV, SK, TYPE, index_pk, 
 from dynashard.transport.interface import Call, Wire
 
 ALWAYS_READ: Final = (PK, SK, TYPE, REV, EXPIRES_AT, MOVED_TO)
-"""What a listing must see of each item, whatever fields the caller asked for."""
+"""Attributes that a listing needs of each item, whatever fields the caller asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,15 +21,13 @@ class Position:
     """How far a source has been read.
 
     Attributes:
-        sort: the last sort key.
-        item: in an index, the item's two keys, `PK` and `SK`. None in a table; in an index it says that nothing at
-            `sort` has been read yet.
-        shard: in an index, the stored partition key that the entry was read from.
-        change: in an index whose count was changing, from which count to which: `16>32`.
-        seen: in an index, the items returned already whose entries have this very sort key, but for `item`; short
-            hashes, as `Layout.identity` makes them.
-        stale: in an index, whether entries may have moved since among those with this sort key.
-        forced: in an index, whether to go on just after it even so: too much was returned to be remembered.
+        sort: the last sort key. All other attributes are of an index.
+        item: the item's keys, `PK` and `SK`; None if nothing at `sort` has been read yet.
+        shard: the stored partition key that the entry was read from.
+        change: if the index's count was changing, from which count to which: `16>32`.
+        seen: hashes (`Layout.identity`) of the other items already returned whose entries have this sort key.
+        stale: whether entries with this sort key may have moved since.
+        forced: continue just after this entry even so, because too many items were returned to remember them.
     """
 
     sort: str
@@ -40,73 +41,39 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One stored partition key of the table or of an index slot.
-
-    Attributes:
-        number: its place among the sources of the listing: the shard, counted from 0.
-        partition: the stored partition key.
-        slot: the index slot; None for the table.
-        unique: in an index, whether it has each sort key once, since it is a read replica.
-    """
+    """One stored partition key: the shard with this number, counted from 0."""
 
     number: int
     partition: str
-    slot: str | None
-    unique: bool = False
-
-    def begin(self, after: Position | None, bounds: Bounds, *, forward: bool) -> tuple[Position | None, Bounds]:
-        """Where a Query goes on after a position: DynamoDB's exclusive start, and the bounds.
-
-        In an index, the exact place counts only in the shard it was taken in: DynamoDB says nothing of the order of
-        entries with equal sort keys. Elsewhere all entries with that sort key are read again.
-        """
-        if after is None or self.slot is None or (after.item is not None and after.shard == self.partition):
-            return after, bounds
-        return None, (bounds.after if self.unique else bounds.at)(after.sort, forward=forward)
-
-    def start_key(self, position: Position) -> Wire:
-        """DynamoDB's exclusive start key for going on after a position."""
-        if self.slot is None or position.item is None:
-            return {PK: {"S": self.partition}, SK: {"S": position.sort}}
-        return {
-            index_pk(self.slot): {"S": self.partition},
-            index_sk(self.slot): {"S": position.sort},
-            PK: {"S": position.item[0]},
-            SK: {"S": position.item[1]},
-        }
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
     """Shards of an index whose count is changing, among which entries move: read as one source.
 
-    Attributes:
-        number: its place among the sources of the listing.
-        sources: the shards that entries leave, then those that they come to. Equal sort keys are read in this order.
-        leaving: how many of them entries leave.
-        change: from which count to which: `16>32`.
+    `sources` are the shards that entries leave, `leaving` of them, then those that they come to. Equal sort keys are
+    read in this order.
     """
 
     number: int
     sources: tuple[Source, ...]
     leaving: int
-    change: str
 
 
 Stream = Source | Group
-"""What a listing reads as one list, in order of sort keys."""
+"""One list of a listing, in order of sort keys."""
 
 
 def queries_of(streams: Iterable[Stream]) -> int:
-    """How many Queries it takes to read on all of these."""
+    """Return how many Queries one read of each stream takes."""
     return sum(len(stream.sources) if isinstance(stream, Group) else 1 for stream in streams)
 
 
 @dataclass(frozen=True, slots=True)
 class StreamRead:
-    """One stream to read on: at most `limit` items after `start`, within `bounds` or the listing's own.
+    """A read of at most `limit` items of a stream after `start`, within `bounds` or the listing's own.
 
-    `part` tells which of the listing's layouts the stream is of: one for each logical partition.
+    `part` is the number of the logical partition among those of the listing.
     """
 
     source: Stream
@@ -118,12 +85,7 @@ class StreamRead:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """What was read of a stream.
-
-    Attributes:
-        rows: the stored items that readers may see, and marks that lead to such, in reading order.
-        last: how far the stream has been read; None if nothing is left in it.
-    """
+    """The stored items, and markers of moved items, that a read returned; `last` is None at the stream's end."""
 
     rows: list[Wire]
     last: Position | None
@@ -131,19 +93,10 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How every source of a listing is read.
+    """How every source of a listing is read: builds Query requests, and reads their answers.
 
-    Attributes:
-        table: the table's name.
-        slot: the index slot; None for the table.
-        bounds: the range of sort keys.
-        forward: direction.
-        visible: whether readers may see a stored item.
-        filters: applied by DynamoDB.
-        fields: what to project; None for whole items.
-        consistent: strongly consistent reads.
-        change: goes into positions; see `Position`.
-        unique: whether sort keys alone are positions, as in the table.
+    `visible` returns whether readers may see a stored item; `fields` are projected, None for whole items. `change` goes
+    into positions. `unique` says that sort keys alone are positions, as in the table.
     """
 
     table: str
@@ -159,20 +112,32 @@ class Reading:
 
     @property
     def sort_attribute(self) -> str:
-        """Name of the sort key attribute."""
+        """The name of the sort key attribute."""
         return SK if self.slot is None else index_sk(self.slot)
 
+    @property
+    def _partition_attribute(self) -> str:
+        return PK if self.slot is None else index_pk(self.slot)
+
     def position(self, row: Mapping[str, Any]) -> Position:
-        """The position of a stored item, or of a key that DynamoDB stopped at."""
+        """Return the position of a stored item, or of the key that DynamoDB stopped at."""
         if self.slot is None or self.unique:
             return Position(row[self.sort_attribute]["S"])
         item = (row[PK]["S"], row[SK]["S"])
         return Position(row[index_sk(self.slot)]["S"], item, row[index_pk(self.slot)]["S"], self.change)
 
-    def call(self, source: Source, *, limit: int, start: Position | None = None, bounds: Bounds | None = None) -> Call:
-        """The Query for at most `limit` items of a source, after `start`, within `bounds` or else its own."""
-        condition, values = (bounds or self.bounds).condition(self.sort_attribute, forward=self.forward)
-        partition = f"{PK if self.slot is None else index_pk(self.slot)} = :partition"
+    def call(self, source: Source, limit: int, after: Position | None, bounds: Bounds | None = None) -> Call | None:
+        """Return the Query for at most `limit` items of a source after a position; None if no key can be there."""
+        bounds = bounds or self.bounds
+        if after is not None and self.slot is not None and (after.item is None or after.shard != source.partition):
+            # DynamoDB does not define the order of index entries with equal sort keys. So a position is exact only in
+            # its own shard; elsewhere all entries with its sort key are read again.
+            bounds = (bounds.after if self.unique else bounds.at)(after.sort, forward=self.forward)
+            after = None
+        if bounds.empty:
+            return None
+        condition, values = bounds.condition(self.sort_attribute, forward=self.forward)
+        partition = f"{self._partition_attribute} = :partition"
         request: Wire = {
             "TableName": self.table,
             "KeyConditionExpression": f"{partition} AND {condition}" if condition else partition,
@@ -185,20 +150,24 @@ class Reading:
             request["ScanIndexForward"] = False
         if self.consistent:
             request["ConsistentRead"] = True
-        if start is not None:
-            request["ExclusiveStartKey"] = source.start_key(start)
+        if after is not None:
+            key = dict(zip((PK, SK), after.item or (), strict=False))
+            key |= {self._partition_attribute: source.partition, self.sort_attribute: after.sort}
+            request["ExclusiveStartKey"] = {name: {"S": text} for name, text in key.items()}
         names = dict(self.filters.names)
         if self.filters.text:
             request["FilterExpression"] = self.filters.text
         if self.fields is not None:
-            names |= {f"#p{i}": name for i, name in enumerate(self._projected())}
-            request["ProjectionExpression"] = ", ".join(name for name in names if name.startswith("#p"))
+            projected = dict.fromkeys((*self.fields, *ALWAYS_READ, self._partition_attribute, self.sort_attribute))
+            placeholders = {f"#p{i}": name for i, name in enumerate(projected)}
+            names |= placeholders
+            request["ProjectionExpression"] = ", ".join(placeholders)
         if names:
             request["ExpressionAttributeNames"] = names
         return Call("Query", request)
 
     def chunk(self, answer: Wire, bounds: Bounds | None = None) -> Chunk:
-        """What an answer to `call` brought within `bounds`, or else its own."""
+        """Return what an answer to `call` has within the bounds."""
         bounds = bounds or self.bounds
         attribute = self.sort_attribute
         items: list[Wire] = answer["Items"]
@@ -209,7 +178,3 @@ class Reading:
         if furthest is not None and not bounds.contains(furthest[attribute]["S"]):
             return Chunk([row for row in rows if bounds.contains(row[attribute]["S"])], None)
         return Chunk(rows, None if last is None else self.position(last))
-
-    def _projected(self) -> tuple[str, ...]:
-        keys = () if self.slot is None else (index_pk(self.slot), index_sk(self.slot))
-        return tuple(dict.fromkeys((*(self.fields or ()), *ALWAYS_READ, *keys)))
