@@ -107,7 +107,7 @@ class Fetch:
             QueryTooWideError: they are more Queries than the request may still send; none was sent.
         """
         if self.rounds:
-            self.require(layouts)
+            self._require(layouts)
         self.allowance.take(sum(call.operation == "Query" for call in calls))
         self.rounds += 1
         if len(calls) == 1:
@@ -118,15 +118,14 @@ class Fetch:
             self.consumed.add(consumed_of(call.operation, answer))
         if self.clock() > min(layout.expires for layout in layouts):
             # The Queries may have been executed when items had already left these shards.
-            self.require(layouts)
+            self._require(layouts)
         return answers
 
     def item(self, row: Wire) -> Wire:
         """Return the item that a row stands for: itself, or the one that it leads to as a marker."""
         return self._followed[stored_key(row)] if self._followed and MOVED_TO in row else row
 
-    def require(self, layouts: Sequence[Layout]) -> None:
-        """Raise `OvertakenError` unless these are the layouts now."""
+    def _require(self, layouts: Sequence[Layout]) -> None:
         if any(now.signature != layout.signature for now, layout in zip(self.layouts(), layouts, strict=True)):
             raise OvertakenError
 

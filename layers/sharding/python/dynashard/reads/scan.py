@@ -27,6 +27,9 @@ _PAGE: Final = 1000
 _AHEAD: Final = 2
 """Answers a worker that are held in memory while the caller handles items."""
 
+_Read = tuple[Fetch, Chunk | None]
+"""What a worker has read, and by what; None if the layout has changed."""
+
 
 def scan_shards(new_fetch: Callable[[], Fetch], retry_policy: RetryPolicy, workers: int) -> Iterator[list[Wire]]:
     """Stream the items of all shards, a Query's worth at a time, in no order between shards.
@@ -44,58 +47,70 @@ def scan_shards(new_fetch: Callable[[], Fetch], retry_policy: RetryPolicy, worke
     """
     if not 1 <= workers <= MAX_WORKERS:
         raise InvalidQueryError(f"workers is {workers}; it must be a number from 1 to {MAX_WORKERS}", field="workers")
-    context, layout_now = copy_context(), new_fetch().layout
-    layout = layout_now()
-    state = layout.rebase(None)
-    ready: deque[list[Wire]] = deque()
-    reads: dict[Future[tuple[Fetch, Chunk | None]], tuple[Layout, int]] = {}
-    pool = ThreadPoolExecutor(min(workers, len(layout.streams)), thread_name_prefix="dynashard-scan")
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="dynashard-scan")
     try:
-        while True:
-            if reads and not ready:
-                wait(reads, return_when=FIRST_COMPLETED)
-            for done in [read for read in reads if read.done()]:
-                under, stream = reads.pop(done)
-                fetch, chunk = done.result()
-                if chunk is not None:
-                    rows, state = accept(under, state, stream, chunk)
-                    ready.append([fetch.item(row) for row in rows])
-            answer = ready.popleft() if ready else None
-            now = layout_now()
-            if now.signature == layout.signature or not reads:
-                layout, state = now, now.rebase(state)
-                # An item that is moved home from one shard must not be missed by a read of the other meanwhile.
-                most = 1 if layout.strays is not None else _AHEAD * workers - len(ready)
-                for stream in _next_streams(layout, state, [stream for _, stream in reads.values()], most):
-                    read = pool.submit(context.copy().run, _read, new_fetch, retry_policy, layout, state, stream)
-                    reads[read] = layout, stream
-            if answer:
-                yield answer
-            elif not (reads or ready):
-                return
+        yield from _stream(pool, new_fetch, retry_policy, _AHEAD * workers)
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _stream(
+    pool: ThreadPoolExecutor, new_fetch: Callable[[], Fetch], retry_policy: RetryPolicy, ahead: int
+) -> Iterator[list[Wire]]:
+    context, layout_now = copy_context(), new_fetch().layout
+    layout = layout_now()
+    state, overtaken = layout.rebase(None), False
+    ready: deque[list[Wire]] = deque()
+    reads: dict[Future[_Read], int] = {}
+    while True:
+        if reads and not ready:
+            wait(reads, return_when=FIRST_COMPLETED)
+        for stream, (fetch, chunk) in _finished(reads):
+            if chunk is None:
+                overtaken = True
+            else:
+                rows, state = accept(layout, state, stream, chunk)
+                ready.append([fetch.item(row) for row in rows])
+        answer = ready.popleft() if ready else None
+        if not reads:
+            layout, overtaken = layout_now(), False
+            state = layout.rebase(state)
+        if not overtaken:
+            for stream in _next_streams(layout, state, list(reads.values()), ahead - len(ready)):
+                run = context.copy().run
+                reads[pool.submit(run, _read, new_fetch, retry_policy, layout, state, stream)] = stream
+        if answer:
+            yield answer
+        elif not (reads or ready):
+            return
+
+
+def _finished(reads: dict[Future[_Read], int]) -> list[tuple[int, _Read]]:
+    return [(reads.pop(read), read.result()) for read in list(reads) if read.done()]
 
 
 def _next_streams(layout: Layout, state: Positions, busy: Sequence[int], most: int) -> list[int]:
     """The next streams to read, so that at most so many are read at a time."""
     count = len(layout.streams)
+    if layout.strays is not None:
+        # An item that is moved home from one shard must not be missed by a read of the other meanwhile.
+        most = 1
     free = (stream for stream in range(count) if stream not in busy and not state.finished(stream, count))
     return list(islice(free, max(0, most - len(busy))))
 
 
 def _read(
     new_fetch: Callable[[], Fetch], retry_policy: RetryPolicy, layout: Layout, state: Positions, stream: int
-) -> tuple[Fetch, Chunk | None]:
-    """Read on in a stream, with retries beyond the transport's own; None if the layout has changed."""
+) -> _Read:
+    """Read on in a stream, with retries beyond the transport's own."""
     fetch, pauses = new_fetch(), retry_policy.pauses()
     while True:
         fetch.require_room([layout.streams[stream]])
-        read = next_read(layout, state, stream, _PAGE)
+        now = fetch.layout()
+        if now.signature != layout.signature:
+            return fetch, None
         try:
-            # The read has waited for a worker meanwhile.
-            fetch.require((layout,))
-            [chunk] = fetch.wave((layout,), [read], (state,))
+            [chunk] = fetch.wave((now,), [next_read(now, state, stream, _PAGE)], (state,))
         except OvertakenError:
             return fetch, None
         except ThrottledError:
