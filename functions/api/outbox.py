@@ -85,7 +85,7 @@ class Outbox:
         if left:
             # The cause is for the log: a right that is missing looks to callers like a queue that is away.
             raise QueueUnavailableError(
-                "The queue did not take everything: send the request again.", left=left
+                "The queue did not take everything: send the request again.", not_accepted=left
             ) from why
 
     def _not_taken(self, queue_url: str, chunk: Mapping[int, Letter]) -> dict[int, Exception]:

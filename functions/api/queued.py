@@ -99,8 +99,8 @@ class Queued:
         try:
             self._outbox.send(self._queue_url, letters)
         except QueueUnavailableError as error:
-            left = [position for number in error.left for position in positions[number]]
-            raise QueueUnavailableError(str(error), left=left) from error
+            left = [position for number in error.not_accepted or () for position in positions[number]]
+            raise QueueUnavailableError(str(error), not_accepted=left) from error
 
 
 def packs(documents: Sequence[Document]) -> Iterator[list[Document]]:

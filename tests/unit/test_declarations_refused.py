@@ -449,7 +449,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "index shards as a number": (lambda: declare(indexes=[an_index(shards=4)]), "write shards=Shards(4)"),
     "slot twice": (
         lambda: declare(indexes=[an_index(), an_index(name="again")]),
-        "write another slot for one of them, of GSI1, GSI2, GSI3",
+        "write another of GSI1, GSI2, GSI3 for one",
     ),
     "index name twice": (lambda: declare(indexes=[an_index(), an_index("GSI2")]), "write another name for one of them"),
     "expires as true": (lambda: declare(expires=True), 'write the field\'s name, such as expires="expires_at"'),

@@ -52,7 +52,7 @@ class Location:
 
 
 def local_stack(environ: Mapping[str, str]) -> Location:
-    """Return the location of the local stack, by the environment variables of `make run`.
+    """Return the location of the local stack.
 
     Args:
         environ: `DYNAMODB_PORT` (8001) or `DYNAMODB_ENDPOINT`, `DATA_DIR` (`.data`), `TOPOLOGY_LEASE_SECONDS` (30);
@@ -61,7 +61,7 @@ def local_stack(environ: Mapping[str, str]) -> Location:
     Raises:
         ConfigurationError: a variable cannot be used; the message names it.
 
-    Cost: no request. The cursor key is read from `DATA_DIR` when it is needed.
+    Cost: no request.
     """
     folder = Path(environ.get("DATA_DIR") or ".data").expanduser()
     operation = _seconds(environ, "TOPOLOGY_OPERATION_SECONDS", _LOCAL_OPERATION, most=_LONGEST_OPERATION)
@@ -77,12 +77,7 @@ def local_stack(environ: Mapping[str, str]) -> Location:
 
 
 def deployed(environment: str, *, region: str | None = None, profile: str | None = None) -> Location:
-    """Return the location of a deployed environment, by the outputs of its stacks.
-
-    Args:
-        environment: its name in cdk.json, such as `dev`.
-        region: its AWS region; None for the SDK's.
-        profile: a profile of the SDK's configuration files; None for the SDK's.
+    """Return the location of an environment in cdk.json, by the outputs of its stacks; None means the SDK's own choice.
 
     Raises:
         ConfigurationError: the environment does not exist, cannot be read, or was deployed by an older version.

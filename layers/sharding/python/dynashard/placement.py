@@ -7,13 +7,11 @@ logical partition. A count of 1 is sharded, with the suffix of its one shard.
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import md5
-from typing import Final, Literal
+from typing import Final
 
 from xxhash import xxh64_intdigest
 
 UNSHARDED: Final = 0
-
-PlacementName = Literal["calculated", "modulo", "random"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +27,7 @@ class Placement:
         fixed: whether a key has one home. If not, writers choose a shard and readers look in all of them.
     """
 
-    name: PlacementName
+    name: str
     joiner: str
     first: int
     powers_of_two: bool

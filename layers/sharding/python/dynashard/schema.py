@@ -10,7 +10,7 @@ SK: Final = "SK"
 TYPE: Final = "Type"
 """Name of the entity an item belongs to, because several entities can share a logical partition."""
 REV: Final = "Rev"
-"""Random id of the write that made the item what it is: ETag, compare-and-swap token, retry recognition."""
+"""Random id of the last write of the item: ETag, compare-and-swap token, and how a retried write recognises itself."""
 PREV: Final = "Prev"
 """Revisions that compare-and-set writes and updates have replaced, newest first, separated by a space, up to
 `PREV_LENGTH`. They prove the outcome of a write whose answer was lost. A create or a plain put stores none."""

@@ -20,8 +20,6 @@ from dynashard.topology import DEFAULT_LEASE, DeclaredCounts, LeasedTopology, To
 from dynashard.transport.deadline import LONGEST_OPERATION
 from dynashard.transport.interface import Transport
 
-__all__ = ["Collection", "Dynashard"]
-
 E = TypeVar("E", bound=Entity)
 
 

@@ -106,8 +106,7 @@ def _encode_bytes(value: bytes | bytearray, _: int) -> Attribute:
 
 
 def _encode_list(value: Iterable[object], level: int) -> Attribute:
-    if level == MAX_LEVELS:
-        _require_empty(value)
+    _check_depth(value, level)
     encoded: list[Attribute] = []
     try:
         for member in value:
@@ -119,13 +118,12 @@ def _encode_list(value: Iterable[object], level: int) -> Attribute:
 
 
 def _encode_map(value: Mapping[Any, object], level: int) -> Attribute:
-    if level == MAX_LEVELS:
-        _require_empty(value)
+    _check_depth(value, level)
     return {"M": _encode_members(value, level + 1)}
 
 
-def _require_empty(members: object) -> None:
-    if members:
+def _check_depth(members: object, level: int) -> None:
+    if members and level == MAX_LEVELS:
         raise RefusedError(
             f"lists and maps are nested deeper than DynamoDB's {MAX_LEVELS} levels: flatten them, or store "
             "the inner ones as text"

@@ -1,4 +1,4 @@
-"""Checks of a declaration against the fields of its class. Each yields what is wrong, as sentences."""
+"""Checks of a declaration against the fields of its class. Each yields the problems that it finds, as sentences."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -46,7 +46,7 @@ _SAMPLES: Final = {datetime: _MOMENT, date: _MOMENT.date(), UUID: UUID(int=0)}
 
 
 def plain_types(annotation: Any) -> frozenset[type]:
-    """Return the classes an annotation allows, None included as NoneType; empty if it is not made of classes."""
+    """Return the classes an annotation allows, None included as NoneType; empty if it consists of anything else."""
     origin = get_origin(annotation)
     if origin is Annotated:
         return plain_types(get_args(annotation)[0])
@@ -133,9 +133,9 @@ def attachment_problems(
     for name, declared in attachments.items():
         field = model.model_fields[name]
         if name in taken:
-            yield f"field {name} is an attachment, so no key and no expiry can be made of it"
+            yield f"field {name} is an attachment, so no key and no expiry can use it"
         if field.is_required() or field.default is not None or field.default_factory is not None:
-            yield f"field {name} is an attachment: give it None as its default, which is 'not there'"
+            yield f"field {name} is an attachment: give it None as its default, which means that there is none"
         if not 1 <= declared.max_bytes <= MAX_ATTACHMENT_BYTES:
             yield f"field {name} is an attachment with max_bytes={declared.max_bytes}: use 1 to {MAX_ATTACHMENT_BYTES}"
     if attachments and shards is not None and not shards.rule.fixed:
@@ -149,19 +149,18 @@ def checked_template(
     *,
     reserved: frozenset[str] = frozenset(),
     optional: bool = False,
-    ordered: bool = False,
-    unpadded: Collection[str] = (),
+    unpadded: Collection[str] | None = None,
 ) -> KeyTemplate:
     """Parse a template and check it against the fields it names.
 
     Args:
         model: the entity's class.
-        what: what the template is, for messages.
+        what: the name of the template in messages.
         text: the template.
         reserved: characters that no value may contain, because they divide the key around the template.
         optional: fields may be None (an index leaves such items out).
-        ordered: items are listed in the order of its texts, so numbers need a fixed width.
-        unpadded: fields whose numbers may have no fixed width even so.
+        unpadded: fields of a sort template whose numbers may have no fixed width; None for a partition template, whose
+            texts need no order.
 
     Raises:
         WrongDeclarationError: with the reason.
@@ -175,11 +174,11 @@ def checked_template(
             if part.name not in kinds:
                 yield f"template {text!r} names {part.name}, which is not a field; there are {', '.join(kinds)}"
             yield from _kind_problems(part, kinds[part.name], optional=optional)
-            if ordered and part.name not in unpadded:
+            if unpadded is not None and part.name not in unpadded:
                 yield from _order_problems(part, kinds[part.name] - {NoneType})
         if text in kinds:
             yield f"{text!r} is the same text for every item: write '{{{text}}}' for the field"
-        for name in unpadded:
+        for name in unpadded or ():
             if name not in template.fields:
                 yield f"template {text!r} has no field {name}, which unpadded names"
         yield from sample_problems(model, template)
@@ -206,7 +205,7 @@ def sample_problems(model: type[Record], template: KeyTemplate) -> Iterator[str]
         except InvalidKeyError as error:
             yield (
                 f"{template.text!r} could take no {kind.__name__}: {error}. Give {part.name} a format without it, such "
-                "as %Y%m%dT%H%M%SZ, or other text beside it"
+                "as %Y%m%dT%H%M%SZ, or other text next to it"
             )
 
 

@@ -1,5 +1,6 @@
 """Compiling a declaration: its parts are checked, alone and against each other."""
 
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from dynashard.entity.checks import (
@@ -62,34 +63,33 @@ def _add_replicas(definition: EntityDefinition[Any], key: Key, shards: Shards) -
     for number, slot in enumerate(INDEX_SLOTS[::-1][: shards.read_replicas], 1):
         if slot in taken:
             raise WrongDeclarationError(
-                f"uses {slot} for {taken[slot]} and for a read replica: give the index another slot, or have fewer "
-                "replicas"
+                f"uses {slot} for {taken[slot]} and for a read replica: use another slot for it, or fewer replicas"
             )
         copy = Index(slot, f"replica_{number}", key.partition, key.sort or "", spread, unpadded=key.unpadded)
         _add_index(definition, copy, replica=True)
 
 
-def _add_index(definition: EntityDefinition[Any], index: Index, *, replica: bool = False) -> None:
-    refuse(index.problems())
+def _index_problems(definition: EntityDefinition[Any], index: Index, prefix: str) -> Iterator[str]:
+    yield from index.problems()
     if index.name in definition.indexes:
-        raise WrongDeclarationError(f"has two indexes named {index.name}; write another name for one of them")
+        yield f"has two indexes named {index.name}; write another name for one of them"
     for other in definition.indexes.values():
         if other.slot == index.slot:
-            raise WrongDeclarationError(
-                f"uses {index.slot} twice: for {other.name} and for {index.name}; write another slot for one of "
-                f"them, of {', '.join(INDEX_SLOTS)}"
-            )
-    prefix = index.prefix if index.prefix is not None else definition.prefix or definition.name
+            slots = ", ".join(INDEX_SLOTS)
+            yield f"uses {index.slot} twice: for {other.name} and for {index.name}; write another of {slots} for one"
     if not NAME.fullmatch(prefix):
-        raise WrongDeclarationError(f"index {index.name}: prefix {prefix!r} may hold letters, digits and ._/#-")
+        yield f"index {index.name}: prefix {prefix!r} may hold letters, digits and ._/#-"
+
+
+def _add_index(definition: EntityDefinition[Any], index: Index, *, replica: bool = False) -> None:
+    prefix = index.prefix if index.prefix is not None else definition.prefix or definition.name
+    refuse(_index_problems(definition, index, prefix))
     model, partition = definition.model, f"{index.name} partition"
     definition.indexes[index.name] = IndexDefinition(
         name=index.name,
         slot=index.slot,
         partition=checked_template(model, partition, index.partition, reserved=PARTITION_RESERVED, optional=True),
-        sort=checked_template(
-            model, f"{index.name} sort", index.sort, optional=True, ordered=True, unpadded=index.unpadded
-        ),
+        sort=checked_template(model, f"{index.name} sort", index.sort, optional=True, unpadded=index.unpadded),
         shards=index.shards,
         by_item_key=index.shard_by == "item_key",
         prefix=prefix,

@@ -1,4 +1,4 @@
-"""What an entity's declaration is made of: `Key`, `Shards`, `Index`, and the fields the layer fills in."""
+"""The parts of an entity's declaration: `Key`, `Shards`, `Index`, and the fields the layer fills in."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import InitVar, dataclass
@@ -64,7 +64,7 @@ class Key:
         sort: template of the sort key, such as `{id}`; None for one item a partition (never sharded).
         prefix: first part of the partition key; the entity's name if None. Entities with one prefix share their
             logical partitions.
-        separator: what joins prefix, partition and shard. Use another one than `:` only to adopt published keys
+        separator: the text between prefix, partition and shard. Use another one than `:` only to adopt published keys
             such as `path_6`: the prefix must then be empty.
         unpadded: int fields of `sort` whose digits have no fixed width, because keys are already stored without one.
             They are listed as text: 10 before 9.
@@ -115,7 +115,7 @@ class Shards:
             object.__setattr__(self, "count", start)
 
     def problems(self) -> Iterator[str]:
-        """What is wrong with the values, each as a sentence."""
+        """Yield the problems of the values, as sentences."""
         if not isinstance(self.placement, str) or self.placement not in PLACEMENTS:
             yield f"placement {self.placement!r}: use one of {', '.join(sorted(PLACEMENTS))}"
         if not _is_count(self.count):
@@ -171,7 +171,7 @@ class Index:
 
     Attributes:
         slot: `GSI1`, `GSI2` or `GSI3`.
-        name: what callers ask for, such as `by_email`.
+        name: the name that callers use, such as `by_email`.
         partition: template of the index's logical partition.
         sort: template of its sort key. Entries may have equal keys.
         shards: the index's own count, which grows by itself up to its `max`; None for an unsharded index. Entities
@@ -192,7 +192,7 @@ class Index:
     unpadded: Sequence[str] = ()
 
     def problems(self) -> Iterator[str]:
-        """What is wrong with the values, each as a sentence."""
+        """Yield the problems of the values, as sentences."""
         if self.slot not in INDEX_SLOTS:
             yield (
                 f"index {self.name}: slot {self.slot!r} is not one of {', '.join(INDEX_SLOTS)}; "

@@ -103,7 +103,7 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
     Attributes:
         name: the entity's name.
         model: its class.
-        prefix, separator: what its stored partition keys are joined from.
+        prefix, separator: the first part of its stored partition keys, and the text between the parts.
         shards: the declared shards; None for the unsharded layout.
         partition, sort: the templates of its key.
         partition_fields, sort_fields, key_fields: the fields of each template and of both, in order.
@@ -128,7 +128,7 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
         self.handling = Handling.PLAIN
         self.partition = checked_template(model, "partition", key.partition, reserved=PARTITION_RESERVED)
         sort = name if key.sort is None else key.sort
-        self.sort = checked_template(model, "sort", sort, ordered=True, unpadded=key.unpadded)
+        self.sort = checked_template(model, "sort", sort, unpadded=key.unpadded)
         self.partition_fields, self.sort_fields = self.partition.fields, self.sort.fields
         self.key_fields = tuple(dict.fromkeys(self.partition_fields + self.sort_fields))
         self.indexes: dict[str, IndexDefinition] = {}
@@ -299,9 +299,8 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
 
 def _is_empty_set(field: FieldInfo) -> bool:
     """Whether a field's default is an empty set, which DynamoDB cannot store."""
-    if field.default_factory in (set, frozenset):
-        return True
-    return isinstance(field.default, set | frozenset) and not field.default
+    empty = isinstance(field.default, set | frozenset) and not field.default
+    return empty or field.default_factory in (set, frozenset)
 
 
 def _duration(seconds: Any) -> Any:

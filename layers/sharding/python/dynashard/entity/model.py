@@ -78,8 +78,8 @@ class Entity(Record, metaclass=_EntityType):
         shards: over how many shards a logical partition is spread; unsharded if left out.
         indexes: other orders in which to list the items, at most one a slot.
         expires: the `datetime | None` field that says when an item expires (kept to the second).
-        handling: how writes handle lost answers unless a call says otherwise: `plain`, `guarded` or `exactly-once`.
-        registry: where names and shared partitions are checked; one for the process unless tests say otherwise.
+        handling: how writes handle lost answers by default: `plain`, `guarded` or `exactly-once`.
+        registry: checks names and shared partitions; tests replace the one of the process.
 
     A derived class without these is an ordinary base class.
 
@@ -88,7 +88,7 @@ class Entity(Record, metaclass=_EntityType):
     """
 
     def __init_subclass__(cls, **unknown: Any) -> None:
-        # Pydantic has already removed the arguments of its own configuration.
+        # Pydantic has already removed its configuration.
         super().__init_subclass__()
         parameters = signature(_EntityType.__new__).parameters.values()
         check_arguments(unknown, [each.name for each in parameters if each.kind is each.KEYWORD_ONLY])
@@ -101,7 +101,7 @@ def definition(model: type[E]) -> EntityDefinition[E]:
     """Return the compiled declaration of an entity class.
 
     Raises:
-        DeclarationError: the class declares no entity of its own.
+        DeclarationError: the class itself declares no entity.
     """
     compiled: EntityDefinition[E] | None = model.__dict__.get(_DEFINITION)
     if compiled is None:

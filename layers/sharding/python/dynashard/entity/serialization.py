@@ -12,7 +12,6 @@ from pydantic_core import SchemaSerializer, core_schema
 
 from dynashard.codec import plain_text
 
-_SETS: Final = frozenset({"set", "frozenset"})
 NOT_SCHEMAS: Final = frozenset({"metadata", "default", "expected", "serialization", "config"})
 """Members of a pydantic core schema that hold no schema, although they may hold dictionaries."""
 
@@ -36,13 +35,13 @@ def _canonical(schema: Any, changed: list[str]) -> Any:
         return result
     if kind == "decimal":
         result["serialization"] = core_schema.plain_serializer_function_ser_schema(_plain, when_used="json")
-        changed.append(kind)
-    elif kind in _SETS:
+    elif kind in ("set", "frozenset"):
         inner: Any = dict(result)
-        result["serialization"] = core_schema.wrap_serializer_function_ser_schema(
-            _sorted, schema=inner, when_used="json"
-        )
-        changed.append(kind)
+        wrap = core_schema.wrap_serializer_function_ser_schema
+        result["serialization"] = wrap(_sorted, schema=inner, when_used="json")
+    else:
+        return result
+    changed.append(kind)
     return result
 
 

@@ -1,4 +1,4 @@
-"""Every error of the layer: one tree, stable codes, and a message that tells the reader what to do.
+"""Every error of the layer: one tree, stable codes, and messages that say what to do.
 
     DynashardError                       code                    status  retryable
     ├── DeclarationError                 wrong_declaration       500     no
@@ -36,9 +36,7 @@
         └── EngineUnavailableError       engine_unavailable      503     yes
             └── OutcomeUnknownError      outcome_unknown         503     no, unless it says so
 
-`code` is what REST and direct invocation answer; `status` is the HTTP status it maps to; `retryable` says
-whether the same request can succeed later. The keyword arguments of an error become its attributes and, where
-they help a caller, its `details`.
+The keyword arguments of an error become its attributes and, if they help a caller, its `details`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,7 +53,7 @@ class DynashardError(Exception):
     """Root of the tree.
 
     Attributes:
-        code: what REST and direct invocation answer.
+        code: the code in answers of REST and direct invocation.
         status: the HTTP status it maps to.
         retryable: whether the same request can succeed later.
         in_details: names of the attributes that `details` holds, if they are known.
@@ -68,7 +66,7 @@ class DynashardError(Exception):
     in_details: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, *, code: str = "", status: int = 0, retryable: bool | None = None) -> None:
-        """Declare an error; what it leaves out is as in its base."""
+        """Declare an error; constants that it omits are those of its base."""
         super().__init_subclass__()
         cls.code = code or cls.code
         cls.status = status or cls.status
@@ -242,14 +240,10 @@ class TopologyChangedError(DynashardError, code="topology_changed", status=409, 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class QueueUnavailableError(DynashardError, code="queue_unavailable", status=503, retryable=True):
-    """The queue did not accept all messages. `left` are the positions of those that it did not accept, from 0."""
+    """The queue did not accept all messages. `not_accepted` are the positions of those that it did not, from 0."""
 
-    left: Sequence[int] = ()
-
-    @property
-    def details(self) -> dict[str, Any]:
-        """The positions of what was not accepted, from 0."""
-        return {"not_accepted": list(self.left)} if self.left else {}
+    not_accepted: Sequence[int] | None = None
+    in_details = ("not_accepted",)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -322,7 +316,7 @@ class ThrottledError(EngineError, code="throttled", status=429, retryable=True):
 
     @property
     def details(self) -> dict[str, Any]:
-        """When to come back, in seconds, and the reasons without their ARNs."""
+        """When to try again, in seconds, and the reasons without their ARNs."""
         return {"retry_after": self.retry_after, "reasons": sorted({r.reason for r in self.reasons})}
 
 
@@ -336,9 +330,10 @@ class TableThrottledError(ThrottledError, code="table_throttled"):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class UnprocessedError(EngineError, code="unprocessed", status=429, retryable=True):
-    """Part of a batch was still unprocessed at the deadline; `keys` names what was not done, and never will be.
+    """Part of a batch was unprocessed at the deadline; the writes or reads of `keys` were not done and never will be.
 
-    `unknown`, inside the layer, names what may have been done or may still be; callers then get `OutcomeUnknownError`.
+    `unknown`, inside the layer, are those that may have been done or may still be; callers then get
+    `OutcomeUnknownError`.
     """
 
     keys: Sequence[Mapping[str, Any]]
@@ -374,7 +369,7 @@ class OutcomeUnknownError(EngineUnavailableError, code="outcome_unknown"):
 
     @property
     def passing(self) -> bool:
-        """True: work that is idempotent as a whole does not depend on what became of one of its writes."""
+        """True: idempotent work can be done again whatever the outcome of one of its writes is."""
         return True
 
     @property

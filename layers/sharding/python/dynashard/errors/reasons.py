@@ -54,19 +54,22 @@ class ThrottleKind(StrEnum):
 
 
 _REASON: Final = re.compile(r"(?P<resource>Table|Index)(?P<operation>Read|Write)(?P<limit>[A-Za-z]+)Exceeded")
-_KINDS: Final = {
-    "KeyRangeThroughput": ThrottleKind.KEY_RANGE,
-    "ProvisionedThroughput": ThrottleKind.PROVISIONED,
-    "AccountLimit": ThrottleKind.ACCOUNT,
-    "MaxOnDemandThroughput": ThrottleKind.ON_DEMAND_MAXIMUM,
+_LIMITS: Final = {
+    "KeyRangeThroughput": (ThrottleKind.KEY_RANGE, "One key range of {where} is hot: raise its shard count."),
+    "ProvisionedThroughput": (
+        ThrottleKind.PROVISIONED,
+        "The provisioned {units} capacity of {where} is used up: raise it, or bill on demand.",
+    ),
+    "AccountLimit": (
+        ThrottleKind.ACCOUNT,
+        "The account's quota of {units} units for {where} is used up: ask for a higher one.",
+    ),
+    "MaxOnDemandThroughput": (
+        ThrottleKind.ON_DEMAND_MAXIMUM,
+        "The maximum {units} throughput configured for {where} is reached: raise it.",
+    ),
 }
-_REMEDIES: Final = {
-    ThrottleKind.KEY_RANGE: "One key range of {where} is hot: raise its shard count.",
-    ThrottleKind.PROVISIONED: "The provisioned {units} capacity of {where} is used up: raise it, or bill on demand.",
-    ThrottleKind.ACCOUNT: "The account's quota of {units} units for {where} is used up: ask for a higher one.",
-    ThrottleKind.ON_DEMAND_MAXIMUM: "The maximum {units} throughput configured for {where} is reached: raise it.",
-    ThrottleKind.UNKNOWN: "Try again later.",
-}
+_UNKNOWN: Final = (ThrottleKind.UNKNOWN, "Try again later.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,7 @@ class ThrottleReason:
     @property
     def kind(self) -> ThrottleKind:
         """The limit that was exceeded."""
-        return _KINDS.get(self._part("limit"), ThrottleKind.UNKNOWN)
+        return _LIMITS.get(self._part("limit"), _UNKNOWN)[0]
 
     @property
     def on_index(self) -> bool:
@@ -101,7 +104,7 @@ class ThrottleReason:
         """What to do about it, as a sentence."""
         where = f"index {self.index}" if self.index else "an index" if self.on_index else "the table"
         units = "read" if self.reading else "write"
-        return _REMEDIES[self.kind].format(where=where, units=units)
+        return _LIMITS.get(self._part("limit"), _UNKNOWN)[1].format(where=where, units=units)
 
     def _part(self, name: str) -> str:
         """Return the resource, operation or limit in the reason; empty if it is not written like the known ones."""
