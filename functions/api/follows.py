@@ -32,7 +32,7 @@ _TAG: Final = "follows"
 
 
 class FollowCreate(NewEdge):
-    """Who is to follow whom."""
+    """The follower and the node to follow."""
 
 
 class Counted(BaseModel):
@@ -42,7 +42,7 @@ class Counted(BaseModel):
 
 
 class FollowCounts(BaseModel):
-    """How many a node follows, and how many follow it."""
+    """The number of nodes that a node follows, and of its followers."""
 
     following: int
     followers: int
@@ -108,8 +108,11 @@ def _described(
 
 
 def _add_described() -> Operation:
-    answers = {"201": answer("It follows now.", "Follow"), "200": answer("It did already.", "Follow")}
-    text = "Makes one node follow another. Repeating it changes nothing."
+    answers = {
+        "201": answer("The node is followed now.", "Follow"),
+        "200": answer("The node was followed already.", "Follow"),
+    }
+    text = "Makes one node follow another. A repeat has no effect."
     described = _described("addFollow", "Follow a node", text, answers, "409", "413", "415")
     return {**described, "requestBody": body("FollowCreate", JSON, example={"node": "User.9", "other": "User.12"})}
 
@@ -122,7 +125,7 @@ def _list_described() -> Operation:
 
 
 def _count_described() -> Operation:
-    answers = {"200": answer("The numbers.", "FollowCounts")}
+    answers = {"200": answer("The counts.", "FollowCounts")}
     text = "Counts the nodes that a node follows, and those that follow it."
     return _described("countFollow", "Count followed nodes and followers", text, answers, query=Counted)
 
@@ -133,7 +136,7 @@ def _read_described() -> Operation:
 
 
 def _remove_described() -> Operation:
-    answers = {"204": {"description": "It no longer follows."}}
+    answers = {"204": {"description": "The node is no longer followed."}}
     text = "Makes one node no longer follow another."
     return _described("deleteFollow", "Unfollow a node", text, answers, "404", "409")
 
@@ -147,7 +150,7 @@ _ENDS: Final = tuple(
         "description": text,
         "example": example,
     }
-    for name, text, example in (("node", "Who follows.", "User.9"), ("other", "Who is followed.", "User.12"))
+    for name, text, example in (("node", "The follower.", "User.9"), ("other", "The followed node.", "User.12"))
 )
 EDGES: Final = (
     ExtraEndpoint(

@@ -39,7 +39,7 @@ export interface paths {
         put?: never;
         /**
          * Create a user
-         * @description Creates a user. A person known to a tenant.
+         * @description Creates a user. A user of a tenant.
          */
         post: operations["createUser"];
         delete?: never;
@@ -101,7 +101,7 @@ export interface paths {
         put?: never;
         /**
          * Create a team
-         * @description Creates a team. People who stand by for each other.
+         * @description Creates a team. A team of users who take turns on call.
          */
         post: operations["createTeam"];
         delete?: never;
@@ -160,7 +160,7 @@ export interface paths {
         put?: never;
         /**
          * Create a schedule
-         * @description Creates a schedule. A plan of a team: its shifts and overrides say who stands by.
+         * @description Creates a schedule. A schedule of a team. Its shifts and overrides define who is on call.
          */
         post: operations["createSchedule"];
         delete?: never;
@@ -224,7 +224,7 @@ export interface paths {
         put?: never;
         /**
          * Create a shift
-         * @description Creates a shift. A planned turn.
+         * @description Creates a shift. A planned turn on call.
          */
         post: operations["createShift"];
         delete?: never;
@@ -293,7 +293,7 @@ export interface paths {
         put?: never;
         /**
          * Create an override
-         * @description Creates an override. A turn that goes before the planned ones: somebody stands in.
+         * @description Creates an override. A turn that replaces the planned ones, when another user stands in.
          */
         post: operations["createOverride"];
         delete?: never;
@@ -362,7 +362,7 @@ export interface paths {
         put?: never;
         /**
          * Create a contact method
-         * @description Creates a contact method. An address of a user.
+         * @description Creates a contact method. An address at which a user is notified.
          */
         post: operations["createContactMethod"];
         delete?: never;
@@ -426,7 +426,7 @@ export interface paths {
         put?: never;
         /**
          * Create a notification rule
-         * @description Creates a notification rule. Use a contact method this long after an incident began, if it is bad enough.
+         * @description Creates a notification rule. A rule: use a contact method some minutes after an incident began, if the incident is severe enough.
          */
         post: operations["createNotificationRule"];
         delete?: never;
@@ -490,7 +490,7 @@ export interface paths {
         put?: never;
         /**
          * Create an article
-         * @description Creates an article. What an author has published.
+         * @description Creates an article. An article of an author.
          */
         post: operations["createArticle"];
         delete?: never;
@@ -556,7 +556,7 @@ export interface paths {
         put?: never;
         /**
          * Create an access
-         * @description Creates an access. An access to a file, at a rate nobody knows before: the shards of a popular file grow as it is touched.
+         * @description Creates an access. An access to a file. The rate is not known beforehand, so the shard count of a popular file grows by itself.
          */
         post: operations["createAccess"];
         delete?: never;
@@ -610,7 +610,7 @@ export interface paths {
         put?: never;
         /**
          * Create a timed access
-         * @description Creates a timed access. An access in the published layout of ten calculated shards: its path and time tell where it lies.
+         * @description Creates a timed access. An access in the published layout of ten calculated shards. Its path and time determine the shard.
          */
         post: operations["createTimedAccess"];
         delete?: never;
@@ -662,7 +662,7 @@ export interface paths {
         put?: never;
         /**
          * Create a ping
-         * @description Creates a ping. A minute of playback, as a player tells of it. Takes one item, or a list of at most 500. They are stored soon after.
+         * @description Creates a ping. A minute of playback, reported by a player. Takes one item, or a list of at most 500. They are stored soon after.
          */
         post: operations["createPing"];
         delete?: never;
@@ -739,7 +739,7 @@ export interface paths {
         put?: never;
         /**
          * Create an incident
-         * @description Creates an incident. Something that went wrong, and who takes part in mending it.
+         * @description Creates an incident. An incident and its participants.
          */
         post: operations["createIncident"];
         delete?: never;
@@ -843,7 +843,7 @@ export interface paths {
         put?: never;
         /**
          * Create a licensor
-         * @description Creates a licensor. Somebody who gets a part of the revenue of their series.
+         * @description Creates a licensor. A licensor, who gets a part of the revenue of their series.
          */
         post: operations["createLicensor"];
         delete?: never;
@@ -902,7 +902,7 @@ export interface paths {
         put?: never;
         /**
          * Create a licence
-         * @description Creates a licence. That a licensor owns a series, or some parts of it: of two licensors with one part each, each gets half.
+         * @description Creates a licence. The parts of a series that a licensor owns. Of two licensors with one part each, each gets half.
          */
         post: operations["createLicence"];
         delete?: never;
@@ -1052,7 +1052,7 @@ export interface paths {
         put?: never;
         /**
          * Follow a node
-         * @description Makes one node follow another. Repeating it changes nothing.
+         * @description Makes one node follow another. A repeat has no effect.
          */
         post: operations["addFollow"];
         delete?: never;
@@ -1087,12 +1087,12 @@ export interface paths {
             header?: never;
             path: {
                 /**
-                 * @description Who follows.
+                 * @description The follower.
                  * @example User.9
                  */
                 node: string;
                 /**
-                 * @description Who is followed.
+                 * @description The followed node.
                  * @example User.12
                  */
                 other: string;
@@ -1166,7 +1166,7 @@ export interface components {
         };
         /**
          * Access
-         * @description An access to a file, at a rate nobody knows before: the shards of a popular file grow as it is touched.
+         * @description An access to a file. The rate is not known beforehand, so the shard count of a popular file grows by itself.
          */
         Access: {
             /** Tenant Id */
@@ -1191,13 +1191,13 @@ export interface components {
         };
         /**
          * AccessAction
-         * @description What was done with a file.
+         * @description The kind of an access to a file.
          * @enum {string}
          */
         AccessAction: "read" | "write" | "share" | "delete";
         /**
          * Access
-         * @description An access to a file, at a rate nobody knows before: the shards of a popular file grow as it is touched.
+         * @description An access to a file. The rate is not known beforehand, so the shard count of a popular file grows by itself.
          */
         AccessCreate: {
             /**
@@ -1243,10 +1243,10 @@ export interface components {
         };
         /**
          * Article
-         * @description What an author has published.
+         * @description An article of an author.
          *
-         *     A partition holds one year of one author, so none grows without bounds. Two authors may use one title; an author
-         *     uses it once a year. An author's years are listed as one: by title in the table, by date in the index.
+         *     A partition holds one year of one author, so its size is bounded. Two authors may use the same title; an author
+         *     can use it once a year. Several years of an author are listed as one: by title in the table, by date in the index.
          */
         Article: {
             /** Tenant Id */
@@ -1284,10 +1284,10 @@ export interface components {
         };
         /**
          * Article
-         * @description What an author has published.
+         * @description An article of an author.
          *
-         *     A partition holds one year of one author, so none grows without bounds. Two authors may use one title; an author
-         *     uses it once a year. An author's years are listed as one: by title in the table, by date in the index.
+         *     A partition holds one year of one author, so its size is bounded. Two authors may use the same title; an author
+         *     can use it once a year. Several years of an author are listed as one: by title in the table, by date in the index.
          */
         ArticleCreate: {
             /** Author */
@@ -1363,10 +1363,10 @@ export interface components {
         };
         /**
          * Article
-         * @description What an author has published.
+         * @description An article of an author.
          *
-         *     A partition holds one year of one author, so none grows without bounds. Two authors may use one title; an author
-         *     uses it once a year. An author's years are listed as one: by title in the table, by date in the index.
+         *     A partition holds one year of one author, so its size is bounded. Two authors may use the same title; an author
+         *     can use it once a year. Several years of an author are listed as one: by title in the table, by date in the index.
          */
         ArticleReplace: {
             /** Title */
@@ -1384,13 +1384,13 @@ export interface components {
         };
         /**
          * Channel
-         * @description A way to reach somebody.
+         * @description A channel for notifications.
          * @enum {string}
          */
         Channel: "email" | "sms" | "phone" | "push";
         /**
          * ContactMethod
-         * @description An address of a user.
+         * @description An address at which a user is notified.
          */
         ContactMethod: {
             /** Tenant Id */
@@ -1420,7 +1420,7 @@ export interface components {
         };
         /**
          * ContactMethod
-         * @description An address of a user.
+         * @description An address at which a user is notified.
          */
         ContactMethodCreate: {
             /** User Id */
@@ -1478,7 +1478,7 @@ export interface components {
         };
         /**
          * ContactMethod
-         * @description An address of a user.
+         * @description An address at which a user is notified.
          */
         ContactMethodReplace: {
             channel: components["schemas"]["Channel"];
@@ -1490,7 +1490,7 @@ export interface components {
         };
         /**
          * ContactMethod
-         * @description An address of a user.
+         * @description An address at which a user is notified.
          */
         ContactsContactMethod: {
             /**
@@ -1525,7 +1525,7 @@ export interface components {
         };
         /**
          * NotificationRule
-         * @description Use a contact method this long after an incident began, if it is bad enough.
+         * @description A rule: use a contact method some minutes after an incident began, if the incident is severe enough.
          */
         ContactsNotificationRule: {
             /**
@@ -1568,7 +1568,7 @@ export interface components {
         };
         /**
          * Follow
-         * @description One of the two items of an edge, `FAN_OF` or `FANNED_BY`. The shards of a celebrity grow by themselves.
+         * @description One of the two items of an edge, `FAN_OF` or `FANNED_BY`. The shard count of a popular node grows by itself.
          */
         Follow: {
             /** Tenant Id */
@@ -1590,7 +1590,7 @@ export interface components {
         };
         /**
          * FollowCounts
-         * @description How many a node follows, and how many follow it.
+         * @description The number of nodes that a node follows, and of its followers.
          */
         FollowCounts: {
             /** Following */
@@ -1600,18 +1600,18 @@ export interface components {
         };
         /**
          * FollowCreate
-         * @description Who is to follow whom.
+         * @description The follower and the node to follow.
          */
         FollowCreate: {
             /**
              * Node
-             * @description Its type and its id.
+             * @description A node: its type and its id.
              * @example User.9
              */
             node: string;
             /**
              * Other
-             * @description Its type and its id.
+             * @description A node: its type and its id.
              * @example User.9
              */
             other: string;
@@ -1627,9 +1627,9 @@ export interface components {
         };
         /**
          * Incident
-         * @description Something that went wrong, and who takes part in mending it.
+         * @description An incident and its participants.
          *
-         *     Listings bring summaries; `details`, a caller's JSON of any kind, only comes to who asks for it.
+         *     Listings return summaries. `details`, which is any JSON of the caller, is returned only on request.
          */
         Incident: {
             /** Tenant Id */
@@ -1676,9 +1676,9 @@ export interface components {
         };
         /**
          * Incident
-         * @description Something that went wrong, and who takes part in mending it.
+         * @description An incident and its participants.
          *
-         *     Listings bring summaries; `details`, a caller's JSON of any kind, only comes to who asks for it.
+         *     Listings return summaries. `details`, which is any JSON of the caller, is returned only on request.
          */
         IncidentCreate: {
             /** Id */
@@ -1777,9 +1777,9 @@ export interface components {
         };
         /**
          * Incident
-         * @description Something that went wrong, and who takes part in mending it.
+         * @description An incident and its participants.
          *
-         *     Listings bring summaries; `details`, a caller's JSON of any kind, only comes to who asks for it.
+         *     Listings return summaries. `details`, which is any JSON of the caller, is returned only on request.
          */
         IncidentReplace: {
             /** Number */
@@ -1810,14 +1810,14 @@ export interface components {
         };
         /**
          * IncidentState
-         * @description Whether somebody still has to act.
+         * @description Whether the incident still needs action.
          * @enum {string}
          */
         IncidentState: "OPEN" | "CLOSED";
         JsonValue: unknown;
         /**
          * Licence
-         * @description That a licensor owns a series, or some parts of it: of two licensors with one part each, each gets half.
+         * @description The parts of a series that a licensor owns. Of two licensors with one part each, each gets half.
          */
         Licence: {
             /** Tenant Id */
@@ -1836,7 +1836,7 @@ export interface components {
         };
         /**
          * Licence
-         * @description That a licensor owns a series, or some parts of it: of two licensors with one part each, each gets half.
+         * @description The parts of a series that a licensor owns. Of two licensors with one part each, each gets half.
          */
         LicenceCreate: {
             /** Series */
@@ -1877,7 +1877,7 @@ export interface components {
         };
         /**
          * Licence
-         * @description That a licensor owns a series, or some parts of it: of two licensors with one part each, each gets half.
+         * @description The parts of a series that a licensor owns. Of two licensors with one part each, each gets half.
          */
         LicenceReplace: {
             /**
@@ -1888,7 +1888,7 @@ export interface components {
         };
         /**
          * Licensor
-         * @description Somebody who gets a part of the revenue of their series.
+         * @description A licensor, who gets a part of the revenue of their series.
          */
         Licensor: {
             /** Tenant Id */
@@ -1902,7 +1902,7 @@ export interface components {
         };
         /**
          * Licensor
-         * @description Somebody who gets a part of the revenue of their series.
+         * @description A licensor, who gets a part of the revenue of their series.
          */
         LicensorCreate: {
             /** Id */
@@ -1934,7 +1934,7 @@ export interface components {
         };
         /**
          * Licensor
-         * @description Somebody who gets a part of the revenue of their series.
+         * @description A licensor, who gets a part of the revenue of their series.
          */
         LicensorReplace: {
             /** Name */
@@ -1942,7 +1942,7 @@ export interface components {
         };
         /**
          * NotificationRule
-         * @description Use a contact method this long after an incident began, if it is bad enough.
+         * @description A rule: use a contact method some minutes after an incident began, if the incident is severe enough.
          */
         NotificationRule: {
             /** Tenant Id */
@@ -1975,7 +1975,7 @@ export interface components {
         };
         /**
          * NotificationRule
-         * @description Use a contact method this long after an incident began, if it is bad enough.
+         * @description A rule: use a contact method some minutes after an incident began, if the incident is severe enough.
          */
         NotificationRuleCreate: {
             /** User Id */
@@ -2037,7 +2037,7 @@ export interface components {
         };
         /**
          * NotificationRule
-         * @description Use a contact method this long after an incident began, if it is bad enough.
+         * @description A rule: use a contact method some minutes after an incident began, if the incident is severe enough.
          */
         NotificationRuleReplace: {
             /** Method Id */
@@ -2052,7 +2052,7 @@ export interface components {
         };
         /**
          * Override
-         * @description A turn that goes before the planned ones: somebody stands in.
+         * @description A turn that replaces the planned ones, when another user stands in.
          */
         OnCallOverride: {
             /**
@@ -2092,7 +2092,7 @@ export interface components {
         };
         /**
          * Schedule
-         * @description A plan of a team: its shifts and overrides say who stands by.
+         * @description A schedule of a team. Its shifts and overrides define who is on call.
          */
         OnCallSchedule: {
             /**
@@ -2123,7 +2123,7 @@ export interface components {
         };
         /**
          * Shift
-         * @description A planned turn.
+         * @description A planned turn on call.
          */
         OnCallShift: {
             /**
@@ -2158,7 +2158,7 @@ export interface components {
         };
         /**
          * Team
-         * @description People who stand by for each other.
+         * @description A team of users who take turns on call.
          */
         OnCallTeam: {
             /**
@@ -2187,9 +2187,9 @@ export interface components {
         };
         /**
          * Operation
-         * @description A write that its caller does not wait for, and what came of it.
+         * @description The record of an asynchronous write and its outcome.
          *
-         *     `status` is what the same request would have answered at once; `problem` is its problem document if it failed.
+         *     `status` is the status that the same request would have got at once. `problem` is its problem document if it failed.
          */
         Operation: {
             /** Tenant Id */
@@ -2289,13 +2289,13 @@ export interface components {
         };
         /**
          * OperationState
-         * @description Whether it is done.
+         * @description The state of an asynchronous write.
          * @enum {string}
          */
         OperationState: "pending" | "done" | "failed";
         /**
          * Override
-         * @description A turn that goes before the planned ones: somebody stands in.
+         * @description A turn that replaces the planned ones, when another user stands in.
          */
         Override: {
             /** Tenant Id */
@@ -2325,7 +2325,7 @@ export interface components {
         };
         /**
          * Override
-         * @description A turn that goes before the planned ones: somebody stands in.
+         * @description A turn that replaces the planned ones, when another user stands in.
          */
         OverrideCreate: {
             /** Team Id */
@@ -2401,7 +2401,7 @@ export interface components {
         };
         /**
          * Override
-         * @description A turn that goes before the planned ones: somebody stands in.
+         * @description A turn that replaces the planned ones, when another user stands in.
          */
         OverrideReplace: {
             /** User Id */
@@ -2421,7 +2421,7 @@ export interface components {
         };
         /**
          * Participation
-         * @description An incident as one of its participants sees it in a list: its summary, since when it is open or closed.
+         * @description The summary of an incident for one of its participants, ordered by the time since which it is open or closed.
          */
         Participation: {
             /** Tenant Id */
@@ -2503,9 +2503,10 @@ export interface components {
         };
         /**
          * Ping
-         * @description A minute of playback, as a player tells of it.
+         * @description A minute of playback, reported by a player.
          *
-         *     The player names each ping (its session and a number, say), so that a ping that is sent again is the same ping.
+         *     The player sets the id of each ping, for example from its session and a number. So a ping that is sent again is the
+         *     same ping.
          */
         Ping: {
             /** Tenant Id */
@@ -2543,9 +2544,10 @@ export interface components {
         };
         /**
          * Ping
-         * @description A minute of playback, as a player tells of it.
+         * @description A minute of playback, reported by a player.
          *
-         *     The player names each ping (its session and a number, say), so that a ping that is sent again is the same ping.
+         *     The player sets the id of each ping, for example from its session and a number. So a ping that is sent again is the
+         *     same ping.
          */
         PingCreate: {
             /** Series */
@@ -2630,9 +2632,10 @@ export interface components {
         };
         /**
          * Ping
-         * @description A minute of playback, as a player tells of it.
+         * @description A minute of playback, reported by a player.
          *
-         *     The player names each ping (its session and a number, say), so that a ping that is sent again is the same ping.
+         *     The player sets the id of each ping, for example from its session and a number. So a ping that is sent again is the
+         *     same ping.
          */
         PingReplace: {
             /** Session Id */
@@ -2655,7 +2658,7 @@ export interface components {
         };
         /**
          * Plays
-         * @description What was watched in a span of time.
+         * @description The plays of a span of time.
          */
         Plays: {
             /** Series */
@@ -2682,7 +2685,7 @@ export interface components {
         };
         /**
          * PlaysList
-         * @description Spans in which something was watched, in order.
+         * @description Spans with plays, in order.
          */
         PlaysList: {
             /** Items */
@@ -2709,7 +2712,7 @@ export interface components {
         };
         /**
          * Revenue
-         * @description A month's revenue, divided by the seconds watched; seconds, shares and amounts sum up to the whole.
+         * @description A month's revenue, divided by the seconds watched. Seconds, shares and amounts sum up exactly to the whole.
          */
         Revenue: {
             /** Month */
@@ -2725,7 +2728,7 @@ export interface components {
         };
         /**
          * RevenueShare
-         * @description What one licensor gets; nobody, for what is watched of series without a licence.
+         * @description The share of a licensor, or of no licensor for series without a licence.
          */
         RevenueShare: {
             /** Licensor Id */
@@ -2739,7 +2742,7 @@ export interface components {
         };
         /**
          * Schedule
-         * @description A plan of a team: its shifts and overrides say who stands by.
+         * @description A schedule of a team. Its shifts and overrides define who is on call.
          */
         Schedule: {
             /** Tenant Id */
@@ -2765,7 +2768,7 @@ export interface components {
         };
         /**
          * Schedule
-         * @description A plan of a team: its shifts and overrides say who stands by.
+         * @description A schedule of a team. Its shifts and overrides define who is on call.
          */
         ScheduleCreate: {
             /** Team Id */
@@ -2811,7 +2814,7 @@ export interface components {
         };
         /**
          * Schedule
-         * @description A plan of a team: its shifts and overrides say who stands by.
+         * @description A schedule of a team. Its shifts and overrides define who is on call.
          */
         ScheduleReplace: {
             /** Name */
@@ -2819,13 +2822,13 @@ export interface components {
         };
         /**
          * Severity
-         * @description How bad it must be.
+         * @description The lowest severity for which a rule applies.
          * @enum {string}
          */
         Severity: "any" | "critical";
         /**
          * Shift
-         * @description A planned turn.
+         * @description A planned turn on call.
          */
         Shift: {
             /** Tenant Id */
@@ -2855,7 +2858,7 @@ export interface components {
         };
         /**
          * Shift
-         * @description A planned turn.
+         * @description A planned turn on call.
          */
         ShiftCreate: {
             /** Team Id */
@@ -2931,7 +2934,7 @@ export interface components {
         };
         /**
          * Shift
-         * @description A planned turn.
+         * @description A planned turn on call.
          */
         ShiftReplace: {
             /** User Id */
@@ -2951,7 +2954,7 @@ export interface components {
         };
         /**
          * Team
-         * @description People who stand by for each other.
+         * @description A team of users who take turns on call.
          */
         Team: {
             /** Tenant Id */
@@ -2975,7 +2978,7 @@ export interface components {
         };
         /**
          * Team
-         * @description People who stand by for each other.
+         * @description A team of users who take turns on call.
          */
         TeamCreate: {
             /** Team Id */
@@ -3017,7 +3020,7 @@ export interface components {
         };
         /**
          * Team
-         * @description People who stand by for each other.
+         * @description A team of users who take turns on call.
          */
         TeamReplace: {
             /** Name */
@@ -3025,7 +3028,7 @@ export interface components {
         };
         /**
          * TimedAccess
-         * @description An access in the published layout of ten calculated shards: its path and time tell where it lies.
+         * @description An access in the published layout of ten calculated shards. Its path and time determine the shard.
          */
         TimedAccess: {
             /** Tenant Id */
@@ -3048,7 +3051,7 @@ export interface components {
         };
         /**
          * TimedAccess
-         * @description An access in the published layout of ten calculated shards: its path and time tell where it lies.
+         * @description An access in the published layout of ten calculated shards. Its path and time determine the shard.
          */
         TimedAccessCreate: {
             /**
@@ -3090,9 +3093,9 @@ export interface components {
         };
         /**
          * User
-         * @description A person known to a tenant.
+         * @description A user of a tenant.
          *
-         *     An expired user is gone for readers at once, and deleted by the table's TTL later.
+         *     An expired user is invisible at once, and is deleted by the table's TTL later.
          */
         User: {
             /** Tenant Id */
@@ -3144,9 +3147,9 @@ export interface components {
         };
         /**
          * User
-         * @description A person known to a tenant.
+         * @description A user of a tenant.
          *
-         *     An expired user is gone for readers at once, and deleted by the table's TTL later.
+         *     An expired user is invisible at once, and is deleted by the table's TTL later.
          */
         UserCreate: {
             /**
@@ -3259,9 +3262,9 @@ export interface components {
         };
         /**
          * User
-         * @description A person known to a tenant.
+         * @description A user of a tenant.
          *
-         *     An expired user is gone for readers at once, and deleted by the table's TTL later.
+         *     An expired user is invisible at once, and is deleted by the table's TTL later.
          */
         UserReplace: {
             /**
@@ -3294,7 +3297,7 @@ export interface components {
         };
         /**
          * UserStatus
-         * @description Whether a user may act.
+         * @description The status of a user.
          * @enum {string}
          */
         UserStatus: "active" | "disabled" | "deleted";
@@ -8839,17 +8842,17 @@ export interface operations {
     listFollow: {
         parameters: {
             query: {
-                /** @description Its type and its id. */
+                /** @description A node: its type and its id. */
                 of: string;
-                /** @description Those it points at, or those that point at it. */
+                /** @description `forward`: the nodes that it follows; `backward`: its followers. */
                 way?: "forward" | "backward";
                 /** @description Only nodes of this type, such as Actor. */
                 type?: string | null;
-                /** @description newest is by time, of one type; any is the cheapest for nodes of many shards. */
+                /** @description `newest` is by time, of one type; `any` is the cheapest for nodes with many shards. */
                 order?: "key" | "newest" | "any";
-                /** @description Edges a page. */
+                /** @description The most edges on a page. */
                 limit?: number;
-                /** @description The cursor of the page before, with the same query. */
+                /** @description The cursor of the previous page, with the same query. */
                 cursor?: string | null;
             };
             header?: never;
@@ -8897,7 +8900,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It did already. */
+            /** @description The node was followed already. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8906,7 +8909,7 @@ export interface operations {
                     "application/json": components["schemas"]["Follow"];
                 };
             };
-            /** @description It follows now. */
+            /** @description The node is followed now. */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -8930,7 +8933,7 @@ export interface operations {
     countFollow: {
         parameters: {
             query: {
-                /** @description Its type and its id. */
+                /** @description A node: its type and its id. */
                 of: string;
             };
             header?: never;
@@ -8939,7 +8942,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The numbers. */
+            /** @description The counts. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8963,12 +8966,12 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description Who follows.
+                 * @description The follower.
                  * @example User.9
                  */
                 node: string;
                 /**
-                 * @description Who is followed.
+                 * @description The followed node.
                  * @example User.12
                  */
                 other: string;
@@ -9002,12 +9005,12 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description Who follows.
+                 * @description The follower.
                  * @example User.9
                  */
                 node: string;
                 /**
-                 * @description Who is followed.
+                 * @description The followed node.
                  * @example User.12
                  */
                 other: string;
@@ -9016,7 +9019,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It no longer follows. */
+            /** @description The node is no longer followed. */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -9037,11 +9040,11 @@ export interface operations {
     listPlays: {
         parameters: {
             query: {
-                /** @description How long the spans are. Months are of whole series. */
+                /** @description The length of the spans. Months are of whole series. */
                 level: "minute" | "hour" | "day" | "month";
-                /** @description Whose; all series if a month leaves it out. */
+                /** @description The series; for months, all series if it is missing. */
                 series?: string | null;
-                /** @description Whose; not for months. */
+                /** @description The episode; not for months. */
                 episode?: string | null;
                 /** @description Spans that begin from this time on. */
                 from: string;
@@ -9075,9 +9078,9 @@ export interface operations {
     getRevenue: {
         parameters: {
             query: {
-                /** @description Such as 2026-11. */
+                /** @description A month, such as 2026-11. */
                 month: string;
-                /** @description What is divided, in the smallest unit of the currency. */
+                /** @description The amount to divide, in the smallest unit of the currency. */
                 amount?: number;
             };
             header?: never;

@@ -59,19 +59,19 @@ ENTITIES: Final = (
     Exposed(EpisodePlays, path="episode-plays", operations=(), route="/v1/roll-ups"),
     Exposed(SeriesPlays, path="series-plays", operations=(), route="/v1/roll-ups"),
 )
-"""What callers may ask for, and how it is called outside."""
+"""The entities that callers may use, and their public names."""
 
 FAMILY_LISTINGS: Final = (
     FamilyListing((Team, Schedule, Shift, Override), path="on-call"),
     FamilyListing((ContactMethod, NotificationRule), path="contacts"),
 )
-"""Entities that are also listed as one, because they share their logical partitions."""
+"""Entities that share logical partitions and are also listed as one."""
 
 COPIES: Final = (PARTICIPATIONS,)
-"""What is copied from entities' items, and kept in step by the function `changes`."""
+"""Materialized copies of items, which the function `changes` keeps current."""
 
 ROLL_UPS: Final = (PLAYS,)
-"""What is summed up of entities' items, and followed by the function `changes`."""
+"""Sums over items, which the function `changes` keeps current."""
 
 __all__ = [
     "COPIES",

@@ -14,7 +14,7 @@ SLUG: Final = r"^[^\x00-,./:-@\[-^`{-\x9f]+$"
 
 
 def _slug(given: dict[str, Any]) -> str:
-    """The title as it stands in an address: its words in lower case, joined by `-`."""
+    """Return the form of a title in an address: its words in lower case, joined by `-`."""
     return "-".join(re.findall(r"\w+", given["title"].lower())) or "untitled"
 
 
@@ -28,10 +28,10 @@ class Article(
     key=Key(partition="{tenant_id}:{author}_{year:04d}", sort="{slug}"),
     indexes=[Index("GSI1", "by_date", partition="{tenant_id}:{author}_{year:04d}", sort="{published_at}#{slug}")],
 ):
-    """What an author has published.
+    """An article of an author.
 
-    A partition holds one year of one author, so none grows without bounds. Two authors may use one title; an author
-    uses it once a year. An author's years are listed as one: by title in the table, by date in the index.
+    A partition holds one year of one author, so its size is bounded. Two authors may use the same title; an author
+    can use it once a year. Several years of an author are listed as one: by title in the table, by date in the index.
     """
 
     tenant_id: str

@@ -1,4 +1,4 @@
-"""Who touched which file of a shared file system."""
+"""The audit log of a shared file system: accesses to files."""
 
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -12,12 +12,12 @@ from dynashard import Entity, Key, Shards, new_id
 FilePath = Annotated[
     str, Field(pattern=r"^/[^:?\x00-\x1f\x7f-\x9f]+$", max_length=500, examples=["/shared/firetvGen2.txt"])
 ]
-"""A path such as `/shared/firetvGen2.txt`; a colon, which divides keys, is written `%3A`."""
+"""A path such as `/shared/firetvGen2.txt`. A colon, which separates parts of keys, is written `%3A`."""
 AccessTime = Annotated[Moment, Field(default_factory=lambda: datetime.now(UTC))]
 
 
 class AccessAction(StrEnum):
-    """What was done with a file."""
+    """The kind of an access to a file."""
 
     READ = "read"
     WRITE = "write"
@@ -31,7 +31,7 @@ class Access(
     key=Key(partition="{tenant_id}:{path}", sort="{accessed_at}#{id}"),
     shards=Shards(start=1, max=256, placement="random", read_replicas=1),
 ):
-    """An access to a file, at a rate nobody knows before: the shards of a popular file grow as it is touched."""
+    """An access to a file. The rate is not known beforehand, so the shard count of a popular file grows by itself."""
 
     tenant_id: str
     path: FilePath
@@ -47,7 +47,7 @@ class TimedAccess(
     key=Key(partition="{tenant_id}#{path}", sort="{accessed_at}", prefix="", separator="_"),
     shards=Shards(10, placement="modulo"),
 ):
-    """An access in the published layout of ten calculated shards: its path and time tell where it lies."""
+    """An access in the published layout of ten calculated shards. Its path and time determine the shard."""
 
     tenant_id: str
     path: FilePath

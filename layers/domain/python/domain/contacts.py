@@ -1,4 +1,4 @@
-"""How a user is reached, and what for: kept under the user, for they are never needed without."""
+"""Contact methods and notification rules of users. They are stored by user, because they are read by user only."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -9,11 +9,11 @@ from pydantic import Field
 from dynashard import Entity, Key, created_at, new_id, updated_at
 
 PREFIX = "contact.v1"
-"""Both share one logical partition a user: a handful of items that are read together."""
+"""Both entities share one logical partition for each user: a few items that are read together."""
 
 
 class Channel(StrEnum):
-    """A way to reach somebody."""
+    """A channel for notifications."""
 
     EMAIL = "email"
     SMS = "sms"
@@ -22,7 +22,7 @@ class Channel(StrEnum):
 
 
 class Severity(StrEnum):
-    """How bad it must be."""
+    """The lowest severity for which a rule applies."""
 
     ANY = "any"
     CRITICAL = "critical"
@@ -31,7 +31,7 @@ class Severity(StrEnum):
 class ContactMethod(
     Entity, name="contact.v1.ContactMethod", key=Key("{tenant_id}:{user_id}", "cm_{method_id}", prefix=PREFIX)
 ):
-    """An address of a user."""
+    """An address at which a user is notified."""
 
     tenant_id: str
     user_id: str
@@ -45,7 +45,7 @@ class ContactMethod(
 class NotificationRule(
     Entity, name="contact.v1.NotificationRule", key=Key("{tenant_id}:{user_id}", "nr_{rule_id}", prefix=PREFIX)
 ):
-    """Use a contact method this long after an incident began, if it is bad enough."""
+    """A rule: use a contact method some minutes after an incident began, if the incident is severe enough."""
 
     tenant_id: str
     user_id: str

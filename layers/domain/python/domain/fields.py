@@ -1,4 +1,4 @@
-"""Kinds of fields that several entities have."""
+"""Types of fields that several entities share."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -17,9 +17,9 @@ def _on_the_calendar(time: datetime) -> datetime:
 
 
 Moment = Annotated[datetime, AwareDatetime, AfterValidator(_on_the_calendar)]
-"""A time that says its zone."""
+"""A time with a zone."""
 
 
 def in_utc(time: datetime) -> datetime:
-    """A time that says its zone: a day, or a time without one, is one of UTC, as those in keys are."""
+    """Return a time with a zone. A day, or a time without a zone, is in UTC, as times in keys are."""
     return time.replace(tzinfo=UTC) if time.tzinfo is None else time

@@ -1,4 +1,4 @@
-"""Who follows whom: users are fans of actors and series, and follow each other."""
+"""Follows: users are fans of actors and series, and follow each other."""
 
 from typing import Final
 
@@ -13,11 +13,11 @@ class Follow(
     shards=Shards(start=1, max=256),
     indexes=[newest("GSI1", shards=Shards(start=4, max=256))],
 ):
-    """One of the two items of an edge, `FAN_OF` or `FANNED_BY`. The shards of a celebrity grow by themselves."""
+    """One of the two items of an edge, `FAN_OF` or `FANNED_BY`. The shard count of a popular node grows by itself."""
 
 
 class FollowCount(EdgeCount, name="follow.v1.Count", key=COUNT_KEY):
-    """How many a node follows, or is followed by."""
+    """The number of nodes that a node follows, or that follow it."""
 
 
 FOLLOWS: Final = Edges(Follow, forward="FAN_OF", backward="FANNED_BY", counts=FollowCount)

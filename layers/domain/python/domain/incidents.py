@@ -1,4 +1,4 @@
-"""Incidents of an account: a small summary each, and details of up to several MB beside it."""
+"""Incidents of an account: small summaries, with details of up to several MB stored out of line."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -11,12 +11,12 @@ from dynashard import Entity, Index, Key, Shards, created_at, new_id, updated_at
 from dynashard_patterns import Attachment
 
 IncidentId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
-"""It stands in the keys of the copies too, between other fields."""
+"""It is also part of the keys of the copies, between other fields."""
 Participant = Annotated[str, Field(pattern=r"^(user|team)_[A-Za-z0-9_-]{1,64}$")]
 
 
 class IncidentState(StrEnum):
-    """Whether somebody still has to act."""
+    """Whether the incident still needs action."""
 
     OPEN = "OPEN"
     CLOSED = "CLOSED"
@@ -29,9 +29,9 @@ class Incident(
     shards=Shards(4),
     indexes=[Index("GSI1", "by_state", partition="{tenant_id}:{state}", sort="{id}", shards=Shards(4))],
 ):
-    """Something that went wrong, and who takes part in mending it.
+    """An incident and its participants.
 
-    Listings bring summaries; `details`, a caller's JSON of any kind, only comes to who asks for it.
+    Listings return summaries. `details`, which is any JSON of the caller, is returned only on request.
     """
 
     tenant_id: str

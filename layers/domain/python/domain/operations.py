@@ -1,4 +1,4 @@
-"""Writes that were accepted to be done later."""
+"""Records of asynchronous writes: accepted, and performed later."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -11,7 +11,7 @@ from dynashard import Entity, Key, Shards, created_at, new_id, updated_at
 
 
 class OperationState(StrEnum):
-    """Whether it is done."""
+    """The state of an asynchronous write."""
 
     PENDING = "pending"
     DONE = "done"
@@ -25,9 +25,9 @@ class Operation(
     shards=Shards(start=4, max=256),
     expires="expires_at",
 ):
-    """A write that its caller does not wait for, and what came of it.
+    """The record of an asynchronous write and its outcome.
 
-    `status` is what the same request would have answered at once; `problem` is its problem document if it failed.
+    `status` is the status that the same request would have got at once. `problem` is its problem document if it failed.
     """
 
     tenant_id: str

@@ -1,4 +1,4 @@
-"""Who takes part in which incident: a copy of the incident's summary for each participant."""
+"""Participations: a materialized copy of the incident's summary for each participant."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -25,7 +25,7 @@ class Participation(
         )
     ],
 ):
-    """An incident as one of its participants sees it in a list: its summary, since when it is open or closed."""
+    """The summary of an incident for one of its participants, ordered by the time since which it is open or closed."""
 
     tenant_id: str
     incident_id: IncidentId
@@ -41,7 +41,7 @@ class Participation(
 
 
 def participations(incident: Incident) -> Iterator[Participation]:
-    """One for each participant, and one for the team that the incident is assigned to."""
+    """Return a copy for each participant, and one for the team to which the incident is assigned."""
     closed = incident.closed_at if incident.state is IncidentState.CLOSED else None
     everybody = [*incident.participants, *([incident.team] if incident.team else [])]
     for participant in dict.fromkeys(everybody):
@@ -54,7 +54,7 @@ def participations(incident: Incident) -> Iterator[Participation]:
 
 
 SUMMARY: Final = {"tenant_id", "state", "number", "title", "status", "team", "created_at", "closed_at"}
-"""What the copies take over as it is."""
+"""The fields that the copies take over unchanged."""
 PARTICIPATIONS: Final = MaterializedCopies(
     of=Incident, copy=Participation, make=participations, partition={"incident_id": "id"}
 )

@@ -1,4 +1,4 @@
-"""What video players send while they play."""
+"""Pings, which video players send while they play."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final
@@ -8,14 +8,14 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from dynashard import Entity, Index, Key, Shards
 
 RETENTION: Final = timedelta(days=90)
-"""How long a ping is kept after its time. Roll-ups outlive it."""
+"""How long a ping is kept after its time. Roll-ups are kept longer."""
 YEARS: Final = range(2000, 2200)
 
 
 def in_utc(value: datetime) -> datetime:
-    """The same moment in UTC; refuses one without a zone, or of another age."""
+    """Return the same moment in UTC; refuse a time without a zone, or outside of `YEARS`."""
     if value.tzinfo is None or value.year not in YEARS:
-        raise ValueError("give a time of this age with its zone, such as 2026-11-21T12:00:00Z")
+        raise ValueError("write a time with its zone, from 2000 to 2199, such as 2026-11-21T12:00:00Z")
     return value.astimezone(UTC)
 
 
@@ -31,9 +31,10 @@ class Ping(
     indexes=[Index("GSI1", "by_time", partition="{tenant_id}:{at:%Y-%m-%d}", sort="{at}#{id}", shards=Shards(16))],
     expires="expires_at",
 ):
-    """A minute of playback, as a player tells of it.
+    """A minute of playback, reported by a player.
 
-    The player names each ping (its session and a number, say), so that a ping that is sent again is the same ping.
+    The player sets the id of each ping, for example from its session and a number. So a ping that is sent again is the
+    same ping.
     """
 
     tenant_id: str

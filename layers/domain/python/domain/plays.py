@@ -1,4 +1,4 @@
-"""What was watched: pings summed up by episode and by series."""
+"""Plays: pings summed up by episode and by series."""
 
 from datetime import datetime
 from typing import Final
@@ -35,7 +35,7 @@ class SeriesPlays(
     shards=Shards(start=4, max=64),
     expires="expires_at",
 ):
-    """How much of a series was watched in a month; all series of a tenant lie together."""
+    """How much of a series was watched in a month. All series of a tenant share a logical partition."""
 
     tenant_id: str
     series: str

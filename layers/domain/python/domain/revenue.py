@@ -1,4 +1,4 @@
-"""Who gets which part of a month's revenue."""
+"""The shares of licensors in a month's revenue."""
 
 from collections import defaultdict
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ Month = Annotated[str, Field(pattern=r"^2[01][0-9]{2}-(0[1-9]|1[0-2])$")]
 
 
 class Licensor(Entity, name="revenue.v1.Licensor", key=Key(partition="{tenant_id}", sort="{id}")):
-    """Somebody who gets a part of the revenue of their series."""
+    """A licensor, who gets a part of the revenue of their series."""
 
     tenant_id: str
     id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,100}$")] = new_id()
@@ -24,7 +24,7 @@ class Licensor(Entity, name="revenue.v1.Licensor", key=Key(partition="{tenant_id
 
 
 class Licence(Entity, name="revenue.v1.Licence", key=Key(partition="{tenant_id}", sort="{series}#{licensor_id}")):
-    """That a licensor owns a series, or some parts of it: of two licensors with one part each, each gets half."""
+    """The parts of a series that a licensor owns. Of two licensors with one part each, each gets half."""
 
     tenant_id: str
     series: Name
@@ -33,16 +33,16 @@ class Licence(Entity, name="revenue.v1.Licence", key=Key(partition="{tenant_id}"
 
 
 class RevenueWanted(BaseModel):
-    """The question."""
+    """The parameters of a request for the revenue of a month."""
 
-    month: Month = Field(description="Such as 2026-11.")
+    month: Month = Field(description="A month, such as 2026-11.")
     amount: Annotated[int, Field(ge=0, le=10**18)] = Field(
-        0, description="What is divided, in the smallest unit of the currency."
+        0, description="The amount to divide, in the smallest unit of the currency."
     )
 
 
 class RevenueShare(BaseModel):
-    """What one licensor gets; nobody, for what is watched of series without a licence."""
+    """The share of a licensor, or of no licensor for series without a licence."""
 
     licensor_id: str | None
     seconds: int
@@ -52,7 +52,7 @@ class RevenueShare(BaseModel):
 
 
 class Revenue(BaseModel):
-    """A month's revenue, divided by the seconds watched; seconds, shares and amounts sum up to the whole."""
+    """A month's revenue, divided by the seconds watched. Seconds, shares and amounts sum up exactly to the whole."""
 
     month: Month
     pings: int
@@ -66,9 +66,9 @@ def revenue(db: Dynashard, tenant_id: str, month: str, amount: int = 0) -> Reven
 
     Args:
         db: the entities.
-        tenant_id: whose series.
+        tenant_id: the owner of the series.
         month: such as `2026-11`.
-        amount: what is divided, in the smallest unit of the currency.
+        amount: the amount to divide, in the smallest unit of the currency.
 
     Raises:
         InvalidValueError: a negative amount.

@@ -1,4 +1,4 @@
-"""Teams of an account, their schedules, and who stands by when."""
+"""Teams of an account, their schedules, and the turns of users on call."""
 
 from datetime import datetime
 from typing import Annotated, Self
@@ -9,12 +9,12 @@ from domain.fields import Moment, ShortText
 from dynashard import Entity, Index, Key, created_at, new_id, updated_at
 
 PREFIX = "team.v1"
-"""All four share one logical partition an account: it is read far more often than written, so it is not sharded."""
+"""All four entities share one logical partition for each account. It is seldom written, so it is not sharded."""
 BY_USER = Index("GSI1", "by_user", partition="{tenant_id}:{user_id}", sort="{starts_at}")
 
 
 class Team(Entity, name="team.v1.Team", key=Key("{tenant_id}", "team_{team_id}", prefix=PREFIX)):
-    """People who stand by for each other."""
+    """A team of users who take turns on call."""
 
     tenant_id: str
     team_id: str = new_id()
@@ -26,7 +26,7 @@ class Team(Entity, name="team.v1.Team", key=Key("{tenant_id}", "team_{team_id}",
 class Schedule(
     Entity, name="team.v1.Schedule", key=Key("{tenant_id}", "team_{team_id}#schedule_{schedule_id}", prefix=PREFIX)
 ):
-    """A plan of a team: its shifts and overrides say who stands by."""
+    """A schedule of a team. Its shifts and overrides define who is on call."""
 
     tenant_id: str
     team_id: str
@@ -37,7 +37,7 @@ class Schedule(
 
 
 class Turn(Entity):
-    """A user who stands by for a time."""
+    """A time in which a user is on call."""
 
     tenant_id: str
     team_id: str
@@ -59,7 +59,7 @@ class Shift(
     key=Key("{tenant_id}", "team_{team_id}#schedule_{schedule_id}#shift_{shift_id}", prefix=PREFIX),
     indexes=[BY_USER],
 ):
-    """A planned turn."""
+    """A planned turn on call."""
 
     shift_id: str = new_id()
 
@@ -70,6 +70,6 @@ class Override(
     key=Key("{tenant_id}", "team_{team_id}#schedule_{schedule_id}#override_{override_id}", prefix=PREFIX),
     indexes=[BY_USER],
 ):
-    """A turn that goes before the planned ones: somebody stands in."""
+    """A turn that replaces the planned ones, when another user stands in."""
 
     override_id: str = new_id()

@@ -17,7 +17,7 @@ EmailAddress = Annotated[
 
 
 class UserStatus(StrEnum):
-    """Whether a user may act."""
+    """The status of a user."""
 
     ACTIVE = "active"
     DISABLED = "disabled"
@@ -36,9 +36,9 @@ class User(
     ],
     expires="expires_at",
 ):
-    """A person known to a tenant.
+    """A user of a tenant.
 
-    An expired user is gone for readers at once, and deleted by the table's TTL later.
+    An expired user is invisible at once, and is deleted by the table's TTL later.
     """
 
     tenant_id: str

@@ -1,4 +1,4 @@
-"""What was watched, span by span: the question and its answer, over REST and direct invocation alike."""
+"""Roll-ups of plays: the request and its answer, for REST and direct invocation."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -14,17 +14,17 @@ Time = Annotated[datetime, AfterValidator(in_utc)]
 
 
 class PlaysWanted(BaseModel):
-    """The question."""
+    """The parameters of a request for roll-ups."""
 
-    level: Level = Field(description="How long the spans are. Months are of whole series.")
-    series: str | None = Field(None, description="Whose; all series if a month leaves it out.")
-    episode: str | None = Field(None, description="Whose; not for months.")
+    level: Level = Field(description="The length of the spans. Months are of whole series.")
+    series: str | None = Field(None, description="The series; for months, all series if it is missing.")
+    episode: str | None = Field(None, description="The episode; not for months.")
     start: Time = Field(alias="from", description="Spans that begin from this time on.")
     end: Time = Field(alias="to", description="Spans that begin before this time.")
 
 
 class Plays(BaseModel):
-    """What was watched in a span of time."""
+    """The plays of a span of time."""
 
     series: str
     episode: str | None = None
@@ -35,13 +35,13 @@ class Plays(BaseModel):
 
 
 class PlaysList(BaseModel):
-    """Spans in which something was watched, in order."""
+    """Spans with plays, in order."""
 
     items: list[Plays]
 
 
 def plays(db: Dynashard, tenant_id: str, wanted: PlaysWanted) -> list[dict[str, object]]:
-    """The spans, as documents: those of a whole series have no episode. Cost: as `RollUps.read`."""
+    """Return the spans as documents. Spans of a whole series have no episode. Cost: as `RollUps.read`."""
     given = {"tenant_id": tenant_id, "series": wanted.series, "episode": wanted.episode}
     group = {name: value for name, value in given.items() if value is not None}
     rows = PLAYS.read(db, group, level=wanted.level, start=wanted.start, end=wanted.end)

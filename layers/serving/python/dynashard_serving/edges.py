@@ -19,7 +19,7 @@ Node = Annotated[
     Field(
         max_length=200,
         examples=["User.9"],
-        description="Its type and its id.",
+        description="A node: its type and its id.",
         # The pattern is only documented here. The edge's own declaration checks it, and names the caller's parameter.
         json_schema_extra={"pattern": NODE},
     ),
@@ -39,15 +39,15 @@ class EdgesWanted(BaseModel):
     """What a listing asks for."""
 
     of: Node
-    way: Way = Field("forward", description="Those it points at, or those that point at it.")
+    way: Way = Field("forward", description="`forward`: the nodes that it follows; `backward`: its followers.")
     type: str | None = Field(
         None, description="Only nodes of this type, such as Actor.", json_schema_extra={"pattern": r"^[^.]+$"}
     )
     order: Literal["key", "newest", "any"] = Field(
-        "key", description="newest is by time, of one type; any is the cheapest for nodes of many shards."
+        "key", description="`newest` is by time, of one type; `any` is the cheapest for nodes with many shards."
     )
-    limit: int = Field(DEFAULT_LIMIT, ge=1, le=MAX_LIMIT, description="Edges a page.")
-    cursor: str | None = Field(None, description="The cursor of the page before, with the same query.")
+    limit: int = Field(DEFAULT_LIMIT, ge=1, le=MAX_LIMIT, description="The most edges on a page.")
+    cursor: str | None = Field(None, description="The cursor of the previous page, with the same query.")
 
 
 class Graph:
