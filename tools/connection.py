@@ -151,10 +151,9 @@ def _require_table(transport: Transport, endpoint: str, table: str) -> None:
 def _deployed(environment: str) -> Backend:
     with _as_command_errors():
         place = deployed(environment)
-    transport = place.connect()
     return Backend(
         target=f"the environment {environment} with table {place.table}",
-        transport=transport,
+        transport=place.transport,
         table=place.table,
         topology_table=place.topology_table,
         # A lease other than the deployed one is safe: clients use the shorter one, and changes wait for the longer one.
@@ -162,7 +161,7 @@ def _deployed(environment: str) -> Backend:
         operation=place.operation,
         worker="the executions of the environment's state machine show the reason",
         growth=_deployed_growth(environment),
-        load=table_load(transport, place.table),
+        load=table_load(place.transport, place.table),
     )
 
 

@@ -85,11 +85,7 @@ def keys_in(secret: str) -> Keys:
 
 
 def key_list(keys: object, source: str) -> tuple[str, ...]:
-    """Return signing keys that `source` holds.
-
-    Raises:
-        ConfigurationError: they are not a list of non-empty strings.
-    """
+    """Return signing keys that `source` holds; raises `ConfigurationError` unless they are a list of texts."""
     if not isinstance(keys, list) or not keys or not all(isinstance(key, str) and key for key in keys):
         raise ConfigurationError(f"{source} must hold a list of non-empty strings, newest key first")
     return tuple(keys)

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +22,7 @@ CURSOR_SECRET_OUTPUT: Final = "CursorSecretArn"  # noqa: S105 - the name of an o
 CURSOR_KEY_FILE: Final = "cursor-key"
 """File in the data folder of the local stack with the key that signs its cursors."""
 _LOCAL: Final = "Dynashard-local-Data-{}"
+_ANY: Final = "local"
 _LAST_PORT: Final = 65_535
 _LONGEST_LEASE: Final = 3_600.0
 _LOCAL_OPERATION: Final = 4.0
@@ -38,7 +39,7 @@ class Location:
         table: the name of the table of items.
         topology_table: the name of the table of shard counts.
         cursor_keys: the keys that sign cursors, read for the first cursor.
-        connect: opens a transport to its DynamoDB; costs no request.
+        transport: opened to its DynamoDB; it has sent no request.
         lease: how long a view of the shard counts may be used, in seconds; the topology table may demand less.
         operation: how long one request may take, in seconds, retries included.
     """
@@ -46,7 +47,7 @@ class Location:
     table: str
     topology_table: str
     cursor_keys: CursorKeys = field(repr=False)
-    connect: Callable[[], Transport] = field(repr=False)
+    transport: Transport = field(repr=False)
     lease: float = DEFAULT_LEASE
     operation: float = _OPERATION
 
@@ -65,12 +66,12 @@ def local_stack(environ: Mapping[str, str]) -> Location:
     """
     folder = Path(environ.get("DATA_DIR") or ".data").expanduser()
     operation = _seconds(environ, "TOPOLOGY_OPERATION_SECONDS", _LOCAL_OPERATION, most=_LONGEST_OPERATION)
-    engine = partial(connect, _endpoint(environ), "us-east-1", access_key="local", secret_key="local")  # noqa: S106 - any
+    endpoint = _endpoint(environ)
     return Location(
         table=environ.get("TABLE_NAME") or _LOCAL.format("Table"),
         topology_table=environ.get("TOPOLOGY_TABLE") or _LOCAL.format("Topology"),
         cursor_keys=CursorKeys(lambda: _key_in(folder / CURSOR_KEY_FILE), time.monotonic),
-        connect=partial(engine, operation_seconds=operation),
+        transport=connect(endpoint, "us-east-1", access_key=_ANY, secret_key=_ANY, operation_seconds=operation),
         lease=_seconds(environ, "TOPOLOGY_LEASE_SECONDS", DEFAULT_LEASE, most=_LONGEST_LEASE),
         operation=operation,
     )
@@ -90,7 +91,7 @@ def deployed(environment: str, *, region: str | None = None, profile: str | None
         table=outputs[TABLE_OUTPUT],
         topology_table=outputs[TOPOLOGY_OUTPUT],
         cursor_keys=CursorKeys(keys, time.monotonic),
-        connect=partial(connect, region=region, profile=profile, operation_seconds=_OPERATION),
+        transport=connect(region=region, profile=profile, operation_seconds=_OPERATION),
     )
 
 

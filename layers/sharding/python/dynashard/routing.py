@@ -63,11 +63,7 @@ class Router:
     def index_attributes(
         self, entity: EntityDefinition[Any], index: IndexDefinition, key: ItemKey, values: Mapping[str, Any]
     ) -> dict[str, dict[str, str]]:
-        """Return the attributes that put an item into an index; empty if a field of the index key is not set.
-
-        Raises:
-            InvalidKeyError: a field cannot be part of a key.
-        """
+        """Return the attributes that put an item into an index: none if a field of the index key is not set."""
         entry = index.entry(values)
         if entry is None:
             return {}

@@ -123,12 +123,15 @@ class Dynashard:
 
     @classmethod
     def _at(cls, here: Location, more: Mapping[str, Any]) -> Self:
-        transport = here.connect()
         options = {"lease": here.lease, "operation_seconds": here.operation, **more}
         opened = cls(
-            transport, table=here.table, topology_table=here.topology_table, cursor_keys=here.cursor_keys, **options
+            here.transport,
+            table=here.table,
+            topology_table=here.topology_table,
+            cursor_keys=here.cursor_keys,
+            **options,
         )
-        opened._owned = transport
+        opened._owned = here.transport
         return opened
 
     def close(self) -> None:

@@ -1,4 +1,7 @@
-"""DynamoDB's numbers: 38 significant digits, magnitudes from 1E-130 to 9.9...E+125; and their size."""
+"""DynamoDB's numbers: finite, 38 significant digits, magnitudes from 1E-130 to 9.9...E+125; and their size.
+
+`RefusedError` is raised for every other number.
+"""
 
 from decimal import Decimal
 from typing import Final
@@ -17,11 +20,7 @@ _RANGE: Final = "DynamoDB's numbers have magnitudes from 1E-130 to 9.9E+125: sto
 
 
 def int_text(value: int) -> str:
-    """Return the number as DynamoDB takes it.
-
-    Raises:
-        RefusedError: more than 38 significant digits, or out of range.
-    """
+    """Return the number as DynamoDB takes it."""
     if -_PLAIN_INT < value < _PLAIN_INT:
         return repr(value)
     # The range first: Python refuses to write out integers of thousands of digits.
@@ -32,13 +31,7 @@ def int_text(value: int) -> str:
 
 
 def float_text(value: float) -> str:
-    """Return the shortest number that reads back as the same float, with at most 17 digits.
-
-    DynamoDB has no negative zero: -0.0 becomes 0.
-
-    Raises:
-        RefusedError: NaN, infinite, or out of range.
-    """
+    """Return the shortest number that reads back as the same float, with at most 17 digits; -0.0 becomes 0."""
     # NaN compares false with everything and so ends below, too.
     if _MIN_FLOAT <= value < _END_FLOAT or -_END_FLOAT < value <= -_MIN_FLOAT:
         return repr(value)
@@ -50,11 +43,7 @@ def float_text(value: float) -> str:
 
 
 def decimal_text(value: Decimal) -> str:
-    """Return the number as DynamoDB takes it, in its canonical text: 1.50 is stored as 1.5, and -0 as 0.
-
-    Raises:
-        RefusedError: NaN, infinite, more than 38 significant digits, or out of range.
-    """
+    """Return the number as DynamoDB takes it, in its canonical text: 1.50 is stored as 1.5, and -0 as 0."""
     _, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
         raise RefusedError(f"{value} cannot be stored: DynamoDB's numbers are finite")

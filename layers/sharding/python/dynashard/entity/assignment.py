@@ -42,11 +42,7 @@ class Assignment:
         return validated[0][name]
 
     def check_whole(self, values: Mapping[str, Any]) -> None:
-        """Check all fields together.
-
-        Raises:
-            InvalidValueError: the model does not accept them.
-        """
+        """Check all fields together; raises as `check`."""
         try:
             self._whole(dict(values))
         except ValidationError as error:

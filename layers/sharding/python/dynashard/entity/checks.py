@@ -151,19 +151,11 @@ def checked_template(
     optional: bool = False,
     unpadded: Collection[str] | None = None,
 ) -> KeyTemplate:
-    """Parse a template and check it against the fields it names.
+    """Parse a template and check it against the fields it names; `what` names it in messages.
 
-    Args:
-        model: the entity's class.
-        what: the name of the template in messages.
-        text: the template.
-        reserved: characters that no value may contain, because they divide the key around the template.
-        optional: fields may be None (an index leaves such items out).
-        unpadded: fields of a sort template whose numbers may have no fixed width; None for a partition template, whose
-            texts need no order.
-
-    Raises:
-        WrongDeclarationError: with the reason.
+    `reserved` characters divide the key around the template, so no value may contain them. Fields may be None only if
+    they are `optional`, because an index leaves such items out. Numbers in a sort template need a fixed width, except
+    `unpadded` fields; a partition template, whose texts need no order, has None.
     """
     kinds = {name: plain_types(field.annotation) for name, field in model.model_fields.items()}
 

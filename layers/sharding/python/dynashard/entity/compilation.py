@@ -1,4 +1,7 @@
-"""Compiling a declaration: its parts are checked, alone and against each other."""
+"""Compiling a declaration: its parts are checked, alone and against each other.
+
+Problems raise `WrongDeclarationError`.
+"""
 
 from collections.abc import Iterator
 from typing import Any, TypeVar
@@ -23,11 +26,7 @@ T = TypeVar("T", bound=Record)
 def compile_entity(
     model: type[T], *, name: str, key: Key, shards: Shards | None, indexes: tuple[Index, ...], expires: str | None
 ) -> EntityDefinition[T]:
-    """Check a declaration and compile it.
-
-    Raises:
-        WrongDeclarationError: with the reason.
-    """
+    """Check a declaration and compile it."""
     if not model.__pydantic_complete__:
         raise WrongDeclarationError("a field is of a type that is not defined yet: define it above the entity")
     if shards is not None:

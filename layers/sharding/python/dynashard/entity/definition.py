@@ -155,11 +155,7 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
         return tuple(index for index in self.indexes.values() if index.replica)
 
     def reserve(self, characters: frozenset[str]) -> None:
-        """Refuse these characters in sort key fields from now on: they divide the keys of entities in one partition.
-
-        Raises:
-            WrongDeclarationError: a field would always be refused.
-        """
+        """Refuse these characters in sort key fields from now on: they divide the keys of entities in one partition."""
         self.sort = replace(self.sort, reserved=characters)
         refuse(f"sort {problem}" for problem in sample_problems(self.model, self.sort))
 
@@ -224,11 +220,7 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
         return not value and name in self._empty_sets and isinstance(value, set | frozenset)
 
     def encode_field(self, name: str, value: Any) -> dict[str, Any]:
-        """Return a value as a field stores it.
-
-        Raises:
-            InvalidValueError: DynamoDB cannot store it exactly.
-        """
+        """Return a value as a field stores it; raises `InvalidValueError` if that is not possible exactly."""
         return encode_expiry(name, value) if name == self.expires else encode_value(value, path=name)
 
     @cached_property

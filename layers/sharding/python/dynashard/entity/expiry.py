@@ -1,4 +1,4 @@
-"""The time of expiry: from a field to the table's epoch seconds, and back."""
+"""The time of expiry: from a field to the table's epoch seconds, and back; other values raise errors."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -10,11 +10,7 @@ from dynashard.schema import EXPIRES_AT, PK, SK
 
 
 def encode_expiry(name: str, value: datetime) -> dict[str, str]:
-    """Return a time of expiry as it is stored, to the second.
-
-    Raises:
-        InvalidValueError: it has no time zone, or lies outside the years 1 to 9999.
-    """
+    """Return a time of expiry as it is stored, to the second; it needs a time zone."""
     if value.tzinfo is None:
         raise InvalidValueError(f"{name}: the time needs a time zone", field=name)
     seconds = floor(value.timestamp())
@@ -26,11 +22,7 @@ def encode_expiry(name: str, value: datetime) -> dict[str, str]:
 
 
 def decode_expiry(entity: str, wire: Mapping[str, Any]) -> datetime:
-    """Return the time of expiry of a stored item that has one.
-
-    Raises:
-        UndecodableItemError: the stored value is not a time.
-    """
+    """Return the time of expiry of a stored item that has one."""
     stored = wire[EXPIRES_AT]
     try:
         # Adopted items may hold fractions of a second.

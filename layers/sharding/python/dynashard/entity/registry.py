@@ -1,6 +1,6 @@
 """The declared entities, and the check that no two of them can write the same key."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final
 
 from dynashard.entity.declaration import DEFAULT_SEPARATOR, refuse
@@ -10,21 +10,12 @@ from dynashard.keys import may_collide, separators
 _Family = list[EntityDefinition[Any]]
 
 
-class Registry(Mapping[str, EntityDefinition[Any]]):
+class Registry(dict[str, EntityDefinition[Any]]):
     """Entities by name. Those that share a prefix form a family: one set of logical partitions."""
 
     def __init__(self) -> None:
-        self._entities: dict[str, EntityDefinition[Any]] = {}
+        super().__init__()
         self._families: dict[tuple[str, str], _Family] = {}
-
-    def __getitem__(self, name: str) -> EntityDefinition[Any]:
-        return self._entities[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._entities)
-
-    def __len__(self) -> int:
-        return len(self._entities)
 
     def add(self, entity: EntityDefinition[Any]) -> None:
         """Add an entity.
@@ -39,10 +30,10 @@ class Registry(Mapping[str, EntityDefinition[Any]]):
             for member in (*family, entity):
                 member.reserve(divided_by)
         family.append(entity)
-        self._entities[entity.name] = entity
+        self[entity.name] = entity
 
     def _problems(self, entity: EntityDefinition[Any], family: _Family, divided_by: frozenset[str]) -> Iterator[str]:
-        if entity.name in self._entities:
+        if entity.name in self:
             yield "another entity has this name; write another, such as one with v2"
         if family and entity.separator != DEFAULT_SEPARATOR:
             yield f"the keys of {family[0].name} use the separator {entity.separator!r} already"
