@@ -70,7 +70,7 @@ def drive(
 
 def _look(resharder: Resharder, driven: dict[str, _Driven], log: Callable[[str], None]) -> None:
     try:
-        keys = set(resharder.look())
+        keys = set(resharder.poll())
     except DynashardError as error:
         log(f"the topology cannot be read: {error}")
         return

@@ -17,6 +17,7 @@ from threading import Lock
 from typing import Any
 
 from dynashard.errors import EngineError, EngineUnavailableError
+from dynashard.runtime import Runtime
 from dynashard.transport.attempts import Attempts, resend_of
 from dynashard.transport.classification import Refusal, classify, throttle_names, unanswered
 from dynashard.transport.interface import Call, Resend, Transport, Wire, meters
@@ -148,7 +149,7 @@ def meanwhile_repeated(operation: str, action: Callable[[], object], *, nth: int
             action()
             raise unanswered(operation, "ReadTimeoutError", "The answer was lost")
 
-        return Attempts(sleep=lambda _: None).run(attempt, operation, send.resend)
+        return Attempts(runtime=Runtime(sleep=lambda _: None)).run(attempt, operation, send.resend)
 
     return Fault(operation, strike, nth)
 
@@ -226,7 +227,7 @@ class AttemptsOn(FaultyTransport):
             self.attempts += operation in self._concerned
             return FaultyTransport.call(self, operation, request, resend=Resend.IF_NOT_EXECUTED)
 
-        return Attempts(sleep=lambda _: None).run(once, operation, resend)
+        return Attempts(runtime=Runtime(sleep=lambda _: None)).run(once, operation, resend)
 
 
 def _refused(operation: str, code: str, body: Mapping[str, Any], nth: int | None) -> Fault:

@@ -39,7 +39,7 @@ class Watch:
         busy = {status.key: status for status in self.resharder.busy()}
         started = [status.started for status in busy.values() if status.started is not None]
         self.measure(max(0.0, now - min(started, default=now)) / _HOUR)
-        left_over = self.resharder.look()
+        left_over = self.resharder.poll()
         # One that was taken back is not busy, but has a last wait to come.
         waiting = [key for key in left_over if key not in busy or _is_due(busy[key], now)]
         if not waiting:

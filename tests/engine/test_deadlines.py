@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dynashard.errors import EngineError
+from dynashard.runtime import Runtime
 from dynashard.transport import Transport
 from dynashard.transport.attempts import Attempts, resend_of
 from dynashard.transport.capacity import WRITING
@@ -38,7 +39,7 @@ class Silence(OneByOne):
         self._inner = inner
         self._reads_answered = reads_answered
         self._takes = takes
-        self._attempts = Attempts(most=10, sleep=self._sleep, random=lambda: 0.5)
+        self._attempts = Attempts(most=10, runtime=Runtime(sleep=self._sleep, random=lambda: 0.5))
 
     def clock(self) -> float:
         return self.now

@@ -104,7 +104,7 @@ class LeaseMachine(RuleBasedStateMachine):
 
     @rule(at=st.integers(0, 1))
     def a_controller_looks(self, at: int) -> None:
-        self.controllers[at].look()
+        self.controllers[at].poll()
 
     @rule(seconds=st.sampled_from([0.5, 4.0, 13.0, 31.0]))
     def time_passes(self, seconds: float) -> None:
@@ -182,7 +182,7 @@ def stored(world: Moving, lease: float, **fields: Any) -> Record:
 def test_a_lowered_setting_lowers_the_stored_lease(moving: Moving) -> None:
     stored(moving, 30.0)
 
-    moving.new(timing=timing(1.0)).look()
+    moving.new(timing=timing(1.0)).poll()
 
     assert moving.record(FAMILY).granted == 1.0
 
@@ -191,8 +191,8 @@ def test_a_lease_in_force_is_honoured_to_its_end(moving: Moving) -> None:
     """The one that was given out last before the lowering, 30 s ago at most."""
     stored(moving, 30.0)
     worker = moving.new(timing=timing(1.0))
-    worker.look()
-    worker.look()
+    worker.poll()
+    worker.poll()
     lowered = moving.clock.now
     moving.clock.now += 7
 
@@ -219,8 +219,8 @@ def test_lowering_again_honours_the_longest_lease_that_is_left(moving: Moving) -
     stored(moving, 90.0)
     for lease in (30.0, 1.0):
         worker = moving.new(timing=timing(lease))
-        worker.look()
-        worker.look()
+        worker.poll()
+        worker.poll()
     lowered = moving.clock.now
 
     worker.start(ABC, 8)
@@ -233,10 +233,10 @@ def test_a_raised_setting_is_stored_while_nothing_changes_and_not_before(moving:
     worker = moving.new(timing=timing(30.0))
     moving.resharder.start(ABC, 8)
 
-    worker.look()
+    worker.poll()
     assert moving.record(FAMILY).granted == 1.0
     moving.finish(ABC, worker)
-    worker.look()
+    worker.poll()
 
     assert moving.record(FAMILY).granted == 30.0
 
@@ -244,7 +244,7 @@ def test_a_raised_setting_is_stored_while_nothing_changes_and_not_before(moving:
 def test_phases_wait_for_a_raised_lease_from_the_moment_it_is_stored(moving: Moving) -> None:
     stored(moving, 1.0)
     worker = moving.new(timing=timing(30.0))
-    worker.look()
+    worker.poll()
     begun = moving.clock.now
 
     worker.start(ABC, 8)

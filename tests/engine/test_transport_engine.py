@@ -15,7 +15,8 @@ from dynashard.errors import (
     TransactionCanceledError,
     TransactionConflictError,
 )
-from dynashard.transport import Call, Consumed, Resend, connect, metered
+from dynashard.transport import Call, Resend, connect, metered
+from dynashard.transport.interface import Consumed
 from dynashard.transport.sdk import SdkTransport
 from tests.billing import read_units, write_units
 from tests.faults import (

@@ -20,6 +20,7 @@ from dynashard.errors import (
     TransactionCanceledError,
 )
 from dynashard.repository.outcomes import SETTLED
+from dynashard.runtime import Runtime
 from dynashard.schema import PK, SK, TOPOLOGY_KEY
 from dynashard.transport.attempts import Attempts, resend_of
 from dynashard.transport.capacity import consumed_of
@@ -328,7 +329,8 @@ class ActorTransport(OneByOne):
     def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
         """See `Transport.call`."""
         attempts = Attempts(
-            most=self.actor.random.choice(_ATTEMPTS), sleep=self._sleep, random=self.actor.random.random
+            most=self.actor.random.choice(_ATTEMPTS),
+            runtime=Runtime(sleep=self._sleep, random=self.actor.random.random),
         )
         answer = attempts.run(
             lambda _: self.send_once(operation, request), operation, resend or resend_of(operation, request)

@@ -24,19 +24,19 @@ def _no_lease(stack: ExitStack) -> None:
 
 def _no_prepare(stack: ExitStack) -> None:
     """From stable to MOVE at once."""
-    publish = controller._Look._publish
+    publish = controller._Controller._publish
 
     def skip(self: Any, *change: Any, **fields: Any) -> Any:
         if fields.get("phase") is Phase.PREPARE:
             fields["phase"] = Phase.MOVE
         return publish(self, *change, **fields)
 
-    stack.enter_context(patch.object(controller._Look, "_publish", skip))
+    stack.enter_context(patch.object(controller._Controller, "_publish", skip))
 
 
 def _eager_mover(stack: ExitStack) -> None:
     """The mover starts with MOVE, while clients still are in PREPARE."""
-    left, left_of_mover, read = controller._Look._left, Context.left, Context.read
+    left, left_of_mover, read = controller._Controller._left, Context.left, Context.read
     phases: dict[int, Phase] = {}
 
     def reads(self: Context, *scope: Any) -> Any:
@@ -53,7 +53,7 @@ def _eager_mover(stack: ExitStack) -> None:
 
     stack.enter_context(patch.object(Context, "read", reads))
     stack.enter_context(patch.object(Context, "left", hurry_mover))
-    stack.enter_context(patch.object(controller._Look, "_left", hurry))
+    stack.enter_context(patch.object(controller._Controller, "_left", hurry))
 
 
 def _no_mark_in_settle(stack: ExitStack) -> None:

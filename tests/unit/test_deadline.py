@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dynashard.errors import EngineUnavailableError, OutcomeUnknownError
 from dynashard.repository import RetryPolicy
+from dynashard.runtime import Runtime
 from dynashard.transport.attempts import Attempts
 from dynashard.transport.classification import unanswered
 from dynashard.transport.deadline import evidence, remaining, within
@@ -98,7 +99,7 @@ def test_what_an_outer_operation_keeps_is_no_time_for_the_work_of_an_inner_one()
 @pytest.mark.parametrize("answered", [0.1, 3.0, 60.0])
 def test_slow_attempts_end_within_the_operation_and_leave_time_for_evidence(resend: Resend, answered: float) -> None:
     time = Time()
-    attempts = Attempts(most=1000, sleep=time.sleep, random=lambda: 0.5)
+    attempts = Attempts(most=1000, runtime=Runtime(sleep=time.sleep, random=lambda: 0.5))
 
     def slow(_: int) -> dict[str, Any]:
         time.at += min(answered, remaining())
@@ -115,7 +116,7 @@ def test_slow_attempts_end_within_the_operation_and_leave_time_for_evidence(rese
 
 def test_several_requests_of_one_operation_share_its_time() -> None:
     time, rounds = Time(), 0
-    attempts = Attempts(most=3, sleep=time.sleep, random=lambda: 0.5)
+    attempts = Attempts(most=3, runtime=Runtime(sleep=time.sleep, random=lambda: 0.5))
 
     def unreachable(_: int) -> dict[str, Any]:
         time.at += max(0.0, min(2.0, remaining()))

@@ -10,7 +10,7 @@ from dynashard.errors import InvalidKeyError, InvalidQueryError
 from dynashard.reads import Budget, Query, QueryArguments
 from dynashard.reads.bounds import Bounds
 from dynashard.reads.filters import filter_expression
-from dynashard.transport import Consumed
+from dynashard.transport.interface import Consumed
 
 pytestmark = pytest.mark.unit
 

@@ -106,7 +106,7 @@ def test_pauses_grow_while_it_throttles_and_end_when_it_does_not() -> None:
         time.now = pace.after
     slow = pace.width
     for _ in range(60):
-        pace.went_well()
+        pace.succeeded()
     pace.throttled(HOT)
 
     assert pauses == sorted(pauses)

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from dynashard.transport import Consumed, consumed_of, metered, meters
+from dynashard.transport.capacity import consumed_of
+from dynashard.transport.interface import Consumed, metered, meters
 
 pytestmark = pytest.mark.unit
 

@@ -22,9 +22,12 @@ from dynashard.errors import (
     OutcomeUnknownError,
     ThrottledError,
 )
-from dynashard.transport import Call, Consumed, Resend, Transport, connect, metered, remaining, within
+from dynashard.runtime import SYSTEM, Runtime
+from dynashard.transport import Call, Resend, Transport, connect, metered
 from dynashard.transport.attempts import Attempts
 from dynashard.transport.client import Settings
+from dynashard.transport.deadline import remaining, within
+from dynashard.transport.interface import Consumed
 from dynashard.transport.sdk import SdkTransport
 from tests.patience import until
 
@@ -67,14 +70,17 @@ def scripted(asked: list[Asked], waits: list[float]) -> Iterator[Script]:
     """Gives a transport to a server that answers with `replies` in turn, the last one for ever."""
     with ExitStack() as stack:
 
-        def start(*replies: Reply, attempts: int = 4, pauses: Any = None, **options: Any) -> SdkTransport:
+        def start(
+            *replies: Reply, attempts: int = 4, pauses: Any = None, random: Any = SYSTEM.random, **options: Any
+        ) -> SdkTransport:
             def answer(request: Asked) -> Reply:
                 asked.append(request)
                 return replies[min(len(asked), len(replies)) - 1]
 
             url = stack.enter_context(canned_server(answer))
             settings = Settings(url, "eu-west-1", "local", "local", **options)
-            transport = SdkTransport(settings, Attempts(attempts, sleep=waits.append, **(pauses or {})))
+            runtime = Runtime(sleep=waits.append, random=random)
+            transport = SdkTransport(settings, Attempts(attempts, runtime=runtime, **(pauses or {})))
             stack.callback(transport.close)
             return transport
 
@@ -298,8 +304,8 @@ def test_an_operation_whose_deadline_has_passed_sends_nothing(scripted: Script, 
 
 
 def test_retries_end_before_the_deadline(scripted: Script, asked: list[Asked], waits: list[float]) -> None:
-    pauses = {"throttled_pause": 0.5, "longest_pause": 100.0, "random": lambda: 1.0}
-    transport = scripted(stored("key_range_throttled"), attempts=50, pauses=pauses)
+    pauses = {"throttled_pause": 0.5, "longest_pause": 100.0}
+    transport = scripted(stored("key_range_throttled"), attempts=50, pauses=pauses, random=lambda: 1.0)
 
     with within(15), pytest.raises(KeyRangeThrottledError):
         transport.call("GetItem", GET)
@@ -383,7 +389,7 @@ def test_where_nobody_listens_nothing_was_executed_and_it_is_tried_again(operati
     with canned_server(lambda _: FOUND) as url:
         pass
     waits: list[float] = []
-    transport = SdkTransport(Settings(url, "eu-west-1", "a", "b"), Attempts(2, sleep=waits.append))
+    transport = SdkTransport(Settings(url, "eu-west-1", "a", "b"), Attempts(2, runtime=Runtime(sleep=waits.append)))
 
     with pytest.raises(EngineUnavailableError) as caught:
         transport.call(operation, GET)

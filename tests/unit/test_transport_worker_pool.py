@@ -5,7 +5,7 @@ from threading import Barrier, Lock
 
 import pytest
 
-from dynashard.transport import Call, Wire, metered, meters
+from dynashard.transport.interface import Call, Wire, metered, meters
 from dynashard.transport.worker_pool import WorkerPool
 from tests.patience import PATIENCE_SECONDS
 

@@ -1,36 +1,28 @@
 """What the controller keeps about a change, in the record it concerns."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from typing import Any
 
+from dynashard.resharding.progress import Counters
 from dynashard.topology import Record
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """A change of a shard count, from the request until its marks are swept.
+class Change(Counters):
+    """A change from the shard count `origin` to `target`, until its relocation markers are swept.
+
+    Its counters are 0 until its work is done. `Resharder.start` describes budget, cause and survey, and `Status` the
+    other fields that both have.
 
     Attributes:
-        id: tells this change from all others.
-        origin: the count before it.
-        target: the count after it.
-        cause: why it was asked for: `operator`, `throttle`, `abort`, ...
-        started: when, in epoch seconds.
         tasks: into how many tasks its work is divided.
-        budget: write units a second that its work may take; None for no bound.
-        survey: whether items are counted beforehand.
-        paused: whether it stands still until somebody resumes it.
-        error: why it was paused, if not by an operator.
-        back_to: the count to change back to when it is over.
-        total: how many items there are to move, as counted beforehand; None if not (yet) known.
-        seen: when what was published last was found published, in epoch seconds; None if that is not known. Waits
-            begin here: a request that publishes may arrive long after it was sent.
-        margin: operation and skew in seconds, as whoever carries the change out adds them to a lease; None before.
+        seen: when the last publication was found stored, in epoch seconds; None if that is unknown. Waits begin here,
+            because a request that publishes may arrive long after it was sent.
+        margin: operation and skew in seconds, which the controller adds to a lease; None before.
         passed: when all items were found moved, in epoch seconds; None before.
-        check: whether the new homes are looked at before it begins: nothing may stand there yet.
-        moved, late, swept, left, write_units, read_units: sums, once its work is done; see `Progress`.
+        check: whether the new homes are checked before it begins: nothing may stand there yet.
     """
 
     id: str
@@ -49,16 +41,10 @@ class Change:
     margin: float | None = None
     passed: float | None = None
     check: bool = False
-    moved: int = 0
-    late: int = 0
-    swept: int = 0
-    left: int = 0
-    write_units: float = 0.0
-    read_units: float = 0.0
 
     @classmethod
     def of(cls, record: Record) -> "Change | None":
-        """The change that a record tells of: the one under way, or else the last one."""
+        """Return the change of a record that is under way, or else the last one."""
         stored = record.change
         if "id" not in stored:
             return None
@@ -69,14 +55,10 @@ class Change:
         return cls(**known)
 
     def stored(self) -> Mapping[str, Any]:
-        """As a record keeps it: numbers so that what is read back is equal."""
+        """Return its stored form, with numbers that decode to equal ones."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {
             name: Decimal(str(value)) if isinstance(value, float) else value
             for name, value in values.items()
             if value is not None
         }
-
-    def but(self, **changed: Any) -> "Change":
-        """The change with some of its fields changed."""
-        return replace(self, **changed)

@@ -1,4 +1,4 @@
-"""Which changes can be, and which cannot now."""
+"""Which changes are possible at all, and which are possible now."""
 
 from dynashard.errors import InvalidValueError, ReshardRefusedError
 from dynashard.placement import is_power_of_two
@@ -10,12 +10,7 @@ from dynashard.topology import Record
 
 
 def check_possible(scope: Scope, to: int, budget: float | None) -> None:
-    """Refuse what can never be.
-
-    Raises:
-        ReshardRefusedError: fixed_placement, unsharded, not_power_of_two, too_many or unknown_partition.
-        InvalidValueError: a budget that is not above 0.
-    """
+    """Refuse a change that is never possible; see `Resharder.start`."""
     entity = scope.entity
     if scope.index is None and not rule_of(entity).powers_of_two:
         raise ReshardRefusedError(
@@ -30,31 +25,27 @@ def check_possible(scope: Scope, to: int, budget: float | None) -> None:
             reason="unsharded",
         )
     if isinstance(to, bool) or not is_power_of_two(to):
-        raise ReshardRefusedError(f"{to} is no power of two; use 1, 2, 4, 8, ...", reason="not_power_of_two")
+        raise ReshardRefusedError(f"{to} is not a power of two; use 1, 2, 4, 8, ...", reason="not_power_of_two")
     if to > MAX_SHARDS:
-        raise ReshardRefusedError(f"{to} shards are too many; {MAX_SHARDS} is the most", reason="too_many")
+        raise ReshardRefusedError(f"{to} shards are too many; at most {MAX_SHARDS} are possible", reason="too_many")
     if scope.partition is not None and not fits(entity, scope.partition):
         raise ReshardRefusedError(
-            f"{scope.partition} is no logical partition of {entity.name}, whose partitions look like "
+            f"{scope.partition} is not a logical partition of {entity.name}, whose partitions look like "
             f"{entity.prefix}{entity.separator if entity.prefix else ''}{entity.partition.text}",
             reason="unknown_partition",
         )
     if budget is not None and not budget > 0:
-        raise InvalidValueError("a budget is a number of write units a second above 0", field="budget")
+        raise InvalidValueError(f"the budget is {budget:g} write units a second; it must be above 0", field="budget")
 
 
 def check_now(scope: Scope, to: int, record: Record | None, family: Record) -> None:
-    """Refuse what cannot be now.
-
-    Raises:
-        ReshardRefusedError: running, not_swept, same_count, family_busy, index_busy or table_busy.
-    """
+    """Refuse a change that is not possible now; see `Resharder.start`."""
     here = record or family
     change = Change.of(here)
     if record is None and under_way(family):
         raise ReshardRefusedError(
-            f"the count of all partitions of {scope.family} is changing, and with it that of {scope.partition}: "
-            "wait until that is over",
+            f"the count of all partitions of {scope.family} is changing, including that of {scope.partition}: "
+            "wait until that has ended",
             reason="family_busy",
         )
     if change is not None and (here.target is not None or change.back_to is not None):
@@ -62,7 +53,7 @@ def check_now(scope: Scope, to: int, record: Record | None, family: Record) -> N
         raise ReshardRefusedError(f"a change of {here.key} to {to_count} is under way already", reason="running")
     if not here.swept:
         raise ReshardRefusedError(
-            f"the marks of the last change of {here.key} are not swept yet; try again when they are", reason="not_swept"
+            f"the markers of the last change of {here.key} are not swept yet; try again later", reason="not_swept"
         )
     if here.count == to:
         raise ReshardRefusedError(f"{scope.key} has {to} shards already", reason="same_count")
@@ -70,18 +61,18 @@ def check_now(scope: Scope, to: int, record: Record | None, family: Record) -> N
     indexes = {key for key in others if key.startswith(f"{scope.family}|")}
     if scope.index is None and indexes:
         raise ReshardRefusedError(
-            f"an index of {scope.family} is changing ({', '.join(sorted(indexes))}): wait until that is over",
+            f"an index of {scope.family} is changing ({', '.join(sorted(indexes))}): wait until that has ended",
             reason="index_busy",
         )
     if scope.index is not None and others - indexes:
         raise ReshardRefusedError(
-            f"partitions of {scope.family} are changing ({', '.join(sorted(others - indexes)[:3])}): an index of "
-            "theirs can change when that is over",
+            f"partitions of {scope.family} are changing ({', '.join(sorted(others - indexes)[:3])}): wait until that "
+            "has ended before you change one of its indexes",
             reason="table_busy",
         )
 
 
 def under_way(record: Record) -> bool:
-    """Whether a record's change is wanted, under way, not swept, or to be taken back."""
+    """Whether a record's change is requested, under way, not swept, or to be reversed."""
     change = Change.of(record)
     return record.busy or (change is not None and change.back_to is not None)

@@ -1,4 +1,4 @@
-"""How fast a task may write: its part of a budget, and less where DynamoDB throttles."""
+"""Backpressure: a task writes within its part of a budget, and backs off exponentially when DynamoDB throttles."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -7,9 +7,9 @@ from dynashard.errors import KeyRangeThrottledError, ThrottledError
 from dynashard.runtime import Runtime
 
 _MOVE_UNITS: Final = 4
-"""What the smallest move takes."""
+"""Write units of the smallest move."""
 _BURST: Final = 0.03
-"""Seconds of its budget that a task sends at a time: a larger burst would only make others wait behind it."""
+"""Seconds of its budget that a task sends at a time: a larger burst would delay other writers."""
 _FIRST_PAUSE: Final = 0.25
 _LONGEST_PAUSE: Final = 20.0
 _FIRST_CONFLICT: Final = 0.02
@@ -21,9 +21,9 @@ _FASTER: Final = 1.1
 
 @dataclass
 class Speed:
-    """How much of the full speed is driven, and from when on.
+    """The share of the full speed, and when the next write may be sent.
 
-    Threads that share one may now and then lose a change of it to another: it is a measure, not a count.
+    Threads that share one may lose an update now and then, which does no harm.
     """
 
     share: float = 1.0
@@ -31,27 +31,21 @@ class Speed:
     streak: int = 0
 
     def brake(self, now: float, pause: float) -> None:
-        """Stop for a while and go on at half the speed."""
+        """Pause for so many seconds and continue at half the speed."""
         self.share = max(_LEAST, self.share * _SLOWER)
         self.after = max(self.after, now + pause)
         self.streak += 1
 
     def ease(self) -> None:
-        """All went well: a little faster."""
+        """Speed up a little."""
         self.share = min(1.0, self.share * _FASTER)
         self.streak = 0
 
 
 class Pace:
-    """The pace of one task.
+    """The pace of one task: `rate` write units a second, if any, and at most `width` writes at a time.
 
     A throttled key range slows this task alone; a limit of the table or the account slows all that share `table`.
-
-    Args:
-        rate: write units a second; None for no bound.
-        width: writes at a time.
-        table: the speed that all tasks of this process share.
-        runtime: time and randomness.
     """
 
     def __init__(self, rate: float | None, *, width: int, table: Speed, runtime: Runtime) -> None:
@@ -64,7 +58,7 @@ class Pace:
 
     @property
     def width(self) -> int:
-        """How many writes to send at a time now."""
+        """How many writes to send at a time."""
         width = self._width * self._own.share * self._table.share
         if self._rate is not None:
             width = min(width, self._rate * _BURST / _MOVE_UNITS)
@@ -76,11 +70,11 @@ class Pace:
         return max(self._own.after, self._table.after)
 
     def not_before(self, at: float) -> None:
-        """Send nothing before a time."""
+        """Send nothing before a time, in epoch seconds."""
         self._own.after = max(self._own.after, at)
 
     def ready(self, deadline: float) -> bool:
-        """Wait until the next write may be sent; False if that is after the deadline, having waited for that."""
+        """Wait until the next write may be sent, at most until the deadline; whether it may be sent."""
         now = self._runtime.clock()
         after = self.after
         if after > deadline:
@@ -96,20 +90,20 @@ class Pace:
             share = self._own.share * self._table.share
             self._own.after = max(self._own.after, self._runtime.clock()) + units / (self._rate * share)
 
-    def went_well(self) -> None:
-        """What was sent met no resistance."""
+    def succeeded(self) -> None:
+        """Speed up after writes that all succeeded."""
         self._conflicts = 0
         self._own.ease()
         self._table.ease()
 
     def throttled(self, error: ThrottledError) -> None:
-        """What was sent was throttled."""
+        """Back off after a throttle."""
         speed = self._own if isinstance(error, KeyRangeThrottledError) else self._table
         pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**speed.streak) * (0.5 + self._runtime.random())
         speed.brake(self._runtime.clock(), pause)
 
     def conflicted(self) -> None:
-        """What was sent met others' writes, or its answer was lost."""
+        """Pause after a conflict with other writes, or a lost answer."""
         pause = min(_LONGEST_CONFLICT, _FIRST_CONFLICT * 2**self._conflicts)
         self._conflicts = min(self._conflicts + 1, 10)
         self.not_before(self._runtime.clock() + pause * (0.5 + self._runtime.random()))

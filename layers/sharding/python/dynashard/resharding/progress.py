@@ -1,68 +1,74 @@
 """How far each task has come: items of their own in the topology table, so that a killed worker loses little.
 
-Their keys begin with `@`, which no record's does, and they have no `number_of_shards`. They are hints: a task that
-is worked on twice, or again from an earlier place, does no harm.
+Their keys begin with `@`, which no record's does, and they have no `number_of_shards`. They are hints: working on a
+task twice, or again from an earlier position, does no harm.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any, Final
 
 from dynashard.codec import decode_item
-from dynashard.errors import ConditionFailedError, DynashardError, EngineUnavailableError
+from dynashard.errors import ConditionFailedError, DynashardError
 from dynashard.schema import TOPOLOGY_KEY
+from dynashard.topology.table import read_items
 from dynashard.transport.interface import Call, Resend, Transport, Wire
-
-_ROUNDS: Final = 5
 
 
 class Pass(StrEnum):
     """What is done with all items of a task."""
 
     CHECK = "check"
-    """Before a change begins: clear the new homes of what stands there by mistake."""
+    """Before a change begins: clear the new homes of items that stand there by mistake."""
     SURVEY = "survey"
-    """Count those that will move."""
+    """Count the items that will move."""
     MOVE = "move"
-    """Move them, or rewrite their index keys."""
+    """Move items, or rewrite their index keys."""
     SETTLE = "settle"
-    """Move what requests have put at its old home that the database executed late: the second pass."""
+    """The second pass: move items that late requests have put at their old homes."""
     SWEEP = "sweep"
-    """Delete the marks they have left, and move what was put there later still."""
+    """Delete the relocation markers, and move items that were put at their old homes later still."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far a task has been read.
-
-    Attributes:
-        source: the number of the source within the task.
-        key: the last stored key read in it; None for its beginning.
-    """
+    """How far a task has been read: the number of the source, and the last stored key read in it, if any."""
 
     source: int = 0
     key: Wire | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a task has come.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counters:
+    """What work has done.
 
     Attributes:
-        key: of the record.
-        task: its number.
-        change: the id of the change.
-        kind: what is being done.
-        position: how far it has been read.
-        done: whether it is complete.
-        counted: whether its items were counted beforehand.
-        total, moved, swept: items to move, items moved, marks deleted.
+        moved: items moved, or index keys rewritten.
         late: items moved that were stored at their old home after the mover had passed.
+        swept: relocation markers deleted.
         left: items that stay at a place that is not their home, because their home is taken.
-        write_units, read_units: what it has taken.
+        write_units, read_units: capacity consumed.
+    """
+
+    moved: int = 0
+    late: int = 0
+    swept: int = 0
+    left: int = 0
+    write_units: float = 0.0
+    read_units: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress(Counters):
+    """How far a task of a record's change has come.
+
+    Attributes:
+        change: the id of the change.
+        done: whether the pass is complete.
+        counted: whether the items to move, `total`, were counted beforehand.
         after: when the budget allows the next write, in epoch seconds.
-        begins: whether nothing of it is written down yet.
+        begins: whether none of it is stored yet.
     """
 
     key: str
@@ -73,52 +79,42 @@ class Progress:
     done: bool = False
     counted: bool = False
     total: int = 0
-    moved: int = 0
-    late: int = 0
-    swept: int = 0
-    left: int = 0
-    write_units: float = 0.0
-    read_units: float = 0.0
     after: float = 0.0
     begins: bool = False
 
 
+_ZERO: Final = Counters()
+_SUMMED: Final = tuple(counter.name for counter in fields(Counters))
+_COUNTERS: Final = ("total", *_SUMMED)
+
+
+def sums(progress: Sequence[Progress]) -> dict[str, Any]:
+    """Return the sum of each of `Counters`, by name."""
+    return {name: sum((getattr(each, name) for each in progress), getattr(_ZERO, name)) for name in _SUMMED}
+
+
+def open_tasks(progress: Sequence[Progress], kind: Pass, tasks: int) -> tuple[int, ...]:
+    """Return the tasks that are not complete."""
+    complete = {each.task for each in progress if each.kind is kind and each.done}
+    return tuple(task for task in range(tasks) if task not in complete)
+
+
+@dataclass(frozen=True, slots=True)
 class ProgressTable:
-    """Progress by record and task. Safe to share between threads.
+    """Progress by record and task, in a topology table. Safe to share between threads."""
 
-    Args:
-        transport: the wire.
-        table: the topology table's name.
-    """
-
-    def __init__(self, transport: Transport, table: str) -> None:
-        self._transport = transport
-        self._table = table
+    transport: Transport
+    table: str
 
     def of(self, key: str, change: str, tasks: int) -> list[Progress]:
-        """What is known of the tasks of a change; those that have not begun are left out.
-
-        Cost: 1 round trip, 1 read unit a task.
-        """
-        waiting = [self._key(key, task) for task in range(tasks)]
-        found: list[Progress] = []
-        for _ in range(_ROUNDS):
-            if not waiting:
-                return [each for each in found if each.change == change]
-            request = {"RequestItems": {self._table: {"Keys": waiting, "ConsistentRead": True}}}
-            answer = self._transport.call("BatchGetItem", request)
-            found += [_decode(key, item) for item in answer.get("Responses", {}).get(self._table, ())]
-            waiting = answer.get("UnprocessedKeys", {}).get(self._table, {}).get("Keys", [])
-        raise EngineUnavailableError("DynamoDB leaves the progress unread. Try again.", operation="BatchGetItem")
+        """Return the progress of the tasks of a change that have begun. Cost: 1 round trip, 1 read unit a task."""
+        items = read_items(self.transport, self.table, [_stored_key(key, task) for task in range(tasks)])
+        return [each for each in (_decode(key, item) for item in items) if each.change == change]
 
     def begin(self, key: str, task: int, change: str, kind: Pass) -> Progress:
-        """Where a task stands, at its beginning if it has not begun. Writes nothing.
-
-        Cost: 1 round trip, 1 read unit.
-        """
-        request = {"TableName": self._table, "Key": self._key(key, task), "ConsistentRead": True}
-        item = self._transport.call("GetItem", request).get("Item")
-        known = _decode(key, item) if item else None
+        """Return the progress of a task, or its start if it has not begun. Cost: 1 round trip, 1 read unit."""
+        items = read_items(self.transport, self.table, [_stored_key(key, task)])
+        known = _decode(key, items[0]) if items else None
         if known is None or known.change != change:
             return Progress(key, task, change, kind, begins=True)
         if known.kind is kind:
@@ -126,147 +122,91 @@ class ProgressTable:
         return replace(known, kind=kind, position=Position(), done=False, after=0.0, begins=True)
 
     def save(self, was: Progress, now: Progress) -> Progress:
-        """Write down how far a task has come, adding what was done since to what others may have done.
+        """Store how far a task has come since `was`, and return what is stored now, perhaps by another worker.
 
-        Returns:
-            What stands there now: that, or what another worker has written meanwhile.
-
-        Cost: 1 round trip, 1 write unit.
+        The counters of other workers are added to. Cost: 1 round trip, 1 write unit.
         """
-        if was.begins:
-            return self._put(replace(now, begins=False))
-        request: Wire = {
-            "TableName": self._table,
-            "Key": self._key(now.key, now.task),
-            "ConditionExpression": "#change = :change AND #kind = :kind AND #done = :open",
-            **_since(was, now),
+        now = replace(now, begins=False)
+        request = {
+            "TableName": self.table,
+            "Key": {TOPOLOGY_KEY: {"S": _stored_key(now.key, now.task)}},
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+            **_update(was, now),
         }
-        # Sent twice, it counts twice, and executed late, it takes the position back: counts are shown and not relied
-        # upon, and what is passed over once more is left as it is.
-        return self._written("UpdateItem", request, now)
+        try:
+            # Executed twice, it counts twice; executed late, it resets the position or starts the pass again. Counters
+            # are only shown, and items that are passed over once more stay as they are.
+            self.transport.call("UpdateItem", request, resend=Resend.ALWAYS)
+        except ConditionFailedError as failed:
+            return now if failed.item is None else _decode(now.key, failed.item)
+        return now
 
     def clear(self, key: str, change: str, tasks: int) -> None:
-        """Delete what is known of the tasks of a change. What cannot be deleted now is overwritten by the next one.
-
-        Cost: 1 write unit a task.
-        """
-        calls = [
-            Call(
-                "DeleteItem",
-                {
-                    "TableName": self._table,
-                    "Key": self._key(key, task),
-                    "ConditionExpression": "#change = :change",
-                    "ExpressionAttributeNames": {"#change": "change"},
-                    "ExpressionAttributeValues": {":change": {"S": change}},
-                },
-            )
-            for task in range(tasks)
-        ]
+        """Delete the progress of a change. If that fails, the next change overwrites it. Cost: 1 write unit a task."""
+        condition = {
+            "TableName": self.table,
+            "ConditionExpression": "#change = :change",
+            "ExpressionAttributeNames": {"#change": "change"},
+            "ExpressionAttributeValues": {":change": {"S": change}},
+        }
+        keys = ({TOPOLOGY_KEY: {"S": _stored_key(key, task)}} for task in range(tasks))
         try:
-            self._transport.call_all(calls)
+            self.transport.call_all([Call("DeleteItem", {**condition, "Key": each}) for each in keys])
         except DynashardError:
             return
 
-    def _put(self, progress: Progress) -> Progress:
-        """Put the first progress of a pass, unless another worker of the same has."""
-        request: Wire = {
-            "TableName": self._table,
-            "Item": {**self._key(progress.key, progress.task), **_encode(progress)},
-            "ConditionExpression": "attribute_not_exists(#key) OR #change <> :change OR #kind <> :kind",
-            "ExpressionAttributeNames": {"#key": TOPOLOGY_KEY, "#change": "change", "#kind": "kind"},
-            "ExpressionAttributeValues": {":change": {"S": progress.change}, ":kind": {"S": progress.kind.value}},
-        }
-        # Executed late, it makes a pass begin anew, which then finds nothing to do.
-        return self._written("PutItem", request, progress)
 
-    def _written(self, operation: str, request: Wire, progress: Progress) -> Progress:
-        """Send a conditional write; what stands there afterwards."""
-        request["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
-        try:
-            self._transport.call(operation, request, resend=Resend.ALWAYS)
-        except ConditionFailedError as failed:
-            return progress if failed.item is None else _decode(progress.key, failed.item)
-        return progress
-
-    @staticmethod
-    def _key(key: str, task: int) -> Wire:
-        return {TOPOLOGY_KEY: {"S": f"@{task}@{key}"}}
-
-
-_COUNTS: Final = ("total", "moved", "late", "swept", "left")
-_UNITS: Final = ("write_units", "read_units")
-COUNTERS: Final = (*_COUNTS, *_UNITS)
-
-
-def add(progress: Iterable[Progress], counter: str) -> Any:
-    """The sum of a counter."""
-    return sum(getattr(each, counter) for each in progress)
-
-
-def open_tasks(done: Sequence[Progress], kind: Pass, tasks: int) -> tuple[int, ...]:
-    """The tasks that are not complete."""
-    complete = {each.task for each in done if each.kind is kind and each.done}
-    return tuple(task for task in range(tasks) if task not in complete)
+def _stored_key(key: str, task: int) -> str:
+    return f"@{task}@{key}"
 
 
 def _number(value: float) -> Wire:
     return {"N": str(value) if isinstance(value, int) else repr(round(value, 6))}
 
 
-def _since(was: Progress, now: Progress) -> Wire:
-    """The parts of an UpdateItem request that bring one progress to another."""
-    state, steps = _state(now), {name: getattr(now, name) - getattr(was, name) for name in COUNTERS}
+def _update(was: Progress, now: Progress) -> Wire:
+    """The update from one progress to another: the first of a pass sets its counters, every other adds to them."""
+    of: Wire = {"change": {"S": now.change}, "kind": {"S": now.kind.value}}
+    state: Wire = {
+        "source": _number(now.position.source),
+        "done": {"BOOL": now.done},
+        "counted": {"BOOL": now.counted},
+        "after": _number(now.after),
+    }
+    if now.position.key is not None:
+        state["cursor"] = {"M": now.position.key}
+    steps: Wire = {}
+    names = {}
+    if was.begins:
+        condition = "attribute_not_exists(#key) OR #change <> :change OR #kind <> :kind"
+        names["#key"] = TOPOLOGY_KEY
+        state |= {**of, "task": _number(now.task), **{name: _number(getattr(now, name)) for name in _COUNTERS}}
+    else:
+        condition = "#change = :change AND #kind = :kind AND #done = :open"
+        steps = {name: _number(getattr(now, name) - getattr(was, name)) for name in _COUNTERS}
+        of["open"] = {"BOOL": False}
     expression = "SET " + ", ".join(f"#{name} = :{name}" for name in state)
     expression += "" if "cursor" in state else " REMOVE #cursor"
-    expression += " ADD " + ", ".join(f"#{name} :{name}" for name in steps)
+    expression += " ADD " + ", ".join(f"#{name} :{name}" for name in steps) if steps else ""
     return {
         "UpdateExpression": expression,
-        "ExpressionAttributeNames": {f"#{name}": name for name in ("change", "kind", "cursor", *state, *steps)},
-        "ExpressionAttributeValues": {
-            ":change": {"S": now.change},
-            ":kind": {"S": now.kind.value},
-            ":open": {"BOOL": False},
-            **{f":{name}": value for name, value in state.items()},
-            **{f":{name}": _number(step) for name, step in steps.items()},
-        },
-    }
-
-
-def _state(progress: Progress) -> Wire:
-    """What of a progress is replaced, where its counters are added to."""
-    wire: Wire = {
-        "source": {"N": str(progress.position.source)},
-        "done": {"BOOL": progress.done},
-        "counted": {"BOOL": progress.counted},
-        "after": {"N": repr(progress.after)},
-    }
-    return wire if progress.position.key is None else {**wire, "cursor": {"M": progress.position.key}}
-
-
-def _encode(progress: Progress) -> Wire:
-    return {
-        "task": {"N": str(progress.task)},
-        "change": {"S": progress.change},
-        "kind": {"S": progress.kind.value},
-        **_state(progress),
-        **{name: _number(getattr(progress, name)) for name in COUNTERS},
+        "ConditionExpression": condition,
+        "ExpressionAttributeNames": {f"#{name}": name for name in ("change", "kind", "cursor", *state, *steps)} | names,
+        "ExpressionAttributeValues": {f":{name}": value for name, value in {**of, **state, **steps}.items()},
     }
 
 
 def _decode(key: str, wire: Mapping[str, Any]) -> Progress:
     plain = decode_item({name: value for name, value in wire.items() if name != "cursor"})
-    cursor = wire.get("cursor")
-    counters: dict[str, Any] = {name: int(plain.get(name, 0)) for name in _COUNTS}
-    counters |= {name: float(plain.get(name, 0)) for name in _UNITS}
     return Progress(
         key=key,
         task=plain["task"],
         change=plain["change"],
         kind=Pass(plain["kind"]),
-        position=Position(plain["source"], cursor["M"] if cursor else None),
+        position=Position(plain["source"], wire["cursor"]["M"] if "cursor" in wire else None),
         done=plain["done"],
         counted=plain["counted"],
         after=float(plain["after"]),
-        **counters,
+        total=int(plain.get("total", 0)),
+        **{name: type(getattr(_ZERO, name))(plain.get(name, 0)) for name in _SUMMED},
     )

@@ -7,7 +7,7 @@ from dynashard.errors import DynashardError
 from dynashard.resharding.context import Context
 from dynashard.resharding.job import Job
 from dynashard.routing import home, logical_partition_of
-from dynashard.schema import PK, SK
+from dynashard.schema import EXPIRES_AT, PK, SK
 from dynashard.topology import partition_key
 from dynashard.transport.interface import Call, Wire
 
@@ -17,63 +17,58 @@ class Work:
 
     Attributes:
         reading: how it reads them.
-        counter: what items that were dealt with are counted as: the name of a field of `Progress`.
+        counter: how items are counted once they are done: a field of `Counters`.
     """
 
     reading: Wire
     counter: str = "moved"
 
     def concerns(self, item: Wire) -> bool:
-        """Whether there is anything to do about a stored item."""
+        """Whether a stored item needs a write."""
         raise NotImplementedError
 
     def write(self, item: Wire) -> Call:
-        """What to send for it."""
+        """Return the request for it."""
         raise NotImplementedError
 
-    def counts_as(self, item: Wire) -> str:  # noqa: ARG002 - mostly all items are counted alike
-        """What an item that was dealt with is counted as."""
+    def counts_as(self, item: Wire) -> str:  # noqa: ARG002 - most passes count all items alike
+        """Return the counter of an item that is done."""
         return self.counter
 
-    def in_two_writes(self, item: Wire) -> bool:  # noqa: ARG002 - mostly one write does it
+    def in_two_writes(self, item: Wire) -> bool:  # noqa: ARG002 - most passes write once
         """Whether an item was read in part and must be read whole before its write, and again for a second write."""
         return False
 
-    def failed(self, error: DynashardError, items: Sequence[Wire]) -> Sequence[Wire]:  # noqa: ARG002 - mostly none
-        """Look at why writes were refused: the items that stay as they are, because trying again cannot help.
+    def failed(self, error: DynashardError, items: Sequence[Wire]) -> Sequence[Wire]:  # noqa: ARG002
+        """Return the items that stay as they are, because writes that failed with an error cannot succeed later.
 
         Raises:
-            TakenError: somebody has to decide.
+            TakenError: an operator has to decide.
         """
         return ()
 
 
 class Homes:
-    """Which items of a change have another home after it.
-
-    Attributes:
-        change: the id of the change.
-    """
+    """Which items of a change, named by its id, have another home after it."""
 
     def __init__(self, context: Context, job: Job) -> None:
         self.change = job.change.id
+        self._context = context
         self._job = job
-        self._own: frozenset[str] = frozenset()
-        if job.scope.whole_family:
-            self._own = frozenset(record.key for record in context.topology.own(job.scope.family))
+        self._own: frozenset[str] | None = None
 
     def partition(self, stored: str) -> str | None:
-        """The logical partition of a stored partition key, if the change concerns it."""
-        entity = self._job.scope.entity
-        logical = logical_partition_of(entity, stored)
-        if self._job.scope.partition is not None:
-            return logical if logical == self._job.scope.partition else None
-        return None if partition_key(entity, logical) in self._own else logical
+        """Return the logical partition of a stored partition key, if the change concerns it."""
+        scope = self._job.scope
+        logical = logical_partition_of(scope.entity, stored)
+        if scope.partition is not None:
+            return logical if logical == scope.partition else None
+        return None if scope.whole_family and self._has_own_count(logical) else logical
 
     def new_home(self, item: Wire) -> str | None:
-        """The stored partition key where an item belongs after the change.
+        """Return the stored partition key of an item after the change.
 
-        None if it stays, or does not belong where it stands: a copy that was moved already.
+        None if the item stays, or does not belong where it stands: a copy that was moved already.
         """
         job = self._job
         if not job.family.has(item):
@@ -88,3 +83,15 @@ class Homes:
             return None
         new = home(entity, key, job.change.target)
         return None if new == stored else new
+
+    def _has_own_count(self, partition: str) -> bool:
+        if self._own is None:
+            # No lock: reading this twice is cheaper than waiting for another thread.
+            own = self._context.topology.own(self._job.scope.family)
+            self._own = frozenset(record.key for record in own)
+        return partition_key(self._job.scope.entity, partition) in self._own
+
+
+def expired(item: Wire, by: float) -> bool:
+    """Whether a stored item has expired by a time, in epoch seconds."""
+    return EXPIRES_AT in item and float(item[EXPIRES_AT]["N"]) <= by

@@ -1,6 +1,7 @@
-"""The face of the room: what operators, drivers and policies call."""
+"""The entry point for operators, drivers and policies: start a change, follow it, and carry it out."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from threading import Lock
 from typing import Any
 
@@ -12,7 +13,6 @@ from dynashard.resharding.checks import under_way
 from dynashard.resharding.context import SEGMENTS, WIDTH, Context, fresh_change_id
 from dynashard.resharding.controller import advance
 from dynashard.resharding.job import Guard, Job
-from dynashard.resharding.lease_setting import keep_lease
 from dynashard.resharding.mover import TakenError
 from dynashard.resharding.pace import Pace, Speed
 from dynashard.resharding.progress import Pass, ProgressTable
@@ -29,18 +29,18 @@ _TIMING = Timing()
 
 
 class Resharder:
-    """Changes shard counts while traffic flows. Keeps nothing that must survive; safe to share between threads.
+    """Changes shard counts while traffic flows. Keeps only caches; safe to share between threads.
 
     Args:
         transport: the wire.
         table: the items' table.
         topology_table: the topology table.
         entities: the entities whose counts may change; all that share logical partitions with one of them.
-        timing: how long a published phase takes to reach everybody; not less than what clients are given.
+        timing: how long a published phase takes to reach every client; not less than what clients are given.
         runtime: time and randomness.
         new_id: makes ids of changes.
         concurrency: tasks that drivers work on at a time; a budget is divided among them.
-        segments: into how many tasks work on the whole table is divided: that of `--all` and of indexes.
+        segments: into how many tasks work on the whole table is divided: that of a family or an index.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Resharder:
 
     @property
     def runtime(self) -> Runtime:
-        """Its time and randomness."""
+        """Time and randomness."""
         return self._context.runtime
 
     @property
@@ -89,13 +89,13 @@ class Resharder:
         return self._context.entities
 
     def scope(self, key: str) -> Scope:
-        """What a record's key stands for; raises `ConfigurationError` for one of an unknown entity."""
+        """Return the scope of a record's key; raises `ConfigurationError` for one of an unknown entity."""
         return self._context.scope(key)
 
     def start(
         self, scope: Scope, to: int, *, budget: float | None = None, cause: str = "operator", survey: bool = True
     ) -> Status:
-        """Ask for another shard count. Writes the request down and returns; a driver does the rest.
+        """Request another shard count and return; a driver carries the change out.
 
         Args:
             scope: what to change.
@@ -103,11 +103,11 @@ class Resharder:
             budget: write units a second that moving and sweeping may take; None for no bound.
             cause: why, for the status.
             survey: count beforehand how many items will move, for the progress bar. Costs half a read unit for every
-                4 KB of what is to be read, in the time that is waited anyway.
+                4 KB, during the first wait.
 
         Raises:
-            ReshardRefusedError: it cannot be, or not now; `reason` is one of not_power_of_two, same_count, running,
-                not_swept, unknown_partition, fixed_placement, too_many, unsharded, index_busy, table_busy,
+            ReshardRefusedError: it is not possible, or not now; `reason` is one of not_power_of_two, same_count,
+                running, not_swept, unknown_partition, fixed_placement, too_many, unsharded, index_busy, table_busy,
                 family_busy.
             InvalidValueError: a budget that is not above 0.
 
@@ -117,10 +117,10 @@ class Resharder:
         return self.status(scope)
 
     def abort(self, scope: Scope) -> Status:
-        """Take a change back.
+        """Abort a change.
 
-        Before its MOVE phase it ends at once, and nothing was moved. From then on it is brought to its end, swept,
-        and then changed back to the old count: `Status.back_to` says so.
+        Before its MOVE phase it ends at once, and no item was moved. After that it is completed and swept, and then
+        the count is changed back: see `Status.back_to`.
 
         Raises:
             ReshardRefusedError: not_running.
@@ -131,7 +131,7 @@ class Resharder:
         return self.status(scope)
 
     def pause(self, scope: Scope, *, error: str | None = None) -> Status:
-        """Let a change stand still, with a reason if it is because of an error. Workers stop within seconds.
+        """Pause a change, with the error that is the reason, if any. Workers stop within seconds.
 
         Raises:
             ReshardRefusedError: not_running.
@@ -142,7 +142,7 @@ class Resharder:
         return self.status(scope)
 
     def resume(self, scope: Scope) -> Status:
-        """Let a paused change go on.
+        """Resume a paused change.
 
         Raises:
             ReshardRefusedError: not_running.
@@ -153,7 +153,7 @@ class Resharder:
         return self.status(scope)
 
     def status(self, scope: Scope) -> Status:
-        """How far a change has come, or how the last one ended.
+        """Return how far a change has come, or how the last one ended.
 
         A partition without a record of its own has the count of its family.
 
@@ -163,7 +163,7 @@ class Resharder:
         return self._status(scope, record or family, family)
 
     def busy(self) -> list[Status]:
-        """All changes that are wanted, under way or not swept, in the order of their keys.
+        """Return all changes that are requested, under way or not swept, in the order of their keys.
 
         Cost: 1 round trip and 1 read unit a family, and 1 a change, and what `status` costs for each.
         """
@@ -176,52 +176,47 @@ class Resharder:
         ]
 
     def keys(self) -> list[str]:
-        """The keys of all records with something left to do, in order; drivers ask `advance` about each.
-
-        Cost: 1 round trip, 1 read unit a family.
-        """
+        """Return the keys of all records of unfinished changes, in order. Cost: 1 round trip, 1 read unit a family."""
         return _active(self._families())
 
-    def look(self) -> list[str]:
-        """As `keys`, for whoever carries changes out: first brings stored leases in line with the setting.
+    def poll(self) -> list[str]:
+        """Return `keys` to a driver, which calls `advance` for each, after bringing stored leases in line.
 
-        A lowered setting shortens the waits of changes when the leases that were given out before have ended. A
-        raised one is stored while nothing changes.
+        A lowered setting of the lease shortens the waits of changes when the leases that were granted before have
+        ended. A raised one is stored while nothing changes.
 
         Cost: as `keys`; for each family whose lease is not the setting's, 1 round trip and 1 write unit.
         """
         families = self._families()
         for record in families.values():
-            keep_lease(self._context, record)
+            self._context.keep_lease(record)
         return _active(families)
 
     def advance(self, key: str) -> Step:
-        """Take one step about a record: publish the next phase if its time has come, and say what to do next.
+        """Publish the next phase of a record's change if its time has come, and return what to do next.
 
-        Anybody may call this at any time, several at once too.
+        Any number of processes may call this at any time.
 
         Raises:
             ConfigurationError: no entity is known to which the record belongs.
 
-        Cost: 1 round trip, 2 read units; 1 more and 1 write unit to publish; 1 more and a read unit a task to look
-        how far these have come.
+        Cost: 1 round trip, 2 read units; 1 more and 1 write unit to publish; 1 more and a read unit a task to read
+        their progress.
         """
         return advance(self._context, self.scope(key))
 
     def work(self, key: str, task: int, *, seconds: float) -> bool:
-        """Work on a task for about so many seconds.
-
-        Anybody may call this at any time, several at once too: it looks for itself what there is to do.
+        """Work on a task for about so many seconds; any number of processes may call this at any time.
 
         Returns:
-            Whether there is no more to do for the task now: it is complete, or it is not its time, or the change is
-            paused or over. `advance` tells which.
+            Whether there is no more to do for the task now: it is complete, its time has not come, or the change is
+            paused or over. `advance` says which.
 
         Raises:
-            EngineError: what trying again later may or may not help; nothing is lost.
+            EngineError: a request failed for good. The work may be continued.
 
         Cost: reading, 1 read unit for every 4 KB; a moved item, 4 write units for every 1 KB, and 4 for each of its
-        index entries; a deleted mark, 1 for every 1 KB, and for each index entry; and 1 write unit for every 200
+        index entries; a deleted marker, 1 for every 1 KB, and for each index entry; and 1 write unit for every 200
         items read.
         """
         scope = self.scope(key)
@@ -241,10 +236,8 @@ class Resharder:
         return complete
 
     def _fail(self, job: Job, reason: str) -> None:
-        try:
+        with suppress(ReshardRefusedError):
             resize_requests.pause(self._context, job.scope, paused=True, error=reason, change_id=job.change.id)
-        except ReshardRefusedError:
-            return
 
     def _pace(self, job: Job, task: int) -> Pace:
         context, change = self._context, job.change
@@ -257,17 +250,14 @@ class Resharder:
             return pace
 
     def _homes_of(self, job: Job) -> Homes:
-        """Kept for the last change of each record: which partitions have records of their own is read once."""
+        # Kept for the last change of each record, so that it reads once which partitions have records of their own.
         if job.kind is Pass.CHECK:
-            return Homes(self._context, job.turned)
+            return Homes(self._context, job.reversed)
         with self._lock:
-            kept = self._homes.get(job.key)
-        if kept is not None and kept.change == job.change.id:
-            return kept
-        homes = Homes(self._context, job)
-        with self._lock:
-            self._homes[job.key] = homes
-        return homes
+            homes = self._homes.get(job.key)
+            if homes is None or homes.change != job.change.id:
+                homes = self._homes[job.key] = Homes(self._context, job)
+            return homes
 
     def _status(self, scope: Scope, record: Record, family: Record) -> Status:
         context, change = self._context, Change.of(record)

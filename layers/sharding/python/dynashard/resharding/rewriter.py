@@ -1,4 +1,4 @@
-"""Changing an index's own count: items stay where they are, and their index keys are rewritten in place."""
+"""The rewriter: changes the count of an index by rewriting the index keys of items in place."""
 
 from dynashard.entity import IndexDefinition, ItemKey
 from dynashard.repository.relocation import unchanged
@@ -11,9 +11,9 @@ from dynashard.transport.interface import Call, Wire
 
 
 class Rewriter(Work):
-    """Gives the items of a family the index keys of the new count. The revision stays: nothing of the item changed.
+    """Gives the items of a family the index keys of the new count. Their revisions stay, because no field changes.
 
-    Costs 1 write unit for every 1 KB of the item, and 2 in the index: one entry goes, another comes.
+    Costs 1 write unit for every 1 KB of the item, and 2 in the index for the old and the new entry.
     """
 
     def __init__(self, context: Context, job: Job) -> None:
@@ -32,14 +32,14 @@ class Rewriter(Work):
         self.reading: Wire = {"ConsistentRead": True, "FilterExpression": present}
 
     def concerns(self, item: Wire) -> bool:
-        """Whether an item stands in the index under another key than the new count gives it."""
+        """Whether the new count gives an item another key in the index."""
         if MOVED_TO in item or self._pk not in item or self._sk not in item or not self._family.has(item):
             return False
         new = self._new(item)
         return new is not None and new != item[self._pk]["S"]
 
     def write(self, item: Wire) -> Call:
-        """The update that rewrites its index key."""
+        """Return the update that rewrites its index key."""
         request = unchanged(self._table, item)
         values = {
             **request.get("ExpressionAttributeValues", {}),

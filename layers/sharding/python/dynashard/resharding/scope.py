@@ -9,6 +9,7 @@ from typing import Any, Final
 from dynashard.entity import EntityDefinition, IndexDefinition, Shards
 from dynashard.errors import ConfigurationError
 from dynashard.keys import KeyTemplate
+from dynashard.routing import rule_of, shard_keys
 from dynashard.schema import PK, SK, TYPE
 from dynashard.topology import family_of, index_key, partition_key
 from dynashard.transport.interface import Wire
@@ -21,8 +22,8 @@ class Scope:
     """What a change concerns.
 
     Attributes:
-        entity: the entity; any of those that share its logical partitions says the same.
-        partition: the logical partition, prefix included: `user.v1.User:abc`. None, with no index: every logical
+        entity: the entity, or any other that shares its logical partitions.
+        partition: the logical partition, prefix included: `user.v1.User:abc`. None without an index: every logical
             partition of the family that has no record of its own.
         index: an index of the entity, whose count is one for all logical partitions.
     """
@@ -38,7 +39,7 @@ class Scope:
 
     @property
     def key(self) -> str:
-        """The key of the record that says where the change stands."""
+        """The key of the record of the change."""
         if self.index is not None:
             return index_key(self.entity, self.index)
         return self.family if self.partition is None else partition_key(self.entity, self.partition)
@@ -53,9 +54,20 @@ class Scope:
         """Whether it concerns all logical partitions without a record of their own."""
         return self.partition is None and self.index is None
 
+    @property
+    def moves(self) -> bool:
+        """Whether its items or index entries move; those of a random placement do not."""
+        return self.index is not None or rule_of(self.entity).fixed
+
+    def shard_keys(self, count: int) -> list[str]:
+        """Return the stored partition keys of its logical partition under a count; none if it is not one partition."""
+        if self.partition is None:
+            return []
+        return shard_keys(rule_of(self.entity), self.partition, self.entity.separator, count)
+
     @classmethod
     def of_key(cls, key: str, entities: Iterable[EntityDefinition[Any]]) -> "Scope":
-        """The scope that a record's key stands for.
+        """Return the scope of a record's key.
 
         Raises:
             ConfigurationError: none of the entities is of its family, or none has the index.
@@ -77,18 +89,14 @@ class Scope:
 
 
 class Family:
-    """The entities that share their logical partitions, and with them stored items.
-
-    Args:
-        members: they, in the order of their declaration.
-    """
+    """Entities that share their logical partitions, in the order of their declaration."""
 
     def __init__(self, members: Iterable[EntityDefinition[Any]]) -> None:
         self.members = tuple(members)
         self._by_name = {member.name: member for member in self.members}
 
     def member_of(self, item: Wire) -> EntityDefinition[Any] | None:
-        """The entity of a stored item of the family. Adopted items may have no `Type`: their sort key tells."""
+        """Return the entity of a stored item of the family, by `Type` or, for an adopted item, by its sort key."""
         if TYPE in item:
             return self._by_name.get(item[TYPE]["S"])
         if len(self.members) == 1 and self.members[0].prefix:
@@ -99,12 +107,12 @@ class Family:
         return None
 
     def has(self, item: Wire) -> bool:
-        """Whether a stored item, or the mark of one, stands in a logical partition of the family."""
+        """Whether a stored item or marker stands in a logical partition of the family."""
         first = self.members[0]
         if first.prefix:
             stored: str = item[PK]["S"]
             return stored.startswith(f"{first.prefix}{first.separator}")
-        # Without a prefix nothing but the item itself tells one family from another.
+        # Without a prefix, families differ in their items only.
         return self.member_of(item) is not None
 
 
@@ -116,7 +124,7 @@ def fits(entity: EntityDefinition[Any], partition: str) -> bool:
 
 @lru_cache(maxsize=256)
 def shape(template: KeyTemplate) -> re.Pattern[str]:
-    """What texts that a sort template renders look like."""
+    """Return the pattern of the texts that a sort template renders."""
     return _pattern(template, ".")
 
 

@@ -1,4 +1,4 @@
-"""What the controller answers: the next step, and how far a change has come."""
+"""What the controller returns: the next step, and the status of a change."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -7,13 +7,13 @@ from typing import Any, Final, Literal
 
 from dynashard.resharding.change import Change
 from dynashard.resharding.job import kind_of
-from dynashard.resharding.progress import COUNTERS, Pass, Progress, add
+from dynashard.resharding.progress import Pass, Progress, sums
 from dynashard.resharding.scope import Scope
 from dynashard.resharding.timing import Timing
 from dynashard.topology import Phase, Record
 
 _SWEEP_SHARE: Final = 0.25
-"""Sweeping an item takes about this part of the time that moving it took."""
+"""The time of sweeping an item, as a share of the time of moving it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Step:
 
     Attributes:
         kind: `wait`: ask again after `seconds`. `work`: work on the tasks, then ask again. `done`: there is nothing
-            to do, or nothing until somebody resumes it.
+            to do, or nothing until the change is resumed.
         seconds: until it is worth asking again.
         tasks: those that are not complete.
         concurrency: how many of them to work on at a time.
@@ -34,13 +34,8 @@ class Step:
     concurrency: int = 1
 
     def as_dict(self) -> dict[str, Any]:
-        """In JSON values; whole seconds, as a state machine waits."""
-        return {
-            "kind": self.kind,
-            "seconds": ceil(self.seconds),
-            "tasks": list(self.tasks),
-            "concurrency": self.concurrency,
-        }
+        """Return it in JSON values, with whole seconds for a state machine."""
+        return {**asdict(self), "seconds": ceil(self.seconds), "tasks": list(self.tasks)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,31 +43,27 @@ class Status:
     """How far the change of a record has come, or how the last one ended.
 
     Attributes:
-        key: of the record.
-        entity, partition, index: what it concerns; partition and index slot None where it is not one of these.
+        key: the record's.
+        entity, partition, index: what it concerns: at most one of partition and index slot.
         phase: `stable`, `prepare`, `move` or `settle`.
-        stage: the phase, in which `pending` (stable, the change waits to begin) and `sweep` (stable, marks are being
-            deleted) are told apart.
+        stage: the phase, or `pending` (stable, the change waits to begin) or `sweep` (stable, markers are deleted).
         count: the shard count until the change has settled.
         target: the count it leads to; None when it has settled.
-        swept: whether no marks are left.
-        paused: whether it stands still until somebody resumes it.
+        swept: whether no markers are left.
+        paused: whether it stands still until it is resumed.
         back_to: the count it will change back to, if it was aborted too late to stop.
-        cause: why it was asked for.
+        cause: why it was requested.
         started: when, in epoch seconds.
         since: when the phase was published, in epoch seconds.
-        updated: when the record was last changed, by whoever did, in epoch seconds.
-        moved: items moved, or index entries rewritten.
-        total: how many there are to move, as counted beforehand; None if not known.
-        late: items that the database stored at their old home after the mover had passed, and that were moved then.
-        swept_marks: marks deleted.
-        left: items that stay where they should not be, because their home is taken: `dynashard verify` shows them.
+        updated: when the record was last changed, in epoch seconds.
+        moved, late, left, write_units, read_units: see `Counters`; `dynashard verify` shows the items that are left.
+        total: how many items there are to move, as counted beforehand; None if unknown.
+        swept_marks: markers deleted.
         begun: whether the work of this stage has begun.
-        write_units, read_units: what the work has taken.
-        seconds_left: an estimate; None if nothing tells.
-        lease: the longest lease that somebody may hold now, in seconds.
-        wait: the longest that a published phase takes to reach everybody, in seconds.
-        error: why it stands still, if not because an operator asked for it.
+        seconds_left: an estimate; None if unknown.
+        lease: the longest lease that a client may hold now, in seconds.
+        wait: the longest time that a published phase takes to reach every client, in seconds.
+        error: why it stands still, if not because an operator has paused it.
     """
 
     key: str
@@ -105,16 +96,16 @@ class Status:
 
     @property
     def busy(self) -> bool:
-        """Whether a change is wanted, under way, not swept, or to be taken back."""
+        """Whether a change is requested, under way, not swept, or to be reversed."""
         return self.target is not None or not self.swept or self.back_to is not None
 
     def as_dict(self) -> dict[str, Any]:
-        """In JSON values."""
+        """Return it in JSON values."""
         return asdict(self)
 
 
 def stage_of(record: Record) -> str:
-    """Where a record's change stands, in one word."""
+    """Return the stage of a record's change; see `Status.stage`."""
     if record.phase is not Phase.STABLE:
         return record.phase.value
     if record.target is not None:
@@ -125,14 +116,14 @@ def stage_of(record: Record) -> str:
 def status_of(
     scope: Scope, record: Record, family: Record, done: Sequence[Progress], *, timing: Timing, now: float
 ) -> Status:
-    """The status of a record.
+    """Return the status of a record.
 
     Args:
         scope: what it concerns.
-        record: it.
+        record: the record.
         family: the record of its family, which holds the lease.
-        done: what is known of its tasks, as far as they have begun; none when it is over.
-        timing: how long operations and skew are taken to be, until whoever carries the change out has said so.
+        done: the progress of its tasks that have begun; none when it is over.
+        timing: assumed operation and skew, until the controller has stored its own.
         now: in epoch seconds.
     """
     change = Change.of(record)
@@ -154,14 +145,14 @@ def status_of(
     )
     if change is None:
         return basic
-    sums = {name: getattr(change, name) + add(done, name) for name in COUNTERS if name != "total"}
+    counters = {name: getattr(change, name) + value for name, value in sums(done).items()}
     total = change.total if change.total is not None else surveyed(change, done)
     values: dict[str, Any] = {
         **{name: getattr(change, name) for name in ("paused", "back_to", "cause", "started", "error")},
-        **sums,
+        **counters,
         "swept": record.swept,
-        "swept_marks": sums["swept"],
-        "total": total if total is None else max(total, sums["moved"]),
+        "swept_marks": counters["swept"],
+        "total": total if total is None else max(total, counters["moved"]),
         "begun": any(task.kind is kind_of(record, scope) for task in done),
         "wait": basic.wait if change.margin is None else lease + change.margin,
     }
@@ -170,7 +161,7 @@ def status_of(
 
 
 def surveyed(change: Change, done: Sequence[Progress]) -> int | None:
-    """How many items there are to move; None until every task has counted them."""
+    """Return how many items there are to move; None until every task has counted them."""
     complete = [task for task in done if task.kind is not Pass.SURVEY or task.done]
     if not change.survey or not change.tasks or len(complete) < change.tasks or not all(t.counted for t in complete):
         return None
@@ -178,11 +169,11 @@ def surveyed(change: Change, done: Sequence[Progress]) -> int | None:
 
 
 def _seconds_left(status: Status, wait: float, now: float) -> float | None:
-    """Waits of `wait` seconds that are still to come, and work at the speed it has had."""
+    """The remaining waits of `wait` seconds, and the remaining work at its speed so far."""
     here = max(0.0, status.since + wait - now)
     took = now - (status.since + wait)
     if status.stage == "settle":
-        # The second pass reads what the first one has read, and finds next to nothing to write.
+        # The second pass reads as much as the first, and writes next to nothing.
         return here + wait
     if status.total is None or took <= 0:
         return None

@@ -1,4 +1,4 @@
-"""Clearing places that are nobody's home: relocation markers are deleted, and live items are brought home."""
+"""The sweeper: deletes relocation markers, and brings home items that stand where they do not belong."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -16,16 +16,14 @@ _READ: Final = f"{PK}, {SK}, {MOVED_TO}, {EXPIRES_AT}, {REV}, #type"
 
 
 class Sweeper(Work):
-    """Deletes the markers of a change, and brings home what was stored at an old home later than anybody waited.
+    """Deletes the markers of a change, and moves items that were stored at an old home after the second pass.
 
     Before a change begins it does the same at the new homes (`Pass.CHECK`), where nothing may stand yet.
 
-    A live item that stands unmarked at an old home in this phase was never seen by a reader, nor acknowledged to its
-    writer: the second pass has moved all others. So it may be moved while its home is empty. Otherwise it stays, and
-    is counted as `left`.
+    No reader has seen such an item, and its write was not acknowledged, because the second pass has moved all others.
+    So it is moved while its home is empty. Otherwise it stays, and is counted as `left`.
 
-    Costs 1 write unit for every 1 KB of a marker; an item that is brought home costs what the mover takes for it,
-    and its marker.
+    Costs 1 write unit for every 1 KB of a marker; for an item, what the mover takes, and its marker.
     """
 
     def __init__(self, context: Context, job: Job, homes: Homes) -> None:
@@ -42,11 +40,11 @@ class Sweeper(Work):
         }
 
     def counts_as(self, item: Wire) -> str:
-        """Markers are swept; live items were stored late."""
+        """Return the counter of an item: `swept` for a marker, `late` for any other."""
         return "swept" if MOVED_TO in item else "late"
 
     def concerns(self, item: Wire) -> bool:
-        """Whether an item is a marker of this change, or stands at a place that is not its home."""
+        """Whether an item is a marker of this change, or has another home."""
         if MOVED_TO not in item:
             return self._mover.concerns(item)
         if self._checks:
@@ -56,7 +54,7 @@ class Sweeper(Work):
         return self._homes.partition(item[PK]["S"]) is not None
 
     def write(self, item: Wire) -> Call:
-        """The deletion of a marker, or the transaction that brings an item home and leaves a marker."""
+        """Return the deletion of a marker, or the transaction that moves an item and leaves a marker."""
         if MOVED_TO not in item:
             return self._mover.write(item)
         request = {
@@ -68,12 +66,12 @@ class Sweeper(Work):
         return Call("DeleteItem", request)
 
     def in_two_writes(self, item: Wire) -> bool:
-        """A live item is read whole and moved, which leaves a marker that goes next; of markers the keys are enough.
+        """Whether it is an item rather than a marker: it is read whole and moved, and its marker is deleted next.
 
-        The marker is not deleted at once: consumers of the table's stream would take that for the deletion of the item.
+        One write for both would look like the deletion of the item to consumers of the table's stream.
         """
         return MOVED_TO not in item
 
     def failed(self, error: DynashardError, items: Sequence[Wire]) -> Sequence[Wire]:
-        """The items whose home is taken. A marker that is gone was deleted by another sweeper."""
+        """Return the items whose home is taken; a missing marker was deleted by another sweeper."""
         return self._mover.failed(error, [item for item in items if MOVED_TO not in item])

@@ -1,4 +1,4 @@
-"""How long a published phase takes to reach everybody."""
+"""How long a published phase takes to reach every client."""
 
 from dataclasses import dataclass
 
@@ -8,15 +8,15 @@ from dynashard.topology import DEFAULT_LEASE, Record
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """What bounds how long anybody may act on what was published before; all in seconds.
+    """Bounds on how long a client may act on an earlier publication; all in seconds.
 
     Attributes:
         lease: how long a view may be used.
         operation: the longest operation, retries included.
         skew: how far clocks may be apart.
-        lag: how long a transaction may be visible in part, and an eventually consistent read miss what was written:
-            what was moved last must be seen at its new place before anybody looks only there. 0 for an engine that
-            knows neither.
+        lag: how long a transaction may be visible in part, and an eventually consistent read miss a write. The item
+            that was moved last must be visible at its new place before clients read only there. 0 for an engine
+            without either.
 
     Raises:
         ConfigurationError: no lease, or a negative time.
@@ -34,13 +34,13 @@ class Timing:
             raise ConfigurationError("operation, skew and lag are times in seconds and may not be negative")
 
     def wait(self, lease: float) -> float:
-        """Seconds after a publication until nobody acts on what held before it, under views of this lease."""
+        """Return the seconds after a publication until no view of this lease precedes it."""
         return lease + self.operation + self.skew
 
     def over(self, family: Record, published: float, now: float) -> float:
-        """When nobody acts any more on what held before a publication, in epoch seconds.
+        """Return when no client acts on what preceded a publication any more, in epoch seconds.
 
-        A lease that was lowered is honoured to its end: whoever was given the former one may use it that long.
+        Leases that were granted before the lease was lowered count to their end.
 
         Args:
             family: the record of the family, read after the publication: every view is read under its lease.
@@ -54,7 +54,7 @@ class Timing:
         return max(end, lowered + self.wait(family.former_lease))
 
     def longest(self, family: Record, now: float) -> float:
-        """The longest lease that somebody may hold now, in seconds; arguments as those of `over`."""
+        """Return the longest lease that a client may hold now, in seconds; arguments as in `over`."""
         lowered = now if family.lowered_at is None else family.lowered_at
         if now < lowered + self.wait(family.former_lease):
             return max(family.granted, family.former_lease)

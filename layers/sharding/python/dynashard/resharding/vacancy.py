@@ -1,91 +1,67 @@
-"""Whether shards that random placement has left are empty, so that readers need not look there any more."""
+"""Whether the shards that a smaller count of random placement leaves are empty, so that readers may skip them."""
 
 from dataclasses import replace
-from functools import cached_property
 from typing import Final
 
-from dynashard.resharding.change import Change
 from dynashard.resharding.context import Context
-from dynashard.resharding.job import Sources, query
+from dynashard.resharding.job import Job, Sources, query
 from dynashard.resharding.progress import Pass
-from dynashard.resharding.scope import Scope
-from dynashard.routing import logical_partition_of, rule_of, shard_keys
+from dynashard.resharding.relocation import Homes, expired
+from dynashard.routing import rule_of, shard_keys
 from dynashard.schema import EXPIRES_AT, PK, SK, TYPE
-from dynashard.topology import partition_key
 from dynashard.transport.interface import Call, Wire
 
 _CHUNK: Final = 100
 _SCANNED: Final = 1000
 """Items read at a time."""
-_LOOK_AGAIN: Final = 60.0
-"""Seconds between looks: items leave such shards by expiring or by being deleted."""
+_CHECK_AGAIN: Final = 60.0
+"""Seconds between checks: items leave such shards by expiring or by being deleted."""
 _ROUNDS: Final = 20
-"""Requests in one look."""
+"""Requests of one check."""
 
 
-class Vacancy:
-    """Looks for the first item that still stands in a shard beyond the new count.
+def vacant_in(context: Context, job: Job) -> float:
+    """Return the seconds until it is worth checking again; 0 if the shards beyond the new count are empty.
 
-    Where none was found before, none will be: nobody writes there any more. So each look goes on from the last.
+    Nobody writes there any more, so each check continues where the last one has found an item.
+
+    Cost: 1 round trip and mostly half a read unit for each shard; of a whole family, a Scan of the table, once.
     """
-
-    def __init__(self, context: Context, scope: Scope, change: Change) -> None:
-        self._context = context
-        self._scope = scope
-        self._change = change
-
-    def wait(self) -> float:
-        """Seconds until it is worth looking again; 0 if those shards are empty.
-
-        Cost: 1 round trip and mostly half a read unit for each shard; of a whole family, a Scan of the table, once.
-        """
-        context, change = self._context, self._change
-        stored = context.progress.begin(self._scope.key, 0, change.id, Pass.SURVEY)
-        now, sources = stored, self._sources()
-        for _ in range(_ROUNDS):
-            if now.done:
-                break
-            chunk = sources.read(now.position)
-            if any(self._stands(item) for item in chunk.items):
-                context.progress.save(stored, now)
-                return _LOOK_AGAIN
-            now = replace(now, done=True) if chunk.following is None else replace(now, position=chunk.following)
-        if not stored.done:
+    stored = context.progress.begin(job.key, 0, job.change.id, Pass.SURVEY)
+    now, sources, homes = stored, _sources(context, job), Homes(context, job)
+    for _ in range(_ROUNDS):
+        if now.done:
+            break
+        chunk = sources.read(now.position)
+        if any(_stands(context, job, homes, item) for item in chunk.items):
             context.progress.save(stored, now)
-        return 0.0 if now.done else 1.0
+            return _CHECK_AGAIN
+        now = replace(now, done=True) if chunk.following is None else replace(now, position=chunk.following)
+    if not stored.done:
+        context.progress.save(stored, now)
+    return 0.0 if now.done else 1.0
 
-    def _sources(self) -> Sources:
-        reading: Wire = {
-            "TableName": self._context.table,
-            "ConsistentRead": True,
-            "Limit": _CHUNK,
-            "ProjectionExpression": f"{PK}, {SK}, {EXPIRES_AT}, #type",
-            "ExpressionAttributeNames": {"#type": TYPE},
-        }
-        if self._scope.partition is None:
-            # One after the other anyway, so not in segments.
-            return Sources(self._context, [Call("Scan", {**reading, "Limit": _SCANNED})])
-        return Sources(self._context, [query(reading, key) for key in self._leaving(self._scope.partition)])
 
-    def _stands(self, item: Wire) -> bool:
-        expires = item.get(EXPIRES_AT, {}).get("N")
-        if expires is not None and float(expires) <= self._context.clock() - self._context.timing.skew:
-            return False
-        if not self._context.families[self._scope.family].has(item):
-            return False
-        stored = item[PK]["S"]
-        logical = logical_partition_of(self._scope.entity, stored)
-        if stored not in self._leaving(logical):
-            return False
-        if self._scope.partition is not None:
-            return True
-        return partition_key(self._scope.entity, logical) not in self._own
+def _sources(context: Context, job: Job) -> Sources:
+    reading: Wire = {
+        "TableName": context.table,
+        "ConsistentRead": True,
+        "Limit": _CHUNK,
+        "ProjectionExpression": f"{PK}, {SK}, {EXPIRES_AT}, #type",
+        "ExpressionAttributeNames": {"#type": TYPE},
+    }
+    if job.scope.partition is None:
+        return Sources(context, [Call("Scan", {**reading, "Limit": _SCANNED})])
+    return Sources(context, [query(reading, key) for key in _leaving(job, job.scope.partition)])
 
-    @cached_property
-    def _own(self) -> frozenset[str]:
-        """The partitions that have counts of their own."""
-        return frozenset(record.key for record in self._context.topology.own(self._scope.family))
 
-    def _leaving(self, partition: str) -> list[str]:
-        entity = self._scope.entity
-        return shard_keys(rule_of(entity), partition, entity.separator, self._change.origin)[self._change.target :]
+def _stands(context: Context, job: Job, homes: Homes, item: Wire) -> bool:
+    if expired(item, context.clock() - context.timing.skew) or not job.family.has(item):
+        return False
+    partition = homes.partition(item[PK]["S"])
+    return partition is not None and item[PK]["S"] in _leaving(job, partition)
+
+
+def _leaving(job: Job, partition: str) -> list[str]:
+    entity, change = job.scope.entity, job.change
+    return shard_keys(rule_of(entity), partition, entity.separator, change.origin)[change.target :]

@@ -1,4 +1,4 @@
-"""One slice of one task: read a chunk, write for its items in waves, write down how far it has come."""
+"""The worker: reads a task chunk by chunk, writes for its items in waves, and stores its progress."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -26,9 +26,9 @@ from dynashard.transport.interface import Wire, metered
 
 
 def work_of(context: Context, job: Job, homes: Homes) -> Work:
-    """What a job does with items."""
+    """Return what a job does with items."""
     if job.kind is Pass.CHECK:
-        return Sweeper(context, job.turned, homes)
+        return Sweeper(context, job.reversed, homes)
     if job.kind is Pass.SWEEP:
         return Sweeper(context, job, homes)
     if job.scope.index is not None:
@@ -37,16 +37,7 @@ def work_of(context: Context, job: Job, homes: Homes) -> Work:
 
 
 class Slice:
-    """Works on one task for a while.
-
-    Args:
-        context: tables, time and randomness.
-        guard: tells whether the job is still to be done.
-        job: the job.
-        task: the task's number.
-        homes: which items have another home.
-        pace: how fast to write.
-    """
+    """Works on one task of a job for a while, as long as the guard holds."""
 
     def __init__(self, context: Context, guard: Guard, job: Job, task: int, *, homes: Homes, pace: Pace) -> None:
         self._context = context
@@ -59,12 +50,7 @@ class Slice:
         self._sources = sources_of(context, job, task, reading)
 
     def run(self, seconds: float) -> bool:
-        """Work for about so many seconds; whether there is no more to do.
-
-        Raises:
-            TakenError: an item cannot move.
-            EngineError: what trying again does not help.
-        """
+        """Work for about so many seconds; see `Resharder.work`. Raises `TakenError` for an item that cannot move."""
         context, job = self._context, self._job
         deadline = context.clock() + seconds
         stored = context.progress.begin(job.key, self._task, job.change.id, job.kind)
@@ -87,7 +73,7 @@ class Slice:
         return True
 
     def _advance(self, now: Progress, deadline: float) -> Progress:
-        """Read one chunk and do what there is to do about it, or as much as there is time for."""
+        """Process one chunk, or as much of it as there is time for."""
         try:
             chunk = self._sources.read(now.position)
         except ThrottledError as error:
@@ -107,19 +93,15 @@ class Slice:
         return _at(now, chunk)
 
     def _counts(self, now: Progress, wave: Sequence[Wire], staying: Sequence[Wire]) -> dict[str, Any]:
-        """The counters of the progress after a wave."""
         stay = {stored_key(item) for item in staying}
         counted = Counter("left" if stored_key(item) in stay else self._work.counts_as(item) for item in wave)
         return {counter: getattr(now, counter) + number for counter, number in counted.items()}
 
     def _send(self, wave: Sequence[Wire], deadline: float, staying: list[Wire]) -> bool:
-        """Write for some items, again and again where others come in between; False if the time is up.
-
-        Those that stay as they are, whatever is tried, are added to `staying`.
-        """
+        """Write for some items, retrying conflicts; False if the time is up. Adds to `staying` those that stay."""
         left = list(wave)
         if any(self._work.in_two_writes(item) for item in left):
-            left = self._still(left)
+            left = self._current(left)
         while left:
             if not self._pace.ready(deadline) or not self._guard.holds(self._job):
                 return False
@@ -127,17 +109,17 @@ class Slice:
                 failed = self._try(left, staying)
             self._pace.spent(meter.consumed.write_units)
             if not failed:
-                self._pace.went_well()
+                self._pace.succeeded()
                 left = [item for item in left if self._work.in_two_writes(item)]
             if left:
                 stay = {stored_key(item) for item in staying}
-                left = [item for item in self._still(left) if stored_key(item) not in stay]
+                left = [item for item in self._current(left) if stored_key(item) not in stay]
             if left and self._context.clock() >= deadline:
                 return False
         return True
 
     def _try(self, items: Sequence[Wire], staying: list[Wire]) -> bool:
-        """Send for each item; whether any was refused."""
+        """Send a write for each item; whether any failed."""
         calls = [self._work.write(item) for item in items]
         try:
             self._context.transport.call_all(calls, concurrency=self._pace.width)
@@ -156,8 +138,8 @@ class Slice:
             return False
         return True
 
-    def _still(self, items: Sequence[Wire]) -> list[Wire]:
-        """Those of some items about which there still is something to do, as they are now."""
+    def _current(self, items: Sequence[Wire]) -> list[Wire]:
+        """Read items again and return those that still need a write."""
         waiting = {stored_key(item): item for item in items}
         keys = [{PK: item[PK], SK: item[SK]} for item in items]
         table = self._context.table
@@ -170,7 +152,7 @@ class Slice:
         except EngineUnavailableError:
             self._pace.conflicted()
             return list(items)
-        # What was left unread is tried again as it was: if it has changed, its condition fails.
+        # An item that was left unread is written for as before: if it has changed, the condition fails.
         unread = {stored_key(key) for key in answer.get("UnprocessedKeys", {}).get(table, {}).get("Keys", ())}
         now = {stored_key(item): item for item in answer.get("Responses", {}).get(table, ())}
         current = [item if key in unread else now.get(key) for key, item in waiting.items()]
@@ -178,14 +160,13 @@ class Slice:
 
 
 def _at(now: Progress, chunk: Chunk) -> Progress:
-    """The progress after a whole chunk."""
     if chunk.following is None:
         return replace(now, done=True)
     return replace(now, position=chunk.following)
 
 
 def _survey_of(work: Work, job: Job) -> Wire:
-    """To count what a pass would concern, keys are enough, and eventually consistent reads cost half."""
+    """Return how to read for counting: keys only, and eventually consistent, which costs half."""
     names = [PK, SK, MOVED_TO]
     if job.scope.index is not None:
         names += [index_pk(job.scope.index.slot), index_sk(job.scope.index.slot)]

@@ -27,13 +27,7 @@ _BARE: Final = View(UNSHARDED)
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """What holds for all logical partitions of an entity.
-
-    Attributes:
-        view: the view of those without a record of their own.
-        differ: whether some may have one.
-        indexes: the views of its indexes, by slot.
-    """
+    """The view of partitions without a record of their own, whether some `differ`, and the views of indexes by slot."""
 
     view: View
     differ: bool

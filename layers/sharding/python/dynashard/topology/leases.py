@@ -81,9 +81,6 @@ class Leases(Generic[K, V]):
             self._forgotten += 1
             self._held.pop(key, None)
 
-    def __len__(self) -> int:
-        return len(self._held)
-
     def _keep(self, key: K, held: _Held[V], forgotten: int) -> None:
         with self._lock:
             if self._forgotten != forgotten:

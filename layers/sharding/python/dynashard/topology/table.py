@@ -1,6 +1,7 @@
 """The topology table: read consistently, and written only on condition that the latest record was read."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from dynashard.errors import (
@@ -37,21 +38,16 @@ def read_items(transport: Transport, table: str, keys: Sequence[str]) -> list[Wi
     return items
 
 
+@dataclass(frozen=True, slots=True)
 class TopologyTable:
-    """Records of the topology by key. Safe to share between threads.
+    """Records of a topology table by key. Safe to share between threads."""
 
-    Args:
-        transport: the wire.
-        table: the table's name.
-    """
-
-    def __init__(self, transport: Transport, table: str) -> None:
-        self._transport = transport
-        self._table = table
+    transport: Transport
+    table: str
 
     def read(self, keys: Sequence[str]) -> dict[str, Record]:
         """Return the records with these keys that exist. Cost: that of `read_items`."""
-        records = map(decode, read_items(self._transport, self._table, keys))
+        records = map(decode, read_items(self.transport, self.table, keys))
         return {record.key: record for record in records}
 
     def find(self, key: str) -> Record | None:
@@ -59,18 +55,16 @@ class TopologyTable:
         return self.read([key]).get(key)
 
     def create(self, record: Record) -> Record:
-        """Put the first record of a key; return the stored one if there is one already.
+        """Put the first record of a key, or return the stored one. Cost: 1 round trip, 1 write unit.
 
         Raises:
             TransactionConflictError: others keep changing it.
-
-        Cost: 1 round trip, 1 write unit.
         """
         request = {**self._put(None, record), "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
         for left in reversed(range(_TRIES)):
             try:
                 # Records are never deleted: once there is one, this request fails however late it is executed.
-                self._transport.call("PutItem", request, resend=Resend.ALWAYS)
+                self.transport.call("PutItem", request, resend=Resend.ALWAYS)
             except ConditionFailedError as failed:
                 if failed.item is None:
                     raise
@@ -96,10 +90,10 @@ class TopologyTable:
         # it fails once it was executed, or once another client has changed the record.
         try:
             if len(puts) == 1:
-                self._transport.call("PutItem", puts[0], resend=Resend.ALWAYS)
+                self.transport.call("PutItem", puts[0], resend=Resend.ALWAYS)
             else:
                 actions: Wire = {"TransactItems": [{"Put": put} for put in puts]}
-                self._transport.call("TransactWriteItems", actions, resend=Resend.ALWAYS)
+                self.transport.call("TransactWriteItems", actions, resend=Resend.ALWAYS)
         except OutcomeUnknownError:
             if not self._stands(changes):
                 raise
@@ -130,13 +124,13 @@ class TopologyTable:
         Cost: a Scan of the topology table: 0.5 read units for every 4 KB of it, a round trip for every 1 MB.
         """
         request: Wire = {
-            "TableName": self._table,
+            "TableName": self.table,
             "ConsistentRead": True,
             "FilterExpression": "begins_with(#key, :partition) OR begins_with(#key, :index)",
             "ExpressionAttributeNames": {"#key": TOPOLOGY_KEY},
             "ExpressionAttributeValues": {":partition": {"S": f"{family}:"}, ":index": {"S": f"{family}|"}},
         }
-        for answer in pages(self._transport, Call("Scan", request)):
+        for answer in pages(self.transport, Call("Scan", request)):
             # The table also holds the progress of movers.
             yield from (decode(wire) for wire in answer["Items"] if TOPOLOGY_COUNT in wire)
 
@@ -150,6 +144,6 @@ class TopologyTable:
                 # A record that was put by hand.
                 condition = f"attribute_exists(#key) AND (attribute_not_exists(#updated) OR {condition})"
                 names["#key"] = TOPOLOGY_KEY
-        put: Wire = {"TableName": self._table, "Item": encode(new), "ConditionExpression": condition}
+        put: Wire = {"TableName": self.table, "Item": encode(new), "ConditionExpression": condition}
         put["ExpressionAttributeNames"] = names
         return {**put, "ExpressionAttributeValues": values} if values else put

@@ -5,27 +5,13 @@ The AWS SDK is imported when `connect` is called.
 
 from typing import TYPE_CHECKING
 
-from dynashard.transport.capacity import consumed_of
-from dynashard.transport.deadline import LONGEST_OPERATION, remaining, within
-from dynashard.transport.interface import Call, Consumed, Meter, Resend, Transport, Wire, metered, meters
+from dynashard.transport.deadline import LONGEST_OPERATION
+from dynashard.transport.interface import Call, Resend, Transport, Wire, metered
 
 if TYPE_CHECKING:
     from dynashard.transport.sdk import SdkTransport
 
-__all__ = [
-    "Call",
-    "Consumed",
-    "Meter",
-    "Resend",
-    "Transport",
-    "Wire",
-    "connect",
-    "consumed_of",
-    "metered",
-    "meters",
-    "remaining",
-    "within",
-]
+__all__ = ["Call", "Resend", "Transport", "Wire", "connect", "metered"]
 
 
 def connect(

@@ -12,8 +12,6 @@ nothing about that attempt, so it is never raised as such for a write.
 Botocore's own retries are off: they repeat every write after every failure.
 """
 
-import random
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Lock
@@ -29,6 +27,7 @@ from dynashard.errors import (
     TransactionCanceledError,
     TransactionConflictError,
 )
+from dynashard.runtime import SYSTEM, Runtime
 from dynashard.transport.capacity import WRITING
 from dynashard.transport.deadline import remaining
 from dynashard.transport.interface import Resend, Wire
@@ -88,10 +87,9 @@ class Attempts:
 
     Attributes:
         most: attempts of one request, the first included.
-        first_pause: the first bound of a pause after a failure, in seconds.
-        throttled_pause: the first bound after a throttle, in seconds.
-        longest_pause: the highest bound, in seconds.
-        sleep, random: injected in tests.
+        first_pause, throttled_pause, longest_pause: bounds of pauses in seconds: the first after a failure, the first
+            after a throttle, and the highest.
+        runtime: sleep and randomness.
         quota: shared by all requests of a transport.
     """
 
@@ -99,8 +97,7 @@ class Attempts:
     first_pause: float = 0.05
     throttled_pause: float = 0.5
     longest_pause: float = 5.0
-    sleep: Callable[[float], None] = time.sleep
-    random: Callable[[], float] = random.random
+    runtime: Runtime = SYSTEM
     quota: RetryQuota = field(default_factory=RetryQuota)
 
     def run(self, once: Once, operation: str, resend: Resend) -> Wire:
@@ -140,10 +137,10 @@ class Attempts:
         if number >= self.most or not _passing(error, after_doubt=doubt is not None) or not self.quota.acquire():
             return False
         first = self.throttled_pause if isinstance(error, ThrottledError) else self.first_pause
-        pause = self.random() * min(first * 2.0 ** (number - 1), self.longest_pause)
+        pause = self.runtime.random() * min(first * 2.0 ** (number - 1), self.longest_pause)
         if pause >= remaining():
             return False
-        self.sleep(pause)
+        self.runtime.sleep(pause)
         return True
 
     def _after_doubt(

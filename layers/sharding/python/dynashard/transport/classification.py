@@ -83,14 +83,8 @@ _TO_DO: Final = {
 class Refusal:
     """The parts of an error answer.
 
-    Attributes:
-        operation: DynamoDB's name of the operation.
-        status: HTTP status.
-        code: DynamoDB's name of the error, without its namespace.
-        message: DynamoDB's message.
-        body: the whole answer.
-        attempts: how often the request was sent.
-        retry_after: seconds until the engine accepts it again.
+    `code` is DynamoDB's name of the error without its namespace, `body` the whole answer, `attempts` how often the
+    request was sent, and `retry_after` the seconds until it is accepted again.
     """
 
     operation: str
@@ -110,6 +104,16 @@ class Refusal:
     def sent(self) -> str:
         """How often the request was sent, in words."""
         return "1 attempt" if self.attempts == 1 else f"{self.attempts} attempts"
+
+    def throttle(self, kind: type[ThrottledError], why: str, advice: str | None = None, **more: Any) -> ThrottledError:
+        """Return the error for a throttle."""
+        return kind(
+            f"{self.operation} was throttled ({self.sent}): {why}. {advice or _ADVICE[kind]}",
+            operation=self.operation,
+            aws_code=self.code,
+            retry_after=self.retry_after,
+            **more,
+        )
 
 
 def classify(refusal: Refusal) -> DynashardError:
@@ -194,16 +198,10 @@ def _throttled(refusal: Refusal) -> ThrottledError:
         kind = KeyRangeThrottledError
     elif kinds or (not reasons and refusal.code == _ACCOUNT):
         kind = TableThrottledError
-    advice = " ".join(sorted({r.remedy for r in reasons if r.kind in kinds})) or _ADVICE[kind]
+    advice = " ".join(sorted({r.remedy for r in reasons if r.kind in kinds}))
     why = ", ".join(sorted({reason.reason for reason in reasons})) or refusal.message or refusal.code
-    return kind(
-        f"{refusal.operation} was throttled ({refusal.sent}): {why.rstrip('.')}. {advice}",
-        operation=refusal.operation,
-        aws_code=refusal.code,
-        reasons=reasons,
-        index_blamed=not reasons and _INDEX_BLAMED in refusal.message,
-        retry_after=refusal.retry_after,
-    )
+    blamed = not reasons and _INDEX_BLAMED in refusal.message
+    return refusal.throttle(kind, why.rstrip("."), advice, reasons=reasons, index_blamed=blamed)
 
 
 def _conflict(refusal: Refusal) -> TransactionConflictError:
@@ -228,16 +226,9 @@ def _cancelled(refusal: Refusal) -> EngineError:
     codes = {reason.code for reason in reasons if reason.refused}
     if codes and codes <= CancellationReason.THROTTLES:
         kind = TableThrottledError if codes == {_ACCOUNT} else ThrottledError
-        return kind(
-            f"{refusal.operation} was throttled ({refusal.sent}): {', '.join(sorted(codes))}. {_ADVICE[kind]}",
-            operation=refusal.operation,
-            aws_code=refusal.code,
-            index_blamed=any(
-                _INDEX_BLAMED in entry.get("Message", "") for entry in refusal.body.get("CancellationReasons") or ()
-            ),
-            retry_after=refusal.retry_after,
-            actions=[at for at, reason in enumerate(reasons) if reason.code in CancellationReason.THROTTLES],
-        )
+        blamed = any(_INDEX_BLAMED in reason.message for reason in reasons)
+        actions = [at for at, reason in enumerate(reasons) if reason.code in CancellationReason.THROTTLES]
+        return refusal.throttle(kind, ", ".join(sorted(codes)), index_blamed=blamed, actions=actions)
     if CancellationReason.CONFLICT in codes and CancellationReason.CONDITION not in codes:
         return _conflict(refusal)
     refused = ", ".join(f"action {at}: {reason.code}" for at, reason in enumerate(reasons) if reason.refused)
