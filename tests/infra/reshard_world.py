@@ -216,7 +216,7 @@ class World:
     def parcels(self) -> Any:
         """What a client of its own sees, whose views are as old as they may be."""
         topology = LeasedTopology(
-            self.wire, self.topology_table, lease=SETTINGS["topology_lease_seconds"], clock=self.clock
+            self.wire, self.topology_table, lease=SETTINGS["topology_lease_seconds"], runtime=Runtime(self.clock)
         )
         opened = Dynashard(
             self.wire, table=self.table, cursor_keys=["0123456789abcdef"], topology=topology, clock=self.clock

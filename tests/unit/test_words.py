@@ -82,6 +82,8 @@ WORDS = (
 
 ROOMS = (
     "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs", "examples", "app.py", "layers/domain",
+    "layers/sharding/python/dynashard/transport", "layers/sharding/python/dynashard/topology",
+    "layers/sharding/python/dynashard/resharding", "layers/sharding/python/dynashard/runtime.py",
 )  # fmt: skip
 """What is clean: pages, and folders with pages and modules."""
 

@@ -34,7 +34,7 @@ class Mover(Work):
         self.reading: Wire = {"ConsistentRead": True, "FilterExpression": f"attribute_not_exists({MOVED_TO})"}
 
     def concerns(self, item: Wire) -> bool:
-        """Whether an item is no marker and has another home after the change."""
+        """Whether an item, not a marker, has another home after the change."""
         return MOVED_TO not in item and self._homes.new_home(item) is not None
 
     def write(self, item: Wire) -> Call:

@@ -50,7 +50,7 @@ class Status:
         count: the shard count until the change has settled.
         target: the count it leads to; None when it has settled.
         swept: whether no markers are left.
-        paused: whether it stands still until it is resumed.
+        paused: whether it waits until it is resumed.
         back_to: the count it will change back to, if it was aborted too late to stop.
         cause: why it was requested.
         started: when, in epoch seconds.
@@ -63,7 +63,7 @@ class Status:
         seconds_left: an estimate; None if unknown.
         lease: the longest lease that a client may hold now, in seconds.
         wait: the longest time that a published phase takes to reach every client, in seconds.
-        error: why it stands still, if not because an operator has paused it.
+        error: why it is paused, if not because an operator has paused it.
     """
 
     key: str

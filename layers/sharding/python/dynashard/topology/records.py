@@ -96,7 +96,7 @@ class Record:
 
     @property
     def busy(self) -> bool:
-        """Whether a change is wanted, under way or not swept."""
+        """Whether a change is requested, under way or not swept."""
         return self.target is not None or not self.swept
 
     def view(self, expires: float, *, marks: bool, version: str = "") -> View:

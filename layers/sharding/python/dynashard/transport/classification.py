@@ -97,7 +97,7 @@ class Refusal:
 
     @property
     def throttled(self) -> bool:
-        """Whether it is a throttle; the reasons of a cancelled transaction are not looked at."""
+        """Whether it is a throttle; the reasons of a cancelled transaction are not considered."""
         return self.code in _THROTTLES or self.status == 429  # noqa: PLR2004 - HTTP's own number
 
     @property

@@ -58,7 +58,7 @@ class _Aged:
         try:
             super().connect()  # type: ignore[misc]
         except OSError as error:
-            # Urllib3's own errors, which are no OSError, say already that there is no connection.
+            # Urllib3's own errors say already that there is no connection; they do not extend OSError.
             raise _HandshakeFailedError(str(error)) from error
         self.used = self.clock()
 
