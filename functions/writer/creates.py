@@ -26,5 +26,5 @@ def create(collection: Collection[Any], model: type[Entity], document: Document)
         return Outcome(End.POISON, error.code, str(error), document)
     except DynashardError as error:
         # What cannot be repaired by trying again is tried a few times all the same: the fault may be ours.
-        return Outcome(End.LEFT, error.code, str(error), document, unexpected=not error.passing)
+        return Outcome(End.LEFT, error.code, str(error), document, unexpected=not error.transient)
     return STORED

@@ -67,7 +67,7 @@ class Operations:
                 return self._failed(record, _out_of_turn())
             return self._done(message, record)
         except DynashardError as error:
-            if error.passing and receives < MOST_RECEIVES:
+            if error.transient and receives < MOST_RECEIVES:
                 return Outcome(End.LEFT, error.code, str(error))
             return self._failed(record, error)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dynashard.codec import decode_value, encode_value, item_size, value_size
 from dynashard.errors import InvalidValueError
-from dynashard.schema import MARK_BYTES, MAX_ITEM_BYTES, PK, SK
+from dynashard.schema import MARKER_BYTES, MAX_ITEM_BYTES, PK, SK
 from tests.billing import read_units, write_units
 from tests.depth import examples
 from tests.engine.raw_dynamodb import RawDynamoDB
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.engine
 
 Wire = dict[str, dict[str, Any]]
 
-LARGEST = MAX_ITEM_BYTES + MARK_BYTES
+LARGEST = MAX_ITEM_BYTES + MARKER_BYTES
 
 # One of every type, and of every rule of a number's size, as it goes over the wire.
 NUMBERS = [

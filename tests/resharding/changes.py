@@ -283,7 +283,7 @@ class Change:
             return do(self.resharder(actor))
         except DynashardError as error:
             self.scheduler.note(actor, f"=== {type(error).__name__}: {error}")
-            if isinstance(error, ReshardRefusedError) or not error.passing:
+            if isinstance(error, ReshardRefusedError) or not error.transient:
                 raise
         except Killed:
             if actor.doomed:

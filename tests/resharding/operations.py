@@ -209,7 +209,7 @@ class Operation:
             self._answer(key, Answer.MISMATCH, seen=self._found(error))
             if self.history.sees and self.watch.of(key) == {self.if_match}:
                 raise AnomalyError(f"{self.kind} of {key} is refused, though it is at {self.if_match}") from error
-        elif error.passing or isinstance(error, RevisionMismatchError):
+        elif error.transient or isinstance(error, RevisionMismatchError):
             return False
         else:
             raise AnomalyError(f"{self.kind} of {key} failed: {type(error).__name__}: {error}") from error

@@ -110,7 +110,7 @@ class Transacted(Operation):
         if not isinstance(error, TransactionRefusedError):
             if isinstance(error, OutcomeUnknownError):
                 self.lost()
-            if error.passing:
+            if error.transient:
                 return False
             raise AnomalyError(f"the transaction of {self.keys} failed: {error!r}") from error
         part = list(self.parts.values())[error.step]

@@ -8,7 +8,7 @@ from hypothesis import given
 
 from dynashard.codec import encode_value, item_size, require_fits, value_size
 from dynashard.errors import ItemTooLargeError
-from dynashard.schema import MARK_BYTES, MAX_ITEM_BYTES
+from dynashard.schema import MARKER_BYTES, MAX_ITEM_BYTES
 from tests.storable_values import decimals
 
 pytestmark = pytest.mark.unit
@@ -83,8 +83,8 @@ def test_the_size_of_an_item_is_that_of_its_names_and_values() -> None:
 
 
 def test_an_item_that_leaves_no_room_for_a_mark_is_refused_with_its_size() -> None:
-    largest = {"PK": {"S": "a" * (400 * 1024 - MARK_BYTES - 2)}}
-    larger = {"PK": {"S": "a" * (400 * 1024 - MARK_BYTES - 1)}}
+    largest = {"PK": {"S": "a" * (400 * 1024 - MARKER_BYTES - 2)}}
+    larger = {"PK": {"S": "a" * (400 * 1024 - MARKER_BYTES - 1)}}
 
     assert require_fits(largest) == MAX_ITEM_BYTES
     with pytest.raises(ItemTooLargeError) as refused:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dynashard import EntityDefinition, Key, Registry, Shards, definition
 from dynashard.errors import DeclarationError, InvalidKeyError
-from dynashard.keys import TemplateError, fitting, key_text, parse
+from dynashard.keys import TemplateError, key_text, parse, storable_key
 from dynashard.routing import Router
 from dynashard.schema import PK, SK
 from dynashard.topology import DeclaredTopology
@@ -316,4 +316,4 @@ def test_text_is_taken_as_it_is_however_it_prints_itself() -> None:
 
 
 def test_fitting_gives_the_bytes_it_measured() -> None:
-    assert fitting("é", what="sort", limit=2) == "é"
+    assert storable_key("é", what="sort", limit=2) == "é"

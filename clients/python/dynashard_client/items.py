@@ -298,7 +298,7 @@ class Items(Generic[E]):
             raise UndecodableItemError(
                 f"An answer does not fit {self._entity.name}: is the client's declaration older than the backend's?"
             ) from error
-        return self._entity.settled(item, document.get(REVISION))
+        return self._entity.with_revision(item, document.get(REVISION))
 
     def _part(self, document: Mapping[str, Any]) -> Document:
         return {name: self._adapters[name].validate_json(json.dumps(value)) for name, value in document.items()}

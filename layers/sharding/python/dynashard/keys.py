@@ -233,7 +233,7 @@ def _time_text(name: str, value: datetime, spec: str) -> str:
     return utc.strftime(spec) if spec else f"{utc.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
-def fitting(text: str, *, what: str, limit: int) -> str:
+def storable_key(text: str, *, what: str, limit: int) -> str:
     """Return a key, checked to be storable.
 
     Raises:

@@ -46,9 +46,9 @@ SYSTEM_ATTRIBUTES: Final = frozenset(
 
 MAX_PARTITION_KEY_BYTES: Final = 2048
 MAX_SORT_KEY_BYTES: Final = 1024
-MARK_BYTES: Final = 64
+MARKER_BYTES: Final = 64
 """Bytes that every item leaves free for the attributes of a relocation marker."""
-MAX_ITEM_BYTES: Final = 400 * 1024 - MARK_BYTES
+MAX_ITEM_BYTES: Final = 400 * 1024 - MARKER_BYTES
 MAX_SHARDS: Final = 1024
 MAX_ATTACHMENT_BYTES: Final = 16 * 1024 * 1024
 """The most that one attachment may hold, as JSON."""

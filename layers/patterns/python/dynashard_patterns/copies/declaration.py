@@ -64,7 +64,7 @@ class MaterializedCopies(Generic[S, C]):
                 )
         for mine, theirs in self.by.items():
             _check_times(source, copy, mine, theirs)
-        source.demand(self.name, partial(partition_of, copy, self.by))
+        source.add_check(self.name, partial(partition_of, copy, self.by))
 
     @property
     def name(self) -> str:

@@ -81,7 +81,7 @@ class Summing(Generic[E]):
             self._refuse("each level is summed up into one entity, and there is at least one")
         for model in self.into:
             self._check_rows(definition(model))
-        of.demand(f"roll-ups:{self.name}", self._check_keys)
+        of.add_check(f"roll-ups:{self.name}", self._check_keys)
 
     def _check_rows(self, rows: EntityDefinition[Any]) -> None:
         lacking = OWN_FIELDS.difference(rows.key_fields)

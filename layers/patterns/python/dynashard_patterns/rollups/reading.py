@@ -77,7 +77,7 @@ def summed(parts: Any) -> list[Any]:
         sums[place] = part.model_copy(update={SLOT: 0, **counted})
     for row in sums.values():
         entity = definition(type(row))
-        entity.settled(row, None)
+        entity.with_revision(row, None)
     return [sums[place] for place in sorted(sums)]
 
 

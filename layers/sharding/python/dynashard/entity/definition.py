@@ -27,7 +27,7 @@ from dynashard.entity.expiry import decode_expiry, encode_expiry, undecodable
 from dynashard.entity.handling import Handling
 from dynashard.entity.record import Record, revision_in
 from dynashard.errors import InvalidKeyError, InvalidValueError
-from dynashard.keys import KeyTemplate, fitting
+from dynashard.keys import KeyTemplate, storable_key
 from dynashard.schema import EXPIRES_AT, MAX_PARTITION_KEY_BYTES, MAX_SORT_KEY_BYTES
 
 T = TypeVar("T", bound=Record)
@@ -60,10 +60,10 @@ class _KeyTemplates:
         """
         text = self.partition.render(values)
         joined = f"{self.prefix}{self.separator}{text}" if self.prefix else text
-        return fitting(joined, what="partition", limit=MAX_PARTITION_KEY_BYTES - _SHARD_SUFFIX_BYTES)
+        return storable_key(joined, what="partition", limit=MAX_PARTITION_KEY_BYTES - _SHARD_SUFFIX_BYTES)
 
     def _key(self, values: Mapping[str, Any], what: str) -> ItemKey:
-        sort = fitting(self.sort.render(values), what=what, limit=MAX_SORT_KEY_BYTES)
+        sort = storable_key(self.sort.render(values), what=what, limit=MAX_SORT_KEY_BYTES)
         return ItemKey(self.logical_partition(values), sort)
 
 
@@ -147,26 +147,26 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
         validate: Callable[..., T] = model.__pydantic_validator__.validate_python
         # Models in an item refuse unknown fields, and stored ones may have fields that have been removed since.
         self._validate = partial(validate, extra="ignore") if nested else validate
-        self._demands: dict[str, Callable[[Mapping[str, Any]], object]] = {}
+        self._checks: dict[str, Callable[[Mapping[str, Any]], object]] = {}
 
     @cached_property
     def replicas(self) -> tuple[IndexDefinition, ...]:
         """The indexes that are read replicas of the table."""
         return tuple(index for index in self.indexes.values() if index.replica)
 
-    def reserve(self, characters: frozenset[str]) -> None:
+    def reserve_characters(self, characters: frozenset[str]) -> None:
         """Refuse these characters in sort key fields from now on: they divide the keys of entities in one partition."""
         self.sort = replace(self.sort, reserved=characters)
         refuse(f"sort {problem}" for problem in sample_problems(self.model, self.sort))
 
-    def demand(self, name: str, check: Callable[[Mapping[str, Any]], object]) -> None:
+    def add_check(self, name: str, check: Callable[[Mapping[str, Any]], object]) -> None:
         """Check whole items before they are written from now on, because a stream consumer could not follow them.
 
         Args:
             name: whose check it is. Another one of the same name takes its place.
             check: receives an item's fields and raises `InvalidKeyError`.
         """
-        self._demands[name] = check
+        self._checks[name] = check
 
     def key_of(self, values: Mapping[str, Any] | Record) -> ItemKey:
         """Return the key of an item, from the item itself or from a mapping of its key fields.
@@ -192,7 +192,7 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
 
         Raises:
             InvalidValueError: a value that DynamoDB cannot store exactly, or one of an attachment.
-            InvalidKeyError: a check that `demand` added refuses the item.
+            InvalidKeyError: a check that `add_check` added refuses the item.
         """
         for name in self.attachments:
             if values.get(name) is not None:
@@ -201,8 +201,8 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
                     "not as a part of a batch or transaction",
                     field=name,
                 )
-        if self._demands and values.keys() >= set(self.key_fields):
-            for check in self._demands.values():
+        if self._checks and values.keys() >= set(self.key_fields):
+            for check in self._checks.values():
                 check(values)
         return {
             self._attribute(name): self.encode_field(name, value)
@@ -276,14 +276,14 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
             where = ".".join(str(part) for part in first["loc"])
             advice = "Give new fields a default, or migrate the stored items"
             raise undecodable(self.name, wire, f"{where}: {first['msg']}. {advice}") from error
-        return self.settled(item, revision_in(wire))
+        return self.with_revision(item, revision_in(wire))
 
     def _restored(self, name: str, value: Any) -> Any:
         if name in self._durations:
             return _duration(value)
         return _json_numbers(value) if name in self._free else value
 
-    def settled(self, item: T, revision: str | None) -> T:
+    def with_revision(self, item: T, revision: str | None) -> T:
         """Return the same item, with the revision at which it is stored."""
         item._revision = revision  # noqa: SLF001 - the only place that sets it
         return item

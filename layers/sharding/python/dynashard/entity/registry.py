@@ -28,7 +28,7 @@ class Registry(dict[str, EntityDefinition[Any]]):
         refuse(self._problems(entity, family, divided_by))
         if family:
             for member in (*family, entity):
-                member.reserve(divided_by)
+                member.reserve_characters(divided_by)
         family.append(entity)
         self[entity.name] = entity
 

@@ -81,7 +81,7 @@ class DynashardError(Exception):
         return {name: value for name in self.in_details if (value := getattr(self, name)) is not None}
 
     @property
-    def passing(self) -> bool:
+    def transient(self) -> bool:
         """Whether idempotent work, such as the message of a queue, can be done again later."""
         return self.retryable
 
@@ -368,7 +368,7 @@ class OutcomeUnknownError(EngineUnavailableError, code="outcome_unknown"):
     unprocessed: Sequence[Mapping[str, Any]] = ()
 
     @property
-    def passing(self) -> bool:
+    def transient(self) -> bool:
         """True: idempotent work can be done again whatever the outcome of one of its writes is."""
         return True
 

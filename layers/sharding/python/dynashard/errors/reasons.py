@@ -33,12 +33,12 @@ class CancellationReason:
         return self.code == self.CONDITION
 
     @property
-    def met(self) -> Mapping[str, Any] | None:
+    def conflicting_item(self) -> Mapping[str, Any] | None:
         """The stored item that its condition does not hold for; None if there is none, or if it was not the reason."""
         return self.item if self.condition_failed else None
 
     @property
-    def passing(self) -> bool:
+    def transient(self) -> bool:
         """Whether the same action may be possible later: nothing is wrong with the request itself."""
         return self.code in {self.NONE, self.CONDITION, self.CONFLICT, *self.THROTTLES}
 

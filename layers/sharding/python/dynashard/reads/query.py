@@ -10,7 +10,7 @@ import orjson
 
 from dynashard.entity import EntityDefinition, IndexDefinition
 from dynashard.errors import InvalidQueryError
-from dynashard.keys import fitting
+from dynashard.keys import storable_key
 from dynashard.reads.bounds import Bounds
 from dynashard.reads.cursor import FINGERPRINT_BYTES
 from dynashard.reads.filters import Filter, FilterExpression
@@ -253,7 +253,7 @@ def _check_distinct(listed: EntityDefinition[Any] | IndexDefinition, distinct: s
 def _check_range(prefix: str | None, start: str | None, end: str | None) -> None:
     for what, text in (("prefix", prefix), ("start", start), ("end", end)):
         if text is not None:
-            fitting(text, what=what, limit=MAX_SORT_KEY_BYTES)
+            storable_key(text, what=what, limit=MAX_SORT_KEY_BYTES)
             if not text:
                 raise InvalidQueryError(f"{what} is empty; leave it out", field=what)
     if prefix is not None and (start is not None or end is not None):

@@ -133,7 +133,9 @@ class Participant:
 
     def did(self, reasons: Sequence[CancellationReason]) -> bool:
         """Whether the step's own work was met: an earlier attempt of the whole transaction has succeeded."""
-        return any(wrote(revision, reason.met) for reason in reasons for revision in self._revisions if revision)
+        return any(
+            wrote(revision, reason.conflicting_item) for reason in reasons for revision in self._revisions if revision
+        )
 
     def stands(self) -> bool:
         """Whether the step, which was done, certainly took effect where readers look; see `late.confirm`.
@@ -156,7 +158,7 @@ class Participant:
             return Verdict.LATER if any(reason.refused for reason in reasons) else Verdict.NOTHING
         places = self._places
         asked = (self._target.place,) if len(reasons) == 1 else (places.old, places.new)
-        met = Met(places, dict(zip(asked, (reason.met for reason in reasons), strict=True)))
+        met = Met(places, dict(zip(asked, (reason.conflicting_item for reason in reasons), strict=True)))
         found = next_after(self._store, self.entity, self.prepared.write, met)
         if found is Next.DECIDE:
             return self._not_so(met.rival)

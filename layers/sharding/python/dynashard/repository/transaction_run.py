@@ -179,11 +179,11 @@ class Transaction:
 
     def _learn(self, cancelled: TransactionCanceledError, participants: Sequence[_Told]) -> Verdict:
         beside = self._why_beside(cancelled)
-        if beside.refused and beside.passing:
+        if beside.refused and beside.transient:
             # Its condition was not looked at: it decides before what the steps have met.
             return Verdict.LATER
         verdict = max(participant.learn(why) for participant, why in participants)
-        if verdict is Verdict.NOTHING or not all(reason.passing for reason in cancelled.reasons):
+        if verdict is Verdict.NOTHING or not all(reason.transient for reason in cancelled.reasons):
             raise _explained(cancelled, participants)
         return verdict
 

@@ -171,7 +171,7 @@ class HomeWriter:
         try:
             self._store.transport.call("TransactWriteItems", request)
         except TransactionCanceledError as cancelled:
-            met = [reason.met for reason in cancelled.reasons]
+            met = [reason.conflicting_item for reason in cancelled.reasons]
             mine = next((stored for stored in met if write.did(stored)), None)
             if mine is not None:
                 return Done(mine, proved=True)

@@ -128,7 +128,7 @@ class Slice:
         except (TransactionConflictError, EngineUnavailableError):
             self._pace.conflicted()
         except TransactionCanceledError as error:
-            if not all(reason.passing for reason in error.reasons):
+            if not all(reason.transient for reason in error.reasons):
                 raise
             staying += self._work.failed(error, items)
             self._pace.conflicted()
