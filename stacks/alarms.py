@@ -1,4 +1,4 @@
-"""Alarms the way every alarm here is made: it rings where a figure reaches a threshold, and silence is no alarm.
+"""Alarms: each one is raised when a metric reaches a threshold, and missing data does not raise it.
 
 There is one for each metric: a sum of metrics costs as much, and does not say which of them it was.
 """

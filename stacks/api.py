@@ -31,7 +31,7 @@ ITEM_ACTIONS = (
 """What the layer calls on the table, transactions included. No Scan: everything it lists is a Query."""
 IDEMPOTENCY_ACTIONS = ("dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem")
 TOPOLOGY_ACTIONS = ("dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:PutItem")
-"""Read views; put the first record of an entity, and the wish for a growing count. The rest is the controller's."""
+"""Read views; put the first record of an entity, and resize requests. Only the controller writes anything else."""
 
 METHODS = (
     gateway.HttpMethod.GET,
@@ -96,7 +96,7 @@ class ApiStack(Stack):
         self._stage()
         self._alarms()
         CfnOutput(self, "ApiUrl", value=f"{self.api.api_endpoint}/v1")
-        # The name, not the keys: whoever lists with them needs the right to read the secret.
+        # The name, not the keys: a caller that lists with them needs the right to read the secret.
         CfnOutput(self, "CursorSecretArn", value=self.cursor_secret.secret_arn)
 
     def _cursor_secret(self) -> secrets.Secret:

@@ -52,7 +52,7 @@ class DataStack(Stack):
 
     @property
     def variables(self) -> dict[str, str]:
-        """What functions are told that work on the items: as `dynashard_serving.settings` reads it."""
+        """The environment variables of functions that work on items, as `dynashard_serving.settings` reads them."""
         return {
             "ENVIRONMENT": ENVIRONMENT_NAMES[self.settings.purpose],
             "TABLE_NAME": self.table.table_name,
@@ -85,7 +85,7 @@ class DataStack(Stack):
             partition_key=_string(schema.TOPOLOGY_KEY),
             billing=dynamodb.Billing.on_demand(),
             point_in_time_recovery_specification=_recovery(),
-            # A wish that is written here starts its change: there is no second write that could be missing.
+            # A resize request that is written here starts its change. No second write is needed, which could be lost.
             dynamo_stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
         )
 

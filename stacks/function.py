@@ -15,7 +15,7 @@ RUNTIME = lambda_.Runtime.PYTHON_3_13
 ARCHITECTURE = lambda_.Architecture.ARM_64
 
 ENVIRONMENT_NAMES: dict[Purpose, str] = {"local": "local", "development": "dev", "production": "prod"}
-"""What functions are told of where they run."""
+"""The environment variables that describe where a function runs."""
 
 WAITED_FOR = "Its caller waits for the answer and learns of a failure: there is no event to keep."
 """Why a function has no queue for events that it could not handle."""

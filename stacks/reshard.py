@@ -1,6 +1,6 @@
 """The reshard stack: what changes shard counts while traffic flows.
 
-Writing a wish into the topology table is all it takes: the table's stream starts the execution that carries it through.
+A resize request in the topology table starts a change: the table's stream starts the execution that carries it out.
 """
 
 import json
@@ -167,7 +167,7 @@ class ReshardStack(Stack):
             "Stream",
             target=dispatch.function,
             event_source_arn=stream,
-            # A wish may be written before the stream is listened to. What is over by then ends at once.
+            # A resize request may be written before the mapping exists. An execution of a finished change ends at once.
             starting_position=lambda_.StartingPosition.TRIM_HORIZON,
             batch_size=10,
             bisect_batch_on_error=True,

@@ -183,13 +183,14 @@ class CommandsSettings(_Part):
 
 
 class ChangesSettings(_Part):
-    """How the changes of items are followed.
+    """How stream consumers process the changes of items.
 
     Attributes:
         memory_mb: Memory of the function.
-        lanes: Batches of one part of the stream that are handled at once; changes of one stored item stay in one lane.
-        reserved_concurrency: Batches of all parts of the stream that are handled at once. A batch that is refused
-            comes again.
+        lanes: The parallelization factor: batches of one shard of the stream that are handled at once. Changes of one
+            stored item stay in order.
+        reserved_concurrency: Batches of all shards of the stream that are handled at once. A refused batch is delivered
+            again.
     """
 
     memory_mb: int = Field(default=1024, ge=256, le=10240)
@@ -200,8 +201,8 @@ class ChangesSettings(_Part):
     def _one_part_fits(self) -> Self:
         if self.reserved_concurrency < self.lanes:
             raise ValueError(
-                f"reserved_concurrency {self.reserved_concurrency} is below lanes {self.lanes}: "
-                "the lanes of one part of the stream would be refused"
+                f"reserved_concurrency {self.reserved_concurrency} is below changes.lanes {self.lanes}: "
+                "Lambda would refuse parallel batches of one shard of the stream"
             )
         return self
 
@@ -224,7 +225,7 @@ class GrowthSettings(_Part):
     """How shard counts change by themselves.
 
     Attributes:
-        mode: `on`; `dry_run`, which only tells what it would ask for; `off`.
+        mode: `on`; `dry_run`, which only reports what it would request; `off`.
         cooldown_seconds: How long a count is left alone after it changed.
         quiet_seconds: How long it must have stood, with nothing throttled, before it is halved.
     """
@@ -244,7 +245,7 @@ class GrowthSettings(_Part):
 
     @property
     def variables(self) -> dict[str, str]:
-        """The environment variables by which functions are told."""
+        """The environment variables of these settings."""
         return {
             "GROWTH_MODE": self.mode,
             "GROWTH_COOLDOWN_SECONDS": str(self.cooldown_seconds),

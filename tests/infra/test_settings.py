@@ -70,7 +70,10 @@ def test_the_longest_operation_is_as_long_as_a_request_unless_something_takes_lo
             {"reshard": {"reserved_concurrency": 7}},
             "environments.dev.reshard: reserved_concurrency 7 is below concurrency 8",
         ),
-        ({"changes": {"reserved_concurrency": 3}}, "environments.dev.changes: reserved_concurrency 3 is below lanes 4"),
+        (
+            {"changes": {"reserved_concurrency": 3}},
+            "environments.dev.changes: reserved_concurrency 3 is below changes.lanes 4",
+        ),
         (
             {"api": {"reserved_concurrency": 900}},
             "reserve a concurrency of 992, and Lambda lets an account with a quota",
