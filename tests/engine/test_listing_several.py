@@ -362,7 +362,7 @@ def test_one_partition_in_a_sequence_is_that_partition(world: World) -> None:
     [
         ([], {}, "partition", "1 to 100"),
         ([{"account": "a", "team": f"{n}"} for n in range(101)], {}, "partition", "1 to 100"),
-        ([{"account": "a", "team": "t"}, {"account": "a", "crew": "t"}], {}, "crew", "no part of the partition"),
+        ([{"account": "a", "team": "t"}, {"account": "a", "crew": "t"}], {}, "crew", "not a field of the partition"),
         ([{"account": "a", "team": "t"}], {"distinct": "title", "order": "ordered"}, "distinct", "state, at, incident"),
         ([{"account": "a", "team": "t"}], {"distinct": "incident"}, "distinct", "order='ordered'"),
     ],

@@ -81,9 +81,9 @@ def pages(index: ChangingIndex, *, order: str, forward: bool, limits: list[int],
         fetch = Fetch(index.transport, Budget(requests=budget), lambda: [index.layout(forward=forward)])
         limit = index.random.choice(limits)
         if order == "ordered":
-            end = None if state is None else decode_end(state, "p")
+            end = None if state is None else decode_end(state, ["p"])[0]
             rows, after = list_ordered(fetch, end, limit=limit, item_bytes=1000)
-            state = None if after is None else encode_end(after, "p")
+            state = None if after is None else encode_end(after, ["p"])
         else:
             positions = None if state is None else decode_positions(state, "p")
             rows, left = list_by_shard(

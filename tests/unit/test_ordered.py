@@ -40,7 +40,7 @@ def pages_of(
     for _ in range(2000):
         fetch = Fetch(transport, budget, lambda: [layout(how, sources)])
         items, end = list_ordered(fetch, end, limit=next(limits), item_bytes=1024)
-        end = end and decode_end(encode_end(end, "p"), "p")
+        end = end and decode_end(encode_end(end, ["p"]), ["p"])[0]
         yield Paged(items, fetch)
         if end is None:
             return

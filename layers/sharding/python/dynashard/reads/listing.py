@@ -16,14 +16,7 @@ from dynashard.reads.cursor import CursorCodec
 from dynashard.reads.dedup import Dedup
 from dynashard.reads.enumeration import Enumeration
 from dynashard.reads.fetch import Fetch
-from dynashard.reads.ordered import (
-    decode_end,
-    decode_end_of_several,
-    decode_recent,
-    encode_end,
-    encode_end_of_several,
-    list_ordered,
-)
+from dynashard.reads.ordered import decode_end, encode_end, list_ordered
 from dynashard.reads.query import MAX_LIMIT, Order, Page, Query
 from dynashard.reads.scan import scan_shards
 from dynashard.reads.sources import queries_of
@@ -187,25 +180,19 @@ class Listing(Generic[E]):
         self, fetch: Fetch, query: Query, state: Any, dedup: Dedup | None
     ) -> tuple[list[Wire], list[Any] | None]:
         item_bytes = self._item_bytes.get(query.slot, _FIRST_GUESS)
-        # The cursor of one partition holds its last sort key and no more.
-        short = dedup is None and not query.several
-        end = None
+        end, recent = None, dict[str, int]()
         if state is not None:
-            end = decode_end(state, query.partitions[0]) if short else decode_end_of_several(state, query.partitions)
+            end, recent = decode_end(state, query.partitions, distinct=dedup is not None)
         if dedup is not None:
-            dedup.excess = self._excess.get(query.slot, dedup.excess)
-            dedup.recent = {} if state is None else decode_recent(state)
+            dedup.excess, dedup.recent = self._excess.get(query.slot, dedup.excess), recent
         rows, after = list_ordered(fetch, end, limit=query.limit, item_bytes=item_bytes, dedup=dedup)
         if rows and query.fields is None:
             self._item_bytes[query.slot] = item_bytes + (item_size(rows[0]) - item_bytes) * _WEIGHT
-        if dedup is not None:
-            self._excess[query.slot] = dedup.excess
-        if after is None:
-            return rows, None
-        if short:
-            return rows, encode_end(after, query.partitions[0])
-        recent = {} if dedup is None else dedup.remembered([fetch.item(row) for row in rows], self._store.now())
-        return rows, encode_end_of_several(after, query.partitions, recent)
+        if dedup is None:
+            return rows, None if after is None else encode_end(after, query.partitions)
+        self._excess[query.slot] = dedup.excess
+        remembered = dedup.remembered([fetch.item(row) for row in rows], self._store.now())
+        return rows, None if after is None else encode_end(after, query.partitions, remembered)
 
     @contextmanager
     def _reporting_throttles(self, query: Query) -> Iterator[None]:

@@ -1,17 +1,16 @@
-"""The ordered listing: a total order by sort key over all sources, by a merge in two bounded rounds.
+"""The ordered listing: a scatter-gather over all sources, and a k-way merge by sort key in two bounded rounds.
 
-Round 1 reads L items from every source at once, L being a page's fair share and a little more. H is the P-th smallest
-key then known, for a page of P. Round 2 reads on, at once, only those sources that may still hold keys before H,
-and only up to H. No source needs a third: it has then reached H, or has P keys before it.
+Round 1 reads L items from every source at once: a page's fair share and a little more. H is the P-th smallest key then
+known, for a page of P. Round 2 continues, at once, in only those sources that may still hold keys before H, and only up
+to H. No source needs a third round: it has then reached H, or has P keys before it.
 
-The cursor is the last sort key. Where sort keys can tie, in an index, it also names the source and the item, and
-resumes so: sources before it have been read through that key, those after it not at all. A source is what hashes lead
-to, so this holds under any other count: what an entry's hash says of its source then says whether it was read.
+The cursor is a keyset: the last sort key. In an index, where sort keys can tie, it also names the source and the item:
+sources before it have been read through that key, those after it have not. A source is what hashes lead to, so this
+holds under any other count: the hash of an entry says whether it was read.
 
-Several logical partitions are more sources. Where sort keys tie, they come partition by partition; the cursor names
-the partition, and in the others reading goes on at its key or just after it.
-
-Where a layout changes while a page is gathered, the page ends short; it never mixes two.
+Several logical partitions are more sources. Equal sort keys are returned partition by partition; the cursor names the
+partition, and in the others reading continues at its key or just after it. If a layout changes while a page is
+gathered, the page ends short; it never mixes two.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,10 +30,10 @@ from dynashard.reads.sources import Chunk, Position, Reading, Stream, StreamRead
 from dynashard.transport.interface import Wire
 
 BLOCK_BYTES: Final = 4096
-"""What DynamoDB bills a Query in."""
+"""The unit in which DynamoDB bills a Query."""
 MAX_ROUND_BYTES: Final = 32 * 1024 * 1024
-"""The most bytes that round 1 reads from all sources together, because all of them are held in memory. One item of each
-source is always read."""
+"""The most bytes that round 1 reads from all sources together, because they are held in memory. One item of each source
+is always read."""
 MAX_READ: Final = 2000
 """Items that round 1 reads from all sources together to make up for those that are dropped."""
 _ROUNDS: Final = 2
@@ -46,12 +45,12 @@ class PageEnd:
 
     Attributes:
         position: that of the last item.
-        number: in an index, the stream it came from.
+        number: in an index, the stream that it came from.
         streams: in an index, how many there were.
-        passed: in an index, the same two of earlier pages that ended at this sort key under another count.
+        passed: in an index, `streams` and `number` of earlier pages that ended at this sort key under other counts.
         version: in an index, that of the view.
         part: which of the listed partitions it came from.
-        whole: whether nothing with this sort key is to be returned any more, wherever it stands.
+        whole: whether no more items with this sort key are to be returned, of any source.
     """
 
     position: Position
@@ -62,19 +61,23 @@ class PageEnd:
     part: int = 0
     whole: bool = False
 
+    def passed_under(self, streams: int) -> tuple[tuple[int, int], ...]:
+        """Return `passed`, together with this end if there are now another number of streams."""
+        return self.passed if self.streams == streams else (*self.passed, (self.streams, self.number))
+
 
 _Place = tuple[str, float]
-"""A sort key and the rank of a source: what the merge puts in order, sort keys by direction, sources always up."""
+"""A sort key and the rank of a source, by which the merge sorts: keys by direction, ranks always upwards."""
 
 
 @dataclass(slots=True)
 class _Run:
     """One sorted run of the merge: a source while a page is gathered.
 
-    `rank` is its number among the sources of all partitions; `through` is that of the last source in which nothing
-    stands at a sort key through which this one has been read. `reached` is where to read on, None for the beginning.
-    All that the source holds up to `place` is known, and nothing is left in it if it has `ended`. `new` tells what no
-    earlier page returned; None where all is new. Before it come `reread` rows that are read once more.
+    `rank` is its number among the sources of all partitions. When it has been read through a sort key, sources up to
+    the rank `through` hold no more items with that key. Reading continues at `reached`. All items up to `place` are
+    known; `ended` is true when the source has no more. `new` returns whether no earlier page returned a row, None if
+    none did; `reread` rows may come before the first new one.
     """
 
     layout: Layout
@@ -90,17 +93,28 @@ class _Run:
     place: _Place = ("", 0)
     ended: bool = False
 
-    def take(self, chunk: Chunk, bound: str | None) -> None:
-        """Add what a Query brought that went no further than `bound`."""
+    def first(self, share: int) -> StreamRead:
+        """Return the read of round 1."""
+        return StreamRead(self.source, share + self.reread, self.reached, self.bounds, self.part)
+
+    def rest(self, limit: int, bound: str | None) -> StreamRead:
+        """Return the read of round 2, up to H, `bound`."""
+        reading = self.layout.reading
+        bounds = self.bounds if bound is None else self.bounds.until(bound, forward=reading.forward)
+        wanted = FILTERED_READ if reading.filters.text else max(1, limit - len(self.rows))
+        return StreamRead(self.source, wanted, self.reached, bounds, self.part)
+
+    def add(self, chunk: Chunk, bound: str | None) -> None:
+        """Add what a Query returned that went no further than `bound`."""
         layout = self.layout
         self.rows += chunk.rows if self.new is None else filter(self.new, chunk.rows)
         if layout.moving and layout.identity is not None:
             self.rows = distinct(layout, self.rows)
         if chunk.last is not None:
-            # Within a page, what has its place does not leave it unseen.
+            # An item's position does not change within a page.
             self.reached, self.place = replace(chunk.last, forced=True), (chunk.last.sort, self.through)
         elif bound is not None:
-            # The Query ended at its bound, equal keys and all; what lies beyond is not known.
+            # The Query read all items at its bound, and none beyond.
             self.place = (bound, inf)
         else:
             self.ended = True
@@ -109,16 +123,16 @@ class _Run:
 def list_ordered(
     fetch: Fetch, after: PageEnd | None, *, limit: int, item_bytes: float, dedup: Dedup | None = None
 ) -> tuple[list[Wire], PageEnd | None]:
-    """One page in order, and its end, None after the last.
+    """Return one page in order, and its end, None after the last.
 
     Args:
         fetch: sends the Queries.
         after: the end of the last page; None for the first.
         limit: items wanted, P.
-        item_bytes: what an item takes on average, so that round 1 fills the blocks it is billed for.
-        dedup: drops items that say the same as another one.
+        item_bytes: the average size of an item, so that round 1 fills the blocks that it is billed for.
+        dedup: drops copies of items.
 
-    Cost: a Query for every source, and one more for those that H asks on; at most 2 round trips, unless a filter or
+    Cost: a Query for every source, and one more for those read up to H; at most 2 round trips, unless a filter or
     DynamoDB's 1 MB a Query cut a round short. With `dedup`, 2 round trips even so: the page is then short.
     """
     share = limit if dedup is None else min(MAX_READ, ceil(limit * dedup.excess))
@@ -133,11 +147,11 @@ def list_ordered(
             break
         bound = None if last is None else reading.position(last[1]).sort
         try:
-            chunks = fetch.wave(layouts, [_rest(run, limit, bound) for run in behind])
+            chunks = fetch.wave(layouts, [run.rest(limit, bound) for run in behind])
         except OvertakenError:
             break
         for run, chunk in zip(behind, chunks, strict=True):
-            run.take(chunk, bound)
+            run.add(chunk, bound)
         rounds += 1
     return _page(fetch, runs, after, limit, dedup)
 
@@ -152,21 +166,18 @@ def _first_round(
         if layouts[0].reading.filters.text:
             share = min(share * 4, FILTERED_READ)
         try:
-            reads = [
-                StreamRead(each.source, share + each.reread, each.reached, each.bounds, each.part) for each in runs
-            ]
-            first = fetch.wave(layouts, reads)
+            first = fetch.wave(layouts, [run.first(share) for run in runs])
         except OvertakenError:
             continue
         for run, chunk in zip(runs, first, strict=True):
-            run.take(chunk, None)
+            run.add(chunk, None)
         return layouts, runs
 
 
 def first_limit(limit: int, sources: int, item_bytes: float) -> int:
-    """How many items round 1 reads from each source for a page of `limit`.
+    """Return how many items round 1 reads from each source for a page of `limit`.
 
-    A source's share of the page, P/N, and its standard deviation, rounded up to fill the 4 KB blocks that are billed.
+    This is a source's share of the page, P/N, and its standard deviation, rounded up to fill the 4 KB blocks billed.
     """
     share = limit / sources
     items = ceil(share + sqrt(share))
@@ -176,26 +187,25 @@ def first_limit(limit: int, sources: int, item_bytes: float) -> int:
 
 
 def _runs(layouts: Sequence[Layout], after: PageEnd | None) -> list[_Run]:
-    """The sources of all partitions, each begun where the last page ended."""
+    """The sources of all partitions, each of which begins where the last page ended."""
     runs: list[_Run] = []
     for part, layout in enumerate(layouts):
         first, past = len(runs), len(runs) + len(layout.streams) - 1
         bounds, forward = layout.reading.bounds, layout.reading.forward
         for rank, stream in enumerate(layout.streams, first):
-            # In a table no two live items have one sort key, but a mark and its item have: all are known up to it.
+            # In a table no two live items have equal sort keys, only an item and its marker: all are known up to it.
             run = _Run(layout, part, rank, past if layout.identity is None else rank, stream, bounds)
             if after is not None and after.part == part and not after.whole:
                 _resume(run, after)
-            elif after is not None and (after.whole or part < after.part):
-                run.bounds = bounds.after(after.position.sort, forward=forward)
             elif after is not None:
-                run.bounds = bounds.at(after.position.sort, forward=forward)
+                within = bounds.after if after.whole or part < after.part else bounds.at
+                run.bounds = within(after.position.sort, forward=forward)
             runs.append(run)
     return runs
 
 
 def _resume(run: _Run, after: PageEnd) -> None:
-    """Have a source of the partition that the end is of begin where the last page ended."""
+    """Let a source of the partition of the last page's end begin there."""
     layout, stream, at = run.layout, run.source, after.position
     forward = layout.reading.forward
     if layout.identity is None:
@@ -211,37 +221,26 @@ def _resume(run: _Run, after: PageEnd) -> None:
     else:
         stale = at.stale or after.version != layout.version
         run.reached, run.new = layout.resumed(replace(at, stale=stale)), _new(layout, after)
-        # The last item itself may stand elsewhere by now.
+        # The last item itself may have moved.
         run.reread = 0 if run.reached is None or run.reached.item else reread_limit(at)
 
 
 def _new(layout: Layout, after: PageEnd) -> Callable[[Wire], bool] | None:
-    """Tells the entries that no earlier page returned, where their sort key alone does not."""
+    """A function that returns whether no earlier page returned an entry; None if its sort key says so."""
     hash_of = layout.hash_of
     if hash_of is None:
         return None
-    at = after.position
-    same = after.streams == len(layout.streams)
+    at, passed = after.position, after.passed_under(len(layout.streams))
     attribute, returned = layout.reading.sort_attribute, returned_at(layout, at)
-    # Under the same count, streams themselves begin where they stand.
-    passed = after.passed if same else (*after.passed, (after.streams, after.number))
 
     def new(row: Wire) -> bool:
         if row[attribute]["S"] != at.sort:
             return True
         hashed = hash_of(row)
-        return not any(hashed & (streams - 1) < number for streams, number in passed) and (
-            layout.identity_of(row) not in returned
-        )
+        was_passed = any(hashed & (streams - 1) < number for streams, number in passed)
+        return not was_passed and layout.identity_of(row) not in returned
 
     return new
-
-
-def _rest(run: _Run, limit: int, bound: str | None) -> StreamRead:
-    reading = run.layout.reading
-    bounds = run.bounds if bound is None else run.bounds.until(bound, forward=reading.forward)
-    wanted = FILTERED_READ if reading.filters.text else max(1, limit - len(run.rows))
-    return StreamRead(run.source, wanted, run.reached, bounds, run.part)
 
 
 _Ranked = tuple[int, Wire]
@@ -249,7 +248,7 @@ _Ranked = tuple[int, Wire]
 
 
 def _ranked(reading: Reading, runs: Sequence[_Run], fetch: Fetch, dedup: Dedup | None) -> list[_Ranked]:
-    """All items known, in order; equal sort keys by source, and within a source as it returned them."""
+    """All items known, in order; equal sort keys by source, and within a source in the order returned."""
     attribute = reading.sort_attribute
     ranked = [(run.rank, row) for run in runs for row in run.rows]
     ranked.sort(key=lambda item: item[1][attribute]["S"], reverse=not reading.forward)
@@ -289,16 +288,16 @@ def _page(
     elif least is None or least.reached is None:
         return rows, None
     else:
-        # Cut short: go on where the source stands that was read least far. A source that ended at a bound is not it: a
-        # bound is the key of a page's last item, so the page would be full.
+        # The page is cut short where the source ends that was read least far. This source did not end at a bound,
+        # because a bound is the key of a page's last item, so the page would be full.
         run, position = least, least.reached
     if dedup is not None and rows and rows[-1][reading.sort_attribute]["S"] == position.sort:
-        # All others with this key say the same.
+        # All other items with this key are copies.
         return rows, PageEnd(Position(position.sort), part=run.part, whole=True)
-    return rows, _page_end(run, items, after, position)
+    return rows, _end_at(position, run, items, after)
 
 
-def _page_end(run: _Run, items: Sequence[_Ranked], after: PageEnd | None, position: Position) -> PageEnd:
+def _end_at(position: Position, run: _Run, items: Sequence[_Ranked], after: PageEnd | None) -> PageEnd:
     layout, part, number = run.layout, run.part, run.source.number
     if layout.identity is None:
         return PageEnd(position, part=part)
@@ -306,7 +305,7 @@ def _page_end(run: _Run, items: Sequence[_Ranked], after: PageEnd | None, positi
     passed: tuple[tuple[int, int], ...] = ()
     before: list[Position] = []
     if after is not None and after.position.sort == position.sort and after.part == part:
-        passed = after.passed if after.streams == streams else (*after.passed, (after.streams, after.number))
+        passed = after.passed_under(streams)
         if passed or after.number == number:
             before = [after.position]
     taken = [row for rank, row in items if rank == run.rank]
@@ -321,39 +320,39 @@ def _least(runs: Sequence[_Run], *, forward: bool) -> _Run:
     return max(runs, key=lambda run: (run.place[0], -run.place[1]))
 
 
-def encode_end(end: PageEnd, partition: str = "") -> list[Any]:
-    """The JSON state of a cursor; `partition` is what all stored partition keys begin with."""
+def encode_end(end: PageEnd, partitions: Sequence[str], recent: Mapping[str, int] | None = None) -> list[Any]:
+    """Return the JSON state of a cursor.
+
+    Args:
+        end: where the page ended.
+        partitions: the listed logical partitions, with which stored partition keys begin.
+        recent: in a listing with `distinct`, the values returned lately.
+    """
     at = end.position
-    if at.item is None:
-        return [at.sort]
-    state = [at.sort, *at.item, at.shard.removeprefix(partition), end.streams, end.number]
-    if not (at.change or at.seen or end.passed or end.version or at.forced):
+    state: list[Any] = [at.sort]
+    if at.item is not None:
+        state += [*at.item, at.shard.removeprefix(partitions[end.part]), end.streams, end.number]
+        if at.change or at.seen or end.passed or end.version or at.forced:
+            state += [end.version, at.change, at.forced, end.passed, *at.seen]
+    if len(partitions) == 1 and recent is None:
         return state
-    return [*state, end.version, at.change, at.forced, end.passed, *at.seen]
+    recent = recent or {}
+    return [end.part, int(end.whole), list(recent), list(recent.values()), *state]
 
 
-def encode_end_of_several(end: PageEnd, partitions: Sequence[str], recent: Mapping[str, int]) -> list[Any]:
-    """The JSON state of a cursor over several partitions, or of one that returns values once."""
-    hashes, times = list(recent), list(recent.values())
-    return [end.part, int(end.whole), hashes, times, *encode_end(end, partitions[end.part])]
-
-
-def decode_end_of_several(state: Sequence[Any], partitions: Sequence[str]) -> PageEnd:
-    """The end that `encode_end_of_several` wrote."""
-    part, whole, _, _, *rest = state
-    return replace(decode_end(rest, partitions[part]), part=part, whole=bool(whole))
-
-
-def decode_recent(state: Sequence[Any]) -> dict[str, int]:
-    """The values returned lately that `encode_end_of_several` wrote."""
-    return dict(zip(state[2], state[3], strict=True))
-
-
-def decode_end(state: Sequence[Any], partition: str = "") -> PageEnd:
-    """The end that `encode_end` wrote."""
-    if len(state) == 1:
-        return PageEnd(Position(state[0]))
-    sort, pk, sk, shard, streams, number, *more = state
-    version, change, forced, passed, *seen = more or ["", "", False, []]
-    position = Position(sort, (pk, sk), partition + shard, change, tuple(seen), forced=forced)
-    return PageEnd(position, number, streams, tuple((was, at) for was, at in passed), version)
+def decode_end(
+    state: Sequence[Any], partitions: Sequence[str], *, distinct: bool = False
+) -> tuple[PageEnd, dict[str, int]]:
+    """Return the end and the values returned lately that `encode_end` wrote."""
+    part, whole, recent = 0, False, dict[str, int]()
+    if distinct or len(partitions) > 1:
+        part, whole, hashes, times, *state = state
+        recent = dict(zip(hashes, times, strict=True))
+    sort, *rest = state
+    end = PageEnd(Position(sort), part=part, whole=bool(whole))
+    if rest:
+        pk, sk, shard, streams, number, *more = rest
+        version, change, forced, passed, *seen = more or ["", "", False, []]
+        position = Position(sort, (pk, sk), partitions[part] + shard, change, tuple(seen), forced=forced)
+        end = PageEnd(position, number, streams, tuple((was, at) for was, at in passed), version, part, bool(whole))
+    return end, recent

@@ -42,7 +42,11 @@ def _unseen(layout: Layout, state: Positions, stream: int, rows: list[Wire]) -> 
     attribute, forward = layout.reading.sort_attribute, layout.reading.forward
     hash_of = layout.hash_of if virtual > count else None
     if hash_of is None:
-        return rows if layout.identity is None else _after(layout, state.at[stream], rows)
+        at = state.at[stream]
+        if at is None or layout.identity is None:
+            return rows
+        before = returned_at(layout, at)
+        return [row for row in rows if row[attribute]["S"] != at.sort or layout.identity_of(row) not in before]
     returned = {v: returned_at(layout, state.at[v]) for v in state.served(stream, count)}
 
     def new(row: Wire) -> bool:
@@ -54,16 +58,6 @@ def _unseen(layout: Layout, state: Positions, stream: int, rows: list[Wire]) -> 
         return layout.identity is not None and layout.identity_of(row) not in returned[v]
 
     return [row for row in rows if new(row)]
-
-
-def _after(layout: Layout, at: Position | None, rows: list[Wire]) -> list[Wire]:
-    """The entries of an index without those that were returned at the sort key of the position."""
-    attribute = layout.reading.sort_attribute
-    tied = 0 if at is None else sum(1 for _ in takewhile(lambda row: row[attribute]["S"] == at.sort, rows))
-    if not tied:
-        return rows
-    returned = returned_at(layout, at)
-    return [row for row in rows[:tied] if layout.identity_of(row) not in returned] + rows[tied:]
 
 
 def passed(layout: Layout, state: Positions, row: Wire) -> bool:
