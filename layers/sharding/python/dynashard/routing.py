@@ -35,29 +35,17 @@ class Router:
     """Turns logical keys into stored keys, by the shard counts of a topology."""
 
     def __init__(self, topology: Topology) -> None:
-        self._topology = topology
-
-    def view(self, entity: EntityDefinition[Any], partition: str) -> View:
-        """Return the view under which one operation on a logical partition runs."""
-        return self._topology.view(entity, partition)
-
-    def index_view(self, entity: EntityDefinition[Any], index: IndexDefinition) -> View:
-        """Return the view under which one listing of an index runs."""
-        return self._topology.index_view(entity, index)
-
-    def refresh(self, entity: EntityDefinition[Any], partition: str) -> None:
-        """Forget the view of a logical partition, because stored items show that it is out of date."""
-        self._topology.refresh(entity, partition)
+        self.topology = topology
 
     def places(self, entity: EntityDefinition[Any], key: ItemKey) -> Places:
         """Return the places of an item now, of an entity whose placement gives each key one home."""
-        view = self.view(entity, key.partition)
+        view = self.topology.view(entity, key.partition)
         old = home(entity, key, view.count)
         return Places(view, old, old if view.target is None else home(entity, key, view.target))
 
     def stored_key(self, entity: EntityDefinition[Any], key: ItemKey) -> dict[str, dict[str, str]]:
         """Return the stored key of an item at its home, in DynamoDB JSON."""
-        view = self.view(entity, key.partition)
+        view = self.topology.view(entity, key.partition)
         return {PK: {"S": home(entity, key, view.count)}, SK: {"S": key.sort}}
 
     def index_attributes(
@@ -67,7 +55,7 @@ class Router:
         entry = index.entry(values)
         if entry is None:
             return {}
-        view = self.index_view(entity, index)
+        view = self.topology.index_view(entity, index)
         count = view.count if view.phase in (Phase.STABLE, Phase.PREPARE) else view.new_count
         return {
             index_pk(index.slot): {"S": index_home(index, entry, key, count)},

@@ -68,7 +68,7 @@ class Enumeration:
     def stored_keys(self) -> list[str]:
         """Return the keys of all shards in which items of the partition may be: of the present and the coming count."""
         entity, partition = self._query.entity, self._query.partitions[0]
-        view = self._store.router.view(entity, partition)
+        view = self._store.router.topology.view(entity, partition)
         old, new = (shard_keys(rule_of(entity), partition, entity.separator, n) for n in (view.count, view.new_count))
         return list(dict.fromkeys(old + new))
 
@@ -111,8 +111,8 @@ class Enumeration:
     def _replica_usable(self, replica: IndexDefinition) -> bool:
         """Whether nothing moves and no markers are left. Otherwise a replica may hold an item twice, or its marker."""
         entity, router = self._query.entity, self._store.router
-        views = [router.view(entity, partition) for partition in self._query.partitions]
-        return all(view.stable and not view.marks for view in (*views, router.index_view(entity, replica)))
+        views = [router.topology.view(entity, partition) for partition in self._query.partitions]
+        return all(view.stable and not view.marks for view in (*views, router.topology.index_view(entity, replica)))
 
     def _replica_layouts(self, replica: IndexDefinition) -> Layouts:
         entity, partitions, router = self._query.entity, self._query.partitions, self._store.router
@@ -129,7 +129,7 @@ class Enumeration:
                 expires=view.expires,
             )
 
-        return Layouts(lambda: [router.index_view(entity, replica)] * len(partitions), make)
+        return Layouts(lambda: [router.topology.index_view(entity, replica)] * len(partitions), make)
 
     def _table_layouts(self) -> Layouts:
         entity, partitions, router = self._query.entity, self._query.partitions, self._store.router
@@ -153,7 +153,7 @@ class Enumeration:
                 expires=view.expires,
             )
 
-        return Layouts(lambda: [router.view(entity, partition) for partition in partitions], make)
+        return Layouts(lambda: [router.topology.view(entity, partition) for partition in partitions], make)
 
     def _index_layouts(self, index: IndexDefinition) -> Layouts:
         entity, partitions, router = self._query.entity, self._query.partitions, self._store.router
@@ -176,7 +176,7 @@ class Enumeration:
                 expires=view.expires,
             )
 
-        return Layouts(lambda: [router.index_view(entity, index)] * len(partitions), make)
+        return Layouts(lambda: [router.topology.index_view(entity, index)] * len(partitions), make)
 
     def _live(self, row: Wire) -> bool:
         return is_live(row, self._now) and self._ours(row)

@@ -92,7 +92,7 @@ def next_after(store: Store, entity: EntityDefinition[Any], write: Write, met: M
             return Next.RESTART
         found = met.next(entity, write.key, now=write.now, ended=late, helped=True)
     if found is Next.REFRESH:
-        store.router.refresh(entity, write.key.partition)
+        store.router.topology.refresh(entity, write.key.partition)
         return Next.RESTART
     return found
 

@@ -139,7 +139,7 @@ class _Lookup:
             if not again:
                 return
             for partition in {key.partition for key in again}:
-                self._store.router.refresh(self._entity, partition)
+                self._store.router.topology.refresh(self._entity, partition)
             if next(self._pauses, None) is None:
                 raise unsettled(self._entity, "GetItem")
             markers = self.look(again)
@@ -163,7 +163,7 @@ class _Lookup:
         """
         if not view_ended(self._store, places):
             return False
-        now = self._store.router.view(self._entity, key.partition)
+        now = self._store.router.topology.view(self._entity, key.partition)
         return now != replace(places.view, expires=now.expires)
 
     def _holds(self, key: ItemKey, marker: _Marker) -> bool:

@@ -113,13 +113,13 @@ class Scattered:
 
     def _readable(self, partition: str) -> list[str]:
         """All stored partition keys where items of a logical partition may be."""
-        view = self._store.router.view(self._entity, partition)
+        view = self._store.router.topology.view(self._entity, partition)
         count = max(view.count, view.new_count)
         return shard_keys(rule_of(self._entity), partition, self._entity.separator, count)
 
     def _draw(self, key: ItemKey) -> str:
         """A stored partition key for a new item."""
-        view = self._store.router.view(self._entity, key.partition)
+        view = self._store.router.topology.view(self._entity, key.partition)
         count = min(view.count, view.new_count)
         places = shard_keys(rule_of(self._entity), key.partition, self._entity.separator, count)
         return places[int(self._store.random() * count)]
