@@ -152,16 +152,16 @@ def _deployed(environment: str) -> Backend:
     with _as_command_errors():
         place = deployed(environment)
     return Backend(
-        target=f"the environment {environment} with table {place.table}",
-        transport=place.transport,
-        table=place.table,
-        topology_table=place.topology_table,
+        target=f"the environment {environment} with table {place['table']}",
+        transport=place["transport"],
+        table=place["table"],
+        topology_table=place["topology_table"],
         # A lease other than the deployed one is safe: clients use the shorter one, and changes wait for the longer one.
         timing=Timing(),
-        operation=place.operation,
+        operation=place["operation_seconds"],
         worker="the executions of the environment's state machine show the reason",
         growth=_deployed_growth(environment),
-        load=table_load(place.transport, place.table),
+        load=table_load(place["transport"], place["table"]),
     )
 
 

@@ -17,12 +17,7 @@ Keys = tuple[str, ...]
 
 
 class CursorKeys:
-    """Signing keys, newest first. Safe to share between threads.
-
-    Args:
-        read: returns the keys from where they are stored.
-        clock: returns the time in seconds.
-    """
+    """Signing keys, newest first, which `read` returns from where they are stored. Safe to share between threads."""
 
     def __init__(self, read: Callable[[], Keys], clock: Callable[[], float]) -> None:
         self._read = read

@@ -110,10 +110,8 @@ class KeyTemplate:
     def leading(self, values: Mapping[str, Any]) -> str:
         """Return the text with which exactly those keys begin whose first fields have these values.
 
-        `{team}#shift_{id}` with a team is `t1#shift_`; with all fields it is the key itself.
-
-        Args:
-            values: the first one, two, ... of `leading_fields`.
+        `{team}#shift_{id}` with a team is `t1#shift_`; with all fields it is the key itself. `values` are those of the
+        first one, two, ... of `leading_fields`.
 
         Raises:
             InvalidKeyError: as `render`; or a field is not one of these, or one before it is missing.
@@ -139,12 +137,10 @@ class KeyTemplate:
 def parse(
     text: str, *, numeric: Callable[[str], bool] = lambda _: False, reserved: frozenset[str] = frozenset()
 ) -> KeyTemplate:
-    """Parse a template such as `{author}_{year:04d}`.
+    """Parse a template such as `{author}_{year:04d}`; doubled braces stand for themselves.
 
-    Args:
-        text: the template; doubled braces stand for themselves.
-        numeric: whether a field renders as digits only. The free field is the last one that does not.
-        reserved: characters that no value may contain.
+    Fields that are `numeric` render as digits only; the free field is the last one that does not. No value may contain
+    `reserved` characters.
 
     Raises:
         TemplateError: broken braces, a field twice, something other than a plain field name in braces, or two

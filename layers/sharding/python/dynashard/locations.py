@@ -2,10 +2,9 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, TypedDict
 
 from dynashard.cursor_keys import CursorKeys, Keys, keys_in
 from dynashard.errors import ConfigurationError
@@ -13,43 +12,28 @@ from dynashard.topology import DEFAULT_LEASE
 from dynashard.transport import Transport, connect
 from dynashard.transport.aws import secret_reader, stack_outputs
 
-TABLE_OUTPUT: Final = "TableName"
-"""The data stack's output that names the table."""
-TOPOLOGY_OUTPUT: Final = "TopologyName"
-"""The one that names the topology table."""
 CURSOR_SECRET_OUTPUT: Final = "CursorSecretArn"  # noqa: S105 - the name of an output
 """The API stack's output that names the secret with the cursor keys."""
 CURSOR_KEY_FILE: Final = "cursor-key"
 """File in the data folder of the local stack with the key that signs its cursors."""
+_TABLE_OUTPUT: Final = "TableName"
+_TOPOLOGY_OUTPUT: Final = "TopologyName"
 _LOCAL: Final = "Dynashard-local-Data-{}"
 _ANY: Final = "local"
 _LAST_PORT: Final = 65_535
-_LONGEST_LEASE: Final = 3_600.0
-_LOCAL_OPERATION: Final = 4.0
 _OPERATION: Final = 10.0
 """Seconds that a request from outside a deployment may take: the least that its settings allow."""
-_LONGEST_OPERATION: Final = 900.0
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
-    """The tables and keys of a backend.
+class Location(TypedDict):
+    """The tables and keys of a backend, as `Dynashard` takes them; the transport has sent no request."""
 
-    Attributes:
-        table: the name of the table of items.
-        topology_table: the name of the table of shard counts.
-        cursor_keys: the keys that sign cursors, read for the first cursor.
-        transport: opened to its DynamoDB; it has sent no request.
-        lease: how long a view of the shard counts may be used, in seconds; the topology table may demand less.
-        operation: how long one request may take, in seconds, retries included.
-    """
-
+    transport: Transport
     table: str
     topology_table: str
-    cursor_keys: CursorKeys = field(repr=False)
-    transport: Transport = field(repr=False)
-    lease: float = DEFAULT_LEASE
-    operation: float = _OPERATION
+    cursor_keys: CursorKeys
+    lease: float
+    operation_seconds: float
 
 
 def local_stack(environ: Mapping[str, str]) -> Location:
@@ -65,15 +49,15 @@ def local_stack(environ: Mapping[str, str]) -> Location:
     Cost: no request.
     """
     folder = Path(environ.get("DATA_DIR") or ".data").expanduser()
-    operation = _seconds(environ, "TOPOLOGY_OPERATION_SECONDS", _LOCAL_OPERATION, most=_LONGEST_OPERATION)
+    operation = _seconds(environ, "TOPOLOGY_OPERATION_SECONDS", 4.0, most=900.0)
     endpoint = _endpoint(environ)
     return Location(
+        transport=connect(endpoint, "us-east-1", access_key=_ANY, secret_key=_ANY, operation_seconds=operation),
         table=environ.get("TABLE_NAME") or _LOCAL.format("Table"),
         topology_table=environ.get("TOPOLOGY_TABLE") or _LOCAL.format("Topology"),
         cursor_keys=CursorKeys(lambda: _key_in(folder / CURSOR_KEY_FILE), time.monotonic),
-        transport=connect(endpoint, "us-east-1", access_key=_ANY, secret_key=_ANY, operation_seconds=operation),
-        lease=_seconds(environ, "TOPOLOGY_LEASE_SECONDS", DEFAULT_LEASE, most=_LONGEST_LEASE),
-        operation=operation,
+        lease=_seconds(environ, "TOPOLOGY_LEASE_SECONDS", DEFAULT_LEASE, most=3_600.0),
+        operation_seconds=operation,
     )
 
 
@@ -85,13 +69,15 @@ def deployed(environment: str, *, region: str | None = None, profile: str | None
 
     Cost: 1 DescribeStacks. Reading the cursor keys costs another one and a GetSecretValue.
     """
-    outputs = _outputs(f"Dynashard-{environment}-Data", TABLE_OUTPUT, TOPOLOGY_OUTPUT, region=region, profile=profile)
+    outputs = _outputs(f"Dynashard-{environment}-Data", _TABLE_OUTPUT, _TOPOLOGY_OUTPUT, region=region, profile=profile)
     keys = _secret_reader(f"Dynashard-{environment}-Api", region=region, profile=profile)
     return Location(
-        table=outputs[TABLE_OUTPUT],
-        topology_table=outputs[TOPOLOGY_OUTPUT],
-        cursor_keys=CursorKeys(keys, time.monotonic),
         transport=connect(region=region, profile=profile, operation_seconds=_OPERATION),
+        table=outputs[_TABLE_OUTPUT],
+        topology_table=outputs[_TOPOLOGY_OUTPUT],
+        cursor_keys=CursorKeys(keys, time.monotonic),
+        lease=DEFAULT_LEASE,
+        operation_seconds=_OPERATION,
     )
 
 

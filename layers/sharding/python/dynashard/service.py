@@ -123,15 +123,9 @@ class Dynashard:
 
     @classmethod
     def _at(cls, here: Location, more: Mapping[str, Any]) -> Self:
-        options = {"lease": here.lease, "operation_seconds": here.operation, **more}
-        opened = cls(
-            here.transport,
-            table=here.table,
-            topology_table=here.topology_table,
-            cursor_keys=here.cursor_keys,
-            **options,
-        )
-        opened._owned = here.transport
+        arguments: dict[str, Any] = {**here, **more}
+        opened = cls(**arguments)
+        opened._owned = here["transport"]
         return opened
 
     def close(self) -> None:
@@ -140,7 +134,6 @@ class Dynashard:
             self._owned.close()
 
     def __enter__(self) -> Self:
-        """Return itself; the `with` statement closes it."""
         return self
 
     def __exit__(self, *_: object) -> None:

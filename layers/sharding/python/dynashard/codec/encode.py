@@ -25,11 +25,7 @@ MAX_NAME_BYTES: Final = 65535
 
 
 def encode_value(value: object, *, path: str = "") -> Attribute:
-    """Return a value in DynamoDB's JSON.
-
-    Args:
-        value: of a type that can be stored.
-        path: where the value is, for the error's message; such as `address.lines`.
+    """Return a value in DynamoDB's JSON; `path` is its place in the item for errors, such as `address.lines`.
 
     Raises:
         InvalidValueError: the value cannot be stored exactly; names its place and what to do.
@@ -41,13 +37,9 @@ def encode_value(value: object, *, path: str = "") -> Attribute:
 
 
 def register_encoder(kind: type[T], make: Callable[[T], object]) -> None:
-    """Store values of a type, and of its subclasses, as what `make` returns for them.
+    """Store values of a type, and of its subclasses, as the storable values that `make` returns for them.
 
     Call it once for a type, at import: it holds for the whole process.
-
-    Args:
-        kind: the type.
-        make: returns a value that can be stored; called each time a value is written.
 
     Raises:
         ConfigurationError: the codec stores the type by itself, in a form that is fixed.

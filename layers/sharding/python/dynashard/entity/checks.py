@@ -35,13 +35,16 @@ NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/#-]*")
 _OTHER_SEPARATORS: Final = "_-.~#/|+@,;="
 _KEY_TYPES: Final = (str, int, UUID, date, Enum)
 _NUMBER_SPEC: Final = re.compile(r"(0?[1-9]\d*)?[dxXob]")
-_MOMENT: Final = datetime(2026, 12, 31, 23, 59, 58, 987654, UTC)
 _CALLS: Final = {
     new_id: "str = new_id()",
     created_at: "datetime = created_at()",
     updated_at: "datetime = updated_at()",
 }
-_SAMPLES: Final = {datetime: _MOMENT, date: _MOMENT.date(), UUID: UUID(int=0)}
+_SAMPLES: Final = {
+    datetime: datetime(2026, 12, 31, 23, 59, 58, 987654, UTC),
+    date: date(2026, 12, 31),
+    UUID: UUID(int=0),
+}
 """Types whose key text has the same punctuation for every value."""
 
 

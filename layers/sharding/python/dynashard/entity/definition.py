@@ -162,9 +162,8 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
     def add_check(self, name: str, check: Callable[[Mapping[str, Any]], object]) -> None:
         """Check whole items before they are written from now on, because a stream consumer could not follow them.
 
-        Args:
-            name: whose check it is. Another one of the same name takes its place.
-            check: receives an item's fields and raises `InvalidKeyError`.
+        `check` receives an item's fields and raises `InvalidKeyError`. `name` is whose check it is; another one of the
+        same name replaces it.
         """
         self._checks[name] = check
 

@@ -7,15 +7,13 @@ from dynashard.entity.declaration import DEFAULT_SEPARATOR, refuse
 from dynashard.entity.definition import EntityDefinition
 from dynashard.keys import may_collide, separators
 
-_Family = list[EntityDefinition[Any]]
-
 
 class Registry(dict[str, EntityDefinition[Any]]):
     """Entities by name. Those that share a prefix form a family: one set of logical partitions."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._families: dict[tuple[str, str], _Family] = {}
+        self._families: dict[tuple[str, str], list[EntityDefinition[Any]]] = {}
 
     def add(self, entity: EntityDefinition[Any]) -> None:
         """Add an entity.
@@ -32,7 +30,9 @@ class Registry(dict[str, EntityDefinition[Any]]):
         family.append(entity)
         self[entity.name] = entity
 
-    def _problems(self, entity: EntityDefinition[Any], family: _Family, divided_by: frozenset[str]) -> Iterator[str]:
+    def _problems(
+        self, entity: EntityDefinition[Any], family: list[EntityDefinition[Any]], divided_by: frozenset[str]
+    ) -> Iterator[str]:
         if entity.name in self:
             yield "another entity has this name; write another, such as one with v2"
         if family and entity.separator != DEFAULT_SEPARATOR:
