@@ -12,6 +12,7 @@ from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
 from domain import ENTITIES, FAMILY_LISTINGS, Exposed, FamilyListing
 from dynashard.reads import allowing
+from dynashard.runtime import Runtime
 from dynashard.transport.aws import sqs_client
 from dynashard.transport.deadline import within
 from dynashard.transport.interface import Transport, metered
@@ -191,7 +192,7 @@ def build_app(
     """
     observer = Observer(settings.environment, metrics=settings.environment != "local")
     entities = [each.entity for each in exposed]
-    backend = open_backend(settings, transport, entities, observer, clock=clock, random=random)
+    backend = open_backend(settings, transport, entities, observer, runtime=Runtime(clock, random=random))
     idempotent = IdempotentCreates(settings.idempotency_table, transport, clock=clock)
     taken = {extra.template.split("/")[2] for extra in EXTRA_ENDPOINTS}
     refuse_paths([*(one.path for one in exposed if one.operations), *(one.path for one in families), *taken])

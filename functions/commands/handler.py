@@ -10,6 +10,7 @@ from typing import Any
 
 from domain import ENTITIES, Exposed
 from dynashard import RetryPolicy
+from dynashard.runtime import Runtime
 from dynashard.transport import Transport, connect
 from dynashard_serving.backend import open_backend
 from dynashard_serving.environment import seconds_left
@@ -55,7 +56,7 @@ def build_commands(
     observer = log or Log(logger, settings.environment)
     entities = [each.entity for each in exposed]
     backend = open_backend(
-        settings, transport, entities, observer, clock=clock, random=random, retry_policy=retry_policy
+        settings, transport, entities, observer, runtime=Runtime(clock, random=random), retry_policy=retry_policy
     )
     idempotent = IdempotentCreates(settings.idempotency_table, transport, clock=clock)
     return Commands(

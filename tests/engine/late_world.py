@@ -10,6 +10,7 @@ from dynashard.errors import DynashardError
 from dynashard.repository import late, reading
 from dynashard.resharding import controller, job
 from dynashard.resharding.progress import Pass
+from dynashard.runtime import Runtime
 from dynashard.topology import LeasedTopology
 from dynashard.transport import Transport
 from tests.engine.resharding_world import Moving, Thing, partition
@@ -26,7 +27,7 @@ def client(world: Moving, plan: list[Fault] | None = None, transport: Transport 
     """A client of its own that meets these faults."""
     wire = FaultyTransport(transport or world.inner, plan or [])
     topology = LeasedTopology(world.inner, world.topology, lease=30.0, runtime=one_clock(world.clock))
-    return Dynashard(wire, table=world.table, cursor_keys=["0" * 16], topology=topology, clock=world.clock)
+    return Dynashard(wire, table=world.table, cursor_keys=["0" * 16], topology=topology, runtime=Runtime(world.clock))
 
 
 def things(db: Dynashard) -> Collection[Thing]:

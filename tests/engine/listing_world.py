@@ -12,6 +12,7 @@ from dynashard import Dynashard, Entity, EntityDefinition, Index, Key, Registry,
 from dynashard.entity import IndexDefinition
 from dynashard.placement import UNSHARDED
 from dynashard.routing import home
+from dynashard.runtime import Runtime
 from dynashard.service import Collection
 from dynashard.topology import Phase, View
 from dynashard.transport import Transport, connect
@@ -117,7 +118,7 @@ class World:
             table=self.table,
             cursor_keys=more.pop("cursor_keys", CURSOR_KEYS),
             topology=self.counts,
-            clock=NOW.timestamp,
+            runtime=Runtime(NOW.timestamp),
             **more,
         )
         return db.collection(model, *others)

@@ -8,6 +8,7 @@ from typing import Any
 
 from domain import ENTITIES, Operation, Ping
 from dynashard import Collection, Dynashard
+from dynashard.runtime import Runtime
 from dynashard.transport import Transport
 from dynashard_serving.backend import open_entities
 from dynashard_serving.settings import TableSettings
@@ -88,7 +89,7 @@ class QueueWorld:
         transport = FaultyTransport(self.transport.inner, faults)
         settings = TableSettings(table=self.table, topology_table=TOPOLOGY, environment="local", growth_mode="off")
         entities = [each.entity for each in ENTITIES]
-        return open_entities(settings, transport, entities, _Nobody(), clock=self.clock)
+        return open_entities(settings, transport, entities, _Nobody(), runtime=Runtime(self.clock))
 
     def writer(self, faults: Sequence[Fault] = ()) -> Writer:
         """A writer in a process of its own, whose requests meet these faults."""

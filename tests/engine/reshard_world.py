@@ -55,7 +55,9 @@ class ReshardWorld:
     def layer(self) -> Dynashard:
         """The layer with a lease of its own, as another process has it."""
         topology = LeasedTopology(self.wire, self.topology_table, lease=TIMING.lease, runtime=Runtime(self.clock))
-        return Dynashard(self.wire, table=self.table, cursor_keys=CURSOR_KEYS, topology=topology, clock=self.clock)
+        return Dynashard(
+            self.wire, table=self.table, cursor_keys=CURSOR_KEYS, topology=topology, runtime=Runtime(self.clock)
+        )
 
     def resharder(self) -> Resharder:
         return Resharder(

@@ -174,7 +174,9 @@ class Moving:
         """A client that knows nothing yet."""
         topology = LeasedTopology(self.inner, self.topology, lease=30.0, runtime=one_clock(self.clock))
         keys = ["0123456789abcdef"]
-        layer = Dynashard(self.inner, table=self.table, cursor_keys=keys, topology=topology, clock=self.clock)
+        layer = Dynashard(
+            self.inner, table=self.table, cursor_keys=keys, topology=topology, runtime=Runtime(self.clock)
+        )
         return layer.collection(model)
 
     def step(self, key: str, resharder: Resharder | None = None, *, seconds: float = 1e9) -> Step:

@@ -25,6 +25,7 @@ from dynashard.errors import ThrottledError
 from dynashard.repository import Repository, Step, Store
 from dynashard.repository.transaction_run import Transaction
 from dynashard.routing import Router
+from dynashard.runtime import Runtime
 from dynashard.schema import PK, SK
 from dynashard.topology import DeclaredTopology, View
 from dynashard.transport import Transport
@@ -179,15 +180,16 @@ class World:
             self.pauses.append(seconds)
             waited.at += seconds
 
-        retry_policy = RetryPolicy(seconds=self.retry_seconds, clock=waited, sleep=sleep, random=lambda: 0.5)
+        retry_policy = RetryPolicy(
+            seconds=self.retry_seconds, runtime=Runtime(monotonic=waited, sleep=sleep, random=lambda: 0.5)
+        )
         return Store(
             self.transport,
             self.table,
             Router(self.views),
-            self.clock,
+            Runtime(self.clock, random=self.drawn),
             self.new_revision,
             retry_policy,
-            random=self.drawn,
             throttled=lambda entity, partition, error: self.throttles.append((entity.name, partition, error)),
             batch_concurrency=self.batch_concurrency,
         )

@@ -8,6 +8,7 @@ import pytest
 
 from domain import ENTITIES, READS, Exposed, User
 from dynashard import RetryPolicy, definition
+from dynashard.runtime import Runtime
 from dynashard.transport import Transport
 from functions.api.extra_endpoints import EXTRA_ENDPOINTS
 from tests.api_caller import a_user
@@ -250,7 +251,7 @@ def test_item_that_is_too_large_does_not_keep_others_from_being_written(service:
 
 def test_what_a_batch_left_over_is_told_by_its_outcome(transport: Transport, table: str) -> None:
     faulty = FaultyTransport(transport, [unprocessed("BatchWriteItem", keep=1, nth=None)])
-    once = RetryPolicy(seconds=0, sleep=lambda _: None)
+    once = RetryPolicy(seconds=0, runtime=Runtime(sleep=lambda _: None))
     service = Service(commands_on(faulty, table, retry_policy=once))
 
     written = service.result("batch_write", put=[a_user(id="1"), a_user(id="2")])["put"]
@@ -263,7 +264,9 @@ def test_what_a_batch_left_over_is_told_by_its_outcome(transport: Transport, tab
 
 def test_what_a_batch_did_not_read_may_be_asked_for_again(transport: Transport, table: str) -> None:
     faulty = FaultyTransport(transport, [unprocessed("BatchGetItem", keep=1, nth=None)])
-    service = Service(commands_on(faulty, table, retry_policy=RetryPolicy(seconds=0, sleep=lambda _: None)))
+    service = Service(
+        commands_on(faulty, table, retry_policy=RetryPolicy(seconds=0, runtime=Runtime(sleep=lambda _: None)))
+    )
 
     read = service.result("batch_get", keys=[{"id": "1"}, {"id": "2"}])
 

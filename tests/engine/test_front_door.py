@@ -14,6 +14,7 @@ from domain import User
 from dynashard import Dynashard, declared_counts
 from dynashard.errors import ConfigurationError, InvalidCursorError
 from dynashard.locations import CURSOR_KEY_FILE
+from dynashard.runtime import Runtime
 from dynashard.transport import Transport
 from local.engine import Engine
 from local.functions import CURSOR_KEY_FILE as KEY_FILE_OF_MAKE_RUN
@@ -54,7 +55,7 @@ def test_tables_by_their_names_show_what_was_moved(world: Moving) -> None:
         table=world.table,
         topology_table=world.topology,
         cursor_keys=KEYS,
-        clock=world.clock,
+        runtime=Runtime(world.clock),
     )
 
     assert db.collection(Thing).count({"tenant": "abc"}) == 40
@@ -62,7 +63,7 @@ def test_tables_by_their_names_show_what_was_moved(world: Moving) -> None:
 
 def declared(world: Moving) -> Any:
     topology = declared_counts(topology_table=world.topology)
-    db = Dynashard(world.inner, table=world.table, topology=topology, cursor_keys=KEYS, clock=world.clock)
+    db = Dynashard(world.inner, table=world.table, topology=topology, cursor_keys=KEYS, runtime=Runtime(world.clock))
     return db.collection(Thing)
 
 

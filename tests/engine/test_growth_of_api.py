@@ -9,6 +9,7 @@ import pytest
 
 from dynashard import Entity
 from dynashard.errors import ThrottledError
+from dynashard.runtime import Runtime
 from dynashard.topology import Record
 from dynashard.transport import Transport
 from dynashard_serving.growth import Growing, cloudwatch, growing
@@ -236,7 +237,11 @@ def test_the_kill_switch_silences_it(world: GrowthWorld, caplog: pytest.LogCaptu
     assert (answer.status, answer.code) == (429, "key_range_throttled")
     assert (world.wishes(), world.topology_calls(), events(caplog)) == ({}, [], [])
     silent = growing(
-        world.settings(growth_mode="off"), world.inner, MODELS, Observer("local", metrics=False), clock=world.clock
+        world.settings(growth_mode="off"),
+        world.inner,
+        MODELS,
+        Observer("local", metrics=False),
+        runtime=Runtime(world.clock),
     )
     assert not isinstance(silent, Growing)
 
@@ -285,8 +290,7 @@ def test_a_throttle_without_a_reason_is_judged_by_the_load_of_the_table(
         world.inner,
         MODELS,
         Observer("local", metrics=False),
-        clock=world.clock,
-        random=lambda: 0.5,
+        runtime=Runtime(world.clock, random=lambda: 0.5),
         open_load=lambda *_: Known(),
     )
 

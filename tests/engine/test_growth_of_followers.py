@@ -32,7 +32,7 @@ AT = datetime(2026, 11, 20, 20, 15, tzinfo=UTC)
 EPISODE = {"tenant_id": "abc", "series": "dark", "episode": "e1"}
 HOT = f"{definition(EpisodePlays).prefix}:abc:dark.e1"
 """The logical partition of the rows of an episode that everybody watches."""
-NO_WAITING = RetryPolicy(sleep=lambda _: None)
+NO_WAITING = RetryPolicy(runtime=Runtime(sleep=lambda _: None))
 
 
 class Known:
@@ -73,8 +73,7 @@ class Followed:
             self.wire,
             [each.entity for each in ENTITIES],
             self,
-            clock=self.clock,
-            random=lambda: 0.5,
+            runtime=Runtime(self.clock, random=lambda: 0.5),
             retry_policy=NO_WAITING,
             open_load=lambda *_: Known(below=below),
         )

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynashard import Filter, RetryPolicy
+from dynashard.runtime import Runtime
 from tests.depth import examples
 from tests.engine.listing_world import INDEXES, Note, World, some_notes, tenant, world_on
 from tests.engine.moving_world import Amid, Change
@@ -20,7 +21,7 @@ ORDERS = ["round_robin", "ordered", "shard"]
 SPANS: list[dict[str, str]] = [{}, {}, {"prefix": "b"}, {"start": "a5"}, {"end": "b5"}, {"start": "a", "end": "b"}]
 REMEMBERED = 5
 """Entries with one index sort key of which a cursor over at most 8 shards remembers every one."""
-PATIENT = RetryPolicy(sleep=lambda _: None)
+PATIENT = RetryPolicy(runtime=Runtime(sleep=lambda _: None))
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dynashard import Filter, RetryPolicy
 from dynashard.errors import ThrottledError
+from dynashard.runtime import Runtime
 from dynashard.topology import Phase
 from dynashard.transport.interface import Call, Resend, Transport, Wire
 from tests.depth import examples
@@ -23,7 +24,7 @@ from tests.recording import RecordingTransport
 
 pytestmark = pytest.mark.engine
 
-PATIENT = RetryPolicy(sleep=lambda _: None)
+PATIENT = RetryPolicy(runtime=Runtime(sleep=lambda _: None))
 KEPT = [Filter("kept", "=", value=True)]
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dynashard import Budget, EntityDefinition, Filter, RetryPolicy
 from dynashard.errors import InvalidCursorError, InvalidQueryError
+from dynashard.runtime import Runtime
 from dynashard.topology import View
 from tests.depth import examples
 from tests.engine.listing_world import (
@@ -176,7 +177,9 @@ def test_a_partition_that_changes_beside_others_that_do_not_is_listed_with_them(
     change = Change(world, random, notes, index=False, counts=beside)
     others = [note.model_copy(update={"tenant": still}) for note in change.staying]
     world.collection().batch_write(put=others)
-    collection = world.collection(through=Amid(world.transport, change), retry_policy=RetryPolicy(sleep=lambda _: None))
+    collection = world.collection(
+        through=Amid(world.transport, change), retry_policy=RetryPolicy(runtime=Runtime(sleep=lambda _: None))
+    )
     came: list[Note] = []
     cursor: str | None = None
 
@@ -216,7 +219,9 @@ def test_entries_of_several_index_partitions_come_once_while_counts_change(
     for note in notes:
         note.group = random.choice(["g", "h"])
     change = Change(world, random, notes, index=own)
-    collection = world.collection(through=Amid(world.transport, change), retry_policy=RetryPolicy(sleep=lambda _: None))
+    collection = world.collection(
+        through=Amid(world.transport, change), retry_policy=RetryPolicy(runtime=Runtime(sleep=lambda _: None))
+    )
     came: list[str] = []
     cursor: str | None = None
 

@@ -14,6 +14,7 @@ from dynashard.errors import DeclarationError, InvalidQueryError
 from dynashard.reads import CursorCodec
 from dynashard.repository import Store
 from dynashard.routing import Router
+from dynashard.runtime import Runtime
 from dynashard.service import Collection
 from dynashard.topology import Phase
 from tests.declaring import declare as entity
@@ -53,7 +54,7 @@ class Reader:
 
     def __init__(self, world: World, model: Any, drawn: Callable[[], float]) -> None:
         self.recording = RecordingTransport(world.transport)
-        store = Store(self.recording, world.table, Router(world.counts), clock=NOW.timestamp, random=drawn)
+        store = Store(self.recording, world.table, Router(world.counts), Runtime(NOW.timestamp, random=drawn))
         self.collection: Collection[Any] = Collection(store, CursorCodec(CURSOR_KEYS), model)
 
     @property

@@ -6,6 +6,7 @@ import pytest
 
 from dynashard import Dynashard, Entity, Key, Registry, Shards
 from dynashard.errors import InvalidKeyError, NotFoundError
+from dynashard.runtime import Runtime
 from dynashard.topology import DeclaredTopology
 from tests.engine.stored_things import World
 
@@ -71,7 +72,7 @@ def db(world: World) -> Dynashard:
         table=world.table,
         topology=DeclaredTopology(),
         cursor_keys=["a-secret-for-cursors"],
-        clock=world.clock,
+        runtime=Runtime(world.clock),
     )
     for item in ITEMS:
         db.collection(type(item)).create(item)

@@ -54,7 +54,7 @@ class Growing:
         faulty = FaultyTransport(self.world.inner, [throttled("PutItem", reason=reason, resource=resource, nth=None)])
         topology = LeasedTopology(self.world.inner, self.world.topology, runtime=Runtime(self.world.clock))
         store = Store(
-            faulty, self.world.table, Router(topology), clock=self.world.clock, throttled=self.growth.throttled
+            faulty, self.world.table, Router(topology), Runtime(self.world.clock), throttled=self.growth.throttled
         )
         return Repository(store, model)
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dynashard import Dynashard, EntityDefinition, RetryPolicy
 from dynashard.errors import DynashardError
+from dynashard.runtime import Runtime
 from dynashard.topology import DeclaredTopology, Phase, Topology, View
 from dynashard.transport import Transport
 from dynashard_patterns.changes import Change
@@ -33,7 +34,7 @@ def opened(transport: Transport, table: str, topology: Topology | None = None, *
     def sleep(seconds: float) -> None:
         waited.at += seconds
 
-    retry_policy = RetryPolicy(seconds=5, clock=waited, sleep=sleep)
+    retry_policy = RetryPolicy(seconds=5, runtime=Runtime(monotonic=waited, sleep=sleep))
     return Dynashard(
         transport,
         table=table,

@@ -10,6 +10,7 @@ import pytest
 
 from dynashard import Filter, RetryPolicy
 from dynashard.errors import EngineUnavailableError, InvalidQueryError, ThrottledError
+from dynashard.runtime import Runtime
 from dynashard.transport import metered
 from dynashard.transport.interface import Call, Resend, Transport, Wire
 from tests.engine.listing_world import INDEXES, Counts, Note, World, alive, fields_of, some_notes, tenant, world_on
@@ -180,7 +181,9 @@ def test_a_throttled_worker_backs_off_and_goes_on(world: World, notes: list[Note
     faults = [throttled("Query", reason="TableReadKeyRangeThroughputExceeded", nth=n) for n in (1, 2, 3, 9, 12)]
     faulty = FaultyTransport(world.transport, faults)
     pauses: list[float] = []
-    collection = world.collection(through=faulty, retry_policy=RetryPolicy(sleep=pauses.append, random=lambda: 1.0))
+    collection = world.collection(
+        through=faulty, retry_policy=RetryPolicy(runtime=Runtime(sleep=pauses.append, random=lambda: 1.0))
+    )
 
     items = list(collection.scan({"tenant": notes[0].tenant}, workers=1))
 
@@ -197,7 +200,7 @@ def test_a_scan_gives_up_when_throttling_outlasts_its_patience(world: World, not
     def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    retry_policy = RetryPolicy(seconds=3, sleep=sleep, clock=lambda: now[0], random=lambda: 1.0)
+    retry_policy = RetryPolicy(seconds=3, runtime=Runtime(sleep=sleep, monotonic=lambda: now[0], random=lambda: 1.0))
     collection = world.collection(through=faulty, retry_policy=retry_policy)
 
     with pytest.raises(ThrottledError):

@@ -7,6 +7,7 @@ import pytest
 
 from domain import Incident
 from dynashard import Collection, Dynashard
+from dynashard.runtime import Runtime
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from tests.engine.attachment_world import Dying, Killed
@@ -25,7 +26,11 @@ def before(wire: Transport, local_table: str) -> Collection[Incident]:
 
 def incidents(wire: Transport, table: str) -> Collection[Incident]:
     db = Dynashard(
-        wire, table=table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS, clock=lambda: time.time() - 2 * DAYS
+        wire,
+        table=table,
+        topology=DeclaredTopology(),
+        cursor_keys=CURSOR_KEYS,
+        runtime=Runtime(lambda: time.time() - 2 * DAYS),
     )
     return db.collection(Incident)
 

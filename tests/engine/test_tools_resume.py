@@ -10,6 +10,7 @@ import pytest
 
 from domain import User
 from dynashard import Dynashard, Entity, Key, Registry, RetryPolicy, Shards, new_id
+from dynashard.runtime import Runtime
 from dynashard.service import Collection
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
@@ -201,7 +202,9 @@ class Loading:
 
     def collection(self, transport: Transport) -> Collection[Any]:
         waited = iter(range(1000))
-        retry_policy = RetryPolicy(seconds=5, clock=lambda: float(next(waited)), sleep=lambda _: None)
+        retry_policy = RetryPolicy(
+            seconds=5, runtime=Runtime(monotonic=lambda: float(next(waited)), sleep=lambda _: None)
+        )
         return Dynashard(
             transport,
             table=self._table,

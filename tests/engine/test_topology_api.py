@@ -106,7 +106,7 @@ def test_a_request_sends_what_it_sends_where_counts_are_fixed(world: World, name
     sent = world.calls()
 
     fixed = Dynashard(
-        world.wire, table=world.table, topology=DeclaredTopology(), cursor_keys=KEYS, clock=world.clock
+        world.wire, table=world.table, topology=DeclaredTopology(), cursor_keys=KEYS, runtime=Runtime(world.clock)
     ).collection(User)
     key = {"tenant_id": "abc", "id": "1"}
     item = User(**a_user(id="2", department="eng"), tenant_id="abc")

@@ -8,6 +8,7 @@ import pytest
 from dynashard import Dynashard, Entity, definition
 from dynashard.entity import ItemKey
 from dynashard.routing import home
+from dynashard.runtime import Runtime
 from dynashard.schema import MOVED_TO, PK, REV, SK
 from dynashard.topology import LeasedTopology
 from dynashard.transport import Transport
@@ -34,7 +35,7 @@ def world(wire: Transport, table: str) -> Iterator[Moving]:
 def verifier(world: Moving, transport: Transport | None = None, pace: ReadPace | None = None) -> Verifier:
     wire = transport or world.inner
     topology = LeasedTopology(wire, world.topology, runtime=one_clock(world.clock))
-    db = Dynashard(wire, table=world.table, cursor_keys=["0" * 16], topology=topology, clock=world.clock)
+    db = Dynashard(wire, table=world.table, cursor_keys=["0" * 16], topology=topology, runtime=Runtime(world.clock))
     return Verifier(db, world.topology, Declared(ENTITIES), clock=world.clock, pace=pace)
 
 

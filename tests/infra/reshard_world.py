@@ -219,7 +219,11 @@ class World:
             self.wire, self.topology_table, lease=SETTINGS["topology_lease_seconds"], runtime=Runtime(self.clock)
         )
         opened = Dynashard(
-            self.wire, table=self.table, cursor_keys=["0123456789abcdef"], topology=topology, clock=self.clock
+            self.wire,
+            table=self.table,
+            cursor_keys=["0123456789abcdef"],
+            topology=topology,
+            runtime=Runtime(self.clock),
         )
         return opened.collection(Parcel)
 

@@ -122,13 +122,11 @@ class Client:
             transport=self.transport,
             table=TABLE,
             router=Router(LookedTopology(topology, actor, self._scheduler)),
-            clock=self._scheduler.clock,
+            runtime=Runtime(self._scheduler.clock),
             new_revision=self._revision,
             retry_policy=RetryPolicy(
                 seconds=_PATIENCE,
-                clock=self._scheduler.clock,
-                sleep=self._sleep,
-                random=self._random.random,
+                runtime=Runtime(monotonic=self._scheduler.clock, sleep=self._sleep, random=self._random.random),
             ),
             **self._more(),
         )

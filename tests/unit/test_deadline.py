@@ -30,6 +30,10 @@ class Time:
     def __call__(self) -> float:
         return self.at
 
+    @property
+    def runtime(self) -> Runtime:
+        return Runtime(sleep=self.sleep, random=lambda: 0.5, monotonic=self)
+
     def sleep(self, seconds: float) -> None:
         self.pauses.append(seconds)
         self.at += seconds
@@ -99,7 +103,7 @@ def test_what_an_outer_operation_keeps_is_no_time_for_the_work_of_an_inner_one()
 @pytest.mark.parametrize("answered", [0.1, 3.0, 60.0])
 def test_slow_attempts_end_within_the_operation_and_leave_time_for_evidence(resend: Resend, answered: float) -> None:
     time = Time()
-    attempts = Attempts(most=1000, runtime=Runtime(sleep=time.sleep, random=lambda: 0.5))
+    attempts = Attempts(most=1000, runtime=time.runtime)
 
     def slow(_: int) -> dict[str, Any]:
         time.at += min(answered, remaining())
@@ -116,13 +120,13 @@ def test_slow_attempts_end_within_the_operation_and_leave_time_for_evidence(rese
 
 def test_several_requests_of_one_operation_share_its_time() -> None:
     time, rounds = Time(), 0
-    attempts = Attempts(most=3, runtime=Runtime(sleep=time.sleep, random=lambda: 0.5))
+    attempts = Attempts(most=3, runtime=time.runtime)
 
     def unreachable(_: int) -> dict[str, Any]:
         time.at += max(0.0, min(2.0, remaining()))
         raise EngineUnavailableError("No connection", operation="PutItem")
 
-    policy = RetryPolicy(seconds=3600, clock=time, sleep=time.sleep, random=lambda: 0.5)
+    policy = RetryPolicy(seconds=3600, runtime=time.runtime)
     with within(20, time):
         for _ in policy.pauses():
             rounds += 1
@@ -135,7 +139,7 @@ def test_several_requests_of_one_operation_share_its_time() -> None:
 
 def test_a_retry_policy_keeps_to_its_own_time_if_that_is_less() -> None:
     time = Time()
-    policy = RetryPolicy(seconds=1, clock=time, sleep=time.sleep, random=lambda: 0.5)
+    policy = RetryPolicy(seconds=1, runtime=time.runtime)
 
     with within(60, time):
         list(policy.pauses())

@@ -85,7 +85,7 @@ class Homes:
 
     def _bring(self, item: Wire, place: str, count: int) -> bool:
         """Bring an item home, and delete the marker that stays behind; whether that was done."""
-        actions = relocation(self.store.table, item, place, origin=count, target=count, now=self.store.clock())
+        actions = relocation(self.store.table, item, place, origin=count, target=count, now=self.store.runtime.clock())
         return self._transact(actions) and self._delete(item[PK]["S"], item[SK]["S"], str(count))
 
     def _marker(self, entity: EntityDefinition[Any], mark: Wire) -> Finding:
@@ -108,7 +108,7 @@ class Homes:
     def _return(self, mark: Wire, item: Wire, count: int) -> bool:
         """Bring an item back over the marker at its home."""
         marker, copy = relocation(
-            self.store.table, item, mark[PK]["S"], origin=count, target=count, now=self.store.clock()
+            self.store.table, item, mark[PK]["S"], origin=count, target=count, now=self.store.runtime.clock()
         )
         put = {
             **copy["Put"],

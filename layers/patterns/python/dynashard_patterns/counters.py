@@ -131,7 +131,9 @@ class CounterStore(Generic[E]):
         Cost: none; the step, 2 write units.
         """
         keys = self._counters.keys(key)
-        return Update(self._counters.model, keys[int(self._store.random() * len(keys))], add=amounts, missing="create")
+        return Update(
+            self._counters.model, keys[int(self._store.runtime.random() * len(keys))], add=amounts, missing="create"
+        )
 
     def add(self, key: Mapping[str, Any], /, **amounts: Number) -> None:
         """Add to a counter, exactly once even if the request is sent again.

@@ -1,14 +1,13 @@
 """The sharding layer as a function uses it, opened from the function's settings."""
 
-import random as random_numbers
 import secrets
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from dynashard.cursor_keys import CursorKeys, cursor_key_reader
 from dynashard.entity import Entity
 from dynashard.repository import RetryPolicy
+from dynashard.runtime import SYSTEM, Runtime
 from dynashard.service import Collection, Dynashard
 from dynashard.transport.interface import Transport
 from dynashard_serving.growth import GrowthObserver, OpenLoad, Throttled, growing
@@ -43,8 +42,7 @@ def open_backend(
     entities: Sequence[type[Entity]],
     observer: GrowthObserver,
     *,
-    clock: Callable[[], float] = time.time,
-    random: Callable[[], float] = random_numbers.random,
+    runtime: Runtime = SYSTEM,
     retry_policy: RetryPolicy | None = None,
 ) -> Backend:
     """The entities of the settings' tables, for whoever serves callers.
@@ -54,16 +52,15 @@ def open_backend(
         transport: how DynamoDB is reached.
         entities: those whose shard counts may grow by themselves.
         observer: gets the growth policy's events.
-        clock: wall clock, in epoch seconds.
-        random: evenly from 0 to below 1.
+        runtime: time and randomness.
         retry_policy: how long batches and scans go on against throttling.
 
     Cost: no request.
     """
-    throttled = growing(settings, transport, entities, observer, clock=clock, random=random)
-    keys = CursorKeys(cursor_key_reader(settings.cursor_keys, settings.cursor_secret_arn), clock)
+    throttled = growing(settings, transport, entities, observer, runtime=runtime)
+    keys = CursorKeys(cursor_key_reader(settings.cursor_keys, settings.cursor_secret_arn), runtime.clock)
     return Backend(
-        _opened(settings, transport, cursor_keys=keys, throttled=throttled, clock=clock, retry_policy=retry_policy)
+        _opened(settings, transport, cursor_keys=keys, throttled=throttled, runtime=runtime, retry_policy=retry_policy)
     )
 
 
@@ -73,8 +70,7 @@ def open_entities(
     entities: Sequence[type[Entity]],
     observer: GrowthObserver,
     *,
-    clock: Callable[[], float] = time.time,
-    random: Callable[[], float] = random_numbers.random,
+    runtime: Runtime = SYSTEM,
     retry_policy: RetryPolicy | None = None,
     open_load: OpenLoad | None = None,
 ) -> Dynashard:
@@ -85,18 +81,19 @@ def open_entities(
         transport: how DynamoDB is reached.
         entities: those whose shard counts may grow by themselves.
         observer: gets the growth policy's events.
-        clock: wall clock, in epoch seconds.
-        random: evenly from 0 to below 1.
+        runtime: time and randomness.
         retry_policy: how long batches and transactions go on against throttling.
         open_load: opens what knows how busy the table is; by default CloudWatch, except locally. Transactions are
             throttled without a reason: it is asked for it.
 
     Cost: no request.
     """
-    throttled = growing(settings, transport, entities, observer, clock=clock, random=random, open_load=open_load)
+    throttled = growing(settings, transport, entities, observer, runtime=runtime, open_load=open_load)
     # A key that no other process knows, because no cursor leaves this one.
     keys = [secrets.token_urlsafe()]
-    return _opened(settings, transport, cursor_keys=keys, throttled=throttled, clock=clock, retry_policy=retry_policy)
+    return _opened(
+        settings, transport, cursor_keys=keys, throttled=throttled, runtime=runtime, retry_policy=retry_policy
+    )
 
 
 def _opened(
@@ -105,7 +102,7 @@ def _opened(
     *,
     cursor_keys: Sequence[str] | CursorKeys,
     throttled: Throttled,
-    clock: Callable[[], float],
+    runtime: Runtime,
     retry_policy: RetryPolicy | None,
 ) -> Dynashard:
     return Dynashard(
@@ -114,7 +111,7 @@ def _opened(
         topology_table=settings.topology_table,
         cursor_keys=cursor_keys,
         lease=settings.topology_lease_seconds,
-        clock=clock,
+        runtime=runtime,
         retry_policy=retry_policy,
         throttled=throttled,
         operation_seconds=settings.topology_operation_seconds,

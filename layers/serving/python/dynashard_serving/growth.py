@@ -3,14 +3,13 @@
 Resharding is not imported before the first throttle, so that a cold start does not load it.
 """
 
-import random as random_numbers
 from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import ThrottledError
-from dynashard.runtime import Runtime
+from dynashard.runtime import SYSTEM, Runtime
 from dynashard.transport.interface import Transport
 from dynashard_serving.settings import TableSettings
 
@@ -68,8 +67,7 @@ def growing(
     entities: Sequence[type[Entity]],
     observer: GrowthObserver,
     *,
-    clock: Callable[[], float],
-    random: Callable[[], float] = random_numbers.random,
+    runtime: Runtime = SYSTEM,
     open_load: "OpenLoad | None" = None,
 ) -> Throttled:
     """Return what a `Dynashard` reports throttles to.
@@ -79,8 +77,7 @@ def growing(
         transport: how DynamoDB is reached.
         entities: those whose shard counts may grow.
         observer: receives the policy's events.
-        clock: wall clock, in epoch seconds.
-        random: evenly from 0 to below 1.
+        runtime: time and randomness.
         open_load: opens what reports how busy the table is; by default CloudWatch, except locally.
     """
     if settings.growth_mode == "off":
@@ -99,7 +96,7 @@ def growing(
             entities=list(entities),
             # A driver waits between phases; a request only says how long its record may be used.
             timing=Timing(lease=settings.topology_lease_seconds),
-            runtime=Runtime(clock, random=random),
+            runtime=runtime,
         )
         growth = growth_of(
             resharder,

@@ -1,8 +1,7 @@
 """The layer's entry point: a `Dynashard` has a `Collection` for each entity."""
 
 import os
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self, TypeVar, Unpack
 
 from dynashard.cursor_keys import CursorKeys
@@ -15,7 +14,7 @@ from dynashard.repository.store import Throttled, ignore_throttles
 from dynashard.repository.transaction import Step
 from dynashard.repository.transaction_run import Transaction
 from dynashard.routing import Router
-from dynashard.runtime import Runtime
+from dynashard.runtime import SYSTEM, Runtime
 from dynashard.topology import DEFAULT_LEASE, DeclaredCounts, LeasedTopology, Topology
 from dynashard.transport.deadline import LONGEST_OPERATION
 from dynashard.transport.interface import Transport
@@ -33,7 +32,7 @@ class Dynashard:
         topology: the source of shard counts instead of that table, such as `declared_counts(topology_table=None)`.
         cursor_keys: secrets that sign cursors, newest first, each of at least 16 bytes; or `CursorKeys`.
         lease: how long a view of the shard counts may be used, in seconds; the topology table may demand less.
-        clock: wall clock, in epoch seconds.
+        runtime: time and randomness.
         retry_policy: how long batches and scans retry throttled requests.
         throttled: called with each throttle that outlasted retries, in the caller's thread, before the error is raised;
             may not raise. `dynashard_serving.growth_requests.growth_of(...).throttled` makes counts grow by it.
@@ -60,7 +59,7 @@ class Dynashard:
         topology_table: str | None = None,
         topology: Topology | DeclaredCounts | None = None,
         lease: float = DEFAULT_LEASE,
-        clock: Callable[[], float] = time.time,
+        runtime: Runtime = SYSTEM,
         retry_policy: RetryPolicy | None = None,
         throttled: Throttled = ignore_throttles,
         operation_seconds: float = LONGEST_OPERATION,
@@ -68,9 +67,9 @@ class Dynashard:
         if topology_table is not None:
             if topology is not None:
                 raise ConfigurationError("give topology_table= or topology=, not both")
-            topology = LeasedTopology(transport, topology_table, lease=lease, runtime=Runtime(clock))
+            topology = LeasedTopology(transport, topology_table, lease=lease, runtime=runtime)
         elif isinstance(topology, DeclaredCounts):
-            topology = topology.over(transport, lease=lease, runtime=Runtime(clock))
+            topology = topology.over(transport, lease=lease, runtime=runtime)
         elif topology is None:
             raise ConfigurationError(
                 'name the table of shard counts, topology_table="...": declared counts do not hold after a change. '
@@ -81,7 +80,7 @@ class Dynashard:
             transport,
             table,
             Router(topology),
-            clock=clock,
+            runtime=runtime,
             retry_policy=retry_policy or RetryPolicy(),
             throttled=throttled,
             operation_seconds=operation_seconds,
@@ -95,7 +94,7 @@ class Dynashard:
         Args:
             environ: `DYNAMODB_PORT` or `DYNAMODB_ENDPOINT`, `DATA_DIR` (by default `.data` in the working folder),
                 `TOPOLOGY_LEASE_SECONDS`; those of this process if None.
-            more: `clock`, `retry_policy` and `throttled` of the constructor.
+            more: `runtime`, `retry_policy` and `throttled` of the constructor.
 
         Raises:
             ConfigurationError: a variable cannot be used.
@@ -112,7 +111,7 @@ class Dynashard:
             environment: its name in cdk.json, such as `dev`.
             region: its AWS region; None for the SDK's.
             profile: a profile of the SDK's configuration files; None for the SDK's own credentials.
-            more: `lease`, `clock`, `retry_policy` and `throttled` of the constructor.
+            more: `lease`, `runtime`, `retry_policy` and `throttled` of the constructor.
 
         Raises:
             ConfigurationError: the environment does not exist, or its stacks cannot be read.

@@ -91,7 +91,9 @@ def _unreferenced(
     store: Store, entity: EntityDefinition[Any], name: str, versions: list[Manifest], grace: float
 ) -> list[Manifest]:
     """Those of the versions that no item points to."""
-    reader, _ = reader_and_writer(replace(store, clock=lambda: store.clock() - grace), entity)
+    reader, _ = reader_and_writer(
+        replace(store, runtime=replace(store.runtime, clock=lambda: store.runtime.clock() - grace)), entity
+    )
     items = reader.read_all(list(dict.fromkeys(each.place.key for each in versions)), Reading(consistent=True))
     return [each for each in versions if not _points(items.get(each.place.key), name, each)]
 

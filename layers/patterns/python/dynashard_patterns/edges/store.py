@@ -240,7 +240,7 @@ class EdgeStore(Generic[E]):
     ) -> tuple[E, E]:
         if taken := _OWN & fields.keys():
             raise InvalidValueError(f"{min(taken)} is set for you", field=min(taken))
-        since = since or datetime.fromtimestamp(self._store.clock(), UTC)
+        since = since or datetime.fromtimestamp(self._store.runtime.clock(), UTC)
         first, second = (
             self._made({**fields, **key, "other_type": key["other"].partition(".")[0], "since": since})
             for key in self._keys(tenant_id, one, other)

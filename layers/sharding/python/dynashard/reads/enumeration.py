@@ -52,7 +52,7 @@ class Enumeration:
 
     def fetch(self, budget: Budget) -> Fetch:
         """Return a new sender of this listing's requests."""
-        return Fetch(self._store.transport, budget, self.layouts, self._moved_items, clock=self._store.clock)
+        return Fetch(self._store.transport, budget, self.layouts, self._moved_items, clock=self._store.runtime.clock)
 
     @property
     def dedup(self) -> Dedup | None:
@@ -105,7 +105,7 @@ class Enumeration:
         anywhere = query.order == Order.ORDERED or rule_of(entity) is CALCULATED
         if query.index is not None or not entity.replicas or query.consistent or not anywhere:
             return None
-        drawn = int(self._store.random() * (len(entity.replicas) + 1))
+        drawn = int(self._store.runtime.random() * (len(entity.replicas) + 1))
         return entity.replicas[drawn - 1] if drawn else None
 
     def _replica_usable(self, replica: IndexDefinition) -> bool:

@@ -58,7 +58,7 @@ def bring_home(store: Store, item: Wire, places: Places) -> Wire | None:
 
 
 def _relocated(store: Store, item: Wire, place: str, origin: int, target: int) -> bool:
-    actions = relocation(store.table, item, place, origin=origin, target=target, now=store.clock())
+    actions = relocation(store.table, item, place, origin=origin, target=target, now=store.runtime.clock())
     request = {"TransactItems": actions}
     try:
         # On condition of the exact revision: it happens once, however often it is sent and however late it is executed.
@@ -113,7 +113,7 @@ _TRIES: Final = 4
 
 def view_ended(store: Store, places: Places) -> bool:
     """Whether the view under which a request was sent has ended, now that it is answered. Costs nothing."""
-    return store.clock() > places.view.expires
+    return store.runtime.clock() > places.view.expires
 
 
 def answered_late(operation: str) -> OutcomeUnknownError:

@@ -45,7 +45,7 @@ class PreparedWrites(Items[E]):
         """
         entity, store = self._entity, self._store
         router = router or store.router
-        now = datetime.fromtimestamp(store.clock(), UTC)
+        now = datetime.fromtimestamp(store.runtime.clock(), UTC)
         stamps = dict.fromkeys(entity.updated_fields, now)
         stamps |= dict.fromkeys(entity.created_fields, created or now)
         values = {**item.__dict__, **stamps}
@@ -116,7 +116,7 @@ class PreparedWrites(Items[E]):
         system = {name: value for name, value in beside.items() if value is not None}
         system |= {REV: {"S": revision}, **lineage(if_match)}
         gone = [name for name, value in beside.items() if value is None]
-        stamp = stamp or datetime.fromtimestamp(store.clock(), UTC)
+        stamp = stamp or datetime.fromtimestamp(store.runtime.clock(), UTC)
         after = {**after, **dict.fromkeys(entity.updated_fields, stamp)}
         for index in touched_indexes(entity, changes):
             attributes = store.router.index_attributes(entity, index, item_key, after)

@@ -1,7 +1,5 @@
 """How long to go on, and how to send what is left again and again."""
 
-import random
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -10,6 +8,7 @@ from typing import Generic, TypeVar
 
 from dynashard.entity import ItemKey
 from dynashard.errors import EngineError, UnprocessedError
+from dynashard.runtime import SYSTEM, Runtime
 from dynashard.schema import PK, SK
 from dynashard.transport.deadline import remaining
 
@@ -27,25 +26,23 @@ class RetryPolicy:
         seconds: how long after the first request to give up.
         first_pause, longest_pause: bounds of the exponential backoff, in seconds; pauses are drawn evenly from
             zero to the bound (full jitter).
-        clock, sleep, random: injected in tests.
+        runtime: time and randomness.
     """
 
     seconds: float = 20.0
     first_pause: float = 0.05
     longest_pause: float = 5.0
-    clock: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
-    random: Callable[[], float] = random.random
+    runtime: Runtime = SYSTEM
 
     def pauses(self) -> Iterator[float]:
         """Pause before each next attempt, in seconds, ending when the time is up, or the operation's."""
-        deadline = self.clock() + self.seconds
+        deadline = self.runtime.monotonic() + self.seconds
         bound = self.first_pause
         while True:
-            pause = self.random() * bound
-            if self.clock() + pause > deadline or pause >= remaining():
+            pause = self.runtime.random() * bound
+            if self.runtime.monotonic() + pause > deadline or pause >= remaining():
                 return
-            self.sleep(pause)
+            self.runtime.sleep(pause)
             yield pause
             bound = min(bound * 2, self.longest_pause)
 

@@ -122,4 +122,4 @@ class Scattered:
         view = self._store.router.topology.view(self._entity, key.partition)
         count = min(view.count, view.new_count)
         places = shard_keys(rule_of(self._entity), key.partition, self._entity.separator, count)
-        return places[int(self._store.random() * count)]
+        return places[int(self._store.runtime.random() * count)]

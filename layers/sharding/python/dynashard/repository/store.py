@@ -1,8 +1,6 @@
 """What every operation on stored items needs, in one frozen object."""
 
-import random
 import secrets
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +9,7 @@ from dynashard.entity import EntityDefinition
 from dynashard.errors import ThrottledError
 from dynashard.repository.retry_policy import RetryPolicy
 from dynashard.routing import Router
+from dynashard.runtime import SYSTEM, Runtime
 from dynashard.transport.deadline import LONGEST_OPERATION, require_time
 from dynashard.transport.interface import Transport
 
@@ -34,10 +33,9 @@ class Store:
         transport: the wire.
         table: the table's name.
         router: where items live.
-        clock: wall clock, in epoch seconds.
+        runtime: time and randomness, which draws shards for random placement.
         new_revision: makes write ids; they must differ between writes.
         retry_policy: how long to go on with what DynamoDB leaves unprocessed, or what meets a move.
-        random: draws shards for placements that are random: evenly from zero to below one.
         throttled: told of a throttle before the caller is.
         batch_concurrency: how many single writes of a batch may be under way at a time. With 1 they go one after the
             other in the calling thread.
@@ -51,10 +49,9 @@ class Store:
     transport: Transport
     table: str
     router: Router
-    clock: Callable[[], float] = time.time
+    runtime: Runtime = SYSTEM
     new_revision: Callable[[], str] = _new_revision
     retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
-    random: Callable[[], float] = random.random
     throttled: Throttled = ignore_throttles
     batch_concurrency: int = 16
     operation_seconds: float = LONGEST_OPERATION
@@ -64,4 +61,4 @@ class Store:
 
     def now(self) -> int:
         """The time by which items expire, in epoch seconds."""
-        return int(self.clock())
+        return int(self.runtime.clock())

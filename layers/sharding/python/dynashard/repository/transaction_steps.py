@@ -165,7 +165,7 @@ class Steps(Repository[Any]):
     def _change_of(self, key: ItemKey, current: Entity, changes: Changes) -> Prepared:
         """An update of the item that was read."""
         entity = self.entity
-        stamp = datetime.fromtimestamp(self._store.clock(), UTC)
+        stamp = datetime.fromtimestamp(self._store.runtime.clock(), UTC)
         after = {**fields_after(entity, current, changes), **dict.fromkeys(entity.updated_fields, stamp)}
         write = self._update_write(key, changes, after, current.revision, stamp=stamp)
         stored = {REV: {"S": write.revision}, **lineage(current.revision), **entity.encode(after)}
@@ -189,7 +189,7 @@ class Steps(Repository[Any]):
         for index in entity.indexes.values():
             if not index.fields & entity.updated_fields:
                 fixed |= store.router.index_attributes(entity, index, write.key, known)
-        stamp = datetime.fromtimestamp(store.clock(), UTC)
+        stamp = datetime.fromtimestamp(store.runtime.clock(), UTC)
         first = entity.encode(dict.fromkeys(entity.created_fields, stamp))
         alias = {name: f"k{at}" for at, name in enumerate([*fixed, *first])}
         terms = [f"#{alias[name]} = :{alias[name]}" for name in fixed]
