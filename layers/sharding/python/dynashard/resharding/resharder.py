@@ -117,38 +117,24 @@ class Resharder:
         return self.status(scope)
 
     def abort(self, scope: Scope) -> Status:
-        """Abort a change.
+        """Abort a change. Cost: 3 round trips, 3 read units, 1 write unit.
 
         Before its MOVE phase it ends at once, and no item was moved. After that it is completed and swept, and then
         the count is changed back: see `Status.back_to`.
 
         Raises:
             ReshardRefusedError: not_running.
-
-        Cost: 3 round trips, 3 read units, 1 write unit.
         """
         resize_requests.abort(self._context, scope)
         return self.status(scope)
 
     def pause(self, scope: Scope, *, error: str | None = None) -> Status:
-        """Pause a change, with the error that is the reason, if any. Workers stop within seconds.
-
-        Raises:
-            ReshardRefusedError: not_running.
-
-        Cost: as `abort`.
-        """
+        """Pause a change, because of an error if given; workers stop within seconds. Raises, costs: as `abort`."""
         resize_requests.pause(self._context, scope, paused=True, error=error)
         return self.status(scope)
 
     def resume(self, scope: Scope) -> Status:
-        """Resume a paused change.
-
-        Raises:
-            ReshardRefusedError: not_running.
-
-        Cost: as `abort`.
-        """
+        """Resume a paused change. Raises, costs: as `abort`."""
         resize_requests.pause(self._context, scope, paused=False)
         return self.status(scope)
 
@@ -163,7 +149,7 @@ class Resharder:
         return self._status(scope, record or family, family)
 
     def busy(self) -> list[Status]:
-        """Return all changes that are requested, under way or not swept, in the order of their keys.
+        """Return all changes that are requested, under way or not swept, by key.
 
         Cost: 1 round trip and 1 read unit a family, and 1 a change, and what `status` costs for each.
         """

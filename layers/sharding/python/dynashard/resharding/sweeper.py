@@ -18,10 +18,9 @@ _READ: Final = f"{PK}, {SK}, {MOVED_TO}, {EXPIRES_AT}, {REV}, #type"
 class Sweeper(Work):
     """Deletes the markers of a change, and moves items that were stored at an old home after the second pass.
 
-    Before a change begins it does the same at the new homes (`Pass.CHECK`), where nothing may stand yet.
-
     No reader has seen such an item, and its write was not acknowledged, because the second pass has moved all others.
-    So it is moved while its home is empty. Otherwise it stays, and is counted as `left`.
+    So it is moved while its home is empty; otherwise it stays, and is counted as `left`. Before a change begins the
+    same is done at the new homes (`Pass.CHECK`), where nothing may stand yet.
 
     Costs 1 write unit for every 1 KB of a marker; for an item, what the mover takes, and its marker.
     """

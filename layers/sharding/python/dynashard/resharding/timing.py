@@ -14,9 +14,8 @@ class Timing:
         lease: how long a view may be used.
         operation: the longest operation, retries included.
         skew: how far clocks may be apart.
-        lag: how long a transaction may be visible in part, and an eventually consistent read miss a write. The item
-            that was moved last must be visible at its new place before clients read only there. 0 for an engine
-            without either.
+        lag: how long a transaction may be visible in part, and an eventually consistent read miss a write: clients read
+            only the new home of the item that was moved last after that time. 0 for an engine without either.
 
     Raises:
         ConfigurationError: no lease, or a negative time.
@@ -38,14 +37,13 @@ class Timing:
         return lease + self.operation + self.skew
 
     def over(self, family: Record, published: float, now: float) -> float:
-        """Return when no client acts on what preceded a publication any more, in epoch seconds.
-
-        Leases that were granted before the lease was lowered count to their end.
+        """Return when no client acts on what preceded a publication any more; all times in epoch seconds.
 
         Args:
-            family: the record of the family, read after the publication: every view is read under its lease.
-            published: when the publication was seen, in epoch seconds.
-            now: when the record was read at the latest, in epoch seconds.
+            family: the record of the family, read after the publication: every view is read under its lease. Leases
+                that were granted before the lease was lowered count to their end.
+            published: when the publication was seen.
+            now: when the record was read at the latest.
         """
         end = published + self.wait(family.granted)
         if not family.former_lease:

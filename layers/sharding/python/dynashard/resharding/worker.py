@@ -139,7 +139,7 @@ class Slice:
         return True
 
     def _current(self, items: Sequence[Wire]) -> list[Wire]:
-        """Read items again and return those that still need a write."""
+        """Read items again, and return those that still need a write."""
         waiting = {stored_key(item): item for item in items}
         keys = [{PK: item[PK], SK: item[SK]} for item in items]
         table = self._context.table

@@ -47,9 +47,7 @@ class LeasedTopology:
         runtime: its clocks.
 
     Raises:
-        ConfigurationError: a lease of no length.
-
-    Its methods raise what the transport raises.
+        ConfigurationError: a lease of no length. Its methods raise what the transport raises.
     """
 
     def __init__(

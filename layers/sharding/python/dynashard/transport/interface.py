@@ -47,13 +47,11 @@ class Transport(Protocol):
     def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
         """Send one request and return DynamoDB's answer, `ConsumedCapacity` included.
 
-        It is sent again after failures as `resend` allows, until the deadline in force (see `deadline`) or the last
-        attempt.
-
         Args:
             operation: DynamoDB's name of the operation, such as `GetItem`.
             request: its parameters in DynamoDB JSON, to which `ReturnConsumedCapacity` is added in a copy.
-            resend: when it may be sent again; see `Call`.
+            resend: when it may be sent again after a failure, until the last attempt or the deadline in force; see
+                `Call` and `deadline`.
 
         Raises:
             OutcomeUnknownError: a write may have been executed, or may still be: no usable answer came.
