@@ -12,7 +12,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import urllib3
 from botocore.exceptions import (
@@ -84,16 +84,13 @@ class _Secure(_Aged, HTTPSConnection):
     pass
 
 
-class Received:
+class Received(NamedTuple):
     """An answer with the attributes that botocore's parsing reads."""
 
-    __slots__ = ("content", "headers", "raw", "status_code")
-
-    def __init__(self, status_code: int, headers: Mapping[str, str], content: bytes) -> None:
-        self.status_code = status_code
-        self.headers = headers
-        self.content = content
-        self.raw = None
+    status_code: int
+    headers: Mapping[str, str]
+    content: bytes
+    raw: None = None
 
 
 class PooledSender:
