@@ -83,13 +83,13 @@ class Counts:
             return View(UNSHARDED)
         if not entity.shards.rule.powers_of_two:
             return View(self.modulo_count)
-        return View(self.count, *self.change, marks=self.marks, version=self._version)
+        return View(self.count, *self.change, markers=self.marks, version=self._version)
 
     def index_view(self, entity: EntityDefinition[Any], index: IndexDefinition) -> View:
         del entity
         if not index.shards:
-            return View(UNSHARDED, marks=self.marks, version=self._version)
-        return View(self.index_count, *self.index_change, marks=self.marks, version=self._version)
+            return View(UNSHARDED, markers=self.marks, version=self._version)
+        return View(self.index_count, *self.index_change, markers=self.marks, version=self._version)
 
     @property
     def _version(self) -> str:

@@ -41,7 +41,7 @@ class Spot:
 
     def view(self, phase: Phase) -> View:
         """The view of a phase; the stable one is that of the old count."""
-        return View(self.count) if phase is Phase.STABLE else View(self.count, phase, self.target, marks=True)
+        return View(self.count) if phase is Phase.STABLE else View(self.count, phase, self.target, markers=True)
 
     def enter(self, phase: Phase) -> None:
         self.world.views.now = self.view(phase)

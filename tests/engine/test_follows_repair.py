@@ -119,7 +119,7 @@ def test_a_half_is_not_written_for_an_edge_that_goes_meanwhile(world: World) -> 
 @pytest.mark.parametrize("phase", [Phase.PREPARE, Phase.MOVE, Phase.SETTLE])
 def test_edges_come_and_go_and_are_mended_while_shards_change(world: World, phase: Phase) -> None:
     """Of all nodes at once, from 2 shards to 8, with the mover's work left to others: new edges only."""
-    world.views.now = View(2, phase, 8, marks=True)
+    world.views.now = View(2, phase, 8, markers=True)
     world.views.view = _unsharded_counters(world.views.view)  # type: ignore[method-assign]
     followed(world)
     fans = edges_of(world)

@@ -158,7 +158,7 @@ class Beside(Leased):
 
     def view(self, *about: Any) -> View:
         changing = super().view(*about)
-        return View(4, marks=changing.marks) if about[1].endswith(self.fixed) else changing
+        return View(4, markers=changing.markers) if about[1].endswith(self.fixed) else changing
 
 
 @settings(max_examples=examples(8))

@@ -43,9 +43,9 @@ class Told:
 
 
 VIEWS = {
-    "move": View(OLD, Phase.MOVE, NEW, marks=True),
-    "settle": View(OLD, Phase.SETTLE, NEW, marks=True),
-    "unswept": View(NEW, marks=True),
+    "move": View(OLD, Phase.MOVE, NEW, markers=True),
+    "settle": View(OLD, Phase.SETTLE, NEW, markers=True),
+    "unswept": View(NEW, markers=True),
 }
 
 

@@ -55,13 +55,13 @@ class MovingMachine(Machine):
         if view.phase is Phase.STABLE:
             if count == view.count:
                 return
-            after = View(view.count, Phase.PREPARE, count, marks=True)
+            after = View(view.count, Phase.PREPARE, count, markers=True)
         elif view.phase is Phase.PREPARE:
-            after = View(view.count, Phase.MOVE, view.target, marks=True)
+            after = View(view.count, Phase.MOVE, view.target, markers=True)
         elif view.phase is Phase.MOVE:
             for spot in self.spots(view):
                 spot.move()
-            after = View(view.count, Phase.SETTLE, view.target, marks=True)
+            after = View(view.count, Phase.SETTLE, view.target, markers=True)
         else:
             after = View(view.new_count)
         self.views.append(after)

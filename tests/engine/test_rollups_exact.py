@@ -252,7 +252,7 @@ class MovingRows(DeclaredTopology):
     def view(self, entity: EntityDefinition[Any], partition: str) -> View:
         if entity.name != "test.v1.Sums" or self.phase is Phase.STABLE:
             return super().view(entity, partition)
-        return View(2, self.phase, 4, marks=True)
+        return View(2, self.phase, 4, markers=True)
 
 
 def test_rows_are_exact_while_their_count_changes(wire: Transport, shared: str, own: str) -> None:

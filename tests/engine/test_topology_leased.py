@@ -142,7 +142,7 @@ def test_a_bare_index_of_a_sharded_entity_tells_of_marks(client: Client, wire: T
     change(wire, table, active=frozenset({ONE}))
     client.clock.now += LEASE
 
-    assert client.topology.index_view(THING, by_name).marks
+    assert client.topology.index_view(THING, by_name).markers
 
 
 def test_one_read_a_lease_serves_entity_and_indexes(client: Client) -> None:
@@ -169,8 +169,10 @@ def test_a_change_is_seen_when_the_lease_ends_and_not_before(client: Client, wir
     client.clock.now += LEASE - 0.001
     assert client.topology.view(THING, ONE).stable
     client.clock.now += 0.001
-    assert client.topology.view(THING, ONE) == View(8, Phase.PREPARE, 16, client.clock.now + LEASE, marks=True)
-    assert client.topology.index_view(THING, by_rank()) == View(4, Phase.MOVE, 8, client.clock.now + LEASE, marks=True)
+    assert client.topology.view(THING, ONE) == View(8, Phase.PREPARE, 16, client.clock.now + LEASE, markers=True)
+    assert client.topology.index_view(THING, by_rank()) == View(
+        4, Phase.MOVE, 8, client.clock.now + LEASE, markers=True
+    )
 
 
 def test_the_familys_record_may_shorten_the_lease(client: Client, wire: Transport, table: str) -> None:
@@ -259,8 +261,8 @@ def test_a_partition_without_a_record_follows_its_family(client: Client, wire: T
 
     client.clock.now += LEASE
 
-    assert client.topology.view(THING, OTHER) == View(16, expires=client.clock.now + LEASE, marks=True, changed=True)
-    assert client.topology.view(THING, ONE) == View(32, expires=client.clock.now + LEASE, marks=True)
+    assert client.topology.view(THING, OTHER) == View(16, expires=client.clock.now + LEASE, markers=True, changed=True)
+    assert client.topology.view(THING, ONE) == View(32, expires=client.clock.now + LEASE, markers=True)
 
 
 @pytest.mark.parametrize("own", [False, True])

@@ -50,7 +50,7 @@ def test_a_record_of_key_and_count_is_whole() -> None:
     record = decode({"partition": {"S": "a"}, "number_of_shards": {"N": "8"}})
 
     assert record == Record("a", 8, Decimal(0), 0.0)
-    assert record.view(7.0, marks=False) == View(8, Phase.STABLE, None, 7.0)
+    assert record.view(7.0, markers=False) == View(8, Phase.STABLE, None, 7.0)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_record_that_says_nothing_clear_is_refused_by_its_key(attribute: str, 
 def test_only_a_change_that_was_published_has_a_target_for_those_who_route(phase: Phase) -> None:
     record = replace(first_record("a", 8, now=EPOCH, lease=30), phase=phase, target=16)
 
-    assert record.view(9.0, marks=True) == View(8, phase, None if phase is Phase.STABLE else 16, 9.0, marks=True)
+    assert record.view(9.0, markers=True) == View(8, phase, None if phase is Phase.STABLE else 16, 9.0, markers=True)
     assert record.busy
 
 

@@ -112,7 +112,7 @@ class Enumeration:
         """Whether nothing moves and no markers are left. Otherwise a replica may hold an item twice, or its marker."""
         entity, router = self._query.entity, self._store.router
         views = [router.topology.view(entity, partition) for partition in self._query.partitions]
-        return all(view.stable and not view.marks for view in (*views, router.topology.index_view(entity, replica)))
+        return all(view.stable and not view.markers for view in (*views, router.topology.index_view(entity, replica)))
 
     def _replica_layouts(self, replica: IndexDefinition) -> Layouts:
         entity, partitions, router = self._query.entity, self._query.partitions, self._store.router
@@ -161,12 +161,12 @@ class Enumeration:
         def make(part: int, view: View) -> Layout:
             partition = partitions[part]
             # An index lags behind, so it may show markers for as long as any may exist, whatever the phase.
-            moving = view.marks or not view.stable
+            moving = view.markers or not view.stable
             reading = self._passing(self._listed) if moving else self._reading(self._listed)
             return Layout(
                 streams=index_streams(index, partition, view),
                 reading=reading if view.stable else replace(reading, change=f"{view.count}>{view.new_count}"),
-                signature=(view.count, view.new_count, view.stable, view.marks, view.version),
+                signature=(view.count, view.new_count, view.stable, view.markers, view.version),
                 hash_of=_entry_hash(entity, index, partition),
                 follows=True,
                 moving=moving,

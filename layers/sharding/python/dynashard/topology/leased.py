@@ -95,17 +95,17 @@ class LeasedTopology:
         counts = {index_key(entity, each): each.shards.initial for each in indexes if each.shards}
         records, family = self._records(entity, now, counts)
         lease = min(self._lease, family.granted)
-        expires, marks = now + lease, bool(family.active)
+        expires, markers = now + lease, bool(family.active)
         # Items move, and their index entries with them, only between two writes of the family's record.
         version = str(family.updated)
-        bare = View(UNSHARDED, expires=expires, marks=marks, version=version)
+        bare = View(UNSHARDED, expires=expires, markers=markers, version=version)
         views = {
-            each.slot: records[index_key(entity, each)].view(expires, marks=marks, version=version)
+            each.slot: records[index_key(entity, each)].view(expires, markers=markers, version=version)
             if each.shards
             else bare
             for each in indexes
         }
-        return _Shared(family.view(expires, marks=marks), family.differ_since is not None, views), lease
+        return _Shared(family.view(expires, markers=markers), family.differ_since is not None, views), lease
 
     def _read_own(self, entity: EntityDefinition[Any], key: str, now: float) -> tuple[View, float]:
         # With the family's record: a partition without a record must not have an older view of the family.
@@ -113,7 +113,7 @@ class LeasedTopology:
         more = [key] if len(key.encode()) <= MAX_PARTITION_KEY_BYTES else []
         records, family = self._records(entity, now, {}, more)
         lease = min(self._lease, family.granted)
-        return records.get(key, family).view(now + lease, marks=bool(family.active)), lease
+        return records.get(key, family).view(now + lease, markers=bool(family.active)), lease
 
     def _records(
         self, entity: EntityDefinition[Any], now: float, counts: Mapping[str, int], more: Sequence[str] = ()

@@ -99,10 +99,10 @@ class Record:
         """Whether a change is requested, under way or not swept."""
         return self.target is not None or not self.swept
 
-    def view(self, expires: float, *, marks: bool, version: str = "") -> View:
+    def view(self, expires: float, *, markers: bool, version: str = "") -> View:
         """Return the view that routing uses."""
         target = None if self.phase is Phase.STABLE else self.target
-        return View(self.count, self.phase, target, expires, marks, changed=len(self.history) > 1, version=version)
+        return View(self.count, self.phase, target, expires, markers, changed=len(self.history) > 1, version=version)
 
     def changed(self, now: float, **fields: Any) -> "Record":
         """Return the record with other fields and a later `updated`; a new count goes into the history."""

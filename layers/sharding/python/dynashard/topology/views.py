@@ -30,8 +30,8 @@ class View:
         phase: the phase of a change; stable outside changes.
         target: the count it changes to; None when stable.
         expires: when the lease ends, in epoch seconds of the wall clock.
-        marks: whether markers may stand among the entity's items: from well before the first one is written until
-            after the last one is swept.
+        markers: whether relocation markers may stand among the entity's items: from well before the first one is
+            written until after the last one is swept.
         changed: whether the count was ever different. Items that the database stored late may then be at former homes,
             where readers must ignore them.
         version: differs after each change of the shard map; '' if unknown.
@@ -41,7 +41,7 @@ class View:
     phase: Phase = Phase.STABLE
     target: int | None = None
     expires: float = inf
-    marks: bool = False
+    markers: bool = False
     changed: bool = False
     version: str = field(default="", compare=False)
 
