@@ -1,37 +1,21 @@
-"""The API stack: the gateway that lets in only verified callers, and the function behind it."""
+"""The API stack: a gateway that admits verified callers only, and the function behind it."""
 
 import json
 from typing import Any
 
-from aws_cdk import CfnOutput, Duration, Stack
+from aws_cdk import CfnOutput, Duration
 from aws_cdk import aws_apigatewayv2 as gateway
 from aws_cdk import aws_apigatewayv2_authorizers as authorizers
 from aws_cdk import aws_apigatewayv2_integrations as integrations
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_secretsmanager as secrets
 from constructs import Construct
 
-from dynashard import schema
 from stacks.alarms import Alarms
-from stacks.bundling import Bundle
 from stacks.data import DataStack
-from stacks.function import PythonFunction, acknowledge, allow, layers, log_group, metrics_read
+from stacks.function import PythonFunction, acknowledge, log_group
+from stacks.permissions import serving_statements
 from stacks.settings import Settings
-
-ITEM_ACTIONS = (
-    "dynamodb:BatchGetItem",
-    "dynamodb:BatchWriteItem",
-    "dynamodb:ConditionCheckItem",
-    "dynamodb:DeleteItem",
-    "dynamodb:GetItem",
-    "dynamodb:PutItem",
-    "dynamodb:Query",
-    "dynamodb:UpdateItem",
-)
-"""What the layer calls on the table, transactions included. No Scan: everything it lists is a Query."""
-IDEMPOTENCY_ACTIONS = ("dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem")
-TOPOLOGY_ACTIONS = ("dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:PutItem")
-"""Read views; put the first record of an entity, and resize requests. Only the controller writes anything else."""
+from stacks.stack import FunctionStack
 
 METHODS = (
     gateway.HttpMethod.GET,
@@ -43,14 +27,14 @@ METHODS = (
 )
 
 LISTINGS = "/v1/{collection}"
-"""Paths of listings and sums: the one segment below the version. A whole path goes before the greedy one."""
+"""Paths of listings and sums, with one segment below the version. The gateway prefers them to the greedy path."""
 LISTING_METHODS = (gateway.HttpMethod.GET, gateway.HttpMethod.HEAD)
 
 DOCUMENTATION = ("/v1/openapi.json", "/v1/docs", "/v1/docs/{proxy+}")
 """Paths of the API's own description."""
 
 MOST_SERVER_ERRORS = 5
-"""Answers of 5xx within five minutes before an alarm rings: one may be a hiccup that its caller repeats."""
+"""Answers of 5xx within five minutes at which an alarm rings; callers repeat single ones."""
 
 ACCESS_LOG = {
     "requestId": "$context.requestId",
@@ -68,39 +52,29 @@ ACCESS_LOG = {
 }
 
 
-class ApiStack(Stack):
+class ApiStack(FunctionStack):
     """The REST API of one environment.
 
     Attributes:
-        api: The HTTP API.
-        function: The function that answers.
-        cursor_secret: The keys that sign cursors.
+        api: the HTTP API.
+        function: the function that answers.
+        cursor_secret: the keys that sign cursors.
     """
 
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        settings: Settings,
-        data: DataStack,
-        bundle: Bundle,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(scope, construct_id, description=f"Dynashard API ({settings.name})", **kwargs)
-        self.settings = settings
+    def __init__(self, scope: Construct, construct_id: str, **kwargs: Any) -> None:
+        super().__init__(scope, construct_id, purpose="API", **kwargs)
         self.cursor_secret = self._cursor_secret()
-        self.function = self._function(data, bundle)
+        self.function = self._function()
         self.api = self._gateway()
         self._routes()
         self._stage()
         self._alarms()
         CfnOutput(self, "ApiUrl", value=f"{self.api.api_endpoint}/v1")
-        # The name, not the keys: a caller that lists with them needs the right to read the secret.
+        # The name, not the keys: reading them needs the right to read the secret.
         CfnOutput(self, "CursorSecretArn", value=self.cursor_secret.secret_arn)
 
     def _cursor_secret(self) -> secrets.Secret:
-        """Keys are `{"current": ..., "previous": [...]}`: rotating keeps the old one until its cursors are gone."""
+        """Keys are `{"current": ..., "previous": [...]}`: a rotation keeps the old key for its cursors."""
         secret = secrets.Secret(
             self,
             "CursorKeys",
@@ -119,25 +93,17 @@ class ApiStack(Stack):
         )
         return secret
 
-    def _function(self, data: DataStack, bundle: Bundle) -> PythonFunction:
+    def _function(self) -> PythonFunction:
         settings = self.settings
-        return PythonFunction(
-            self,
+        return self.python_function(
             "Api",
-            settings=settings,
-            description="Dynashard REST API",
-            code=bundle.function("api"),
-            handler="functions.api.handler.handler",
-            layers=layers(self, bundle),
+            "api",
+            "REST API",
             environment={
-                **data.variables,
-                "IDEMPOTENCY_TABLE": data.idempotency.table_name,
-                "MAX_QUERIES_PER_REQUEST": str(settings.api.max_queries_per_request),
+                **serving_variables(settings, self.data, self.cursor_secret),
                 "TENANT_CLAIM": settings.auth.tenant_claim,
-                "TENANT_PATTERN": settings.auth.tenant_pattern,
-                "CURSOR_SECRET_ARN": self.cursor_secret.secret_arn,
             },
-            statements=serving_statements(data, self.cursor_secret),
+            statements=serving_statements(self.data, self.cursor_secret),
             memory_mb=settings.api.memory_mb,
             timeout_seconds=settings.api.timeout_seconds,
             concurrency=settings.concurrency["api"],
@@ -151,7 +117,7 @@ class ApiStack(Stack):
             "Gateway",
             api_name=f"dynashard-{self.settings.name}",
             create_default_stage=False,
-            # A route is closed unless it says otherwise.
+            # A route needs a token unless it says otherwise.
             default_authorizer=authorizers.HttpJwtAuthorizer("Jwt", auth.issuer, jwt_audience=list(auth.audience)),
             cors_preflight=gateway.CorsPreflightOptions(
                 allow_origins=list(cors.origins),
@@ -184,7 +150,7 @@ class ApiStack(Stack):
         integration = integrations.HttpLambdaIntegration("Lambda", self.function.function)
         self.api.add_routes(
             path="/v1/{proxy+}",
-            # `ANY` would also catch a browser's preflight and ask it for a token that it never carries.
+            # `ANY` would also match preflight requests, which carry no token.
             methods=list(METHODS) if self.settings.api.cors.origins else [gateway.HttpMethod.ANY],
             integration=integration,
         )
@@ -216,12 +182,12 @@ class ApiStack(Stack):
         )
         resource = stage.node.default_child
         assert isinstance(resource, gateway.CfnStage)  # noqa: S101 -- a fact about CDK that types cannot say
-        # Listings are refused before single items: their buckets are smaller, and their own.
+        # Listings have smaller buckets of their own, so they are refused before single items.
         throttle = {"ThrottlingRateLimit": limits.listings_per_second, "ThrottlingBurstLimit": limits.listings_burst}
         resource.route_settings = {
             f"{method.value} {LISTINGS}": {"DetailedMetricsEnabled": True, **throttle} for method in LISTING_METHODS
         }
-        # A stage cannot have settings of a route that does not exist yet.
+        # A stage cannot have settings for a route that does not exist yet.
         stage.node.add_dependency(*self._listings)
         resource.access_log_settings = gateway.CfnStage.AccessLogSettingsProperty(
             destination_arn=log_group(self, "AccessLog", self.settings).log_group_arn, format=json.dumps(ACCESS_LOG)
@@ -229,11 +195,7 @@ class ApiStack(Stack):
 
     def _alarms(self) -> None:
         function, alarms = self.function.function, Alarms(self, self.settings, "docs/deploying.md")
-        alarms.add(
-            "Failing",
-            "The API's function fails or times out. Read its log.",
-            function.metric_errors(period=alarms.period),
-        )
+        alarms.failing(function, "The API's function fails or times out. Read its log.")
         alarms.add(
             "Crowded",
             "Lambda refuses requests: all the concurrency that the API's function may have is taken.",
@@ -247,16 +209,13 @@ class ApiStack(Stack):
         )
 
 
-def serving_statements(data: DataStack, cursor_secret: secrets.ISecret) -> list[iam.PolicyStatement]:
-    """What a function may do that serves items to callers."""
-    table = data.table.table_arn
-    return [
-        allow(ITEM_ACTIONS, [table]),
-        allow(["dynamodb:Query"], [f"{table}/index/{slot}" for slot in schema.INDEX_SLOTS]),
-        allow(TOPOLOGY_ACTIONS, [data.topology.table_arn]),
-        allow(IDEMPOTENCY_ACTIONS, [data.idempotency.table_arn]),
-        allow(["secretsmanager:GetSecretValue"], [cursor_secret.secret_arn]),
-        # A throttle without a reason is looked up: how busy was the table, and what is its limit?
-        metrics_read(),
-        allow(["dynamodb:DescribeTable"], [table]),
-    ]
+def serving_variables(settings: Settings, data: DataStack, cursor_secret: secrets.ISecret) -> dict[str, str]:
+    """The environment variables of a function that serves items to callers."""
+    return {
+        **data.variables,
+        "IDEMPOTENCY_TABLE": data.idempotency.table_name,
+        "MAX_QUERIES_PER_REQUEST": str(settings.api.max_queries_per_request),
+        "TENANT_PATTERN": settings.auth.tenant_pattern,
+        # One secret for REST and direct invocation: either continues a listing that began over the other.
+        "CURSOR_SECRET_ARN": cursor_secret.secret_arn,
+    }

@@ -1,4 +1,4 @@
-"""What one environment is made of, and how its template is synthesised from code."""
+"""Adds the stacks of one environment to an app, and synthesises them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,43 +27,29 @@ def add_backend(app: App) -> None:
     (default `build`).
 
     Raises:
-        SettingsError: A setting is missing, unknown or wrong, or the code is not built; one line that names it.
+        SettingsError: a setting is missing, unknown or wrong, or the code is not built; one line that names it.
     """
     settings = settings_of(app.node)
-    # `cdk ls` and its like tell that they need no code: `aws:cdk:bundling-stacks` is then an empty list.
+    # `cdk ls` and others that need no code set `aws:cdk:bundling-stacks` to an empty list.
     needless = app.node.try_get_context("aws:cdk:bundling-stacks") == []
     bundle = bundle_from(_text(app.node, "assets") or (SOURCES if needless else "build"))
-    env = Environment(account=_account(settings, bundle), region=settings.region)
     prefix = f"Dynashard-{settings.name}"
+    env = Environment(account=_account(settings, bundle), region=settings.region)
     data = DataStack(app, f"{prefix}-Data", settings=settings, env=env)
-    api = ApiStack(app, f"{prefix}-Api", settings=settings, data=data, bundle=bundle, env=env)
-    CommandsStack(
-        app,
-        f"{prefix}-Commands",
-        settings=settings,
-        data=data,
-        cursor_secret=api.cursor_secret,
-        bundle=bundle,
-        env=env,
-    )
-    ReshardStack(app, f"{prefix}-Reshard", settings=settings, data=data, bundle=bundle, env=env)
-    ChangesStack(app, f"{prefix}-Changes", settings=settings, data=data, bundle=bundle, env=env)
-    writer = WriterStack(app, f"{prefix}-Writer", settings=settings, data=data, bundle=bundle, env=env)
-    writer.feed(api.function)
+    common = {"settings": settings, "data": data, "bundle": bundle, "env": env}
+    api = ApiStack(app, f"{prefix}-Api", **common)
+    CommandsStack(app, f"{prefix}-Commands", cursor_secret=api.cursor_secret, **common)
+    ReshardStack(app, f"{prefix}-Reshard", **common)
+    ChangesStack(app, f"{prefix}-Changes", **common)
+    WriterStack(app, f"{prefix}-Writer", **common).feed(api.function)
     if settings.prewarm is not None:
-        PrewarmStack(
-            app, f"{prefix}-Prewarm", settings=settings, prewarm=settings.prewarm, data=data, bundle=bundle, env=env
-        )
+        PrewarmStack(app, f"{prefix}-Prewarm", prewarm=settings.prewarm, **common)
     Tags.of(app).add("dynashard:environment", settings.name)
     Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
 
 
 def settings_of(node: Node) -> Settings:
-    """Settings that the context asks for.
-
-    Raises:
-        SettingsError: The context is wrong; the message names what.
-    """
+    """Return the settings of the environment that the context names; raises as `load`."""
     return load(
         node.try_get_context("environments"),
         _text(node, "env") or "dev",
@@ -74,17 +60,14 @@ def settings_of(node: Node) -> Settings:
 
 
 def synthesise(context: Mapping[str, Any], outdir: Path) -> Path:
-    """Synthesise an environment without the command line, as the local stack and the tests do.
+    """Synthesise an environment without CDK's command line; raises as `add_backend`.
 
     Args:
-        context: What `cdk.json` carries under `context`, with what `-c` would add.
-        outdir: Folder for the templates, one `<stack>.template.json` each.
+        context: the `context` of `cdk.json`, with what `-c` would add.
+        outdir: folder for the templates, one `<stack>.template.json` each.
 
     Returns:
         The folder.
-
-    Raises:
-        SettingsError: The context is wrong; the message names what.
     """
     app = App(outdir=str(outdir), context=dict(context), analytics_reporting=False)
     add_backend(app)
@@ -92,7 +75,7 @@ def synthesise(context: Mapping[str, Any], outdir: Path) -> Path:
 
 
 def _account(settings: Settings, bundle: Bundle) -> str | None:
-    """Where the stacks may go: what is only for this machine is bound to an account that does not exist."""
+    """Return the account of the stacks; one that does not exist if they are for this machine only."""
     return settings.account if bundle.deployable and not settings.local else NOWHERE
 
 

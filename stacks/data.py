@@ -1,6 +1,6 @@
 """The data stack: the table, the topology table and the idempotency table.
 
-It holds everything that must outlive a deployment of the code, and the alarms that ring when the table refuses work.
+It has everything that must outlive a deployment of the code, and the alarms of throttled tables and indexes.
 """
 
 from typing import Any, Final
@@ -14,25 +14,26 @@ from constructs import Construct
 from dynashard import schema
 from stacks.alarms import Alarms
 from stacks.function import ENVIRONMENT_NAMES
-from stacks.settings import ProvisionedPrewarm, Settings, TableSettings
+from stacks.sections import ProvisionedPrewarm, TableSettings
+from stacks.settings import Settings
 
 RECOVERY_DAYS = 35
 WAYS: Final = ("Read", "Write")
 HOT_MINUTES: Final = 5
-"""Minutes of throttling, one after the other, before an alarm rings: a shorter burst is answered by retries."""
+"""Minutes of throttling in a row at which an alarm rings; retries absorb shorter bursts."""
 LIMITS: Final = {"Account": "AccountLimit", "Maximum": "MaxOnDemandThroughput"}
-"""What else than a key range is at its limit, as DynamoDB's metrics call it."""
+"""Limits other than those of a key range, as DynamoDB's metrics name them."""
 
 
 class DataStack(Stack):
     """Tables of one environment.
 
     Attributes:
-        table: Every entity's items, with its three index slots.
-        topology: Shard counts, one item a logical partition.
-        idempotency: Answers already given to an `Idempotency-Key`.
-        stop_loss_role: What switches the table back to on-demand acts under this role; None where no pre-warm
-            switches it. It stands here so that it outlives a pre-warm stack that is rolled back.
+        table: the items of all entities, with three index slots.
+        topology: shard counts, one item a logical partition.
+        idempotency: answers to requests with an `Idempotency-Key`.
+        stop_loss_role: the role that switches the table back to on-demand; None unless a pre-warm provisions the table.
+            It is here so that it outlives a pre-warm stack that is rolled back.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, settings: Settings, **kwargs: Any) -> None:
@@ -51,8 +52,18 @@ class DataStack(Stack):
             CfnOutput(self, f"{name}Name", value=table.table_name)
 
     @property
+    def stream_arn(self) -> str:
+        """The stream of the table of items."""
+        return _stream_of(self.table)
+
+    @property
+    def topology_stream_arn(self) -> str:
+        """The stream of the topology table."""
+        return _stream_of(self.topology)
+
+    @property
     def variables(self) -> dict[str, str]:
-        """The environment variables of functions that work on items, as `dynashard_serving.settings` reads them."""
+        """The environment variables of functions that work on the items, as `dynashard_serving.settings` reads them."""
         return {
             "ENVIRONMENT": ENVIRONMENT_NAMES[self.settings.purpose],
             "TABLE_NAME": self.table.table_name,
@@ -71,11 +82,11 @@ class DataStack(Stack):
             global_secondary_indexes=[_index(slot) for slot in schema.INDEX_SLOTS],
             time_to_live_attribute=schema.EXPIRES_AT,
             point_in_time_recovery_specification=_recovery(),
-            # Keys are written to the insights' rules as they are: only throttled ones, so that it is little.
+            # Insights log keys, so only throttled ones are logged.
             contributor_insights_specification=dynamodb.ContributorInsightsSpecification(
                 enabled=True, mode=dynamodb.ContributorInsightsMode.THROTTLED_KEYS
             ),
-            # What is derived from items (copies, roll-ups) follows their changes; both images tell what changed.
+            # For what is derived from items (copies, roll-ups); both images are needed to see what changed.
             dynamo_stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
         )
 
@@ -85,7 +96,7 @@ class DataStack(Stack):
             partition_key=_string(schema.TOPOLOGY_KEY),
             billing=dynamodb.Billing.on_demand(),
             point_in_time_recovery_specification=_recovery(),
-            # A resize request that is written here starts its change. No second write is needed, which could be lost.
+            # A resize request starts its change through the stream, so no second write can be missing.
             dynamo_stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
         )
 
@@ -110,7 +121,7 @@ class DataStack(Stack):
         return role
 
     def _alarms(self) -> None:
-        """They tell whether the table or which index is throttled, and whether more shards would help."""
+        """Report which table or index is throttled, and whether more shards would help."""
         alarms = Alarms(self, self.settings, "docs/resharding.md", Duration.minutes(1))
         for slot in (None, *schema.INDEX_SLOTS):
             for way in WAYS:
@@ -140,7 +151,7 @@ class DataStack(Stack):
         )
 
     def _table(self, name: str, **properties: Any) -> dynamodb.TableV2:
-        """A table that is encrypted, and kept and protected in production."""
+        """Add an encrypted table; in production it is protected and kept."""
         production = self.settings.production
         table = dynamodb.TableV2(
             self,
@@ -152,7 +163,7 @@ class DataStack(Stack):
         )
         resource = table.node.default_child
         assert isinstance(resource, dynamodb.CfnGlobalTable)  # noqa: S101 -- a fact about CDK that types cannot say
-        # The local stack and a restore find tables by these names: they must not change with a CDK version.
+        # The local stack and a restore find tables by these names, so they must not change with a CDK version.
         resource.override_logical_id(name)
         return table
 
@@ -180,3 +191,8 @@ def _recovery() -> dynamodb.PointInTimeRecoverySpecification:
     return dynamodb.PointInTimeRecoverySpecification(
         point_in_time_recovery_enabled=True, recovery_period_in_days=RECOVERY_DAYS
     )
+
+
+def _stream_of(table: dynamodb.TableV2) -> str:
+    assert table.table_stream_arn is not None  # noqa: S101 -- a fact about CDK that types cannot say
+    return table.table_stream_arn

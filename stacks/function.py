@@ -1,4 +1,4 @@
-"""A Lambda function the way every function here is made: its own role, its own log, traced, on Graviton."""
+"""Lambda functions: each has a role and a log of its own, is traced, and runs on Graviton."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,72 +15,48 @@ RUNTIME = lambda_.Runtime.PYTHON_3_13
 ARCHITECTURE = lambda_.Architecture.ARM_64
 
 ENVIRONMENT_NAMES: dict[Purpose, str] = {"local": "local", "development": "dev", "production": "prod"}
-"""The environment variables that describe where a function runs."""
+"""The environment names that functions report."""
 
 WAITED_FOR = "Its caller waits for the answer and learns of a failure: there is no event to keep."
-"""Why a function has no queue for events that it could not handle."""
-
-_RETENTION = {
-    1: logs.RetentionDays.ONE_DAY,
-    3: logs.RetentionDays.THREE_DAYS,
-    5: logs.RetentionDays.FIVE_DAYS,
-    7: logs.RetentionDays.ONE_WEEK,
-    14: logs.RetentionDays.TWO_WEEKS,
-    30: logs.RetentionDays.ONE_MONTH,
-    60: logs.RetentionDays.TWO_MONTHS,
-    90: logs.RetentionDays.THREE_MONTHS,
-    120: logs.RetentionDays.FOUR_MONTHS,
-    150: logs.RetentionDays.FIVE_MONTHS,
-    180: logs.RetentionDays.SIX_MONTHS,
-    365: logs.RetentionDays.ONE_YEAR,
-    400: logs.RetentionDays.THIRTEEN_MONTHS,
-    545: logs.RetentionDays.EIGHTEEN_MONTHS,
-    731: logs.RetentionDays.TWO_YEARS,
-    1827: logs.RetentionDays.FIVE_YEARS,
-    3653: logs.RetentionDays.TEN_YEARS,
-}
+"""Why most functions have no queue for events that they could not handle."""
 
 
 def log_group(scope: Construct, construct_id: str, settings: Settings) -> logs.LogGroup:
-    """A log with the environment's retention, kept in production when its stack goes."""
-    return logs.LogGroup(
+    """Add a log with the environment's retention; in production it is kept when its stack is deleted."""
+    group = logs.LogGroup(
         scope,
         construct_id,
-        retention=_RETENTION[settings.log_retention_days],
         removal_policy=RemovalPolicy.RETAIN if settings.production else RemovalPolicy.DESTROY,
     )
+    resource = group.node.default_child
+    assert isinstance(resource, logs.CfnLogGroup)  # noqa: S101 -- a fact about CDK that types cannot say
+    resource.retention_in_days = settings.log_retention_days
+    return group
 
 
-def layers(
-    scope: Construct, bundle: Bundle, names: Sequence[str] = ("sharding", "patterns", "serving", "domain")
-) -> list[lambda_.LayerVersion]:
-    """Layers of the bundle."""
-    return [_layer(scope, bundle, name) for name in names]
-
-
-def _layer(scope: Construct, bundle: Bundle, name: str) -> lambda_.LayerVersion:
-    return lambda_.LayerVersion(
-        scope,
-        f"{name.title()}Layer",
-        code=bundle.layer(name),
-        compatible_runtimes=[RUNTIME],
-        compatible_architectures=[ARCHITECTURE],
-        description=f"Dynashard {name}",
-        license="Apache-2.0",
-    )
+def layers(scope: Construct, bundle: Bundle, names: Sequence[str]) -> list[lambda_.LayerVersion]:
+    """Add layers of the bundle."""
+    return [
+        lambda_.LayerVersion(
+            scope,
+            f"{name.title()}Layer",
+            code=bundle.layer(name),
+            compatible_runtimes=[RUNTIME],
+            compatible_architectures=[ARCHITECTURE],
+            description=f"Dynashard {name}",
+            license="Apache-2.0",
+        )
+        for name in names
+    ]
 
 
 class PythonFunction(Construct):
-    """A function and a role that may write its log, be traced, and do what it was granted.
-
-    Attributes:
-        function: The Lambda function.
-        role: Its role.
-        log: Its log group.
+    """A function, its role and its log group.
 
     Args:
-        concurrency: Most runs at once, reserved for it unless the settings say otherwise.
-        unkept: Why no queue keeps events that it could not handle.
+        statements: what the role allows, besides writing the log and tracing.
+        concurrency: most runs at once; reserved unless the settings say otherwise.
+        unkept: why no queue keeps events that it could not handle.
     """
 
     def __init__(
@@ -109,10 +85,10 @@ class PythonFunction(Construct):
             assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
             description=f"{description} ({settings.name})",
         )
-        for statement in (
-            allow(["logs:CreateLogStream", "logs:PutLogEvents"], [self.log.log_group_arn]),
-            *statements,
-        ):
+        write_log = iam.PolicyStatement(
+            actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[self.log.log_group_arn]
+        )
+        for statement in (write_log, *statements):
             self.role.add_to_policy(statement)
         self.function = lambda_.Function(
             self,
@@ -154,21 +130,7 @@ class PythonFunction(Construct):
                 "The bundle carries bytecode and wheels of Python 3.13, the newest whose bytecode can be built on any "
                 "machine; it is supported by Lambda until 2029.",
             )
-        acknowledge(
-            self.function,
-            "Serverless::Serverless-LambdaDLQ",
-            unkept,
-        )
-
-
-def allow(actions: Sequence[str], resources: Sequence[str]) -> iam.PolicyStatement:
-    """A statement that allows exactly these actions on exactly these resources."""
-    return iam.PolicyStatement(actions=list(actions), resources=list(resources))
-
-
-def metrics_read() -> iam.PolicyStatement:
-    """A statement that allows to read metrics; CloudWatch knows no resources for that."""
-    return allow(["cloudwatch:GetMetricData"], ["*"])
+        acknowledge(self.function, "Serverless::Serverless-LambdaDLQ", unkept)
 
 
 def acknowledge(construct: IConstruct, rule: str, reason: str) -> None:

@@ -1,58 +1,45 @@
-"""The pre-warm stack: optional, and separate, so that its failure rolls back nothing but itself."""
+"""The pre-warm stack: optional, and separate, so that a failure rolls back only itself."""
 
 from typing import Any
 
-from aws_cdk import CfnOutput, CfnResource, CustomResource, Duration, Stack
+from aws_cdk import CfnOutput, CfnResource, CustomResource, Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_stepfunctions as stepfunctions
 from constructs import Construct
 
 from dynashard import schema
-from stacks.bundling import Bundle
-from stacks.data import DataStack
-from stacks.function import PythonFunction, acknowledge, allow, layers, log_group
+from stacks.function import PythonFunction
+from stacks.permissions import allow
 from stacks.prewarm_machine import STEP_SECONDS, definition
-from stacks.settings import NativePrewarm, ProvisionedPrewarm, Settings
+from stacks.sections import NativePrewarm, ProvisionedPrewarm
+from stacks.stack import FunctionStack
 
 CLOUDFORMATION_SECONDS = 3600
 
 
-class PrewarmStack(Stack):
+class PrewarmStack(FunctionStack):
     """Warms the table of an environment while it is deployed.
 
     Attributes:
-        machine: The state machine that does it.
+        machine: the state machine that does it.
     """
 
     def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        settings: Settings,
-        prewarm: NativePrewarm | ProvisionedPrewarm,
-        data: DataStack,
-        bundle: Bundle,
-        **kwargs: Any,
+        self, scope: Construct, construct_id: str, *, prewarm: NativePrewarm | ProvisionedPrewarm, **kwargs: Any
     ) -> None:
-        super().__init__(scope, construct_id, description=f"Dynashard pre-warm ({settings.name})", **kwargs)
-        self.settings = settings
+        super().__init__(scope, construct_id, purpose="pre-warm", layer_names=["sharding"], **kwargs)
         self.prewarm = prewarm
-        self._data = data
-        self._bundle = bundle
-        [self._layer] = layers(self, bundle, ["sharding"])
-        self._memory = f"/dynashard/{settings.name}/prewarm"
-        self._stop_loss = f"dynashard-{settings.name}-stop-loss"
+        self._memory = f"/dynashard/{self.settings.name}/prewarm"
+        self._stop_loss = f"dynashard-{self.settings.name}-stop-loss"
         self._step = self._step_function()
-        self.machine = self._machine(self._step)
+        self.machine = self.state_machine(definition(prewarm, self._step.function.function_arn), [self._step])
         self._alarm()
         resource = self._resource(self._entry_function())
         CfnOutput(self, "Outcome", value=resource.get_att_string("Outcome"))
         CfnOutput(self, "ExpectedDollars", value=resource.get_att_string("ExpectedDollars"))
 
     def _step_function(self) -> PythonFunction:
-        limits, prewarm, data = self.settings.table, self.prewarm, self._data
+        limits, prewarm, data = self.settings.table, self.prewarm, self.data
         environment = {
             "TABLE_NAME": data.table.table_name,
             "MEMORY_NAME": self._memory,
@@ -97,14 +84,11 @@ class PrewarmStack(Stack):
     def _function(
         self, construct_id: str, entry: str, environment: dict[str, str], statements: list[iam.PolicyStatement]
     ) -> PythonFunction:
-        return PythonFunction(
-            self,
+        return self.python_function(
             construct_id,
-            settings=self.settings,
-            description=f"Dynashard pre-warm, {entry}",
-            code=self._bundle.function("prewarm"),
-            handler=f"functions.prewarm.handler.{entry}",
-            layers=[self._layer],
+            "prewarm",
+            f"pre-warm, {entry}",
+            entry=entry,
             environment=environment,
             statements=statements,
             memory_mb=256,
@@ -112,30 +96,8 @@ class PrewarmStack(Stack):
             concurrency=self.settings.concurrency[f"prewarm.{entry}"],
         )
 
-    def _machine(self, step: PythonFunction) -> stepfunctions.StateMachine:
-        log = log_group(self, "MachineLog", self.settings)
-        machine = stepfunctions.StateMachine(
-            self,
-            "Machine",
-            definition_body=stepfunctions.DefinitionBody.from_string(
-                self.to_json_string(definition(self.prewarm, step.function.function_arn))
-            ),
-            logs=stepfunctions.LogOptions(
-                destination=log, level=stepfunctions.LogLevel.ALL, include_execution_data=False
-            ),
-            tracing_enabled=True,
-        )
-        # `grant_invoke` would allow every version as well.
-        machine.add_to_role_policy(allow(["lambda:InvokeFunction"], [step.function.function_arn]))
-        acknowledge(
-            machine,
-            "AwsSolutions::AwsSolutions-IAM5[Resource::*]",
-            "Step Functions' log delivery and X-Ray actions know no resources.",
-        )
-        return machine
-
     def _alarm(self) -> None:
-        """One alarm for every way a run can end other than well."""
+        """One alarm for all ends of a run but success."""
         period = Duration.minutes(5)
         ends = {
             "failed": self.machine.metric_failed(period=period),
@@ -166,14 +128,14 @@ class PrewarmStack(Stack):
                 "WriteUnits": prewarm.write_units,
                 "IndexWriteUnits": index_units or prewarm.write_units,
                 "ReadUnits": prewarm.read_units,
-                # Nobody reads it: a new index makes it another request.
+                # Not read: a new index changes the request, so that it is sent again.
                 "Indexes": len(schema.INDEX_SLOTS),
             },
         )
         created = resource.node.default_child
         assert isinstance(created, CfnResource)  # noqa: S101 -- a fact about CDK that types cannot say
         created.add_property_override("ServiceTimeout", CLOUDFORMATION_SECONDS)
-        # Deleted first, and answered only when the table was seen on-demand: then nothing it needs is left to need.
+        # It is deleted before these, and its deletion ends only when the table is on-demand.
         resource.node.add_dependency(self.machine, self._step, entry)
         return resource
 

@@ -12,7 +12,7 @@ has set switches back on its own.
 
 from typing import Any
 
-from stacks.settings import NativePrewarm, ProvisionedPrewarm
+from stacks.sections import NativePrewarm, ProvisionedPrewarm
 
 MACHINE_SECONDS = 3300
 """CloudFormation waits an hour for a custom resource; the stop-loss begins after that hour."""

@@ -1,24 +1,20 @@
-"""The writer stack: queues that absorb what is written without waiting, and the function that does it."""
+"""The writer stack: queues of writes that were accepted for later, and the function that executes them."""
 
 from typing import Any, Final
 
-from aws_cdk import CfnOutput, Duration, RemovalPolicy, Stack
-from aws_cdk import aws_iam as iam
+from aws_cdk import CfnOutput, Duration, RemovalPolicy
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from stacks.alarms import Alarms
-from stacks.api import TOPOLOGY_ACTIONS
-from stacks.bundling import Bundle
-from stacks.data import DataStack
-from stacks.function import PythonFunction, acknowledge, allow, layers, metrics_read
-from stacks.settings import Settings
+from stacks.function import PythonFunction, acknowledge
+from stacks.permissions import RECEIVE_ACTIONS, allow, writing_statements
+from stacks.stack import DEAD_LETTER_DAYS, DEAD_LETTERS_STAY, FunctionStack
 
 RECEIVES: Final = 50
-"""Deliveries after which SQS itself gives a message up. They come further and further apart: the last after hours."""
+"""Deliveries after which SQS makes a message a dead letter. Their distance grows; the last comes after hours."""
 KEPT_DAYS: Final = 4
-DEAD_KEPT_DAYS: Final = 14
 VISIBILITY_TIMES: Final = 6
 """A message is hidden for this many timeouts of the function, as Lambda advises."""
 MESSAGES: Final = 10
@@ -26,54 +22,26 @@ MESSAGES: Final = 10
 LATE_SECONDS: Final = 300
 """How long a message may wait before an alarm rings."""
 MOST_LEFT: Final = 1000
-"""Items left on the queue within five minutes, because of throttling as a rule, before an alarm rings."""
-WRITE_ACTIONS: Final = (
-    "dynamodb:BatchGetItem",
-    "dynamodb:ConditionCheckItem",
-    "dynamodb:DeleteItem",
-    "dynamodb:GetItem",
-    "dynamodb:PutItem",
-    "dynamodb:Query",
-    "dynamodb:UpdateItem",
-)
-"""What it takes on the table to write items and to end the records of operations; pieces of attachments are queried."""
-TAKE_ACTIONS: Final = (
-    "sqs:ChangeMessageVisibility",
-    "sqs:DeleteMessage",
-    "sqs:GetQueueAttributes",
-    "sqs:ReceiveMessage",
-)
+"""Items left on the queue within five minutes, usually because of throttling, at which an alarm rings."""
 
 
-class WriterStack(Stack):
-    """Does what was accepted to be done later.
+class WriterStack(FunctionStack):
+    """Executes writes that were accepted for later.
 
     Attributes:
-        intake: Items that are only added, in any order.
-        operations: Writes that somebody waits for, in order for each item.
-        worker: The function that does them.
+        intake: items that are only added, in any order.
+        operations: writes whose callers wait for them, in order for each item.
+        worker: the function that executes them.
     """
 
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        settings: Settings,
-        data: DataStack,
-        bundle: Bundle,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(scope, construct_id, description=f"Dynashard writer ({settings.name})", **kwargs)
-        self.settings = settings
+    def __init__(self, scope: Construct, construct_id: str, **kwargs: Any) -> None:
+        super().__init__(scope, construct_id, purpose="writer", **kwargs)
+        settings = self.settings
         self.intake, self.intake_dead = self._queues("Intake", fifo=False)
         self.operations, self.operations_dead = self._queues("Operations", fifo=True)
-        self.worker = self._function(data, bundle)
-        for name, queue, most in (
-            ("Intake", self.intake, settings.writer.concurrency),
-            ("Operations", self.operations, settings.writer.operations_concurrency),
-        ):
-            self._mapping(name, queue, most)
+        self.worker = self._function()
+        self._mapping("Intake", self.intake, settings.writer.concurrency)
+        self._mapping("Operations", self.operations, settings.writer.operations_concurrency)
         self._alarms()
 
     def feed(self, function: PythonFunction) -> None:
@@ -83,12 +51,8 @@ class WriterStack(Stack):
         function.role.add_to_policy(allow(["sqs:SendMessage"], [self.intake.queue_arn, self.operations.queue_arn]))
 
     def _queues(self, name: str, *, fifo: bool) -> tuple[sqs.Queue, sqs.Queue]:
-        dead = self._queue(f"{name}DeadLetters", fifo=fifo, retention_period=Duration.days(DEAD_KEPT_DAYS))
-        acknowledge(
-            dead,
-            "Serverless::Serverless-SQSRedrivePolicy",
-            "It is itself the queue for what could not be handled, and a person empties it.",
-        )
+        dead = self._queue(f"{name}DeadLetters", fifo=fifo, retention_period=Duration.days(DEAD_LETTER_DAYS))
+        acknowledge(dead, "Serverless::Serverless-SQSRedrivePolicy", DEAD_LETTERS_STAY)
         queue = self._queue(
             name,
             fifo=fifo,
@@ -102,7 +66,7 @@ class WriterStack(Stack):
 
     def _queue(self, name: str, *, fifo: bool, **properties: Any) -> sqs.Queue:
         if fifo:
-            # Order and repeats concern one item's group: groups do not share a limit.
+            # Order and deduplication are per item, so the groups do not share a limit.
             properties |= {
                 "fifo": True,
                 "deduplication_scope": sqs.DeduplicationScope.MESSAGE_GROUP,
@@ -113,48 +77,36 @@ class WriterStack(Stack):
             name,
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=True,
-            # What was accepted and not done yet is data.
+            # Accepted writes that were not executed yet are data.
             removal_policy=RemovalPolicy.RETAIN if self.settings.production else RemovalPolicy.DESTROY,
             **properties,
         )
 
-    def _function(self, data: DataStack, bundle: Bundle) -> PythonFunction:
+    def _function(self) -> PythonFunction:
         settings = self.settings
-        return PythonFunction(
-            self,
+        return self.python_function(
             "Worker",
-            settings=settings,
-            description="Dynashard writer",
-            code=bundle.function("writer"),
-            handler="functions.writer.handler.handler",
-            layers=layers(self, bundle),
+            "writer",
+            "writer",
             environment={
-                **data.variables,
+                **self.data.variables,
                 "QUEUE_URL": self.intake.queue_url,
                 "QUEUE_DEAD_LETTERS_URL": self.intake_dead.queue_url,
                 "OPERATIONS_QUEUE_URL": self.operations.queue_url,
                 "OPERATIONS_QUEUE_DEAD_LETTERS_URL": self.operations_dead.queue_url,
                 "TENANT_PATTERN": settings.auth.tenant_pattern,
             },
-            statements=self._statements(data),
+            statements=[
+                *writing_statements(self.data),
+                allow(RECEIVE_ACTIONS, [self.intake.queue_arn, self.operations.queue_arn]),
+                allow(["sqs:SendMessage"], [self.intake_dead.queue_arn, self.operations_dead.queue_arn]),
+            ],
             memory_mb=settings.writer.memory_mb,
-            # Like any writer, it may not outlast the wait between two phases of a changing count.
+            # A writer may not outlast the wait between two phases of a changing count.
             timeout_seconds=settings.longest_operation_seconds,
             concurrency=settings.concurrency["writer"],
             unkept="What it cannot do stays on its queue, and goes to a queue of dead letters in the end.",
         )
-
-    def _statements(self, data: DataStack) -> list[iam.PolicyStatement]:
-        table = data.table.table_arn
-        return [
-            allow(WRITE_ACTIONS, [table]),
-            allow(TOPOLOGY_ACTIONS, [data.topology.table_arn]),
-            allow(TAKE_ACTIONS, [self.intake.queue_arn, self.operations.queue_arn]),
-            allow(["sqs:SendMessage"], [self.intake_dead.queue_arn, self.operations_dead.queue_arn]),
-            # A throttle without a reason is looked up: how busy was the table, and what is its limit?
-            metrics_read(),
-            allow(["dynamodb:DescribeTable"], [table]),
-        ]
 
     def _mapping(self, name: str, queue: sqs.Queue, most: int) -> None:
         mapping = lambda_.EventSourceMapping(
@@ -169,7 +121,7 @@ class WriterStack(Stack):
         acknowledge(
             mapping,
             "Serverless::Serverless-LambdaEventSourceMappingDestination",
-            "A queue's dead letters are its own business: SQS knows no such destination.",
+            "A queue has dead letters of its own: SQS has no such destination.",
         )
         # Lambda refuses the mapping while the role may not read the queue.
         mapping.node.add_dependency(self.worker.role)
@@ -186,10 +138,10 @@ class WriterStack(Stack):
                 queue.metric_approximate_age_of_oldest_message(period=alarms.period),
                 threshold=LATE_SECONDS,
             )
-            alarms.add(
+            alarms.filled(
                 f"{name}Dead",
                 "Accepted writes could not be done. Read why, mend it, then `dynashard queue redrive`.",
-                dead.metric_approximate_number_of_messages_visible(period=alarms.period, statistic="Maximum"),
+                dead,
             )
         alarms.add(
             "Lag",
@@ -203,8 +155,4 @@ class WriterStack(Stack):
             alarms.own("WriterLeft", "Sum"),
             threshold=MOST_LEFT,
         )
-        alarms.add(
-            "Failing",
-            "The writer fails or times out. Read its log.",
-            self.worker.function.metric_errors(period=alarms.period),
-        )
+        alarms.failing(self.worker.function, "The writer fails or times out. Read its log.")

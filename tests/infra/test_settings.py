@@ -151,7 +151,7 @@ def test_a_sign_in_can_be_given_on_the_command_line() -> None:
 
 
 def test_an_unknown_environment_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(SettingsError, match=r"environments\.stage does not exist .* there are: dev"):
+    with pytest.raises(SettingsError, match=r"environments\.stage does not exist .* There are: dev"):
         load({"dev": GOOD}, "stage")
 
 

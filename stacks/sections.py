@@ -1,0 +1,215 @@
+"""The sections of an environment's settings, each with its defaults, bounds and units."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from dynashard_serving.tenants import DEFAULT_PATTERN, TenantRule
+
+
+class Section(BaseModel):
+    """Settings that refuse unknown names, and do not change."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
+
+
+class AuthSettings(Section):
+    """The token issuer that the gateway trusts."""
+
+    issuer: str = Field(pattern=r"^https?://[^\s]+$")
+    """Base address of the OpenID Connect issuer; `https`, except in an environment for local use."""
+    audience: tuple[Annotated[str, Field(min_length=1)], ...] = Field(min_length=1)
+    """Accepted values of the token's `aud` or `client_id`."""
+    tenant_claim: str = Field(min_length=1)
+    """The verified claim that carries the caller's tenant."""
+    tenant_pattern: str = DEFAULT_PATTERN
+    """Pattern of tenants: character classes and their lengths between `^` and `$`. Requests of others are refused."""
+
+    @field_validator("tenant_pattern")
+    @classmethod
+    def _reads_alike_everywhere(cls, pattern: str) -> str:
+        return TenantRule(pattern).pattern
+
+
+class TableSettings(Section):
+    """The most request units a second that on-demand may bill, for the table and for each index; None for no limit."""
+
+    max_read_units: int | None = Field(default=None, ge=1)
+    max_write_units: int | None = Field(default=None, ge=1)
+
+
+class CorsSettings(Section):
+    """Which web pages may call the API from a browser; none by default."""
+
+    origins: tuple[Annotated[str, Field(pattern=r"^https?://[^\s/*]+$")], ...] = ()
+    """Exact origins, such as `https://app.example.com`. `*` is refused, because every call carries a token."""
+    max_age_seconds: int = Field(default=600, ge=0, le=86400)
+    """How long a browser may cache the answer to a preflight request."""
+
+
+class ApiSettings(Section):
+    """Size and limits of the API function and its gateway."""
+
+    memory_mb: int = Field(default=1769, ge=128, le=10240)
+    """A whole CPU is 1,769 MB."""
+    timeout_seconds: int = Field(default=29, ge=1, le=29)
+    """Longest request; the gateway gives up at 30."""
+    reserved_concurrency: int = Field(default=50, ge=2)
+    """Most requests at once."""
+    requests_per_second: int = Field(default=100, ge=1)
+    """Steady rate above which the gateway answers 429."""
+    burst: int = Field(default=50, ge=1)
+    """Requests that the gateway admits at once before the rate counts."""
+    listings_per_second: int = Field(default=50, ge=1)
+    """Rate of listings and sums, which cost many times what a single item costs, so that they are refused first."""
+    listings_burst: int = Field(default=25, ge=1)
+    """Listings admitted at once; fewer than `reserved_concurrency`, so that they never use every environment."""
+    cors: CorsSettings = CorsSettings()
+    max_queries_per_request: int = Field(default=300, ge=1, le=10_000)
+    """Most Queries of one request, by any interface: a listing of more shards is refused."""
+    public_docs: bool = False
+    """Serve the OpenAPI document and its Swagger page without a token. Production never serves them."""
+
+    @model_validator(mode="after")
+    def _listings_leave_room(self) -> Self:
+        if self.listings_burst >= self.reserved_concurrency:
+            raise ValueError(
+                f"listings_burst {self.listings_burst} is not below reserved_concurrency {self.reserved_concurrency}: "
+                "one burst of listings could take every environment of the function"
+            )
+        if self.listings_per_second > self.requests_per_second:
+            raise ValueError(
+                f"listings_per_second {self.listings_per_second} is above requests_per_second "
+                f"{self.requests_per_second}: listings are to be refused first"
+            )
+        return self
+
+
+class ReshardSettings(Section):
+    """How changes of shard counts are carried out."""
+
+    memory_mb: int = Field(default=1769, ge=256, le=10240)
+    concurrency: int = Field(default=8, ge=1, le=40)
+    """Tasks of one change that run at once; Step Functions runs at most 40."""
+    reserved_concurrency: int = Field(default=24, ge=1)
+    """Tasks of all changes that run at once."""
+    slice_seconds: int = Field(default=240, ge=10, le=780)
+    """How long a function works on a task before it hands over to the next one; a function ends at 900."""
+    stuck_hours: int = Field(default=24, ge=1)
+    """Age of a change at which an alarm rings."""
+
+    @model_validator(mode="after")
+    def _one_change_fits(self) -> Self:
+        if self.reserved_concurrency < self.concurrency:
+            raise ValueError(
+                f"reserved_concurrency {self.reserved_concurrency} is below concurrency {self.concurrency}: "
+                "the tasks of one change would be refused"
+            )
+        return self
+
+
+class CommandsSettings(Section):
+    """Size and limits of the function for direct invocation."""
+
+    memory_mb: int = Field(default=1769, ge=128, le=10240)
+    reserved_concurrency: int = Field(default=20, ge=1)
+
+
+class ChangesSettings(Section):
+    """How stream consumers process the changes of items."""
+
+    memory_mb: int = Field(default=1024, ge=256, le=10240)
+    lanes: int = Field(default=4, ge=1, le=10)
+    """The parallelization factor: batches of one shard handled at once. An item's changes stay in order."""
+    reserved_concurrency: int = Field(default=20, ge=1)
+    """Batches of all shards of the stream that are handled at once. A refused batch is delivered again."""
+
+    @model_validator(mode="after")
+    def _one_part_fits(self) -> Self:
+        if self.reserved_concurrency < self.lanes:
+            raise ValueError(
+                f"reserved_concurrency {self.reserved_concurrency} is below changes.lanes {self.lanes}: "
+                "Lambda would refuse parallel batches of one shard of the stream"
+            )
+        return self
+
+
+class WriterSettings(Section):
+    """How accepted writes are executed."""
+
+    memory_mb: int = Field(default=1769, ge=256, le=10240)
+    concurrency: int = Field(default=10, ge=2, le=1000)
+    """Batches of added items at once; the load on the table grows with it."""
+    operations_concurrency: int = Field(default=5, ge=2, le=1000)
+    """Batches of operations whose callers wait at once."""
+
+
+class GrowthSettings(Section):
+    """How shard counts change by themselves."""
+
+    mode: Literal["on", "dry_run", "off"] = "on"
+    """`dry_run` only reports what it would request."""
+    cooldown_seconds: int = Field(default=300, ge=1)
+    """How long a count stays after it has changed."""
+    quiet_seconds: int = Field(default=86400, ge=1)
+    """How long a count must have stayed without throttling before it is halved."""
+
+    @model_validator(mode="after")
+    def _quiet_outlasts_cooldown(self) -> Self:
+        if self.quiet_seconds < self.cooldown_seconds:
+            raise ValueError(
+                f"quiet_seconds {self.quiet_seconds} is below cooldown_seconds {self.cooldown_seconds}: "
+                "a count would shrink before it may grow again"
+            )
+        return self
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment variables of functions."""
+        return {
+            "GROWTH_MODE": self.mode,
+            "GROWTH_COOLDOWN_SECONDS": str(self.cooldown_seconds),
+            "GROWTH_QUIET_SECONDS": str(self.quiet_seconds),
+        }
+
+
+class _Prewarm(Section):
+    write_units: int = Field(ge=1)
+    read_units: int = Field(default=12000, ge=1)
+    ceiling_write_units: int = Field(ge=1)
+    """Write units above which the pre-warm is refused, because of the cost."""
+    dollars_per_write_unit_hour: float = Field(default=0.00065, gt=0)
+    dollars_per_read_unit_hour: float = Field(default=0.00013, gt=0)
+
+    @model_validator(mode="after")
+    def _below_ceiling(self) -> Self:
+        for name in ("write_units", "index_write_units"):
+            units = getattr(self, name, None)
+            if units is not None and units > self.ceiling_write_units:
+                raise ValueError(
+                    f"{name} {units} is above ceiling_write_units {self.ceiling_write_units}; "
+                    "raise the ceiling only if you accept the cost"
+                )
+        return self
+
+
+class NativePrewarm(_Prewarm):
+    """Raise the table's warm throughput once, for a one-time charge; the billing mode stays."""
+
+    way: Literal["native"]
+
+
+class ProvisionedPrewarm(_Prewarm):
+    """Provision the table for a while, so that partitions are allocated, and switch back to on-demand.
+
+    100,000 write units allocate about 100 partitions.
+    """
+
+    way: Literal["provisioned"]
+    index_write_units: int | None = Field(default=None, ge=1)
+    """Write units of each index; None for as many as the table."""
+    allocate_minutes: int = Field(default=25, ge=1, le=25)
+    """Longest wait for the partitions; then it switches back anyway."""
+
+
+Prewarm = Annotated[NativePrewarm | ProvisionedPrewarm, Field(discriminator="way")]
