@@ -1,4 +1,4 @@
-"""The entry of the command line: runs a command, and ends it with one line if it cannot be done."""
+"""The entry point of the command line."""
 
 import sys
 from importlib import import_module
@@ -8,9 +8,9 @@ from tools.failure import FAILED, CommandError
 
 
 def main() -> None:
-    """Run a command; what goes wrong is one line, and the exit status is 0 only on success."""
+    """Run a command. An error is printed as one line; the exit status is 0 only on success."""
     try:
-        # Commands know the domain's entities: a wrong declaration shows itself here.
+        # Commands import the domain's entities, so a wrong declaration is raised here.
         app = import_module("tools.commands").app
         app(prog_name="dynashard")
     except CommandError as error:
@@ -20,7 +20,7 @@ def main() -> None:
     except DynashardError as error:
         _end(f"{error} ({error.code})")
     except OSError as error:
-        # The commands tell of the files they are given; what is left is the machine: a full disk, say.
+        # Commands report errors of the files they are given; other errors are the machine's, such as a full disk.
         where = "" if error.filename is None else f"{error.filename}: "
         _end(f"{where}{error.strerror or error}")
 

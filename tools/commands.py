@@ -23,7 +23,7 @@ from tools.verify.command import verify
 
 app = typer.Typer(
     name="dynashard",
-    help="Load, look at and operate a Dynashard backend: the local stack, or with --env a deployed one.",
+    help="Load, inspect and operate a Dynashard backend: the local stack, or a deployed one with --env.",
     no_args_is_help=True,
     # Applies to every command below.
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -45,7 +45,7 @@ def _root(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and end.")
     ] = False,
 ) -> None:
-    """Take the options that stand before a command."""
+    """Accept the options before a command."""
 
 
 app.command(no_args_is_help=True)(get)

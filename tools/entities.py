@@ -1,4 +1,4 @@
-"""The domain's entities, and their logical partitions, as the command line names them."""
+"""Finds the domain's entities and logical partitions by the names of the command line."""
 
 from typing import Any
 
@@ -14,42 +14,41 @@ def models() -> list[type[Entity]]:
 
 
 def exposed(name: str) -> Exposed:
-    """The entity of a name: its outside one, `users`, or its own, `user.v1.User`.
+    """Return the entity of a name such as `users` or `user.v1.User`.
 
     Raises:
-        CommandError: there is none; names those there are.
+        CommandError: there is none; the message lists all.
     """
     for each in ENTITIES:
         if name in (each.path, definition(each.entity).name):
             return each
-    raise CommandError(f"no entity is called {name!r}; there are {', '.join(each.path for each in ENTITIES)}")
+    raise CommandError(f"no entity is called {name!r}. There are: {', '.join(each.path for each in ENTITIES)}")
 
 
 def names_beginning(incomplete: str) -> list[str]:
-    """The outside names of entities that begin so, for completion in a shell."""
+    """Return the names of entities for completion in a shell."""
     return [each.path for each in ENTITIES if each.path.startswith(incomplete)]
 
 
 def partition_fields(model: type[Entity], text: str) -> dict[str, Any]:
-    """A partition's fields from `abc` or `abc:engineering`: no such field holds a colon.
+    """Parse a partition's fields from `abc` or `abc:engineering`; none of them may contain a colon.
 
     Raises:
         CommandError: there are more or fewer parts than fields.
-        InvalidValueError: a field does not take its value.
+        InvalidValueError: a field does not accept its value.
     """
     found = definition(model)
     fields, values = found.partition_fields, text.split(DEFAULT_SEPARATOR)
     if len(fields) != len(values):
         wanted = DEFAULT_SEPARATOR.join(fields)
-        raise CommandError(f"a partition of {found.name} is given as {wanted}; {text!r} has {len(values)} parts")
+        raise CommandError(f"a partition of {found.name} has the form {wanted}, but {text!r} has {len(values)} parts")
     return {name: found.check_value(name, value) for name, value in zip(fields, values, strict=True)}
 
 
 def logical_partition(model: type[Entity], text: str) -> str:
-    """The logical partition, such as `user.v1.User:abc`, that `abc` names.
+    """Return the logical partition, such as `user.v1.User:abc`, that `abc` names; raises as `partition_fields`.
 
     Raises:
-        CommandError, InvalidValueError: as `partition_fields`.
-        InvalidKeyError: a value cannot stand in a key.
+        InvalidKeyError: a value cannot be part of a key.
     """
     return definition(model).logical_partition(partition_fields(model, text))

@@ -114,8 +114,8 @@ def test_an_unknown_entity_is_told_with_those_there_are(command_line: CommandLin
     topology = command_line.run("topology", "people")
 
     there_are = ", ".join(each.path for each in ENTITIES)
-    assert (load.status, load.err) == (1, f"error: no entity is called 'people'; there are {there_are}\n")
-    assert (topology.status, topology.err) == (1, f"error: no entity is called 'people'; there are {there_are}\n")
+    assert (load.status, load.err) == (1, f"error: no entity is called 'people'. There are: {there_are}\n")
+    assert (topology.status, topology.err) == (1, f"error: no entity is called 'people'. There are: {there_are}\n")
 
 
 def test_a_file_whose_name_tells_no_format_needs_one(command_line: CommandLine) -> None:
@@ -278,7 +278,8 @@ def test_a_partition_with_too_many_fields_is_refused(command_line: CommandLine, 
     ended = command_line.run("topology", "user.v1.User", partition)
 
     assert (ended.status, ended.out) == (1, "")
-    assert ended.err == (f"error: a partition of user.v1.User is given as tenant_id; '{partition}' has {parts} parts\n")
+    form = "a partition of user.v1.User has the form tenant_id"
+    assert ended.err == f"error: {form}, but '{partition}' has {parts} parts\n"
 
 
 def test_an_empty_partition_name_is_refused(command_line: CommandLine) -> None:

@@ -98,7 +98,7 @@ IMPOSSIBLE = [
     (["users", "abc", "--to", "24"], "24 is not a power of two"),
     (["users", "abc", "--to", "2048"], "1024 is the most"),
     (["users", "abc", "--to", "16", "--create"], "has 16 shards already"),
-    (["users", "abc:d", "--to", "32"], "is given as tenant_id; 'abc:d' has 2 parts"),
+    (["users", "abc:d", "--to", "32"], "has the form tenant_id, but 'abc:d' has 2 parts"),
     (["users", "", "--to", "32"], "tenant_id"),
     (["people", "--to", "32"], "no entity is called 'people'"),
     (["users", "--index", "by_email", "--to", "32"], "index by_email of user.v1.User is declared without shards"),

@@ -1,4 +1,4 @@
-"""What callers type: fields as NAME=VALUE, and a document from an argument, a file or standard input."""
+"""Parses arguments: fields as NAME=VALUE, and a document from an argument, a file or standard input."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from pydantic_core import to_jsonable_python
 
 from dynashard import Entity
 from dynashard_serving.json_input import MalformedJsonError, read_json
-from tools.failure import CommandError
+from tools.failure import CommandError, file_errors
 
 MAX_DOCUMENT_BYTES: Final = 6 * 1024 * 1024
 """As for direct invocation. A larger item is loaded from a file with `dynashard load`."""
@@ -20,11 +20,8 @@ STDIN: Final = "-"
 def fields(model: type[Entity], texts: Sequence[str]) -> dict[str, Any]:
     """Return the fields that arguments such as `id=ada` name, with their values as JSON.
 
-    A name that is given several times has the list of its values.
-
-    Args:
-        model: the entity. A name that is no field of it keeps its text, so that the backend can refuse it.
-        texts: the arguments.
+    A name that is given several times has the list of its values. A name that is not a field of the entity keeps its
+    text, so that the backend can refuse it.
 
     Raises:
         CommandError: an argument is not NAME=VALUE, or its field does not accept its value.
@@ -42,12 +39,12 @@ def document(argument: str | None, file: str | None, given: Mapping[str, Any]) -
     """Return the item that JSON and fields describe together.
 
     Args:
-        argument: JSON, or `-` for standard input; None if there is none.
-        file: a file of JSON, or `-`; None if there is none.
+        argument: JSON, or `-` for standard input.
+        file: a file of JSON, or `-`.
         given: fields that were named one by one.
 
     Raises:
-        CommandError: the JSON cannot be read, is not an object, or says of a field something else than `given`.
+        CommandError: the JSON cannot be read, is not an object, or contradicts `given`.
     """
     if argument is not None and file is not None:
         raise CommandError("give the item as an argument or with --file, not both")
@@ -95,8 +92,5 @@ def _parsed(argument: str | None, file: str | None) -> dict[str, Any]:
 
 
 def _read(file: str) -> bytes:
-    try:
-        with Path(file).open("rb") as stream:
-            return stream.read(MAX_DOCUMENT_BYTES + 1)
-    except OSError as error:
-        raise CommandError(f"{file} cannot be read: {error.strerror}") from error
+    with file_errors(file, "read"), Path(file).open("rb") as stream:
+        return stream.read(MAX_DOCUMENT_BYTES + 1)

@@ -7,17 +7,15 @@ import typer
 from domain import Exposed
 from dynashard import definition
 from dynashard_serving.documents import REVISION, TENANT
-from tools.entities import exposed, names_beginning
+from tools.entities import exposed
 from tools.failure import CommandError
 from tools.items.arguments import STDIN, document, fields
-from tools.items.asking import ask
-from tools.items.showing import show_item, show_page
+from tools.items.invocation import invoke
+from tools.items.printing import print_item, print_page
+from tools.options import AsJson, EntityName, Environment
 
-EntityName = Annotated[
-    str, typer.Argument(help="An entity, such as users or user.v1.User.", autocompletion=names_beginning)
-]
 Key = Annotated[list[str], typer.Argument(metavar="NAME=VALUE...", help="The key, such as tenant_id=abc id=ada.")]
-Environment = Annotated[str | None, typer.Option("--env", help="A deployed environment; the local stack if left out.")]
+Consistent = Annotated[bool, typer.Option("--consistent", help="See every write acknowledged before.")]
 IfMatch = Annotated[str | None, typer.Option(help="Only if the stored item is at this revision.")]
 
 
@@ -27,15 +25,15 @@ def get(
     include: Annotated[list[str] | None, typer.Option(help="An attachment to read too; may be repeated.")] = None,
     environment: Environment = None,
     *,
-    consistent: Annotated[bool, typer.Option("--consistent", help="See every write acknowledged before.")] = False,
+    consistent: Consistent = False,
 ) -> None:
     """Print an item as JSON, with its revision: `dynashard get users tenant_id=abc id=ada`.
 
     One read: 0.5 read units for 4 KB, 1 if consistent.
     """
     wanted = exposed(entity)
-    request = {**_asked("get", wanted, given := fields(wanted.entity, key)), "key": _without_tenant(given)}
-    show_item(ask(environment, {**request, **_given({"include": include, "consistent": consistent})}))
+    request = {**_request("get", wanted, given := fields(wanted.entity, key)), "key": _without_tenant(given)}
+    print_item(invoke(environment, {**request, **_without_unset({"include": include, "consistent": consistent})}))
 
 
 def put(
@@ -50,8 +48,8 @@ def put(
 ) -> None:
     """Store an item, whether or not its key has one, and print it as stored: `dynashard put users tenant_id=abc -`.
 
-    What `get` prints can be put back: revision and stamps are ignored. With --if-match nothing that others have
-    written since is overwritten. One write: 1 write unit for each KB, in the table and in each index.
+    What `get` prints can be put back: revision and stamps are ignored. With --if-match a write of others since then
+    is not overwritten. One write: 1 write unit for each KB, in the table and in each index.
     """
     wanted = exposed(entity)
     texts = [text for text in item or [] if not _is_document(text)]
@@ -59,8 +57,8 @@ def put(
     if len(documents) > 1:
         raise CommandError("give one item: there are two JSON arguments")
     whole = document(documents[0] if documents else None, file, fields(wanted.entity, texts))
-    request = {**_asked("put", wanted, whole), "item": whole, **_given({"if_match": _revision(if_match)})}
-    show_item(ask(environment, request)["item"])
+    request = {**_request("put", wanted, whole), "item": whole, **_without_unset({"if_match": _revision(if_match)})}
+    print_item(invoke(environment, request)["item"])
 
 
 def delete(entity: EntityName, key: Key, if_match: IfMatch = None, environment: Environment = None) -> None:
@@ -69,34 +67,32 @@ def delete(entity: EntityName, key: Key, if_match: IfMatch = None, environment: 
     One write: 1 write unit for each KB, in the table and in each index.
     """
     wanted = exposed(entity)
-    request = {**_asked("delete", wanted, given := fields(wanted.entity, key)), "key": _without_tenant(given)}
-    ask(environment, {**request, **_given({"if_match": _revision(if_match)})})
+    request = {**_request("delete", wanted, given := fields(wanted.entity, key)), "key": _without_tenant(given)}
+    invoke(environment, {**request, **_without_unset({"if_match": _revision(if_match)})})
 
 
 def list_(  # noqa: PLR0917 - typer calls it by name
     entity: EntityName,
     given: Annotated[
         list[str],
-        typer.Argument(
-            metavar="NAME=VALUE...", help="The partition, then fields of the sort key and filters; all as over REST."
-        ),
+        typer.Argument(metavar="NAME=VALUE...", help="The partition, sort key fields and filters, as over REST."),
     ],
     index: Annotated[str | None, typer.Option(help="An index; the table if left out.")] = None,
     limit: Annotated[int | None, typer.Option(help="Items a page, 1 to 1000; 50 if left out.")] = None,
     order: Annotated[
         Literal["round_robin", "ordered", "shard"] | None,
-        typer.Option(help="Over the shards; round_robin if left out."),
+        typer.Option(help="Order over the shards; round_robin if left out."),
     ] = None,
-    direction: Annotated[Literal["asc", "desc"] | None, typer.Option(help="Of the sort keys; asc if left out.")] = None,
+    direction: Annotated[Literal["asc", "desc"] | None, typer.Option(help="asc if left out.")] = None,
     prefix: Annotated[str | None, typer.Option(help="Only sort keys that begin so.")] = None,
     start: Annotated[str | None, typer.Option("--from", help="Only sort keys from this one on.")] = None,
     end: Annotated[str | None, typer.Option("--to", help="Only sort keys before this one.")] = None,
     names: Annotated[str | None, typer.Option("--fields", help="These fields only, such as id,email.")] = None,
-    cursor: Annotated[str | None, typer.Option(help="Go on after a page, with all else as it was.")] = None,
+    cursor: Annotated[str | None, typer.Option(help="Get the page after this cursor's.")] = None,
     environment: Environment = None,
     *,
-    consistent: Annotated[bool, typer.Option("--consistent", help="See every write acknowledged before.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON on a terminal too.")] = False,
+    consistent: Consistent = False,
+    as_json: AsJson = False,
 ) -> None:
     """Print a page of items: `dynashard list users tenant_id=abc --order ordered`.
 
@@ -117,18 +113,18 @@ def list_(  # noqa: PLR0917 - typer calls it by name
         "cursor": cursor,
         "consistent": consistent,
     }
-    choosing = _sorted_out(wanted, index, chosen) if wanted.operations else _without_tenant(chosen)
-    request = {**_asked("list", wanted, chosen), **choosing, **_given(members)}
-    page = ask(environment, request, cursors=True)
-    show_page(page, [*wanted.entity.model_fields, REVISION], as_json=as_json)
+    choosing = _by_role(wanted, index, chosen) if wanted.operations else _without_tenant(chosen)
+    request = {**_request("list", wanted, chosen), **choosing, **_without_unset(members)}
+    page = invoke(environment, request, cursors=True)
+    print_page(page, [*wanted.entity.model_fields, REVISION], as_json=as_json)
 
 
-def _asked(operation: str, wanted: Exposed, given: dict[str, Any]) -> dict[str, Any]:
+def _request(operation: str, wanted: Exposed, given: dict[str, Any]) -> dict[str, Any]:
     return {"operation": operation, "entity": definition(wanted.entity).name, TENANT: given.get(TENANT)}
 
 
-def _given(members: dict[str, Any]) -> dict[str, Any]:
-    """The members that somebody has set: what is served as a system of its own, such as edges, takes fewer."""
+def _without_unset(members: dict[str, Any]) -> dict[str, Any]:
+    """Leave out unset members, because some entities, such as edges, accept fewer."""
     return {name: value for name, value in members.items() if value is not None and value is not False and value != []}
 
 
@@ -136,8 +132,8 @@ def _without_tenant(given: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name != TENANT}
 
 
-def _sorted_out(wanted: Exposed, index: str | None, given: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The fields of a listing by what they choose, as REST tells them apart by their names."""
+def _by_role(wanted: Exposed, index: str | None, given: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Divide the fields of a listing as REST does: into those of the partition, of the sort key, and filters."""
     entity = definition(wanted.entity)
     # The backend refuses an index that does not exist.
     by = entity if index is None else entity.indexes.get(index, entity)
@@ -157,5 +153,5 @@ def _is_document(text: str) -> bool:
 
 
 def _revision(text: str | None) -> str | None:
-    """A revision from itself, or from an ETag."""
+    """Return a revision, given as it is or as an ETag."""
     return text.strip('"') if text is not None else None

@@ -1,4 +1,4 @@
-"""Asking a backend as direct invocation asks it, in this process: same checks, same bounds, same errors."""
+"""Invokes a backend in this process, with the checks, bounds and errors of direct invocation."""
 
 import logging
 import os
@@ -16,35 +16,34 @@ from tools.connection import Backend, open_backend, outputs_of
 from tools.failure import CommandError
 
 _SHOWN: Final = 5
-"""Fields at fault that one line names."""
+"""Fields at fault that the message names."""
 
 
-class _Raised(Log):
-    """Lets errors of ours reach the command line, which shows what callers of the API may not see."""
+class _RaisingLog(Log):
+    """Raises internal errors, because the command line may show what callers of the API may not see."""
 
     def failed(self, error: Exception) -> None:
-        """Raise it."""
         raise error
 
 
-def ask(environment: str | None, request: Mapping[str, Any], *, cursors: bool = False) -> Any:
-    """Return the result of a request.
+def invoke(environment: str | None, request: Mapping[str, Any], *, cursors: bool = False) -> Any:
+    """Return the result of a request in the form of docs/invoking.md.
 
     Args:
         environment: the environment's name in cdk.json; None for the local stack.
-        request: as docs/invoking.md describes it.
-        cursors: whether the request accepts or answers cursors, so that the keys which sign them are needed.
+        request: the request.
+        cursors: whether it needs the keys that sign cursors.
 
     Raises:
         CommandError: the request is refused; the message names the fields at fault, and ends with the code.
-        DynashardError: it failed on our side.
+        DynashardError: it failed on the side of the backend.
 
     Cost: what `open_backend` costs and what the operation costs; deployed, a DescribeStacks and a GetSecretValue more
     with cursors.
     """
     backend = open_backend(environment)
     settings = _settings(backend, environment, cursors=cursors)
-    log = _Raised(logging.getLogger(__name__), settings.environment)
+    log = _RaisingLog(logging.getLogger(__name__), settings.environment)
     answer = build_commands(settings, backend.transport, log=log).answer(dict(request))
     if not answer["ok"]:
         raise CommandError(_line(answer["error"]))

@@ -1,4 +1,4 @@
-"""How items are shown: JSON, or for people a table."""
+"""Prints items: as JSON, or as a table on a terminal."""
 
 import json
 import sys
@@ -10,19 +10,13 @@ from rich.console import Console
 from rich.table import Table
 
 
-def show_item(item: Mapping[str, Any]) -> None:
+def print_item(item: Mapping[str, Any]) -> None:
     """Print an item as JSON: indented on a terminal, one line elsewhere."""
     typer.echo(json.dumps(item, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None))
 
 
-def show_page(page: Mapping[str, Any], columns: Sequence[str], *, as_json: bool) -> None:
-    """Print a page: as a table on a terminal, elsewhere as one JSON object.
-
-    Args:
-        page: its items and cursor.
-        columns: the fields, in the order of the table. Those that no item has are left out.
-        as_json: print JSON on a terminal too.
-    """
+def print_page(page: Mapping[str, Any], columns: Sequence[str], *, as_json: bool) -> None:
+    """Print a page: as one JSON object, or on a terminal as a table of those `columns` that an item has."""
     if as_json or not sys.stdout.isatty():
         typer.echo(json.dumps(page, ensure_ascii=False))
         return
@@ -32,7 +26,7 @@ def show_page(page: Mapping[str, Any], columns: Sequence[str], *, as_json: bool)
         table = Table(*shown)
         for item in items:
             table.add_row(*(_cell(item.get(name)) for name in shown))
-        # Values are shown as they are: rich would take `:abc:` for an emoji, and `[abc]` for a style.
+        # Without markup, because rich would take `:abc:` for an emoji, and `[abc]` for a style.
         Console(emoji=False, markup=False, highlight=False).print(table)
     else:
         typer.echo("no items on this page")

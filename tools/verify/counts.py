@@ -1,6 +1,6 @@
-"""The shard count in force for an item, read from the topology table itself and not under a lease."""
+"""Reads shard counts in force from the topology table itself, without a lease."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from dynashard.entity import EntityDefinition
@@ -13,12 +13,7 @@ from dynashard.transport.interface import Wire
 
 
 class Counts:
-    """The records of the families whose items are verified.
-
-    Args:
-        table: the topology table.
-        entities: those whose items may be met.
-    """
+    """The topology records of the families of some entities."""
 
     def __init__(self, table: TopologyTable, entities: Sequence[EntityDefinition[Any]]) -> None:
         self._table = table
@@ -30,14 +25,14 @@ class Counts:
         self._records: dict[str, dict[str, Record]] = {}
 
     def member_of(self, item: Wire) -> EntityDefinition[Any] | None:
-        """The entity of a stored item or of its marker; None if it belongs to no entity."""
+        """Return the entity of a stored item or of its marker; None if it belongs to no entity."""
         for family in self._families.values():
             if family.has(item):
                 return family.member_of(item) or family.members[0]
         return None
 
     def record(self, entity: EntityDefinition[Any], partition: str, *, fresh: bool = False) -> Record | None:
-        """The record in force for a logical partition; None if nobody has written one yet.
+        """Return the record in force for a logical partition; None if it has not been written yet.
 
         Cost: none; a Scan of the topology table for the first item of a family; if `fresh`, 2 read units.
         """
@@ -51,7 +46,7 @@ class Counts:
         return known.get(key) or known.get(family)
 
     def changing(self, entity: EntityDefinition[Any], partition: str, *, fresh: bool = False) -> str | None:
-        """The key of the record whose change concerns a partition; None without one."""
+        """Return the key of the record whose change concerns a partition; None without a change."""
         record = self.record(entity, partition, fresh=fresh)
         return record.key if record is not None and under_way(record) else None
 
@@ -61,28 +56,26 @@ class Counts:
         return bool(keys) and any(under_way(record) for record in self._table.read(keys).values())
 
     def count(self, entity: EntityDefinition[Any], partition: str, *, fresh: bool = False) -> int:
-        """The shard count in force for a logical partition."""
+        """Return the shard count in force for a logical partition."""
         if entity.shards is None:
             return UNSHARDED
         record = self.record(entity, partition, fresh=fresh)
         return entity.shards.initial if record is None else record.count
 
     def places(self, entity: EntityDefinition[Any], partition: str) -> list[str]:
-        """All stored partition keys under which items of a logical partition may be stored, also by mistake."""
+        """Return all stored partition keys under which items of a partition may be stored, also by mistake."""
         family, key = family_of(entity), partition_key(entity, partition)
         records = self._table.read([key, family])
         counts = {UNSHARDED, self.count(entity, partition, fresh=True), entity.shards.initial if entity.shards else 0}
         for record in records.values():
             counts |= {int(entry.partition(":")[2]) for entry in record.history}
             counts |= {record.count, *([record.target] if record.target is not None else [])}
-        return list(dict.fromkeys(place for count in sorted(counts) for place in _places(entity, partition, count)))
+        rule, separator = rule_of(entity), entity.separator
+        keys = (key for count in sorted(counts) for key in shard_keys(rule, partition, separator, count))
+        return list(dict.fromkeys(keys))
 
     def _all(self, family: str) -> dict[str, Record]:
         records = self._table.read([family])
         if family in records and records[family].differ_since is not None:
             records |= {record.key: record for record in self._table.own(family)}
         return records
-
-
-def _places(entity: EntityDefinition[Any], partition: str, count: int) -> Iterable[str]:
-    return shard_keys(rule_of(entity), partition, entity.separator, count)

@@ -48,13 +48,7 @@ def copies(
 
 @dataclass
 class Nodes:
-    """The nodes whose edges, or counters, were met in the table.
-
-    Attributes:
-        db: the entities.
-        declared: the edges.
-        mend: whether what is wrong is mended.
-    """
+    """The nodes whose edges or counters were found in the table."""
 
     db: Dynashard
     declared: Edges[Any]
@@ -88,7 +82,6 @@ class _Span:
     """The times of the items of one tenant.
 
     Attributes:
-        first, last: of all these items.
         ends: when the first item expires, in epoch seconds; None if it does not.
         hours: the starts of the hours that have items.
     """
@@ -108,14 +101,7 @@ class _Span:
 
 @dataclass
 class Times:
-    """The tenants and times of the items that a roll-up counts.
-
-    Attributes:
-        db: the entities.
-        declared: the roll-ups.
-        mend: whether what is wrong is mended.
-        clock: the wall clock, in epoch seconds.
-    """
+    """The tenants and times of the items that a roll-up counts."""
 
     db: Dynashard
     declared: RollUps[Any]

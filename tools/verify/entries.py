@@ -24,20 +24,14 @@ _WRONG: Final = (DynashardError, ValueError, TypeError, LookupError)
 
 @dataclass
 class Entries:
-    """Compares the index keys of stored items with their fields.
-
-    Attributes:
-        store: the table.
-        counts: the shard counts. Indexes whose count is changing are skipped.
-        mend: whether what is wrong is mended.
-    """
+    """Compares the index keys of stored items with their fields. Skips indexes whose count is changing."""
 
     store: Store
     counts: Counts
     mend: bool = False
 
     def check(self, entity: EntityDefinition[Any], item: Wire) -> Iterator[Finding]:
-        """What is wrong with an item's index keys. Cost: none if nothing is; else 3 read units, and the mending."""
+        """Find faults of an item's index keys. Cost: none if they are right; else 3 read units, and the repair."""
         if not is_live(item, self.store.now()):
             return
         try:
@@ -56,7 +50,7 @@ class Entries:
             yield Finding(Kind.INDEX, key_text(now), detail, mended=self.mend and self._write(now, differs))
 
     def _differs(self, entity: EntityDefinition[Any], item: Wire) -> dict[str, Wire | None]:
-        """The index attributes that are not as they should be, as they should be; None for those that should go."""
+        """Return the correct values of wrong index attributes; None for those to remove."""
         decoded: Entity = entity.decode(item)
         key = ItemKey(logical_partition_of(entity, item[PK]["S"]), item[SK]["S"])
         wanted: Wire = {}
@@ -65,7 +59,7 @@ class Entries:
         return {name: wanted.get(name) for name in _ATTRIBUTES if item.get(name) != wanted.get(name)}
 
     def _write(self, item: Wire, differs: dict[str, Wire | None]) -> bool:
-        """Write index keys in place. The revision stays: nothing of the item has changed."""
+        """Write index keys in place. The revision stays, because no field changes."""
         request = unchanged(self.store.table, item)
         values = {f":{name}": value for name, value in differs.items() if value is not None}
         gone = [name for name, value in differs.items() if value is None]

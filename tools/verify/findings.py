@@ -43,10 +43,8 @@ class Finding:
     """One thing that is wrong.
 
     Attributes:
-        kind: what.
         where: the stored key, or the name of what differs.
-        detail: what is wrong with it, in words.
-        number: how many faults this finding stands for.
+        number: how many faults it stands for.
         mended: whether it was repaired.
     """
 
@@ -57,7 +55,7 @@ class Finding:
     mended: bool = False
 
     def as_dict(self) -> dict[str, Any]:
-        """In JSON values."""
+        """As JSON values."""
         return {**asdict(self), "kind": self.kind.value}
 
 
@@ -91,16 +89,16 @@ class Report:
 
     @property
     def total(self) -> int:
-        """How many things are wrong, or were."""
+        """How many things were wrong."""
         return sum(self.found.values())
 
     @property
     def left(self) -> int:
-        """How many are wrong still."""
+        """How many are still wrong."""
         return self.total - sum(self.mended.values())
 
     def as_dict(self) -> Mapping[str, Any]:
-        """In JSON values."""
+        """As JSON values."""
         return {
             "items": self.items,
             "found": dict(self.found),

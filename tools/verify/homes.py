@@ -28,11 +28,6 @@ class Homes:
 
     An item that looks wrong is read again, with the topology table as it is then, before it is reported. An item is
     moved home only while its home is empty. That is safe: its write was not acknowledged, and no reader has seen it.
-
-    Attributes:
-        store: the table.
-        counts: the shard counts in force.
-        mend: whether what is wrong is mended.
     """
 
     store: Store

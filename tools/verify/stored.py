@@ -1,4 +1,4 @@
-"""Everything that is stored, at a pace: the whole table, or the places of one logical partition."""
+"""Reads what is stored at a bounded rate: the whole table, or the shards of one logical partition."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,12 +16,7 @@ _CHUNK: Final = 500
 
 @dataclass
 class ReadPace:
-    """Keeps reading at no more than some read units a second.
-
-    Attributes:
-        rate: read units a second; None for no bound.
-        clock, sleep: time, in seconds.
-    """
+    """Limits reading to some read units a second; None for no limit."""
 
     rate: float | None = None
     clock: Callable[[], float] = time.monotonic
@@ -29,7 +24,7 @@ class ReadPace:
     _free_at: float = field(default=float("-inf"))
 
     def spent(self, units: float) -> None:
-        """Count what was read, and wait until that was not too fast."""
+        """Count what was read, and wait until the rate is below the limit."""
         if self.rate is None or not units:
             return
         now = self.clock()
@@ -38,17 +33,17 @@ class ReadPace:
 
 
 def key_text(item: Wire) -> str:
-    """The stored key of an item, as findings name it."""
+    """Return the stored key of an item, as findings name it."""
     return f"{item[PK]['S']} / {item[SK]['S']}"
 
 
 def whole_table(store: Store, pace: ReadPace) -> Iterator[list[Wire]]:
-    """All stored items, page by page. Cost: a consistent read of the table."""
+    """Read all stored items, page by page. Cost: a consistent read of the table."""
     yield from _pages(store, pace, "Scan", {"TableName": store.table})
 
 
 def places(store: Store, pace: ReadPace, keys: Sequence[str]) -> Iterator[list[Wire]]:
-    """All items stored under some stored partition keys. Cost: a consistent Query for each, and what it reads."""
+    """Read all items under some stored partition keys. Cost: a consistent Query for each, and what it reads."""
     for key in keys:
         request: dict[str, Any] = {
             "TableName": store.table,

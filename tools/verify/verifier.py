@@ -25,12 +25,7 @@ from tools.verify.stored import ReadPace, places, whole_table
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What a backend declares.
-
-    Attributes:
-        entities: its entities.
-        copies, edges, roll_ups: what is derived from their items.
-    """
+    """The entities of a backend, and what is derived from their items."""
 
     entities: Sequence[type[Entity]]
     copies: Sequence[MaterializedCopies[Any, Any]] = ()
@@ -45,9 +40,9 @@ class Verifier:
 
     Args:
         db: the entities, with the topology in force.
-        topology_table: the topology table's name.
+        topology_table: the name of the topology table.
         declared: what the backend declares.
-        clock: the wall clock, in epoch seconds.
+        clock: in epoch seconds.
         pace: how fast the table is read.
     """
 
