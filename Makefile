@@ -41,6 +41,10 @@ node_modules/.done: package-lock.json
 run: setup ## Serve the API on http://127.0.0.1:8000 (PORT); data stays in .data (DATA_DIR)
 	@$(BIN)/python -m local
 
+.PHONY: deploy-local
+deploy-local: setup build/host/.done .venv-ministack/.done ## Deploy all stacks to a local AWS, and print a command that calls the API (Ctrl-C ends it)
+	@$(BIN)/python -m local.deploy
+
 TESTED := build/host/.done .venv-ministack/.done
 PYTEST := $(BIN)/pytest -n 3 --dist worksteal
 

@@ -1,4 +1,4 @@
-"""An OpenID Connect issuer over HTTPS, as a gateway finds it: discovery document and key set."""
+"""An OpenID Connect issuer over HTTPS: serves the discovery document and the key set that gateways read."""
 
 import json
 import ssl
@@ -18,19 +18,12 @@ from cryptography.x509.oid import NameOID
 
 from local.tokens import Issuer
 
-AUDIENCE = "dynashard-e2e"
+AUDIENCE = "dynashard-local"
 
 
 @contextmanager
 def serving(folder: Path) -> Iterator[tuple[Issuer, Path]]:
-    """Serve an issuer on a free port.
-
-    Args:
-        folder: where its certificate goes.
-
-    Yields:
-        The issuer, and the certificate to trust.
-    """
+    """Serve an issuer on a free port; yields it, and its certificate, which is written to `folder`."""
     documents: dict[str, Mapping[str, Any]] = {}
 
     class Documents(BaseHTTPRequestHandler):
@@ -44,7 +37,7 @@ def serving(folder: Path) -> Iterator[tuple[Issuer, Path]]:
             self.wfile.write(body)
 
         def log_message(self, *_arguments: object) -> None:
-            """Keep the test run's output to the tests."""
+            """Log nothing."""
 
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     certificate = _certificate(key, folder)
@@ -66,8 +59,8 @@ def serving(folder: Path) -> Iterator[tuple[Issuer, Path]]:
 
 
 def _certificate(key: rsa.RSAPrivateKey, folder: Path) -> Path:
-    """A self-signed certificate for this machine's own address, in one file with its key."""
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "e2e issuer")])
+    """Write a self-signed certificate for this machine's own address, in one file with its key."""
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "local issuer")])
     now = datetime.now(UTC)
     certificate = (
         x509.CertificateBuilder()
