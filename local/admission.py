@@ -15,7 +15,7 @@ EXPENSIVE_SHARE: Final = 4
 
 
 class FullError(Exception):
-    """Too many calls wait already; the caller can try again later."""
+    """Too many calls wait already; the caller may try again after a moment."""
 
 
 class Admission(Generic[C]):
@@ -33,11 +33,7 @@ class Admission(Generic[C]):
         self._running: dict[bool, int] = {False: 0, True: 0}
 
     def join(self, call: C, *, expensive: bool) -> None:
-        """Put a call into the queue.
-
-        Raises:
-            FullError: the queue has no place for it.
-        """
+        """Put a call into the queue. Raises `FullError` if the queue has no place for it."""
         free = self._limit - sum(self._running.values())
         most = self._places // EXPENSIVE_SHARE if expensive else self._places
         if self._waiting_calls >= most + free:

@@ -1,8 +1,8 @@
-"""`python -m local.changes`: hands the table's stream to the function that follows it, until standard input ends.
+"""`python -m local.changes`: invokes the stream consumer with the table's stream, until standard input ends.
 
-It does what Lambda's event source mapping does: batches in the order of the stream; from a record that failed on, they
-come again, smaller and after a pause; a record that never succeeds is given up and kept. How far it has come is written
-down after the function has answered, so that it may be killed at any moment: what was not acknowledged comes again.
+It does what Lambda's event source mapping does: batches are in the order of the stream; from a failed record on, they
+are tried again, smaller and after a pause; a record that never succeeds becomes a dead letter. The position is stored
+after the function has answered, so that a kill at any moment repeats what was not acknowledged.
 """
 
 import logging
@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from dynashard_patterns.changes import DeadLetter
-from local.beside import end_with_input, log
 from local.stream import Places, Record, Stream, stream_of, streams_client
+from local.worker_lifecycle import end_with_input, log
 
 BATCH: Final = 100
 ATTEMPTS: Final = 20
@@ -24,23 +24,23 @@ POLL_SECONDS: Final = 0.2
 FIRST_PAUSE: Final = 0.1
 LONGEST_PAUSE: Final = 10.0
 PLACES: Final = "changes.json"
-"""The file in `DATA_DIR` that says how far the stream was handled."""
+"""The file in `DATA_DIR` with the position in the stream."""
 
 Handle = Callable[[dict[str, Any]], Mapping[str, Any]]
-"""The function: takes an event, and answers which records have to come again."""
+"""The function: takes an event, and returns which records failed."""
 
 
 @dataclass
 class Follower:
-    """Follows one stream.
+    """Consumes one stream.
 
     Args:
-        stream: where the records come from.
-        places: how far they were handled.
+        stream: the stream.
+        places: the position in it.
         handle: the function.
-        give_up: keeps a record that never succeeds, with the reason.
+        give_up: called with a record that never succeeds, and the reason.
         sleep: waits so many seconds.
-        log: takes a line about what went wrong.
+        log: writes a line about a failure.
     """
 
     stream: Stream
@@ -50,8 +50,8 @@ class Follower:
     sleep: Callable[[float], None]
     log: Callable[[str], None]
 
-    def look(self) -> int:
-        """Hand on what is new, once for each part of the stream; how many records were dealt with."""
+    def poll(self) -> int:
+        """Handle new records, once for each shard of the stream. Return how many were handled or given up."""
         return sum(self._drain(shard) for shard in self.stream.shards())
 
     def _drain(self, shard: str) -> int:
@@ -65,7 +65,7 @@ class Follower:
                 continue
             tries, size = tries + 1, max(1, (len(records) - failed) // 2)
             if tries < ATTEMPTS:
-                self.log(f"{_sequence(records[failed])} comes again: {reason}")
+                self.log(f"{_sequence(records[failed])} is tried again: {reason}")
                 self.sleep(min(FIRST_PAUSE * 2**tries, LONGEST_PAUSE))
                 continue
             self.give_up(records[failed], reason)
@@ -74,14 +74,14 @@ class Follower:
         return dealt
 
     def _failed(self, records: Sequence[Record]) -> tuple[int, str]:
-        """The position of the first record that has to come again, behind the last one if none has to; and why."""
+        """Return the position of the first failed record, or the number of records; and the reason."""
         try:
             failures = self.handle({"Records": list(records)})["batchItemFailures"]
-        except Exception as error:  # noqa: BLE001 - whatever it is, Lambda brings the batch again
+        except Exception as error:  # noqa: BLE001 - Lambda retries after any error
             return 0, repr(error)
         numbers = {failure["itemIdentifier"] for failure in failures}
         first = [at for at, record in enumerate(records) if _sequence(record) in numbers]
-        # An answer that names a record of another batch is none: everything comes again, as on Lambda.
+        # If the answer names a record of another batch, all records are tried again, as on Lambda.
         return (first[0] if first else 0, "the function could not handle it") if numbers else (len(records), "")
 
 
@@ -111,7 +111,7 @@ def main() -> None:
         log,
     )
     while True:
-        if not follower.look():
+        if not follower.poll():
             time.sleep(POLL_SECONDS)
 
 

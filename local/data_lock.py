@@ -9,8 +9,8 @@ from pathlib import Path
 
 from local.errors import LocalStackError
 
-PATIENCE_SECONDS = 5.0
-"""How long to wait for an engine whose owner is gone: it is being killed at this moment."""
+WAIT_SECONDS = 5.0
+"""How long to wait for an engine whose owner is gone, because it is being killed."""
 
 
 @contextmanager
@@ -19,17 +19,11 @@ def locked(
 ) -> Iterator[int]:
     """Hold the data folder's lock, and yield its file descriptor.
 
-    The lock is the kernel's, so it never goes stale. A child that inherits the descriptor holds the lock too:
-    the data stays locked for as long as any process has it open, even when the one that took the lock was
-    killed. That is why the descriptor is handed out, which filelock does not do.
-
-    Args:
-        path: the lock file; made if missing, never removed.
-        clock: seconds, for the patience with an engine whose owner is gone.
-        sleep: waits that many seconds between two attempts.
+    The lock is the kernel's, so it never goes stale. A child that inherits the descriptor holds the lock too, even when
+    the process that acquired it was killed. filelock does not return the descriptor.
 
     Raises:
-        LocalStackError: another local stack holds it; names its process id.
+        LocalStackError: another local stack holds it; the message has its process id.
     """
     if sys.platform == "win32":
         raise LocalStackError("The engine does not run on Windows: use WSL, or set DYNAMODB_ENDPOINT.")
@@ -37,7 +31,7 @@ def locked(
 
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        deadline = clock() + PATIENCE_SECONDS
+        deadline = clock() + WAIT_SECONDS
         while True:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,7 +1,7 @@
-"""The loop of a local worker: every change that is wanted is brought to its end, several side by side."""
+"""The loop of the local worker that carries out changes of shard counts, several at a time."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Final
@@ -9,8 +9,8 @@ from typing import Final
 from dynashard.errors import DynashardError
 from dynashard.resharding.resharder import Resharder
 
-_LOOK: Final = 1.0
-"""Seconds between looks for new changes."""
+_POLL: Final = 1.0
+"""Seconds between polls for new changes."""
 _SLICE: Final = 2.0
 """Seconds that a task is worked on at a time."""
 _LONGEST_BACKOFF: Final = 60.0
@@ -18,13 +18,13 @@ _LONGEST_BACKOFF: Final = 60.0
 
 @dataclass
 class _Driven:
-    """A record that something is done about."""
+    """A record whose change is under way."""
 
     key: str
     tasks: deque[int] = field(default_factory=deque)
     running: dict[Future[bool], int] = field(default_factory=dict)
     concurrency: int = 1
-    ask_at: float = 0.0
+    due: float = 0.0
     failures: int = 0
 
 
@@ -36,39 +36,32 @@ def drive(
     workers: int = 4,
     log: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Do what there is to do about all changes, until told to stop.
+    """Carry out all changes until `stop` returns true, which is called about once a second.
 
-    It may be killed at any moment; another one goes on where it was. Errors are logged and tried again, each time
-    after a longer pause, up to a minute.
-
-    Args:
-        resharder: does it.
-        stop: whether to stop; asked about once a second.
-        sleep: waits so many seconds.
-        workers: tasks that are worked on at a time, over all changes.
-        log: takes a line about what went wrong.
+    It may be killed at any moment; the next driver continues. After an error it logs a line and tries again, each time
+    after a longer pause, up to a minute. `workers` tasks run at a time, over all changes.
 
     Cost: 1 round trip and 1 read unit a family every second while nothing changes.
     """
     driven: dict[str, _Driven] = {}
-    looked = float("-inf")
+    polled = float("-inf")
     with ThreadPoolExecutor(workers, thread_name_prefix="resharding") as pool:
         while not stop():
             now = resharder.runtime.clock()
-            if not looked <= now < looked + _LOOK:
-                looked = now
-                _look(resharder, driven, log)
+            if not polled <= now < polled + _POLL:
+                polled = now
+                _poll(resharder, driven, log)
             for record in list(driven.values()):
                 _collect(record, now, log)
-                _go_on(resharder, pool, record, now, log)
+                _advance(resharder, pool, record, now, log)
             running = [future for record in driven.values() for future in record.running]
             if running:
-                wait(running, timeout=_LOOK, return_when=FIRST_COMPLETED)
+                wait(running, timeout=_POLL, return_when=FIRST_COMPLETED)
             else:
                 sleep(_pause(driven, now))
 
 
-def _look(resharder: Resharder, driven: dict[str, _Driven], log: Callable[[str], None]) -> None:
+def _poll(resharder: Resharder, driven: dict[str, _Driven], log: Callable[[str], None]) -> None:
     try:
         keys = set(resharder.poll())
     except DynashardError as error:
@@ -82,35 +75,35 @@ def _look(resharder: Resharder, driven: dict[str, _Driven], log: Callable[[str],
 
 
 def _collect(record: _Driven, now: float, log: Callable[[str], None]) -> None:
-    """Take in what has ended."""
+    """Collect the results of tasks that have ended."""
     for future in [future for future in record.running if future.done()]:
         task = record.running.pop(future)
         try:
             if not future.result():
                 record.tasks.append(task)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the other changes go on
+        except Exception as error:  # noqa: BLE001 - the other changes continue after any error
             _failed(record, now, f"task {task} of {record.key}: {error!r}", log)
         else:
             record.failures = 0
 
 
-def _go_on(
+def _advance(
     resharder: Resharder, pool: ThreadPoolExecutor, record: _Driven, now: float, log: Callable[[str], None]
 ) -> None:
-    if now < record.ask_at:
+    if now < record.due:
         return
     if not record.running and not record.tasks:
         try:
             step = resharder.advance(record.key)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the other changes go on
+        except Exception as error:  # noqa: BLE001 - the other changes continue after any error
             _failed(record, now, f"{record.key}: {error!r}", log)
             return
         record.concurrency = step.concurrency
         record.tasks.extend(step.tasks)
-        # A change that was paused is asked about as often as one that waits.
-        record.ask_at = now if step.kind == "work" else now + min(max(step.seconds, 0.0), _LOOK)
+        # A paused change is polled as often as one that waits.
+        record.due = now if step.kind == "work" else now + min(max(step.seconds, 0.0), _POLL)
         if step.kind == "done":
-            record.ask_at = now + _LOOK
+            record.due = now + _POLL
     while record.tasks and len(record.running) < record.concurrency:
         task = record.tasks.popleft()
         record.running[pool.submit(resharder.work, record.key, task, seconds=_SLICE)] = task
@@ -119,10 +112,9 @@ def _go_on(
 def _failed(record: _Driven, now: float, message: str, log: Callable[[str], None]) -> None:
     record.failures += 1
     record.tasks.clear()
-    record.ask_at = now + min(_LONGEST_BACKOFF, 2.0 ** min(record.failures, 10) / 2)
+    record.due = now + min(_LONGEST_BACKOFF, 2.0 ** min(record.failures, 10) / 2)
     log(message)
 
 
 def _pause(driven: dict[str, _Driven], now: float) -> float:
-    due: Iterator[float] = (record.ask_at - now for record in driven.values())
-    return max(0.01, min([_LOOK, *due]))
+    return max(0.01, min([_POLL, *(record.due - now for record in driven.values())]))

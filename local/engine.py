@@ -1,4 +1,4 @@
-"""The embedded DynamoDB engine: found, started, watched, stopped."""
+"""Starts, watches and stops the embedded DynamoDB engine."""
 
 import http.client
 import platform
@@ -25,26 +25,26 @@ START_SECONDS = 60.0
 STOP_SECONDS = 5.0
 LOG_TAIL_LINES = 15
 
-# The shell becomes the engine, so the engine is our own child. Before that it leaves a watchdog behind that reads
-# the pipe from us: a line means an orderly stop; the end of the pipe means that we are gone, however we went, by
-# kill -9 too. Unlike Linux's parent-death signal this also works on macOS, and no moment is without a watch.
+# The shell becomes the engine, so the engine is our own child. Before that it starts a watchdog that reads the pipe
+# from us: a line means an orderly stop; the end of the pipe means that we were killed, by kill -9 too. Unlike Linux's
+# parent-death signal this also works on macOS, and there is no moment without a watchdog.
 _WATCHED = 'exec 3<&0; (read -r _ <&3 && exit; kill -9 $$) & exec 3<&-; exec "$@" </dev/null'
 
 
 class PortTakenError(LocalStackError):
-    """Another process has the port that the engine was to have."""
+    """Another process uses the engine's port."""
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A DynamoDB engine that answers at `endpoint`. `process` is None where it was running already."""
+    """A DynamoDB engine that answers at `endpoint`. `process` is None if it was running already."""
 
     endpoint: str
     log: Path | None = None
     process: subprocess.Popen[bytes] | None = None
 
     def on_exit(self, report: Callable[[str], None]) -> None:
-        """Have `report` called, from a thread, with one message when the engine's process ends by itself."""
+        """Call `report` from a thread with one message when the engine's process ends by itself."""
         process = self.process
         if process is None:
             return
@@ -64,12 +64,7 @@ class Engine:
 
 
 def engine_program(settings: Settings, *, system: str = sys.platform, machine: str = "") -> Path:
-    """The engine's program for this platform.
-
-    Args:
-        settings: `dynoxide_bin` wins where it is set.
-        system: as `sys.platform` says it.
-        machine: as `platform.machine()` says it, which is asked where this is empty.
+    """Return the engine's program for a platform, by default this one; `settings.dynoxide_bin` overrides it.
 
     Raises:
         LocalStackError: there is none.
@@ -84,14 +79,14 @@ def engine_program(settings: Settings, *, system: str = sys.platform, machine: s
     program = ROOT / "node_modules" / "@dynoxide" / target / "dynoxide"
     if not program.is_file():
         raise LocalStackError(
-            f"There is no DynamoDB engine for {target} in node_modules: run `make setup`; where that installs "
+            f"There is no DynamoDB engine for {target} in node_modules: run `make setup`; if that installs "
             "none, set DYNOXIDE_BIN to a dynoxide program, or DYNAMODB_ENDPOINT to an engine that runs."
         )
     return program
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that is free at this moment."""
+    """Return a port of 127.0.0.1 that is free at this moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -99,10 +94,10 @@ def free_port() -> int:
 
 @contextmanager
 def running_engine(settings: Settings) -> Iterator[Engine]:
-    """A DynamoDB engine for as long as the block lasts.
+    """Run a DynamoDB engine on `DATA_DIR` during the block, unless `DYNAMODB_ENDPOINT` names a running one.
 
-    Starts one on `DATA_DIR`, unless `DYNAMODB_ENDPOINT` names one. The engine lives in a session of its own, so
-    that Ctrl-C reaches it only through us, after the last request; it dies with this process in every case.
+    The engine is in a session of its own, so that Ctrl-C does not reach it before the last request. It ends with this
+    process in every case.
 
     Raises:
         LocalStackError: no program, the port is taken, the data is in use or damaged, or no answer comes.
@@ -119,8 +114,7 @@ def running_engine(settings: Settings) -> Iterator[Engine]:
 
 
 def _on_a_free_port(start: Callable[[int], Engine]) -> Engine:
-    # The engine does not say which port it got if it is given 0. Another process may take a free port before the
-    # engine does: then the next one is tried.
+    # With port 0 the engine does not report its port. Another process may take a free port before the engine does.
     for _ in range(PORT_ATTEMPTS - 1):
         with suppress(PortTakenError):
             return start(free_port())
@@ -171,7 +165,7 @@ def _await_ready(engine: Engine, *, port: int, database: Path) -> None:
     deadline = time.monotonic() + START_SECONDS
     pause = Event()
     while process.poll() is None:
-        # The log line comes first: an answer alone could come from somebody else's engine on the same port.
+        # The log line comes first, because an answer alone could come from another engine on the same port.
         if "listening on" in engine.log_tail() and _healthy(port):
             return
         if time.monotonic() > deadline:
@@ -182,14 +176,14 @@ def _await_ready(engine: Engine, *, port: int, database: Path) -> None:
         raise PortTakenError(_taken(port, "already in use"))
     if any(sign in said for sign in ("not a valid SQLite", "malformed", "unable to open database")):
         raise LocalStackError(
-            f"{database} is damaged or no database of the engine: restore it from a copy, or move it away to "
+            f"{database} is damaged or not a database of the engine: restore it from a copy, or move it away to "
             "begin with empty tables."
         )
     raise LocalStackError(f"The DynamoDB engine did not start (status {process.returncode}): {said.strip()}")
 
 
 def _healthy(port: int) -> bool:
-    # Neither urllib nor botocore: both would send this to a proxy that the environment names.
+    # urllib and botocore would use the environment's proxy.
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
     try:
         connection.request("GET", "/")
@@ -206,7 +200,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
             process.stdin.write(b"stop\n")
             process.stdin.close()
         except BrokenPipeError:
-            pass  # The watchdog is gone; there is nothing to tell it.
+            pass  # The watchdog is gone.
     process.terminate()
     try:
         process.wait(STOP_SECONDS)

@@ -72,7 +72,7 @@ class LambdaContext:
 
 
 class Life:
-    """What keeps environments alive. They end when it ends, or when the kernel ends it because we are killed."""
+    """Keeps environments alive: they end when it ends, or when this process is killed."""
 
     def __init__(self) -> None:
         self.watched, self._held = _SPAWN.Pipe(duplex=False)
@@ -83,18 +83,12 @@ class Life:
         return self._held.closed
 
     def end(self) -> None:
-        """End every environment that watches, whatever it is doing. Safe to call twice, and from any thread."""
+        """End every environment at once. Safe to call twice, and from any thread."""
         self._held.close()
 
 
 class Environment:
-    """One process that runs a function. Only one thread may use it at a time.
-
-    Args:
-        spec: the function.
-        log: where its standard output goes.
-        life: ends the process when it ends.
-    """
+    """One process that runs a function, and logs its standard output. Only one thread may use it at a time."""
 
     def __init__(self, spec: FunctionSpec, log: Path, life: Life) -> None:
         self._pipe, theirs = _SPAWN.Pipe()
@@ -105,14 +99,11 @@ class Environment:
         )
         with _no_interrupt():
             self._process.start()
-        # Our copy of its end is closed, so that its death is the end of the pipe.
+        # Our copy of its end is closed, so that the pipe ends with the process.
         theirs.close()
 
     def load(self) -> str:
-        """Import the handler.
-
-        Returns:
-            What prevents it, in one line; empty if it is imported. The log has the traceback.
+        """Import the handler. Return its error in one line, or an empty text. The log has the traceback.
 
         Raises:
             NotBegunError, ProcessEndedError: the process ended.
@@ -139,8 +130,8 @@ class Environment:
         except (EOFError, OSError) as error:
             raise ProcessEndedError from error
 
-    def bury(self) -> None:
-        """End the process, unless it has ended, and wait for that. It serves no event any more, or its `Life` ended."""
+    def end(self) -> None:
+        """Wait for the end of the process, which serves no event any more, or whose `Life` has ended."""
         # A process that waits for an event ends when its pipe does.
         self._pipe.close()
         self._process.join(STOP_SECONDS)
@@ -152,7 +143,7 @@ class Environment:
 
 @contextmanager
 def _no_interrupt() -> Iterator[None]:
-    # A process inherits the mask: Ctrl-C is for the server, which ends its environments in order.
+    # A process inherits the mask. The server handles Ctrl-C, and ends its environments in order.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -161,18 +152,18 @@ def _no_interrupt() -> Iterator[None]:
 
 
 def _serve(spec: FunctionSpec, log: str, path: list[str], life: Connection, work: Connection) -> None:
-    """The process: take one event after the other until the other end of the pipe closes."""
+    """Serve one event after the other until the other end of the pipe closes. This runs in the new process."""
     _enter(dict(spec.environment), log, path, life)
     with suppress(EOFError, OSError):
         while True:
             asked: tuple[bytes, str] | None = work.recv()
-            # From here on the event may have been worked on: if we die now, it is not handed to another process.
+            # From here on the event may have been handled, so that no other process may get it.
             work.send_bytes(_BEGUN)
             work.send_bytes(_load(spec.handler).encode() if asked is None else _invoke(spec, *asked))
 
 
 def _enter(environment: dict[str, str], log: str, path: list[str], life: Connection) -> None:
-    """Make a fresh process an execution environment: its variables, its log, no life without its parent."""
+    """Give a new process its variables and its log, and let it end with its parent."""
     os.environ.clear()
     os.environ.update(environment)
     sys.path[:] = path
@@ -197,7 +188,7 @@ def _handler(name: str) -> Callable[[Any, LambdaContext], Any]:
 def _load(handler: str) -> str:
     try:
         _handler(handler)
-    except Exception as error:  # noqa: BLE001 - whatever a module raises while it is imported is told in one line
+    except Exception as error:  # noqa: BLE001 - any error of an import is reported in one line
         traceback.print_exc()
         return f"{type(error).__name__}: {error}".splitlines()[0]
     return ""
@@ -210,7 +201,7 @@ def _invoke(spec: FunctionSpec, payload: bytes, request_id: str) -> bytes:
     try:
         answer = _handler(spec.handler)(orjson.loads(payload), context)
         return orjson.dumps(answer)
-    except (Exception, _TimedOut):  # noqa: BLE001 - as Lambda's runtime does: log it, tell the caller it failed
+    except (Exception, _TimedOut):  # noqa: BLE001 - as Lambda's runtime: log any error, and report a failure
         traceback.print_exc()
         return b""
     finally:
@@ -219,7 +210,7 @@ def _invoke(spec: FunctionSpec, payload: bytes, request_id: str) -> bytes:
 
 
 class _TimedOut(BaseException):
-    """Not an Exception, so that no handler takes it for one of its own."""
+    """Not an Exception, so that handlers do not catch it."""
 
 
 def _time_out(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""The execution environments of a function: started on demand, kept for the next event, replaced when they die."""
+"""The execution environments of a function: started on demand, reused, and replaced when they die."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ __all__ = [
 MAX_PAYLOAD_BYTES: Final = 6 * 1024 * 1024
 """Lambda's limit for the event and for the answer of a synchronous call."""
 PLACES: Final = 256
-"""Calls that may wait for an environment, if nobody says otherwise."""
+"""Default number of calls that may wait for an environment."""
 _ENDING: Final = "the local stack is ending"
 
 
@@ -50,7 +50,7 @@ class OverloadedError(Exception):
 
 
 class HandlerError(LocalStackError):
-    """A handler cannot be imported. `problem` says why, in one line; the log has the traceback."""
+    """A handler cannot be imported; `problem` is its error in one line, and the log has the traceback."""
 
     def __init__(self, handler: str, problem: str, log: Path) -> None:
         super().__init__(f"{handler} cannot be started ({problem}): see {log}.")
@@ -58,7 +58,7 @@ class HandlerError(LocalStackError):
 
 
 class PayloadTooLargeError(Exception):
-    """The event is larger than Lambda takes."""
+    """The event is larger than Lambda accepts."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,8 +73,7 @@ class Generation:
     """Environments that were started with the same code.
 
     Attributes:
-        life: ends them all.
-        idle: those that wait for an event, the one that was used last at the end.
+        idle: those that wait for an event; the last one was used most recently.
         busy: how many serve an event or are being started.
     """
 
@@ -86,12 +85,10 @@ class Generation:
 class Environments:
     """The execution environments of one function; new ones start on demand, up to a limit, as on Lambda.
 
-    If an environment was killed while it was idle, the event goes to another one, and no call fails. If it dies while
-    it serves an event, only that call fails, with a FunctionError. If a new one cannot import the handler, because its
-    code was changed and is wrong, the call waits for one that could.
+    If an environment was killed while idle, another one gets the event. If it dies while it serves an event, that call
+    fails with a FunctionError. If a new one cannot import changed code, the call waits for an older one.
 
-    When the code has changed, `prepare` and `replace` start new environments and let the old ones go, one by one as
-    they answer.
+    After a change of the code, `prepare` and `replace` start new environments and end the old ones after they answer.
 
     Args:
         spec: the function.
@@ -129,20 +126,17 @@ class Environments:
         Raises:
             HandlerError: the handler cannot be imported.
         """
-        # If a signal interrupted this, the started process would be lost and never awaited.
+        # A signal between the two statements would leave a process that nothing ends.
         with stopping.deferred():
             environment = Environment(self._spec, self._log, self._current.life)
             self._current.idle.append(environment)
         if problem := _problem(environment):
             self._current.idle.remove(environment)
-            environment.bury()
+            environment.end()
             raise HandlerError(self._spec.handler, problem, self._log)
 
     def prepare(self) -> Generation:
-        """Start an environment with the code as it is now, beside those that serve.
-
-        Returns:
-            What `replace` takes, or `discard`.
+        """Start an environment with the current code while the others serve. Pass the result to `replace` or `discard`.
 
         Raises:
             HandlerError: the handler cannot be imported; nothing has changed.
@@ -151,7 +145,7 @@ class Environments:
         with self._changed:
             if self._ended:
                 raise HandlerError(self._spec.handler, _ENDING, self._log)
-            # From here on it ends with all others.
+            # `abandon` ends it with all others.
             self._generations.append(generation)
         environment = Environment(self._spec, self._log, generation.life)
         generation.idle.append(environment)
@@ -161,22 +155,22 @@ class Environments:
         return generation
 
     def replace(self, prepared: Generation) -> None:
-        """Serve from now on by what was prepared. What serves an event ends when it has answered; returns at once."""
+        """Serve by what was prepared; the others end when they have answered. Returns at once."""
         with self._changed:
             old, self._current = self._current, prepared
-            # Calls may wait for an environment that can be used.
+            # Calls may wait for an environment.
             self._changed.notify_all()
         thread = threading.Thread(target=self._retire, args=[old], name=f"{self._spec.name}-retire", daemon=True)
         self._retiring = [each for each in self._retiring if each.is_alive()] + [thread]
         thread.start()
 
     def discard(self, prepared: Generation) -> None:
-        """End what was prepared and is not needed."""
+        """End what was prepared."""
         with self._changed:
-            # `abandon` ends it too, from another thread.
+            # `abandon` may end it from another thread.
             prepared.life.end()
         for environment in prepared.idle:
-            environment.bury()
+            environment.end()
         with self._changed:
             self._generations.remove(prepared)
 
@@ -188,11 +182,11 @@ class Environments:
         self.discard(old)
 
     async def invoke(self, event: Mapping[str, Any], request_id: str, *, expensive: bool = False) -> Any:
-        """What the handler returns for an event, through JSON as on Lambda.
+        """Return what the handler returns for an event, through JSON as on Lambda.
 
         Args:
             event: the event.
-            request_id: the id that the function's context has.
+            request_id: the id in the function's context.
             expensive: whether the call waits longer, and is refused earlier, than others.
 
         Raises:
@@ -220,18 +214,18 @@ class Environments:
         return orjson.loads(answer)
 
     def close(self) -> None:
-        """End all environments, whatever they are doing; their callers get a FunctionError."""
+        """End all environments at once; their callers get a FunctionError."""
         self.abandon()
         self._threads.shutdown(wait=True)
         for thread in self._retiring:
             thread.join()
         for generation in self._generations:
             for environment in generation.idle:
-                environment.bury()
+                environment.end()
             generation.idle.clear()
 
     def abandon(self) -> None:
-        """The same without waiting; may be called from any thread."""
+        """As `close`, without waiting; may be called from any thread."""
         with self._changed:
             self._ended = True
             for generation in self._generations:
@@ -253,7 +247,7 @@ class Environments:
         answer: bytes | Exception = b""
         try:
             answer = self._answer(call) if wanted else b""
-        except Exception as error:  # noqa: BLE001 - whatever it is, the caller must not wait for ever
+        except Exception as error:  # noqa: BLE001 - after any error the caller must get an answer
             answer = error
         with self._changed:
             self._admission.done(expensive=expensive)
@@ -272,17 +266,17 @@ class Environments:
             try:
                 answer = environment.invoke(call.payload, call.request_id)
             except (NotBegunError, ProcessEndedError) as error:
-                environment.bury()
+                environment.end()
                 self._returned(generation)
                 if idle and isinstance(error, NotBegunError):
-                    # It was killed while it was idle: the event was not worked on, so the next one gets it.
+                    # It was killed while it was idle, so the event was not handled: the next one gets it.
                     continue
                 raise FunctionError("the function's process ended") from None
             self._returned(generation, environment)
             return answer
 
     def _taken(self) -> tuple[Generation, Environment, bool]:
-        """An idle environment, the one that was used last, or a new one; and whether it was idle."""
+        """Return an idle environment or a new one, and whether it was idle."""
         with self._changed:
             if self._ended:
                 raise FunctionError(_ENDING)
@@ -294,12 +288,12 @@ class Environments:
         problem = _problem(environment)
         if not problem:
             return generation, environment, False
-        environment.bury()
+        environment.end()
         self._returned(generation)
         return self._waited_for(problem)
 
     def _waited_for(self, problem: str) -> tuple[Generation, Environment, bool]:
-        """An environment that was started before the code was changed, once one is idle."""
+        """Wait for an environment with older code."""
         with self._changed:
             self._changed.wait_for(lambda: self._ended or self._current.idle or not self._current.busy)
             if self._ended:
@@ -310,7 +304,7 @@ class Environments:
             return self._current, self._current.idle.pop(), True
 
     def _returned(self, generation: Generation, environment: Environment | None = None) -> None:
-        """An environment has answered; or None: it has ended."""
+        """Take an environment back that has answered; None if it has ended."""
         with self._changed:
             generation.busy -= 1
             if environment is not None:
@@ -319,7 +313,7 @@ class Environments:
 
 
 def _problem(environment: Environment) -> str:
-    """What prevents an environment from serving, in one line; empty if nothing does."""
+    """Return the error that prevents an environment from serving, in one line, or an empty text."""
     try:
         return environment.load()
     except (NotBegunError, ProcessEndedError):
@@ -327,15 +321,11 @@ def _problem(environment: Environment) -> str:
 
 
 def event_text(event: Mapping[str, Any]) -> bytes:
-    """An event as JSON.
-
-    Raises:
-        PayloadTooLargeError: it is nested deeper than any JSON library here writes.
-    """
+    """Return an event as JSON. Raises `PayloadTooLargeError` if it is nested too deeply for the JSON library."""
     try:
         return orjson.dumps(event)
     except TypeError:
-        # It writes 254 levels. Lambda takes deeper events, and the functions refuse them by themselves.
+        # orjson writes 254 levels. Lambda accepts deeper events, which the functions refuse.
         try:
             return json.dumps(event).encode()
         except RecursionError as error:

@@ -1,8 +1,5 @@
-"""What can stop the local stack, as one line that says what to do."""
+"""Errors that stop the local stack."""
 
 
 class LocalStackError(Exception):
-    """The local stack cannot start or go on.
-
-    The message is one line for a person: what is wrong, and what to do about it.
-    """
+    """The local stack cannot start or continue. The message says what is wrong, and what to do."""

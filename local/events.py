@@ -1,4 +1,4 @@
-"""HTTP requests as API Gateway sends them to a function, and what a function answers as HTTP.
+"""Converts HTTP requests to API Gateway events, and answers of functions to HTTP.
 
 Both follow HTTP APIs with payload format 2.0, quirks included: the path arrives with every escape decoded but
 `%25` and ends at a decoded `?`, repeated headers and query parameters are joined with commas, cookies are apart,
@@ -23,7 +23,7 @@ _TEXT_TYPES = frozenset({"application/json", "application/xml", "application/jav
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """One request as the server received it. `path` and `query` are as they were on the wire."""
+    """A request. `path` and `query` are as they were on the wire."""
 
     method: str
     path: str
@@ -35,17 +35,17 @@ class HttpRequest:
 
     @property
     def decoded_path(self) -> str:
-        """The path as API Gateway matches and hands it on."""
+        """The path that API Gateway matches and passes on."""
         return unquote(self.path.replace("%25", "%2525")).split("?", 1)[0]
 
     def header(self, name: str) -> str:
-        """The first value of a header, empty where there is none. `name` is in lower case."""
+        """Return the first value of a header, or an empty text. `name` is in lower case."""
         return next((value for key, value in self.headers if key.lower() == name), "")
 
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """One answer, ready to be written to the wire."""
+    """An answer."""
 
     status: int
     headers: Sequence[tuple[str, str]] = ()
@@ -54,7 +54,7 @@ class HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """What API Gateway knows beside the request: its id, time, route, and the caller's verified claims."""
+    """What API Gateway adds to a request: its id, time, route, and the caller's verified claims."""
 
     request_id: str
     epoch_seconds: float
@@ -66,11 +66,11 @@ class Invocation:
 
 
 class WrongAnswerError(Exception):
-    """The function answered something API Gateway cannot turn into HTTP; its caller sees a 500."""
+    """API Gateway cannot convert the function's answer to HTTP; the caller gets a 500."""
 
 
 def build_event(request: HttpRequest, invocation: Invocation) -> dict[str, Any]:
-    """The event a function gets for a request: payload format 2.0."""
+    """Return the event for a request, in payload format 2.0."""
     path = request.decoded_path
     host = request.header("host")
     at = datetime.fromtimestamp(invocation.epoch_seconds, UTC)
@@ -118,7 +118,7 @@ def build_event(request: HttpRequest, invocation: Invocation) -> dict[str, Any]:
 
 
 def claim_text(value: Any) -> str:
-    """A claim as API Gateway hands it on: always text, a list as `[a b]`."""
+    """Return a claim as API Gateway passes it on: always text, a list as `[a b]`."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
@@ -127,12 +127,10 @@ def claim_text(value: Any) -> str:
 
 
 def build_response(answer: Any) -> HttpResponse:
-    """The HTTP response for what a function returned.
-
-    An answer without `statusCode` is the implicit format: 200 with the answer itself as JSON.
+    """Return the HTTP response for a function's answer. An answer without `statusCode` is the body of a 200.
 
     Raises:
-        WrongAnswerError: the answer breaks the format; the gateway says 500 then.
+        WrongAnswerError: the answer has another format.
     """
     if not isinstance(answer, Mapping) or "statusCode" not in answer:
         body = answer.encode() if isinstance(answer, str) else orjson.dumps(answer)
@@ -152,9 +150,9 @@ def _status(value: Any) -> int:
     try:
         status = int(value)
     except (TypeError, ValueError):
-        raise WrongAnswerError(f"statusCode {value!r} is no number") from None
+        raise WrongAnswerError(f"statusCode {value!r} is not a number") from None
     if not 100 <= status <= 599:  # noqa: PLR2004 - HTTP's own range
-        raise WrongAnswerError(f"statusCode {status} is not HTTP's")
+        raise WrongAnswerError(f"statusCode {status} is not between 100 and 599")
     return status
 
 

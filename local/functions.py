@@ -1,8 +1,8 @@
-"""The template's functions, as they run locally."""
+"""How the template's functions run locally."""
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from secrets import token_urlsafe
 
@@ -20,17 +20,9 @@ CURSOR_KEY_FILE = "cursor-key"
 def function_specs(
     templates: Templates, names: Iterable[str], *, settings: Settings, endpoint: str, cursor_key: str
 ) -> list[FunctionSpec]:
-    """How to run the functions of these names.
+    """Return how to run the functions of these names.
 
-    Their environment variables are the template's. What points at a service that is not here is replaced: DynamoDB's
-    endpoint, and the secret with the cursor keys.
-
-    Args:
-        templates: of the local environment.
-        names: the functions' names.
-        settings: of the local stack.
-        endpoint: URL of the local engine.
-        cursor_key: signs cursors.
+    Their environment variables are the template's; DynamoDB's endpoint and the cursor keys are the local ones.
 
     Raises:
         LocalStackError: a function's handler is not in this checkout.
@@ -46,25 +38,15 @@ def function_specs(
             raise LocalStackError(f"{resource.name} has handler {properties['Handler']}, which is not in functions/.")
         declared = templates.resolve(resource.stack, properties.get("Environment", {}).get("Variables", {}))
         variables = {name: str(value) for name, value in declared.items() if name != "CURSOR_SECRET_ARN"}
-        specs.append(
-            FunctionSpec(
-                name=resource.name,
-                handler=f"{module}:{attribute}",
-                environment=variables
-                | local_variables(settings, endpoint=endpoint, cursor_key=cursor_key)
-                | {
-                    "AWS_LAMBDA_FUNCTION_NAME": resource.name,
-                    "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(properties.get("MemorySize", 128)),
-                },
-                timeout_seconds=int(properties.get("Timeout", 3)),
-                memory_mb=int(properties.get("MemorySize", 128)),
-            )
-        )
+        memory, timeout = int(properties.get("MemorySize", 128)), int(properties.get("Timeout", 3))
+        variables |= local_variables(settings, endpoint=endpoint, cursor_key=cursor_key)
+        variables |= {"AWS_LAMBDA_FUNCTION_NAME": resource.name, "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(memory)}
+        specs.append(FunctionSpec(resource.name, f"{module}:{attribute}", variables, timeout, memory))
     return specs
 
 
 def function_named(templates: Templates, handler: str) -> str:
-    """The name of the function with this handler, such as `functions.changes.handler.handler`.
+    """Return the name of the function with a handler such as `functions.changes.handler.handler`.
 
     Raises:
         LocalStackError: the template has none.
@@ -76,17 +58,14 @@ def function_named(templates: Templates, handler: str) -> str:
 
 
 def api_environment(settings: Settings) -> dict[str, str]:
-    """The variables that the API runs with on the local stack: for tools that use its tables beside it.
-
-    Table names, endpoint, credentials and cursor key are those of `make run` with the same settings. The stack must
-    have been started once, or it is synthesised here.
+    """Return the variables of the API's function on the local stack, for tools that use its tables.
 
     Raises:
-        LocalStackError: the template cannot be synthesised, or `DYNAMODB_PORT` is 0 and says nothing.
+        LocalStackError: the template cannot be synthesised, or `DYNAMODB_PORT` is 0.
     """
     endpoint = settings.dynamodb_endpoint or f"http://127.0.0.1:{settings.dynamodb_port}"
     if endpoint.endswith(":0"):
-        raise LocalStackError("DYNAMODB_PORT=0 does not say where the engine is: set it as the stack's banner says.")
+        raise LocalStackError("DYNAMODB_PORT=0 does not name the engine's port: set it as in the stack's banner.")
     templates = synthesised()
     names = {route.function for route in route_table(templates).routes}
     key = cursor_key(settings.data_dir)
@@ -95,9 +74,9 @@ def api_environment(settings: Settings) -> dict[str, str]:
 
 
 def local_variables(settings: Settings, *, endpoint: str, cursor_key: str) -> dict[str, str]:
-    """The environment variables that differ from a deployment: credentials, endpoint, cursor keys, times.
+    """Return the environment variables that differ from a deployment.
 
-    The user's own environment is not passed on, so that no profile, proxy or region of theirs has a say.
+    The user's own environment is not passed on, so their profile, proxy and region are ignored.
     """
     return {
         **CREDENTIALS,
@@ -123,12 +102,16 @@ def local_variables(settings: Settings, *, endpoint: str, cursor_key: str) -> di
 
 
 def cursor_key(data_dir: Path) -> str:
-    """The key that signs local cursors; made at the first start, so that cursors outlive a restart."""
-    path = data_dir / CURSOR_KEY_FILE
+    """Return the key that signs local cursors, made at the first start, so that cursors outlive a restart."""
+    data_dir.mkdir(parents=True, exist_ok=True)
+    return kept_file(data_dir / CURSOR_KEY_FILE, lambda: token_urlsafe(32).encode()).decode().strip()
+
+
+def kept_file(path: Path, make: Callable[[], bytes]) -> bytes:
+    """Return the content of a private file; if it does not exist, write it, completely or not at all."""
     if not path.exists():
-        data_dir.mkdir(parents=True, exist_ok=True)
         draft = path.with_suffix(".new")
         draft.touch(mode=0o600)
-        draft.write_text(token_urlsafe(32))
+        draft.write_bytes(make())
         draft.replace(path)
-    return path.read_text().strip()
+    return path.read_bytes()

@@ -1,4 +1,4 @@
-"""The gateway: from an HTTP request to the function and back, as an API Gateway HTTP API does it."""
+"""The gateway: routes, authorises and forwards requests to functions, as an API Gateway HTTP API does."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,28 +16,19 @@ MAX_BODY_BYTES = 10 * 1024 * 1024
 MAX_HEADER_BYTES = 10_240
 """Request line and headers together."""
 RETRY_AFTER = "1"
-"""Seconds after which a call may find a place that found none."""
+"""Seconds after which a refused call may be accepted."""
 
 
 class Function(Protocol):
-    """Something that takes events."""
+    """A function."""
 
     async def invoke(self, event: Mapping[str, Any], request_id: str, *, expensive: bool = False) -> Any:
-        """What the function answers to an event; an expensive one may be refused before others."""
+        """Return the answer to an event; expensive events are refused before others."""
         ...
 
 
 class Gateway:
-    """Routes, authorises and invokes.
-
-    Args:
-        routes: from the template.
-        issuer: whose tokens the authorizers take.
-        functions: name to function.
-        report: gets one line about each failure that a caller only sees as a bare 500.
-        clock: epoch seconds.
-        new_id: makes request ids.
-    """
+    """Routes, authorises and invokes. `report` gets one line about each failure that callers see as a 500."""
 
     def __init__(
         self,
@@ -57,7 +48,7 @@ class Gateway:
         self._new_id = new_id
 
     async def answer(self, request: HttpRequest) -> HttpResponse:
-        """The answer to one request. The gateway's own refusals are `{"message": ...}`, as they are on AWS."""
+        """Answer a request. The gateway's own refusals are `{"message": ...}`, as on AWS."""
         request_id = self._new_id()
         origin, cors = request.header("origin"), self._routes.cors
         if request.method == "OPTIONS" and cors.origins and origin:
@@ -65,7 +56,7 @@ class Gateway:
         else:
             response = await self._routed(request, request_id)
             if cors.origins:
-                # A gateway with CORS settings answers with its own, and drops what the function says of them.
+                # A gateway with CORS settings replaces the CORS headers of the function.
                 kept = [line for line in response.headers if not line[0].startswith("access-control-")]
                 response = HttpResponse(response.status, [*kept, *cors.lines(origin)], response.body)
         return HttpResponse(response.status, [*response.headers, ("apigw-requestid", request_id)], response.body)
@@ -107,7 +98,7 @@ class Gateway:
 
 
 def refusal(status: int, message: str, headers: Sequence[tuple[str, str]] = ()) -> HttpResponse:
-    """An answer of the gateway itself."""
+    """Return an answer of the gateway itself."""
     return HttpResponse(status, [("content-type", "application/json"), *headers], orjson.dumps({"message": message}))
 
 

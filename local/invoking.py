@@ -1,9 +1,9 @@
-"""Lambda's own API for synchronous calls, as much of it as a client of direct invocation uses.
+"""Lambda's API for synchronous calls, as far as clients of direct invocation use it.
 
     POST /2015-03-31/functions/NAME/invocations
 
-Any client of Lambda with `http://127.0.0.1:8000` as its endpoint can call it. Signatures are not verified: nothing
-here leaves this machine. But a request must carry one, which no page in a browser can send here unasked.
+Any client of Lambda with `http://127.0.0.1:8000` as its endpoint can call it. A request must carry a signature, so that
+web pages cannot call it without a preflight request; signatures are not verified.
 """
 
 import time
@@ -23,18 +23,12 @@ PATH: Final = "/2015-03-31/functions/{name}/invocations"
 COMMANDS: Final = "functions.commands.handler.handler"
 """The handler of the function for direct invocation."""
 COMMANDS_NAME: Final = "commands"
-"""What that function is called here, besides its name in the template."""
+"""A short name of that function, besides its name in the template."""
 _SIGNED: Final = "AWS4-HMAC-SHA256 "
 
 
 class Invoker:
-    """Answers invocations of functions.
-
-    Args:
-        functions: those that may be invoked, by each of their names.
-        report: gets one line about each invocation that failed.
-        new_id: makes request ids.
-    """
+    """Answers invocations of functions, by each of their names. `report` gets one line about each that failed."""
 
     def __init__(
         self,
@@ -67,7 +61,7 @@ class Invoker:
             raise _RefusedError(404, "ResourceNotFoundException", f"Function not found: {name}")
         kind = request.headers.get("x-amz-invocation-type", "RequestResponse")
         if kind not in ("RequestResponse", "DryRun"):
-            message = f"{kind} is not served locally: ask with RequestResponse."
+            message = f"{kind} is not available locally: use RequestResponse."
             raise _RefusedError(400, "InvalidParameterValueException", message)
         return name
 
@@ -97,7 +91,7 @@ def _headers(request_id: str) -> dict[str, str]:
 
 
 class _RefusedError(Exception):
-    """A request that Lambda would refuse."""
+    """Lambda refuses the request."""
 
     def __init__(self, status: int, kind: str, message: str) -> None:
         super().__init__(message)
@@ -106,9 +100,9 @@ class _RefusedError(Exception):
 
 
 async def read_body(request: Request, most: int) -> bytes:
-    """The body; of one that is larger than `most` bytes, a little more than that.
+    """Return the body, or a little more than `most` bytes of a larger one.
 
-    All of it is read, so that the client gets to see why it is refused, but what is over the bound is not kept.
+    A larger body is read to its end, so that the client can read the refusal, but not kept.
     """
     body = bytearray()
     async for chunk in request.stream():
@@ -124,7 +118,7 @@ async def _event(request: Request) -> Any:
     try:
         return orjson.loads(body or b"{}")
     except orjson.JSONDecodeError as error:
-        raise _RefusedError(400, "InvalidRequestContentException", f"The payload is no JSON: {error}") from None
+        raise _RefusedError(400, "InvalidRequestContentException", f"The payload is not JSON: {error}") from None
 
 
 def _too_large() -> _RefusedError:

@@ -1,7 +1,6 @@
-"""The calls of SQS that functions and tools make, over HTTP on 127.0.0.1, answered from the local queue store.
+"""Serves the calls of SQS that functions and tools make, over HTTP on 127.0.0.1, from the local queue store.
 
-It speaks the JSON protocol that botocore speaks, so that the functions' own clients work with nothing but
-`AWS_ENDPOINT_URL_SQS` set.
+It speaks botocore's JSON protocol, so the functions' clients need only `AWS_ENDPOINT_URL_SQS`.
 """
 
 import json
@@ -23,7 +22,7 @@ _TARGET: Final = "AmazonSQS."
 
 
 class RefusedError(Exception):
-    """A call that SQS would refuse, by SQS's name for why."""
+    """SQS refuses the call; `code` is its name for the reason."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -31,11 +30,7 @@ class RefusedError(Exception):
 
 
 class QueueCalls:
-    """The calls, each from its request to its answer.
-
-    Args:
-        store: the queues.
-    """
+    """Answers the calls from a store."""
 
     def __init__(self, store: QueueStore) -> None:
         self._store = store
@@ -50,14 +45,10 @@ class QueueCalls:
         }
 
     def answer(self, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Answer a call.
-
-        Raises:
-            RefusedError: as SQS would refuse it.
-        """
+        """Answer a call; raises `RefusedError`."""
         call = self._calls.get(operation)
         if call is None:
-            raise RefusedError("UnsupportedOperation", f"the local queue does not know {operation}")
+            raise RefusedError("UnsupportedOperation", f"the local queues have no {operation}")
         queue = str(request.get("QueueUrl", "")).rpartition("/")[2]
         if queue not in self._store.queues:
             raise RefusedError("QueueDoesNotExist", f"there is no queue {queue!r}")
@@ -76,7 +67,7 @@ class QueueCalls:
         total = sum(len(entry["MessageBody"].encode()) for entry in entries)
         if total > MAX_BYTES:
             code = "InvalidParameterValue" if len(entries) == 1 else "BatchRequestTooLong"
-            raise RefusedError(code, f"{total} bytes are more than {MAX_BYTES}")
+            raise RefusedError(code, f"{total} bytes exceed {MAX_BYTES}")
         messages = [
             NewMessage(
                 entry["MessageBody"],
@@ -134,7 +125,7 @@ class QueueCalls:
 
 
 def system_attributes(delivery: Delivery) -> dict[str, str]:
-    """What SQS itself says of a delivery."""
+    """Return the system attributes of a delivery."""
     attributes = {
         "ApproximateReceiveCount": str(delivery.receives),
         "SentTimestamp": str(int(delivery.sent_at * 1000)),
@@ -145,7 +136,7 @@ def system_attributes(delivery: Delivery) -> dict[str, str]:
 
 @contextmanager
 def serving_queues(store: QueueStore) -> Iterator[str]:
-    """Serve the store on a free port of 127.0.0.1 for as long as the block lasts; gives the URL."""
+    """Serve the store on a free port of 127.0.0.1 during the block; yields the URL."""
     calls = QueueCalls(store)
 
     class Handler(_Handler):
@@ -164,7 +155,7 @@ def serving_queues(store: QueueStore) -> Iterator[str]:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    # Without it every answer on a kept connection waits for an acknowledgement.
+    # Otherwise every answer on a kept connection waits for an acknowledgement.
     disable_nagle_algorithm = True
     wbufsize = -1
 
@@ -177,17 +168,17 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             self._write(HTTPStatus.OK, self.answer(operation, json.loads(body)))
         except RefusedError as error:
-            told = {"__type": f"com.amazonaws.sqs#{error.code}", "message": str(error)}
-            self._write(HTTPStatus.BAD_REQUEST, told)
+            self._refuse(HTTPStatus.BAD_REQUEST, error.code, str(error))
         except (KeyError, TypeError, ValueError) as error:
-            told = {"__type": "com.amazonaws.sqs#InvalidParameterValue", "message": repr(error)}
-            self._write(HTTPStatus.BAD_REQUEST, told)
+            self._refuse(HTTPStatus.BAD_REQUEST, "InvalidParameterValue", repr(error))
         except sqlite3.Error as error:
-            told = {"__type": "com.amazonaws.sqs#ServiceUnavailable", "message": repr(error)}
-            self._write(HTTPStatus.SERVICE_UNAVAILABLE, told)
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "ServiceUnavailable", repr(error))
 
     def log_message(self, *_: Any) -> None:
-        """Nothing is logged: the functions log what they send and do."""
+        """Log nothing, because the functions log what they send."""
+
+    def _refuse(self, status: HTTPStatus, code: str, message: str) -> None:
+        self._write(status, {"__type": f"com.amazonaws.sqs#{code}", "message": message})
 
     def _write(self, status: HTTPStatus, document: Mapping[str, Any]) -> None:
         body = json.dumps(document).encode()
@@ -203,7 +194,7 @@ def _entries(request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     if not entries:
         raise RefusedError("EmptyBatchRequest", "the batch has no entry")
     if len(entries) > MAX_ENTRIES:
-        raise RefusedError("TooManyEntriesInBatchRequest", f"{len(entries)} entries are more than {MAX_ENTRIES}")
+        raise RefusedError("TooManyEntriesInBatchRequest", f"{len(entries)} entries exceed {MAX_ENTRIES}")
     if len({entry["Id"] for entry in entries}) < len(entries):
         raise RefusedError("BatchEntryIdsNotDistinct", "two entries have one Id")
     return entries

@@ -1,8 +1,8 @@
-"""A durable queue in one SQLite file, with the rules of SQS that workers rely on.
+"""Durable queues in one SQLite file, with the rules of SQS that workers rely on.
 
-A message that was received is hidden for a while and comes again unless it is deleted; one that was received too often
-goes to the dead-letter queue; messages of one group come in order, one after the other. What was acknowledged outlives
-a kill of every process. No kept library has visibility timeouts, groups and dead letters on the Pythons we support.
+A received message is hidden for a while, and delivered again unless it is deleted; after too many deliveries it goes to
+the dead-letter queue; messages of a group are delivered in order, one after the other. Acknowledged messages survive a
+kill of every process. No maintained library has visibility timeouts, groups and dead letters on the supported Pythons.
 """
 
 import json
@@ -17,7 +17,7 @@ from uuid import uuid4
 
 DATABASE: Final = "queues.sqlite"
 DEDUPLICATION_SECONDS: Final = 300.0
-"""For how long a FIFO queue knows a deduplication id again."""
+"""How long a FIFO queue remembers a deduplication id."""
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS messages (
@@ -37,10 +37,9 @@ class QueueSpec:
     """A queue.
 
     Attributes:
-        name: its name.
         visibility_seconds: how long a received message is hidden.
-        max_receives: receives after which a message is a dead letter; None for a queue without.
-        dead_letters: the name of the queue for those.
+        max_receives: deliveries after which a message is a dead letter; None for no limit.
+        dead_letters: the name of the dead-letter queue.
     """
 
     name: str
@@ -74,7 +73,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """What a queue holds, and the age of its oldest message in seconds; 0 if it is empty."""
+    """The messages of a queue, and the age of the oldest one in seconds; 0 if it is empty."""
 
     visible: int
     in_flight: int
@@ -82,20 +81,14 @@ class Depth:
 
 
 class QueueStore:
-    """Queues in a file. Several processes may have it open; threads may share it.
-
-    Args:
-        path: the file; made if missing.
-        queues: the queues there are.
-        clock: epoch seconds.
-    """
+    """Queues in a file, which is created if missing. Several processes may have it open; threads may share it."""
 
     def __init__(self, path: Path, queues: Sequence[QueueSpec], clock: Callable[[], float]) -> None:
         self.queues = {queue.name: queue for queue in queues}
         self._clock = clock
         self._lock = Lock()
         self._connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
-        # Survives a kill of the process with every acknowledged message; only a power cut could take the last ones.
+        # Acknowledged messages survive a kill of the process; only a power cut could lose the last ones.
         self._connection.execute("PRAGMA journal_mode=WAL")
         self._connection.execute("PRAGMA synchronous=NORMAL")
         self._connection.executescript(_SCHEMA)
@@ -106,7 +99,7 @@ class QueueStore:
             self._connection.close()
 
     def send(self, queue: str, messages: Sequence[NewMessage]) -> list[str]:
-        """Put messages on a queue, all or none; gives their ids. They are durable when this returns."""
+        """Put messages on a queue, all or none, and return their ids. They are durable when this returns."""
         now = self._clock()
         ids = [str(uuid4()) for _ in messages]
         with self._transaction() as database:
@@ -122,7 +115,7 @@ class QueueStore:
         return ids
 
     def receive(self, queue: str, limit: int) -> list[Delivery]:
-        """Up to `limit` messages, hidden from now on. Those that came too often go to the dead-letter queue instead."""
+        """Receive and hide up to `limit` messages. After too many deliveries, they become dead letters instead."""
         spec, now = self.queues[queue], self._clock()
         with self._transaction() as database:
             if spec.max_receives is not None and spec.dead_letters is not None:
@@ -143,12 +136,12 @@ class QueueStore:
         return deliveries
 
     def delete(self, receipts: Sequence[str]) -> None:
-        """Delete the messages of these deliveries; one that was delivered again since stays."""
+        """Delete the messages of these deliveries; a message that was delivered again since stays."""
         with self._transaction() as database:
             database.executemany("DELETE FROM messages WHERE receipt = ?", [(receipt,) for receipt in receipts])
 
     def hide(self, receipts: Mapping[str, float]) -> None:
-        """Have the messages of these deliveries come back after so many seconds from now."""
+        """Hide the messages of these deliveries for so many seconds from now."""
         now = self._clock()
         with self._transaction() as database:
             database.executemany(
@@ -157,7 +150,7 @@ class QueueStore:
             )
 
     def release(self, queue: str) -> int:
-        """Make what is in flight visible at once: whoever received it is gone. Gives how many."""
+        """Make messages in flight visible at once, because their receiver is gone. Return how many."""
         now = self._clock()
         with self._transaction() as database:
             return database.execute(
@@ -166,7 +159,7 @@ class QueueStore:
             ).rowcount
 
     def depth(self, queue: str) -> Depth:
-        """What a queue holds."""
+        """Return what a queue holds."""
         now = self._clock()
         with self._transaction() as database:
             (visible, hidden, oldest) = database.execute(
@@ -177,7 +170,7 @@ class QueueStore:
         return Depth(visible, hidden, 0.0 if oldest is None else max(0.0, now - oldest))
 
     def everything(self) -> dict[str, int]:
-        """How many messages lie in the file, by queue, those of queues that were not named included."""
+        """Return the number of messages of every queue in the file, also of queues that the store does not know."""
         with self._transaction() as database:
             return dict(database.execute("SELECT queue, count(*) FROM messages GROUP BY queue").fetchall())
 
@@ -193,7 +186,7 @@ class QueueStore:
             self._connection.execute("COMMIT")
 
 
-# A message of a group waits for those before it: for one in flight, and for one that has been put off.
+# A message of a group waits for earlier ones that are in flight or hidden.
 _RECEIVABLE: Final = """
 SELECT number, id, body, attributes, grp, sent_at, receives FROM messages AS mine
 WHERE queue = ? AND visible_at <= ? AND (grp IS NULL OR NOT EXISTS (
@@ -212,7 +205,7 @@ def _delivery(row: tuple[Any, ...]) -> Delivery:
 def _first(database: sqlite3.Connection, queue: str, message: NewMessage, now: float) -> bool:
     if message.deduplication is None:
         return True
-    # An id is one group's, as on the deployed queues (DeduplicationScope: messageGroup).
+    # Ids are unique per group, as on the deployed queues (DeduplicationScope: messageGroup).
     known = f"{message.group or ''}\n{message.deduplication}"
     written = database.execute("INSERT OR IGNORE INTO seen VALUES (?, ?, ?)", (queue, known, now))
     return written.rowcount == 1

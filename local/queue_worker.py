@@ -1,7 +1,7 @@
-"""`python -m local.queue_worker`: does what lies on the local queues, until standard input ends.
+"""`python -m local.queue_worker`: executes what is on the local queues, until standard input ends.
 
-It stands where Lambda's own poller stands: it hands batches of the real shape to the writer's handler, and deletes what
-the handler did not name. It may be killed at any moment: what it had in hand comes again.
+It replaces Lambda's poller: it invokes the writer's handler with batches in Lambda's format, and deletes the messages
+that the handler did not report as failed. After a kill at any moment, messages in flight are delivered again.
 """
 
 import importlib
@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
-from local.beside import end_with_input, log
 from local.environments import LambdaContext
 from local.events import ACCOUNT_ID, REGION
 from local.queue_server import system_attributes
 from local.queue_store import Delivery, QueueSpec, QueueStore
 from local.queues import SPECS, open_queues
+from local.worker_lifecycle import end_with_input, log
 
 HANDLER: Final = "functions.writer.handler"
 QUEUES: Final = ("QUEUE_URL", "OPERATIONS_QUEUE_URL")
-"""Variables that name the queues to work on."""
+"""Environment variables with the queues' names."""
 BATCH: Final = 10
 IDLE_SECONDS: Final = 0.1
 TIMEOUT_SECONDS: Final = 29.0
@@ -31,7 +31,7 @@ Handle = Callable[[Mapping[str, Any], Any], Mapping[str, Any]]
 
 
 def event_of(queue: str, deliveries: Sequence[Delivery]) -> dict[str, Any]:
-    """The event by which Lambda hands a batch of a queue to its function."""
+    """Return Lambda's event for a batch of a queue."""
     arn = f"arn:aws:sqs:{REGION}:{ACCOUNT_ID}:{queue}"
     return {
         "Records": [
@@ -54,16 +54,9 @@ def event_of(queue: str, deliveries: Sequence[Delivery]) -> dict[str, Any]:
 
 
 def poll(store: QueueStore, queue: str, handle: Handle, clock: Callable[[], float] = time.time) -> int:
-    """Hand one batch to the handler, and delete what it has done.
+    """Invoke the handler with one batch, and delete what it has done. Return the number of messages received.
 
-    Args:
-        store: the queues.
-        queue: the one to take from.
-        handle: the handler; if it raises, nothing of the batch is deleted.
-        clock: epoch seconds.
-
-    Returns:
-        How many messages were taken.
+    If the handler raises, nothing is deleted.
     """
     deliveries = store.receive(queue, BATCH)
     if not deliveries:
@@ -84,9 +77,9 @@ def work(
     sleep: Callable[[float], None],
     log: Callable[[str], None],
 ) -> None:
-    """Work on the queues in turn until told to stop.
+    """Poll the queues in turn until `stop` returns true.
 
-    Whoever worked before is gone: what was in flight is made visible at once, instead of waiting for its time.
+    Messages in flight are made visible at once, because the worker that received them is gone.
     """
     for queue in queues:
         store.release(queue)
@@ -95,7 +88,7 @@ def work(
         for queue in queues:
             try:
                 taken += poll(store, queue, handle)
-            except Exception as error:  # noqa: BLE001 - as on Lambda: the batch comes again after its time
+            except Exception as error:  # noqa: BLE001 - as on Lambda: the batch is delivered again
                 log(f"the writer failed: {error!r}")
         if not taken:
             sleep(IDLE_SECONDS)

@@ -1,4 +1,4 @@
-"""The template's queues on this machine: kept in a file, served to functions, worked on by the writer."""
+"""The template's queues on this machine: kept in a file, and served to functions and the writer."""
 
 import json
 import time
@@ -17,20 +17,15 @@ from local.worker import WorkerSpec
 
 WRITER: Final = "functions.writer.handler.handler"
 QUEUE_LOG: Final = "writer.log"
-"""The log of the worker that does what lies on the queues, in `DATA_DIR`."""
+"""The log of the worker that executes what is on the queues, in `DATA_DIR`."""
 ENDPOINT: Final = "AWS_ENDPOINT_URL_SQS"
 SPECS: Final = "LOCAL_QUEUES"
-"""Variable that tells the worker of the queues."""
+"""The worker's environment variable with the queues."""
 
 
 @dataclass(frozen=True, slots=True)
 class Queues:
-    """Queues that are served.
-
-    Attributes:
-        store: what they hold.
-        variables: by which a function's client finds them.
-    """
+    """Queues that are served, and the environment variables by which clients find them."""
 
     store: QueueStore
     variables: Mapping[str, str]
@@ -38,7 +33,7 @@ class Queues:
 
 @contextmanager
 def running_queues(templates: Templates, settings: Settings) -> Iterator[Queues]:
-    """Serve the template's queues for as long as the block lasts."""
+    """Serve the template's queues during the block."""
     store = open_queues(settings.data_dir, queue_specs(templates, settings))
     try:
         with serving_queues(store) as url:
@@ -48,12 +43,12 @@ def running_queues(templates: Templates, settings: Settings) -> Iterator[Queues]
 
 
 def open_queues(data_dir: Path, specs: Sequence[QueueSpec]) -> QueueStore:
-    """The queues kept in a data folder."""
+    """Open the queues in a data folder."""
     return QueueStore(data_dir / DATABASE, specs, time.time)
 
 
 def queue_specs(templates: Templates, settings: Settings) -> list[QueueSpec]:
-    """The template's queues. Only the time that a received message is hidden is the local stack's own."""
+    """Return the template's queues, with the visibility timeout of the local stack."""
     specs = []
     for resource in templates.of_type("AWS::SQS::Queue"):
         redrive: Mapping[str, Any] = resource.properties.get("RedrivePolicy") or {}
@@ -70,19 +65,13 @@ def queue_specs(templates: Templates, settings: Settings) -> list[QueueSpec]:
 
 
 def writer_worker(spec: FunctionSpec, queues: Queues, settings: Settings) -> WorkerSpec:
-    """The worker process that calls the writer.
-
-    Args:
-        spec: how the writer runs.
-        queues: what it works on.
-        settings: of the local stack.
-    """
+    """Return the worker process that invokes the writer."""
     environment = {
         **spec.environment,
         **queues.variables,
         SPECS: json.dumps([asdict(each) for each in queues.store.queues.values()]),
         "DATA_DIR": str(settings.data_dir),
-        # The local engine does one thing at a time: more lanes would only wait for each other.
+        # The local engine executes one request at a time.
         "LANES": "4",
         "PYTHONUNBUFFERED": "1",
     }

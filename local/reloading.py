@@ -1,4 +1,4 @@
-"""Functions and workers run with new code as soon as it can be imported; until then the code from before serves."""
+"""Reloads functions and workers when their code changes; until it can be imported, the old code serves."""
 
 import importlib.util
 import time
@@ -16,25 +16,19 @@ from local.worker import Worker
 
 POLL_SECONDS: Final = 0.5
 SETTLE_SECONDS: Final = 0.1
-"""How long files must have been left alone, because an editor or a checkout writes several."""
+"""How long files must be unchanged, because an editor or a checkout writes several."""
 _RELOADED: Final = ("layers", "functions")
 _RESTARTED: Final = ("local", *(pattern.partition("/**")[0] for pattern in SYNTHESIS_INPUTS))
 _SHOWN: Final = 3
-"""Files that one line names."""
+"""Files that the message names."""
 
 
 class Reloader:
     """Watches the checkout, and starts functions and workers again when their code changes.
 
-    New environments are started beside the old ones. Only when those of all functions have imported their handlers do
-    calls go to them, and the old ones leave as they answer. If a handler cannot be imported, one line says why, and
-    nothing changes.
-
-    Args:
-        functions: the functions; one without environments starts with the new code anyway.
-        workers: the workers, which are restarted after the functions.
-        say: takes a line for the person at the terminal.
-        root: the checkout.
+    New environments are started while the old ones serve. When those of all functions have imported their handlers,
+    calls go to them, and the old ones end after they answer. If a handler cannot be imported, nothing changes, and one
+    line says why. Workers are restarted after the functions.
     """
 
     def __init__(
@@ -55,11 +49,11 @@ class Reloader:
         self._thread = Thread(target=self._run, name="reload", daemon=True)
 
     def start(self) -> None:
-        """Begin to watch; returns at once."""
+        """Start to watch; returns at once."""
         self._thread.start()
 
     def close(self) -> None:
-        """End the watching, and the functions, one of which may be starting."""
+        """Stop watching, and end the functions, one of which may be starting."""
         self._ending.set()
         for function in self._functions:
             function.abandon()
@@ -74,10 +68,10 @@ class Reloader:
             while not self._ending.wait(SETTLE_SECONDS) and (more := self._watch.changed()):
                 changed |= more
             if not self._ending.is_set():
-                self.take(changed)
+                self.reload(changed)
 
-    def take(self, changed: set[str]) -> None:
-        """Act on changed files, given by their paths within the checkout."""
+    def reload(self, changed: set[str]) -> None:
+        """Reload what changed files concern, given by their paths within the checkout."""
         if fixed := sorted(path for path in changed if path == SCHEMA or not path.startswith(_RELOADED)):
             self._say(
                 f"Restart `make run` to use {_named(fixed)}: tables, routes and the stack itself are made at its start."
@@ -89,7 +83,7 @@ class Reloader:
     def _reload(self, changed: Sequence[str]) -> None:
         begun = time.monotonic()
         for path in changed:
-            # Python takes bytecode for current if the source has the same size and, in whole seconds, the same time.
+            # Python uses bytecode if the source has the same size and, in whole seconds, the same time.
             Path(importlib.util.cache_from_source(str(self._root / path))).unlink(missing_ok=True)
         functions = [each for each in self._functions if each.in_use and _concerns(changed, each.handler)]
         try:
@@ -111,7 +105,7 @@ def _all_prepared(functions: Iterable[Environments]) -> list[tuple[Environments,
     prepared: list[tuple[Environments, Generation]] = []
     try:
         for function in functions:
-            prepared.append((function, function.prepare()))  # noqa: PERF401 - kept one by one, to be discarded
+            prepared.append((function, function.prepare()))  # noqa: PERF401 - one by one, to be discarded after an error
     except LocalStackError:
         for function, generation in prepared:
             function.discard(generation)
@@ -120,7 +114,7 @@ def _all_prepared(functions: Iterable[Environments]) -> list[tuple[Environments,
 
 
 def _concerns(changed: Iterable[str], handler: str) -> bool:
-    """Whether code of a handler has changed: of its own function, of all functions, or of a layer."""
+    """Whether code of a handler has changed: of its function, of all functions, or of a layer."""
     parts = (path.split("/") for path in changed)
     return any(
         path[0] == "layers" or len(path) == len(("functions", "file.py")) or handler.startswith(f"functions.{path[1]}.")

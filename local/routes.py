@@ -1,4 +1,4 @@
-"""The gateway's routes, authorizers and CORS settings, as the template has them."""
+"""Reads the gateway's routes, authorizers and CORS settings from the template."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ DEFAULT_ROUTE = "$default"
 
 @dataclass(frozen=True, slots=True)
 class Authorizer:
-    """What a JWT authorizer accepts."""
+    """A JWT authorizer."""
 
     audience: tuple[str, ...]
 
@@ -26,7 +26,7 @@ class Route:
     authorizer: Authorizer | None = None
     scopes: tuple[str, ...] = ()
     expensive: bool = False
-    """Whether the gateway has limits of its own for it, so that its calls are refused before others."""
+    """Whether the gateway has separate limits for it, so that its calls are refused before others."""
 
     @property
     def method(self) -> str:
@@ -46,7 +46,7 @@ class Route:
         return self.key == DEFAULT_ROUTE, self.segments[-1].endswith("+}"), variables, self.method == "ANY"
 
     def match(self, method: str, path: str) -> dict[str, str] | None:
-        """The path parameters if the route takes this request, else None."""
+        """Return the path parameters if the route matches a request, else None."""
         if self.method not in ("ANY", method):
             return None
         given = path.strip("/").split("/")
@@ -66,7 +66,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Cors:
-    """The gateway's own answers to browsers of other origins; none by default."""
+    """The gateway's answers to browsers of other origins; none by default."""
 
     origins: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ class Cors:
     credentials: bool = False
 
     def lines(self, origin: str) -> list[tuple[str, str]]:
-        """The headers for an answer to this origin; none where it is not allowed."""
+        """Return the headers for an answer to this origin; none if it is not allowed."""
         if origin not in self.origins and "*" not in self.origins:
             return []
         lines = [("access-control-allow-origin", "*" if "*" in self.origins else origin), ("vary", "origin")]
@@ -87,7 +87,7 @@ class Cors:
         return lines
 
     def preflight(self, origin: str) -> list[tuple[str, str]]:
-        """The headers for the answer to a preflight request of this origin."""
+        """Return the headers for the answer to a preflight request of this origin."""
         lines = self.lines(origin)
         if lines:
             lines.append(("access-control-allow-methods", ",".join(self.methods)))
@@ -98,13 +98,13 @@ class Cors:
 
 @dataclass(frozen=True, slots=True)
 class RouteTable:
-    """All routes of the gateway, most specific first, and its CORS settings."""
+    """The routes of the gateway, most specific first, and its CORS settings."""
 
     routes: Sequence[Route]
     cors: Cors = field(default_factory=Cors)
 
     def match(self, method: str, path: str) -> tuple[Route, dict[str, str]] | None:
-        """The most specific route for a request, with its path parameters; None is the gateway's 404."""
+        """Return the most specific route for a request, with its path parameters; None for a 404."""
         for route in self.routes:
             parameters = route.match(method, path)
             if parameters is not None:
@@ -120,10 +120,10 @@ class RouteTable:
 
 
 def route_table(templates: Templates) -> RouteTable:
-    """The routes of the template's HTTP APIs.
+    """Return the routes of the template's HTTP APIs.
 
     Raises:
-        LocalStackError: there is no route, or one that the local gateway cannot stand in for.
+        LocalStackError: there is no route, or one that the local gateway cannot serve.
     """
     limited = _limited(templates)
     routes = [_route(templates, resource, limited) for resource in templates.of_type("AWS::ApiGatewayV2::Route")]
@@ -133,7 +133,7 @@ def route_table(templates: Templates) -> RouteTable:
 
 
 def _limited(templates: Templates) -> frozenset[str]:
-    """The keys of routes for which a stage has limits of their own."""
+    """Return the keys of routes with separate limits in a stage."""
     stages = templates.of_type("AWS::ApiGatewayV2::Stage")
     return frozenset(key for stage in stages for key in stage.properties.get("RouteSettings") or {})
 
@@ -150,7 +150,7 @@ def _route(templates: Templates, resource: Resource, limited: frozenset[str]) ->
         jwt = templates.resolve(at.stack, at.properties["JwtConfiguration"])
         authorizer = Authorizer(tuple(jwt["Audience"]))
     elif kind != "NONE":
-        raise LocalStackError(f"Route {key} has authorization {kind}, which the local gateway does not know.")
+        raise LocalStackError(f"Route {key} has authorization {kind}, which the local gateway does not have.")
     scopes = tuple(properties.get("AuthorizationScopes", ()))
     return Route(key, _function(templates, resource, key), authorizer, scopes, expensive=key in limited)
 
@@ -168,7 +168,7 @@ def _function(templates: Templates, route: Resource, key: str) -> str:
 
 
 def _parts(value: Any) -> Iterable[Any]:
-    """The pieces that a value is joined from; an alias or a version is followed to nothing here."""
+    """Return the parts of a joined value."""
     if isinstance(value, Mapping) and "Fn::Join" in value:
         return list(value["Fn::Join"][1])
     return [value]

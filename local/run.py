@@ -1,4 +1,4 @@
-"""The local stack put together: engine, tables, functions, gateway, HTTP."""
+"""Assembles the local stack: engine, tables, functions, gateway, HTTP."""
 
 import logging
 import os
@@ -19,7 +19,7 @@ from local.errors import LocalStackError
 from local.functions import cursor_key, function_named, function_specs
 from local.gateway import Gateway
 from local.invoking import COMMANDS, COMMANDS_NAME, Invoker
-from local.queues import QUEUE_LOG, WRITER, Queues, running_queues, writer_worker
+from local.queues import QUEUE_LOG, WRITER, running_queues, writer_worker
 from local.reloading import Reloader
 from local.routes import route_table
 from local.server import build_app
@@ -30,13 +30,13 @@ from local.tokens import Issuer, local_key
 from local.worker import CHANGES_LOG, RESHARD_LOG, Worker, WorkerSpec
 
 FUNCTION_LOG = "api.log"
-FOLLOWER = "functions.changes.handler.handler"
+CONSUMER = "functions.changes.handler.handler"
 BACKLOG = 2048
 GRACE_SECONDS = 10
 
 
 def main(environ: Mapping[str, str] = os.environ) -> int:
-    """Serve until Ctrl-C or SIGTERM, also where the process has inherited that they are ignored.
+    """Serve until Ctrl-C or SIGTERM, also if the process has inherited that they are ignored.
 
     Returns:
         The exit status: 0 after an orderly stop, 1 after one line on stderr that says what is wrong.
@@ -62,26 +62,42 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
     routes = route_table(templates)
     ensure_tables(engine_client(engine.endpoint), table_plans(templates), data=str(settings.data_dir))
     queues = stack.enter_context(running_queues(templates, settings))
-    specs = _specs(settings, templates, {route.function for route in routes.routes}, engine, queues)
-    functions = _functions(specs, settings, stack)
-    (commands,) = _specs(settings, templates, {function_named(templates, COMMANDS)}, engine, queues)
-    direct = _direct(commands, settings, stack)
-    (writer,) = _specs(settings, templates, {function_named(templates, WRITER)}, engine, queues)
-    (follower,) = _specs(settings, templates, {function_named(templates, FOLLOWER)}, engine, queues)
-    beside = (_reshard(specs[0], settings), writer_worker(writer, queues, settings), _follow(follower, settings))
-    workers = [_worker(each, stack) for each in beside]
-    reloader = _reloader([*functions.values(), direct], workers, settings, stack)
-    audience = routes.audience
-    issuer = Issuer(
-        local_key(settings.data_dir), f"http://127.0.0.1:{port}/local", audience[0] if audience else "local"
+
+    def specs(*names: str) -> list[FunctionSpec]:
+        key = cursor_key(settings.data_dir)
+        found = function_specs(templates, names, settings=settings, endpoint=engine.endpoint, cursor_key=key)
+        return [replace(spec, environment={**spec.environment, **queues.variables}) for spec in found]
+
+    served = specs(*{route.function for route in routes.routes})
+    functions = {spec.name: _environments(spec, settings, stack) for spec in served}
+    for environments in functions.values():
+        environments.warm()
+    commands, writer, consumer = (
+        specs(function_named(templates, handler))[0] for handler in (COMMANDS, WRITER, CONSUMER)
     )
-    gateway = Gateway(routes, issuer, functions, report=_report)
+    # Not warmed, because most stacks never use it.
+    direct = _environments(commands, settings, stack)
+    workers = [
+        _worker(spec, stack)
+        for spec in (
+            _background(served[0], settings, "local.resharding", RESHARD_LOG),
+            writer_worker(writer, queues, settings),
+            _background(consumer, settings, "local.changes", CHANGES_LOG, "functions.changes"),
+        )
+    ]
+    watching: list[Worker | Reloader] = [*workers]
+    if settings.local_reload == "on":
+        reloader = Reloader([*functions.values(), direct], workers, say=_say)
+        stack.callback(reloader.close)
+        watching.append(reloader)
+    audience = routes.audience[0] if routes.audience else "local"
+    issuer = Issuer(local_key(settings.data_dir), f"http://127.0.0.1:{port}/local", audience)
     app = build_app(
-        gateway,
+        Gateway(routes, issuer, functions, report=_report),
         issuer,
-        tenant_claim=_told(templates, "TENANT_CLAIM", "tenant_id"),
-        tenants=TenantRule(_told(templates, "TENANT_PATTERN", DEFAULT_PATTERN)),
-        ready=lambda: _ready([*workers, *reloader], banner(port, engine, settings)),
+        tenant_claim=_function_variable(templates, "TENANT_CLAIM", "tenant_id"),
+        tenants=TenantRule(_function_variable(templates, "TENANT_PATTERN", DEFAULT_PATTERN)),
+        ready=lambda: _ready(watching, banner(port, engine, settings)),
         invoker=Invoker({commands.name: direct, COMMANDS_NAME: direct}, report=_report),
     )
     config = uvicorn.Config(
@@ -109,7 +125,7 @@ def _prepare(data_dir: Path) -> None:
 
 
 def raise_file_limit() -> None:
-    """A socket a request: the usual limit of 256 (macOS) or 1,024 files ends too early."""
+    """Raise the limit of open files, because each request has a socket: 256 (macOS) or 1,024 are too few."""
     if sys.platform == "win32":
         return
     import resource  # noqa: PLC0415 - does not exist on Windows
@@ -121,8 +137,8 @@ def raise_file_limit() -> None:
 
 
 def _listener(port: int) -> socket.socket:
-    # The protocol is named, because asyncio sets TCP_NODELAY only on sockets that say they are TCP: without it every
-    # answer on a kept connection waits 40 ms for an acknowledgement.
+    # asyncio sets TCP_NODELAY only if the protocol is given. Without it every answer on a kept connection waits for an
+    # acknowledgement, which takes 40 ms.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -136,44 +152,17 @@ def _listener(port: int) -> socket.socket:
     return listener
 
 
-def _specs(
-    settings: Settings, templates: Templates, names: Iterable[str], engine: Engine, queues: Queues
-) -> list[FunctionSpec]:
-    specs = function_specs(
-        templates, names, settings=settings, endpoint=engine.endpoint, cursor_key=cursor_key(settings.data_dir)
-    )
-    return [replace(spec, environment={**spec.environment, **queues.variables}) for spec in specs]
-
-
-def _functions(specs: Iterable[FunctionSpec], settings: Settings, stack: ExitStack) -> dict[str, Environments]:
-    log = settings.data_dir / FUNCTION_LOG
-    functions = {}
-    for spec in specs:
-        environments = Environments(spec, limit=settings.local_workers, log=log, places=settings.local_queue)
-        stack.callback(environments.close)
-        environments.warm()
-        functions[spec.name] = environments
-    return functions
-
-
-def _direct(spec: FunctionSpec, settings: Settings, stack: ExitStack) -> Environments:
-    """The function for direct invocation: not warmed, as most never ask it."""
+def _environments(spec: FunctionSpec, settings: Settings, stack: ExitStack) -> Environments:
     log = settings.data_dir / FUNCTION_LOG
     environments = Environments(spec, limit=settings.local_workers, log=log, places=settings.local_queue)
     stack.callback(environments.close)
     return environments
 
 
-def _reshard(api: FunctionSpec, settings: Settings) -> WorkerSpec:
-    """What carries out changes of shard counts, with the API's own tables and times."""
-    environment = {**api.environment, "DATA_DIR": str(settings.data_dir)}
-    return WorkerSpec("local.resharding", environment, settings.data_dir / RESHARD_LOG)
-
-
-def _follow(changes: FunctionSpec, settings: Settings) -> WorkerSpec:
-    """What hands the table's stream to the function that follows it."""
-    environment = {**changes.environment, "DATA_DIR": str(settings.data_dir)}
-    return WorkerSpec("local.changes", environment, settings.data_dir / CHANGES_LOG, "functions.changes")
+def _background(spec: FunctionSpec, settings: Settings, module: str, log: str, function: str = "") -> WorkerSpec:
+    """Return a worker with the environment variables of a function."""
+    environment = {**spec.environment, "DATA_DIR": str(settings.data_dir)}
+    return WorkerSpec(module, environment, settings.data_dir / log, function)
 
 
 def _worker(spec: WorkerSpec, stack: ExitStack) -> Worker:
@@ -182,26 +171,15 @@ def _worker(spec: WorkerSpec, stack: ExitStack) -> Worker:
     return worker
 
 
-def _reloader(
-    functions: Iterable[Environments], workers: Iterable[Worker], settings: Settings, stack: ExitStack
-) -> list[Reloader]:
-    """What watches the code, in a list; an empty one if nobody wants it watched."""
-    if settings.local_reload == "off":
-        return []
-    reloader = Reloader(functions, workers, say=_say)
-    stack.callback(reloader.close)
-    return [reloader]
-
-
 def _ready(workers: Iterable[Worker | Reloader], text: str) -> None:
-    # Workers start beside the first requests: nobody waits for them.
+    # Requests do not wait for the workers.
     for worker in workers:
         worker.start()
     _say(text)
 
 
-def _told(templates: Templates, variable: str, default: str) -> str:
-    """What the functions are told in a variable."""
+def _function_variable(templates: Templates, variable: str, default: str) -> str:
+    """Return the value of an environment variable of the functions."""
     for resource in templates.of_type("AWS::Lambda::Function"):
         variables = resource.properties.get("Environment", {}).get("Variables", {})
         if isinstance(variables.get(variable), str):
@@ -216,7 +194,7 @@ def _stop_with(engine: Engine, server: uvicorn.Server, functions: Iterable[Envir
         if not server.should_exit:
             crashes.append(message)
             server.should_exit = True
-            # What is under way cannot end well any more: it is answered now, not after its last retry.
+            # Calls under way cannot succeed any more: they are answered now, not after their last retry.
             for function in functions:
                 function.abandon()
 
@@ -225,12 +203,12 @@ def _stop_with(engine: Engine, server: uvicorn.Server, functions: Iterable[Envir
 
 
 def banner(port: int, engine: Engine, settings: Settings) -> str:
-    """What a person reads when the stack is ready: where it is, and the first three things to try."""
+    """Return where the stack is, and three commands to try."""
     url = f"http://127.0.0.1:{port}"
     return f"""
 Dynashard is ready on {url}    (Ctrl-C stops it)
   data      {settings.data_dir}, engine at {engine.endpoint}
-  logs      {settings.data_dir / FUNCTION_LOG}; {RESHARD_LOG}, {QUEUE_LOG} and {CHANGES_LOG} beside it
+  logs      {settings.data_dir / FUNCTION_LOG}; {RESHARD_LOG}, {QUEUE_LOG} and {CHANGES_LOG} in the same folder
 
 Try:
   TOKEN=$(curl -s {url}/local/tokens -d '{{"tenant_id": "abc"}}' | sed 's/.*"token":"\\([^"]*\\)".*/\\1/')

@@ -1,4 +1,4 @@
-"""HTTP on 127.0.0.1: the gateway, and the local token issuer beside it."""
+"""HTTP on 127.0.0.1: the gateway, the token issuer, and direct invocation."""
 
 import contextlib
 from collections.abc import AsyncIterator, Callable
@@ -21,7 +21,7 @@ from local.invoking import PATH, Invoker, read_body
 from local.tokens import LIFETIME_SECONDS, Issuer
 
 MAX_TOKEN_REQUEST_BYTES = 64 * 1024
-"""A token travels in a header, which is smaller."""
+"""More than the header that carries a token may have."""
 
 
 class TokenRequest(BaseModel):
@@ -44,14 +44,14 @@ def build_app(
     ready: Callable[[], None],
     invoker: Invoker | None = None,
 ) -> Starlette:
-    """The ASGI application.
+    """Return the ASGI application.
 
     Args:
         gateway: answers everything outside `/local/`.
         issuer: issues tokens under `/local/`, and publishes its key.
         tenant_claim: the claim that carries the tenant.
-        tenants: which texts are tenants. `claims` may set others, to see them refused.
-        ready: called once, when requests are being taken.
+        tenants: the pattern of tenants. `claims` may set others, to see them refused.
+        ready: called once, when requests are accepted.
         invoker: answers direct invocations.
     """
 
@@ -73,7 +73,7 @@ def build_app(
             ]
             return _json({"message": 'Send {"tenant_id": "..."}.', "errors": problems}, status=422)
         if tenant_claim not in wanted.claims and not tenants.allows(wanted.tenant_id):
-            problem = {"field": "tenant_id", "message": f"The API takes tenants that match {tenants.pattern}."}
+            problem = {"field": "tenant_id", "message": f"The API accepts tenants that match {tenants.pattern}."}
             return _json({"message": 'Send {"tenant_id": "..."}.', "errors": [problem]}, status=422)
         claims = {tenant_claim: wanted.tenant_id} | wanted.claims
         token = issuer.issue(claims, subject=wanted.subject, lifetime_seconds=wanted.expires_in)
@@ -92,17 +92,17 @@ def build_app(
             Route("/local/.well-known/jwks.json", jwks),
             *([] if invoker is None else [Route(PATH, invoker.answer, methods=["POST"])]),
         ],
-        # A page on the internet may resolve its own name to 127.0.0.1; its requests carry that name.
+        # A web page may resolve its own name to 127.0.0.1; its requests carry that name.
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])],
         lifespan=lifespan,
     )
-    # Not a route: the pattern of a route does not match a path with a line break.
+    # The pattern of a route would not match a path with a line break.
     app.router.default = _Endpoint(gateway)
     return app
 
 
 class _Endpoint:
-    """The gateway as an ASGI application, which takes every method."""
+    """The gateway as an ASGI application, which accepts every method."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 class Settings(BaseModel):
-    """Everything that can be set about the local stack: each field by the variable of its name in capitals."""
+    """The settings of the local stack; each field is set by the variable of its name in capitals."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -30,25 +30,25 @@ class Settings(BaseModel):
     topology_lease_seconds: int = Field(default=30, ge=1, le=3600)
     """How long a function may keep a view of the topology."""
     topology_operation_seconds: int = Field(default=4, ge=1, le=900)
-    """Longest operation on the table, retries included: a change of a shard count waits for it between its phases."""
+    """Longest operation on the table, retries included; changes of shard counts wait for it between their phases."""
     topology_skew_seconds: int = Field(default=0, ge=0, le=60)
     """Most that two clocks may differ; all processes here share one."""
     growth_mode: Literal["on", "dry_run", "off"] = "on"
-    """Whether shard counts change by themselves; `dry_run` only tells of it in the logs."""
+    """Whether shard counts change by themselves; `dry_run` only logs the requests."""
     growth_cooldown_seconds: int = Field(default=300, ge=1)
-    """How long a count is left alone after it changed."""
+    """How long a count stays after it has changed."""
     growth_quiet_seconds: int = Field(default=86400, ge=1)
-    """How long a count that grew by itself must have stood before it is halved."""
+    """How long a count that grew by itself must have stayed before it is halved."""
     max_queries_per_request: int = Field(default=300, ge=1, le=10_000)
     """Most Queries that one request may send: a listing of more shards than that is refused."""
     queue_visibility_seconds: int = Field(default=30, ge=1, le=43200)
-    """How long a message of a queue is hidden from the moment a worker has it in hand."""
+    """How long a received message of a queue is hidden."""
     local_workers: int = Field(default=4, ge=1, le=64)
-    """How many execution environments a function may have: as on Lambda, each takes one event at a time."""
+    """How many execution environments a function may have; each handles one event at a time, as on Lambda."""
     local_queue: int = Field(default=256, ge=0, le=10_000)
     """How many calls may wait for an environment of a function; expensive ones are refused at a quarter of it."""
     local_reload: Literal["on", "off"] = "on"
-    """Whether functions and workers start again with the new code when their code changes."""
+    """Whether functions and workers are reloaded when their code changes."""
 
     @field_validator("data_dir", "dynoxide_bin")
     @classmethod
@@ -68,7 +68,7 @@ class Settings(BaseModel):
         """Read the settings from environment variables. An empty variable counts as unset.
 
         Raises:
-            LocalStackError: a variable has a value that cannot be; names the variable.
+            LocalStackError: the value of a variable is not valid; names the variable.
         """
         given = {name: environ[name.upper()] for name in cls.model_fields if environ.get(name.upper())}
         try:

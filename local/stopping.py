@@ -1,4 +1,4 @@
-"""Stop the local stack by SIGINT or SIGTERM from its first moment on, also where it inherited that they are ignored.
+"""Stops the local stack by SIGINT or SIGTERM from its start, also if it has inherited that they are ignored.
 
 A shell without job control starts background jobs with SIGINT ignored, and every process they start inherits that.
 This module imports next to nothing, so that the handlers are installed before the imports that take long.
@@ -18,13 +18,13 @@ _deferring = False
 
 
 def stop_at_once() -> None:
-    """From now on, end the process on a signal. Call it while there is nothing to clean up."""
+    """End the process on a signal. Use it while there is nothing to clean up."""
     for number in _SIGNALS:
         signal.signal(number, _exit)
 
 
 def stop_in_order() -> None:
-    """From now on, raise `KeyboardInterrupt` in the main thread on the first signal, and ignore all that follow it."""
+    """Raise `KeyboardInterrupt` in the main thread on the first signal, and ignore later signals."""
     for number in _SIGNALS:
         signal.signal(number, _interrupt)
 
@@ -32,8 +32,7 @@ def stop_in_order() -> None:
 def check() -> None:
     """Raise `KeyboardInterrupt` if a signal has come.
 
-    An exception that is raised while Python runs a finaliser is printed and dropped: a stage that must not begin
-    after a signal asks here.
+    Call it before a stage that must not begin after a signal, because an exception in a finaliser is dropped.
     """
     if _requested:
         raise KeyboardInterrupt
@@ -41,7 +40,7 @@ def check() -> None:
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Let a signal that comes within the block take effect at its end, so that it cuts nothing in two."""
+    """Defer a signal to the end of the block."""
     global _deferring  # noqa: PLW0603 - signals belong to the process
     _deferring = True
     try:

@@ -1,4 +1,4 @@
-"""The stream of a local table: its records as Lambda hands them to a function, and how far they were handled."""
+"""Reads the stream of a local table in the format of Lambda's events, and stores positions in it."""
 
 import base64
 import json
@@ -9,33 +9,26 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-import botocore.session
-from botocore.config import Config
-
 from local.events import ACCOUNT_ID, REGION
-from local.tables import CREDENTIALS, engine_client
+from local.tables import engine_client
 
 Record = dict[str, Any]
 
 _DIGITS: Final = 21
 """Of a sequence number, at least; the local engine counts from 1."""
 _LIST_EVERY: Final = 300
-"""How many looks at an idle stream go by before its parts are listed anew: a minute. The local engine reads all of the
-stream for that, a second for a million records."""
+"""Polls between two lists of the stream's shards: a minute. The local engine reads all of the stream for a list, which
+takes a second for a million records."""
 
 
 def streams_client(endpoint: str) -> Any:
-    """A client for the local engine's streams."""
-    nothing = {"profile": (None, None, None, None), "config_file": (None, None, os.devnull, None)}
-    session = botocore.session.Session(session_vars=nothing)
-    session.set_credentials(CREDENTIALS["AWS_ACCESS_KEY_ID"], CREDENTIALS["AWS_SECRET_ACCESS_KEY"])
-    # The engine's shard ids and sequence numbers are shorter than the client's model would have them.
-    config = Config(parameter_validation=False, connect_timeout=5, read_timeout=30, proxies={})
-    return session.create_client("dynamodbstreams", region_name=REGION, endpoint_url=endpoint, config=config)
+    """Return a client for the local engine's streams."""
+    # The engine's shard ids and sequence numbers are shorter than the client's model allows.
+    return engine_client(endpoint, "dynamodbstreams", parameter_validation=False)
 
 
 def stream_of(endpoint: str, table: str) -> str:
-    """The ARN of a table's stream. Raises `LookupError` if the table has none."""
+    """Return the ARN of a table's stream; raises `LookupError` if the table has none."""
     found = engine_client(endpoint).describe_table(TableName=table)["Table"].get("LatestStreamArn")
     if not found:
         raise LookupError(f"table {table} has no stream")
@@ -44,34 +37,25 @@ def stream_of(endpoint: str, table: str) -> str:
 
 @dataclass
 class Stream:
-    """The records of a table's stream, from any place on.
-
-    Args:
-        client: for streams.
-        arn: of the stream.
-        table: the table's name.
-    """
+    """The records of a table's stream."""
 
     client: Any
     arn: str
     table: str
     _shards: list[str] = field(default_factory=list)
-    _looks: int = 0
+    _polls: int = 0
     _iterators: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
 
     def shards(self) -> list[str]:
-        """The ids of its parts, older ones first."""
-        if self._looks % _LIST_EVERY == 0:
-            told = self.client.describe_stream(StreamArn=self.arn)["StreamDescription"]["Shards"]
-            self._shards = [str(shard["ShardId"]) for shard in told]
-        self._looks += 1
+        """Return the ids of its shards, oldest first."""
+        if self._polls % _LIST_EVERY == 0:
+            listed = self.client.describe_stream(StreamArn=self.arn)["StreamDescription"]["Shards"]
+            self._shards = [str(shard["ShardId"]) for shard in listed]
+        self._polls += 1
         return self._shards
 
     def after(self, shard: str, sequence: str | None, limit: int) -> list[Record]:
-        """Records of a part behind a sequence number, from its beginning if None; in the shape of Lambda's events.
-
-        What the stream has forgotten is left out.
-        """
+        """Return records of a shard after a sequence number, or from its beginning. Trimmed records are left out."""
         at, iterator = self._iterators.get(shard, ("", None))
         if at != sequence or iterator is None:
             iterator = self._iterator(shard, sequence)
@@ -95,15 +79,14 @@ class Stream:
         return str(self.client.get_shard_iterator(**asked, ShardIteratorType="TRIM_HORIZON")["ShardIterator"])
 
     def _event(self, record: Mapping[str, Any]) -> Record:
-        told: dict[str, Any] = _plain(record)
-        sequence = told["dynamodb"]["SequenceNumber"]
-        told["dynamodb"]["SequenceNumber"] = sequence.zfill(_DIGITS)
+        event: dict[str, Any] = _plain(record)
+        event["dynamodb"]["SequenceNumber"] = event["dynamodb"]["SequenceNumber"].zfill(_DIGITS)
         source = f"arn:aws:dynamodb:{REGION}:{ACCOUNT_ID}:table/{self.table}/stream/{self.arn.rpartition('/')[2]}"
-        return {**told, "awsRegion": REGION, "eventSourceARN": source}
+        return {**event, "awsRegion": REGION, "eventSourceARN": source}
 
 
 def _plain(value: Any) -> Any:
-    """What the client has parsed, as the JSON that it came from."""
+    """Return a parsed value as the JSON that it was parsed from."""
     if isinstance(value, Mapping):
         return {name: _plain(inner) for name, inner in value.items()}
     if isinstance(value, list):
@@ -115,12 +98,7 @@ def _plain(value: Any) -> Any:
 
 @dataclass
 class Places:
-    """How far each part of a stream was handled, in a file that survives a kill.
-
-    Args:
-        path: the file.
-        stream: the stream's ARN: places in another one mean nothing here.
-    """
+    """The position in each shard of a stream, in a file that survives a kill. It ignores those of other streams."""
 
     path: Path
     stream: str

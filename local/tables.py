@@ -1,4 +1,4 @@
-"""The template's tables, created in the local engine."""
+"""Creates the template's tables in the local engine."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -11,12 +11,12 @@ from local.template import Resource, Templates
 
 TABLE_TYPES = ("AWS::DynamoDB::GlobalTable", "AWS::DynamoDB::Table")
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
-"""Any credentials do: the local engine checks none."""
+"""The local engine accepts any credentials."""
 
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """One table: the CreateTable request for it, and its TTL attribute if it has one."""
+    """The CreateTable request of a table, and its TTL attribute if it has one."""
 
     create: Mapping[str, Any]
     ttl_attribute: str | None = None
@@ -28,10 +28,7 @@ class TablePlan:
 
 
 def table_plans(templates: Templates) -> list[TablePlan]:
-    """What has to be created for the template's tables.
-
-    Keys, indexes, projections, streams and TTL are taken over. Capacity is not: no local engine has any.
-    """
+    """Return the template's tables with keys, indexes, projections, streams and TTL; local engines have no capacity."""
     return [_plan(templates, resource) for resource in templates.of_type(*TABLE_TYPES)]
 
 
@@ -55,32 +52,24 @@ def _plan(templates: Templates, resource: Resource) -> TablePlan:
     return TablePlan(create, ttl.get("AttributeName") if ttl.get("Enabled") else None)
 
 
-def engine_client(endpoint: str) -> Any:
-    """A DynamoDB client for the local engine."""
-    # Commands and workers that make no tables do without what this imports: a fifth of a second each.
+def engine_client(endpoint: str, service: str = "dynamodb", **options: Any) -> Any:
+    """Return botocore's client of a service of the local engine, with `options` of its configuration."""
+    # Importing botocore takes a fifth of a second, and most commands and workers do not need it.
     import botocore.session  # noqa: PLC0415
     from botocore.config import Config  # noqa: PLC0415
 
-    # Nothing of the user's own AWS configuration, and no proxy, has a say in what stays on this machine.
+    # The user's AWS configuration and proxy are ignored.
     nothing = {"profile": (None, None, None, None), "config_file": (None, None, os.devnull, None)}
     session = botocore.session.Session(session_vars=nothing)
     session.set_credentials(CREDENTIALS["AWS_ACCESS_KEY_ID"], CREDENTIALS["AWS_SECRET_ACCESS_KEY"])
-    config = Config(retries={"total_max_attempts": 2}, connect_timeout=5, read_timeout=30, proxies={})
-    return session.create_client("dynamodb", region_name=REGION, endpoint_url=endpoint, config=config)
+    config = Config(retries={"total_max_attempts": 2}, connect_timeout=5, read_timeout=30, proxies={}, **options)
+    return session.create_client(service, region_name=REGION, endpoint_url=endpoint, config=config)
 
 
 def ensure_tables(client: Any, plans: Iterable[TablePlan], *, data: str) -> list[str]:
-    """Create the tables that are missing, and keep those that are there as the template has them.
+    """Create missing tables, and check that existing ones fit the template. Return the names of those created.
 
-    Args:
-        client: for the local engine.
-        plans: the tables.
-        data: where the engine keeps them, for messages.
-
-    A table of an older checkout gets the stream that it lacks; what was written before is not in it.
-
-    Returns:
-        The names of the tables that were created.
+    An existing table without a stream gets one; earlier writes are not in it. `data` names the data in messages.
 
     Raises:
         LocalStackError: a table has other keys or lacks an index, or the engine cannot read its data.
@@ -133,17 +122,12 @@ def _ensure_ttl(client: Any, table: str, attribute: str) -> None:
 
 
 def difference(wanted: Mapping[str, Any], present: Mapping[str, Any]) -> str:
-    """What keeps a present table from being the wanted one; empty if nothing does. More indexes do no harm.
-
-    Args:
-        wanted: a CreateTable request.
-        present: the description of a table.
-    """
+    """Return the difference between a CreateTable request and an existing table; more indexes are none."""
     if _keys(wanted, wanted) != _keys(present, present):
         return f"its keys are {_shown(_keys(present, present))}, not {_shown(_keys(wanted, wanted))}"
     views = [table.get("StreamSpecification", {}).get("StreamViewType") for table in (wanted, present)]
     if None not in views and views[0] != views[1]:
-        return f"its stream shows {views[1]}, not {views[0]}"
+        return f"its stream has {views[1]}, not {views[0]}"
     for kind in ("GlobalSecondaryIndexes", "LocalSecondaryIndexes"):
         there = {index["IndexName"]: index for index in present.get(kind) or []}
         for index in wanted.get(kind) or []:

@@ -1,4 +1,4 @@
-"""The synthesised CloudFormation templates: the one description of tables, routes and functions."""
+"""Reads the synthesised CloudFormation templates, which describe tables, routes and functions."""
 
 import hashlib
 import json
@@ -18,9 +18,9 @@ from local.events import ACCOUNT_ID, REGION
 from local.settings import ROOT
 
 CACHE = ROOT / "build" / "template"
-"""The last synthesis of this checkout."""
+"""The folder of the last synthesis."""
 ENVIRONMENT = "local"
-"""The environment of cdk.json that the local stack is."""
+"""The environment of the local stack in cdk.json."""
 SYNTHESIS_INPUTS = ("app.py", "cdk.json", "requirements/dev.txt", "stacks/**/*.py")
 SCHEMA = "layers/sharding/python/dynashard/schema.py"
 _PSEUDO_PARAMETERS = {
@@ -38,7 +38,7 @@ _ARNS = {
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One resource of a stack. `properties` are as in the template: references are not resolved yet."""
+    """One resource of a stack. The references in `properties` are not resolved."""
 
     stack: str
     logical_id: str
@@ -47,7 +47,7 @@ class Resource:
 
     @property
     def name(self) -> str:
-        """The name of the real thing: as declared, or made of stack and logical id as CloudFormation does."""
+        """The physical name: as declared, or made of stack and logical id as CloudFormation does."""
         for key in ("TableName", "FunctionName", "Name"):
             if isinstance(self.properties.get(key), str):
                 return str(self.properties[key])
@@ -55,11 +55,7 @@ class Resource:
 
 
 class Templates:
-    """All templates of one synthesis, read as one.
-
-    Args:
-        stacks: stack name to its template.
-    """
+    """The templates of one synthesis, by stack name."""
 
     def __init__(self, stacks: Mapping[str, Mapping[str, Any]]) -> None:
         self._stacks = stacks
@@ -70,11 +66,11 @@ class Templates:
         }
 
     def of_type(self, *types: str) -> Iterator[Resource]:
-        """The resources of these types, in the templates' order."""
+        """Return the resources of these types, in the templates' order."""
         return (resource for resource in self._resources.values() if resource.type in types)
 
     def at(self, stack: str, value: Any) -> Resource | None:
-        """The resource that a reference (`Ref`, `Fn::GetAtt`, `Fn::ImportValue`) points at, if any."""
+        """Return the resource that a reference (`Ref`, `Fn::GetAtt`, `Fn::ImportValue`) names, if any."""
         if not isinstance(value, Mapping):
             return None
         if "Fn::ImportValue" in value:
@@ -85,10 +81,10 @@ class Templates:
         return self._resources.get((stack, str(logical_id)))
 
     def resolve(self, stack: str, value: Any) -> Any:
-        """A value of a stack's template with its references replaced by local names and ARNs.
+        """Replace the references in a value of a stack's template by local names and ARNs.
 
         Raises:
-            LocalStackError: it uses something that has no meaning locally; names it.
+            LocalStackError: it uses something that the local stack does not have; names it.
         """
         if isinstance(value, list):
             return [self.resolve(stack, entry) for entry in value]
@@ -112,7 +108,7 @@ class Templates:
                 where, exported = self._export(stack, argument)
                 return self.resolve(where, exported)
             case _:
-                raise LocalStackError(f"{stack} uses {function}, which the local stack does not know.")
+                raise LocalStackError(f"{stack} uses {function}, which the local stack does not have.")
 
     def _reference(self, stack: str, name: str) -> Any:
         if name == "AWS::StackName":
@@ -144,22 +140,17 @@ class Templates:
 
 
 def synthesised(cache: Path = CACHE, *, root: Path = ROOT, notice: Callable[[str], None] = lambda _: None) -> Templates:
-    """The templates of the local environment; synthesised only when something they are made from has changed.
+    """Return the templates of the local environment, synthesised again only if their sources have changed.
 
-    Args:
-        cache: folder that keeps the last synthesis.
-        root: the checkout.
-        notice: gets one line when there is something to wait for.
+    `notice` gets one line before a synthesis, which takes seconds; reading the last one takes milliseconds.
 
     Raises:
         LocalStackError: the synthesis failed; its own message.
-
-    Source: a synthesis takes seconds; reading a kept one takes milliseconds.
     """
     kept = cache / inputs_digest(root)
     if not kept.is_dir():
         cache.mkdir(parents=True, exist_ok=True)
-        # Whoever comes second waits for the first one's synthesis instead of making another.
+        # Other processes wait for this synthesis.
         with FileLock(cache / "lock"):
             if not kept.is_dir():
                 notice("Synthesising the template (only when it has changed) ...")
@@ -178,7 +169,7 @@ def _renew(root: Path, cache: Path, kept: Path) -> None:
 
 
 def read(folder: Path) -> Templates:
-    """The templates in a cloud assembly."""
+    """Read the templates of a cloud assembly."""
     return Templates(
         {
             path.name.removesuffix(".template.json"): json.loads(path.read_text())
@@ -188,7 +179,7 @@ def read(folder: Path) -> Templates:
 
 
 def inputs_digest(root: Path) -> str:
-    """A hash over every file that the templates are made from."""
+    """Return a hash of all sources of the templates."""
     digest = hashlib.sha256()
     paths = {path for pattern in SYNTHESIS_INPUTS for path in root.glob(pattern)} | {root / SCHEMA}
     for path in sorted(paths):
@@ -200,11 +191,11 @@ def inputs_digest(root: Path) -> str:
 def _synthesise(root: Path, folder: Path) -> None:
     context = json.loads((root / "cdk.json").read_text()).get("context", {}) | {
         "env": ENVIRONMENT,
-        # The functions run from the checkout: nothing has to be built or copied for a template alone.
+        # The functions run from the checkout, so nothing needs to be built or copied.
         "assets": "sources",
         "aws:cdk:disable-asset-staging": True,
     }
-    # CDK's own check of the templates takes longer than all the rest. `make synth` and every deployment run it.
+    # CDK's own check of the templates takes longer than the synthesis. `make synth` and every deployment run it.
     checks = {"CDK_VALIDATION": "false"}
     environment = os.environ | checks | {"CDK_OUTDIR": str(folder), "CDK_CONTEXT_JSON": json.dumps(context)}
     done = subprocess.run(

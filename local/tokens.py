@@ -1,7 +1,6 @@
-"""The local issuer: tokens for anybody who asks, checked as API Gateway's JWT authorizer checks them."""
+"""The local token issuer. It verifies tokens as API Gateway's JWT authorizer does."""
 
 import base64
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from local.errors import LocalStackError
+from local.functions import kept_file
 
 ALGORITHM: Final = "RS256"
 KEY_FILE: Final = "token-key.pem"
@@ -22,10 +22,7 @@ LIFETIME_SECONDS: Final = 3600
 
 
 class UnauthorizedError(Exception):
-    """No token, or one that does not hold.
-
-    `reason` is for the `WWW-Authenticate` header; empty without a token.
-    """
+    """The token is missing or not valid; `reason` is for the `WWW-Authenticate` header, and empty without a token."""
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason)
@@ -34,14 +31,7 @@ class UnauthorizedError(Exception):
 
 @dataclass(frozen=True)
 class Issuer:
-    """Issues and verifies tokens with the local key.
-
-    Args:
-        key: the private key; never leaves the machine.
-        issuer: URL under which the discovery documents are served: the tokens' `iss`.
-        audience: whom tokens are issued for.
-        clock: epoch seconds.
-    """
+    """Issues and verifies tokens with the local key. `issuer` is their `iss`, which has the discovery document."""
 
     key: rsa.RSAPrivateKey
     issuer: str
@@ -50,7 +40,7 @@ class Issuer:
 
     @cached_property
     def key_id(self) -> str:
-        """Name of the key: the beginning of its fingerprint."""
+        """The beginning of the key's fingerprint."""
         public = self.key.public_key().public_bytes(
             serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
         )
@@ -59,7 +49,7 @@ class Issuer:
     def issue(
         self, claims: Mapping[str, Any], *, subject: str = "local", lifetime_seconds: int = LIFETIME_SECONDS
     ) -> str:
-        """A bearer token with these claims. `iss`, `aud`, `sub`, `iat`, `nbf` and `exp` are set if not given."""
+        """Return a bearer token with these claims. `iss`, `aud`, `sub`, `iat`, `nbf` and `exp` are set if not given."""
         now = int(self.clock())
         standard = {
             "iss": self.issuer,
@@ -72,11 +62,7 @@ class Issuer:
         return jwt.encode(standard | dict(claims), self.key, algorithm=ALGORITHM, headers={"kid": self.key_id})
 
     def verify(self, authorization: str, audience: Sequence[str]) -> dict[str, Any]:
-        """The claims of a token, if it holds.
-
-        Args:
-            authorization: the `Authorization` header; `Bearer ` in front is optional, as on the gateway.
-            audience: what is accepted as `aud` or `client_id`.
+        """Return the claims of the token in an `Authorization` header, with or without `Bearer `, as on the gateway.
 
         Raises:
             UnauthorizedError: no token, another signer or algorithm, expired, not yet valid, another issuer or
@@ -93,7 +79,7 @@ class Issuer:
                 self.key.public_key(),
                 algorithms=[ALGORITHM],
                 issuer=self.issuer,
-                # Time and audience are checked below: by our clock, and with client_id in the place of aud.
+                # Time and audience are checked below, by our clock, and with client_id as an alternative to aud.
                 options={"verify_exp": False, "verify_nbf": False, "verify_iat": False, "verify_aud": False},
             )
         except jwt.InvalidTokenError as error:
@@ -119,7 +105,7 @@ class Issuer:
         return {"keys": [key | {"n": _base64url(public.n), "e": _base64url(public.e)}]}
 
     def discovery(self) -> dict[str, Any]:
-        """The OpenID Connect discovery document, so that other local tools can trust this issuer."""
+        """The OpenID Connect discovery document, by which other local tools can trust this issuer."""
         return {
             "issuer": self.issuer,
             "jwks_uri": f"{self.issuer}/.well-known/jwks.json",
@@ -131,35 +117,32 @@ class Issuer:
 
 
 def local_key(data_dir: Path) -> rsa.RSAPrivateKey:
-    """The key kept in the data folder; made at the first start, so that tokens outlive a restart.
+    """Return the key in the data folder, made at the first start, so that tokens outlive a restart.
 
     Raises:
-        LocalStackError: the file holds no RSA key.
+        LocalStackError: the file does not contain an RSA key.
     """
     path = data_dir / KEY_FILE
-    if path.exists():
-        try:
-            key = serialization.load_pem_private_key(path.read_bytes(), password=None)
-        except ValueError:
-            key = None
-        if not isinstance(key, rsa.RSAPrivateKey):
-            raise LocalStackError(f"{path} holds no RSA key: remove it, and a new one is made at the next start.")
-        return key
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    # Written whole or not at all: a start that is killed leaves no half a key behind.
-    draft = path.with_suffix(".new")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(pem)
-    draft.replace(path)
+    try:
+        key = serialization.load_pem_private_key(kept_file(path, _new_key), password=None)
+    except ValueError:
+        key = None
+    if not isinstance(key, rsa.RSAPrivateKey):
+        raise LocalStackError(f"{path} does not contain an RSA key: remove it, and the next start makes a new one.")
     return key
+
+
+def _new_key() -> bytes:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
 
 
 def _time(claims: Mapping[str, Any], name: str) -> float | None:
     value = claims.get(name)
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-        raise UnauthorizedError(f"{name} is no time")
+        raise UnauthorizedError(f"{name} is not a time")
     return value
 
 

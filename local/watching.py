@@ -1,4 +1,4 @@
-"""Which files of the checkout have changed, found by looking at their times and sizes."""
+"""Finds changed files of the checkout by their times and sizes."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -9,35 +9,31 @@ Stamp = tuple[int, int]
 
 
 class Watch:
-    """Looks for changes of Python files in folders, and of single files.
+    """Finds changes of Python files in folders, and of single files, which need not exist yet.
 
-    It polls instead of asking the system for events: looking takes a few milliseconds, needs no package, and works on
-    every file system that a checkout may lie on, those that are shared with a container or a virtual machine included.
-
-    Args:
-        root: the checkout.
-        places: folders and files in it. What does not exist is watched for.
+    It polls, which takes a few milliseconds, needs no package, and works on every file system, also on those that are
+    shared with a container or a virtual machine.
     """
 
     def __init__(self, root: Path, places: Iterable[str]) -> None:
         self._root = root
         self._places = tuple(places)
-        self._seen = self._look()
+        self._seen = self._stamps()
 
     def changed(self) -> set[str]:
-        """Return what was added, changed or removed since this was asked last, by paths within the checkout."""
-        before, self._seen = self._seen, self._look()
+        """Return the paths within the checkout that were added, changed or removed since the last call."""
+        before, self._seen = self._seen, self._stamps()
         return {path for path in before.keys() | self._seen.keys() if before.get(path) != self._seen.get(path)}
 
-    def _look(self) -> dict[str, Stamp]:
+    def _stamps(self) -> dict[str, Stamp]:
         found = {}
         for place in self._places:
             for path in _files(os.path.join(self._root, place)):  # noqa: PTH118 - many times as fast as pathlib
                 try:
-                    told = os.stat(path)  # noqa: PTH116 - as above
+                    stat = os.stat(path)  # noqa: PTH116 - as above
                 except OSError:
-                    continue  # It was removed since, or is not there yet.
-                found[os.path.relpath(path, self._root)] = (told.st_mtime_ns, told.st_size)
+                    continue  # It does not exist.
+                found[os.path.relpath(path, self._root)] = (stat.st_mtime_ns, stat.st_size)
         return found
 
 

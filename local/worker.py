@@ -1,4 +1,4 @@
-"""A process that works beside the functions: kept alive, and ended with the local stack, however that ends."""
+"""Runs worker processes: restarts them, and ends them with the local stack, also if that is killed."""
 
 import subprocess
 import sys
@@ -14,22 +14,20 @@ from local.settings import ROOT
 RESHARD_LOG: Final = "reshard.log"
 """The log of the worker that carries out changes of shard counts, in `DATA_DIR`."""
 CHANGES_LOG: Final = "changes.log"
-"""The log of the worker that follows the table's stream."""
+"""The log of the worker that consumes the table's stream."""
 FIRST_PAUSE: Final = 0.25
 LONGEST_PAUSE: Final = 8.0
 STEADY: Final = 5.0
-"""How long a worker must have lived for its end not to count with those before; all in seconds."""
+"""How long a worker must have run for the pause to start again; all in seconds."""
 STOP_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:
-    """What runs: a module that ends when its standard input does.
+    """A module that is run with `python -m`, and ends when its standard input does.
 
     Attributes:
-        module: its name, run as `python -m`.
-        environment: its environment variables, all of them.
-        log: where its output goes.
+        environment: all of its environment variables.
         function: the package of the function that it runs, such as `functions.writer`; empty if it runs none.
     """
 
@@ -40,14 +38,9 @@ class WorkerSpec:
 
 
 class Worker:
-    """Keeps a worker process running until it is closed.
+    """Keeps a worker process running until it is closed, and reports each end in one line.
 
-    A worker that ends is started again, after a pause that doubles while it does not live long.
-
-    Args:
-        spec: what runs.
-        report: gets one line when the worker has ended by itself.
-        clock: seconds, for how long it has lived.
+    A worker that ends is restarted after a pause, which doubles while the worker does not run long.
     """
 
     def __init__(
@@ -72,18 +65,18 @@ class Worker:
         return self._spec.function
 
     def restart(self) -> None:
-        """End it, if it runs, so that it begins again at once with the code as it is now."""
+        """End it, if it runs, so that it is restarted at once with the current code."""
         with self._lock:
             process = self._process
             if process is None or process.poll() is not None:
                 return
             self._restarting = True
-            # It ends with its standard input. Whoever waits for it closes this end once more, which does no harm.
+            # It ends with its standard input, which may be closed twice.
             if process.stdin is not None:
                 process.stdin.close()
 
     def close(self) -> None:
-        """End it, whatever it is doing, and wait for that. What it works on is made to be cut off anywhere."""
+        """End it at once, and wait for its end. Workers may be interrupted anywhere."""
         with self._lock:
             self._ending.set()
             process = self._process
@@ -111,7 +104,7 @@ class Worker:
                 pause = 0.0
                 continue
             pause = pause_after(pause, self._clock() - begun)
-            self._report(f"{self._spec.module} ended (status {status}), and is started again: see {self._spec.log}")
+            self._report(f"{self._spec.module} ended (status {status}), and is restarted: see {self._spec.log}")
 
     def _run(self) -> subprocess.Popen[bytes]:
         with self._spec.log.open("ab") as log:
@@ -119,22 +112,17 @@ class Worker:
                 [sys.executable, "-m", self._spec.module],
                 cwd=ROOT,
                 env=dict(self._spec.environment),
-                # The kernel closes our end when we are killed: nothing is left behind.
+                # The kernel closes our end when we are killed.
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                # Ctrl-C is for the local stack, which ends its processes in order.
+                # The local stack handles Ctrl-C, and ends its processes in order.
                 start_new_session=True,
             )
 
 
 def pause_after(pause: float, lived: float) -> float:
-    """How long to wait before a worker is started again, in seconds.
-
-    Args:
-        pause: the wait before it was started the last time; 0 for the first time.
-        lived: how long it has lived since.
-    """
+    """Return the pause before a restart, after the last pause (0 at first) and a run, all in seconds."""
     return FIRST_PAUSE if lived >= STEADY or not pause else min(2 * pause, LONGEST_PAUSE)
 
 

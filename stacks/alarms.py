@@ -24,8 +24,6 @@ class Alarms:
     """The alarms of a stack.
 
     Args:
-        scope: the stack.
-        settings: of the environment.
         page: the page of the docs that says what to do.
         period: how long a figure is summed up for.
     """

@@ -53,13 +53,7 @@ ACCESS_LOG = {
 
 
 class ApiStack(FunctionStack):
-    """The REST API of one environment.
-
-    Attributes:
-        api: the HTTP API.
-        function: the function that answers.
-        cursor_secret: the keys that sign cursors.
-    """
+    """The REST API of one environment."""
 
     def __init__(self, scope: Construct, construct_id: str, **kwargs: Any) -> None:
         super().__init__(scope, construct_id, purpose="API", **kwargs)

@@ -62,12 +62,7 @@ def settings_of(node: Node) -> Settings:
 def synthesise(context: Mapping[str, Any], outdir: Path) -> Path:
     """Synthesise an environment without CDK's command line; raises as `add_backend`.
 
-    Args:
-        context: the `context` of `cdk.json`, with what `-c` would add.
-        outdir: folder for the templates, one `<stack>.template.json` each.
-
-    Returns:
-        The folder.
+    `context` is that of `cdk.json` with what `-c` would add. Returns the folder, with a `<stack>.template.json` each.
     """
     app = App(outdir=str(outdir), context=dict(context), analytics_reporting=False)
     add_backend(app)

@@ -37,12 +37,7 @@ class BuildError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A machine to build for.
-
-    Attributes:
-        folder: Where its assets go, below the checkout.
-        pip: pip's options that choose its wheels; none for this machine's own.
-    """
+    """A machine to build for: the folder of its assets, and pip's options that choose its wheels."""
 
     folder: str
     pip: tuple[str, ...]
@@ -67,12 +62,12 @@ class Asset:
     """One folder that is zipped and uploaded.
 
     Attributes:
-        name: Its place below the target's folder.
-        content: Where the code lies in the asset, `python` for a layer.
-        sources: Packages of this checkout, each with its place below `content`.
-        requirements: A lock whose packages go in, or None.
-        without: A lock whose packages a layer below has already.
-        runtime_path: Where Lambda mounts `content`; it shows in stack traces.
+        name: its place below the target's folder.
+        content: where the code is in the asset, `python` for a layer.
+        sources: packages of this checkout, each with its place below `content`.
+        requirements: a lock whose packages are installed.
+        without: a lock whose packages a layer below has already.
+        runtime_path: where Lambda mounts `content`; it is in stack traces.
     """
 
     name: str
@@ -109,18 +104,10 @@ ASSETS = (
 
 
 def build(target: Target, destination: Path, root: Path = ROOT) -> dict[str, int]:
-    """Build every asset for a target.
-
-    Args:
-        target: The machine to build for.
-        destination: Folder the assets go to; each is replaced as a whole, and only once all are complete.
-        root: The checkout.
-
-    Returns:
-        Bytes of each asset, unzipped.
+    """Build every asset, and return its bytes, unzipped. Assets are replaced when all of them are complete.
 
     Raises:
-        BuildError: A package cannot be had or the code does not compile.
+        BuildError: a package cannot be fetched, or the code does not compile.
     """
     destination.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".building-", dir=destination) as work:

@@ -17,11 +17,7 @@ _NO_CODE = ["**/__pycache__", "**/*.pyc", "**/*.egg-info", "pyproject.toml", "**
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Code assets of one synthesis.
-
-    Attributes:
-        folder: What `make build` wrote, or None for the sources.
-    """
+    """Code assets of one synthesis: the folder that `make build` wrote, or None for the sources."""
 
     folder: Path | None
 

@@ -21,12 +21,7 @@ LATE_SECONDS: Final = 300
 
 
 class ChangesStack(FunctionStack):
-    """Consumes the changes of items.
-
-    Attributes:
-        follower: the function that gives changes to the consumers that the domain declares.
-        dead: changes that could not be handled, and positions of batches that were given up.
-    """
+    """Consumes the changes of items; those that could not be handled are in `dead`."""
 
     def __init__(self, scope: Construct, construct_id: str, **kwargs: Any) -> None:
         super().__init__(scope, construct_id, purpose="changes", **kwargs)

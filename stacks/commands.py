@@ -13,11 +13,7 @@ from stacks.stack import FunctionStack
 
 
 class CommandsStack(FunctionStack):
-    """The function that other services invoke. It has no resource policy: callers need `lambda:InvokeFunction` on it.
-
-    Attributes:
-        function: the function.
-    """
+    """The function that other services invoke. It has no resource policy: callers need `lambda:InvokeFunction`."""
 
     def __init__(self, scope: Construct, construct_id: str, *, cursor_secret: secrets.ISecret, **kwargs: Any) -> None:
         super().__init__(scope, construct_id, purpose="direct invocation", **kwargs)

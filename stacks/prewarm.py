@@ -18,11 +18,7 @@ CLOUDFORMATION_SECONDS = 3600
 
 
 class PrewarmStack(FunctionStack):
-    """Warms the table of an environment while it is deployed.
-
-    Attributes:
-        machine: the state machine that does it.
-    """
+    """Warms the table of an environment while it is deployed."""
 
     def __init__(
         self, scope: Construct, construct_id: str, *, prewarm: NativePrewarm | ProvisionedPrewarm, **kwargs: Any

@@ -30,14 +30,14 @@ State = dict[str, Any]
 def definition(
     *, advance: str, work: str, stop: str, work_seconds: int, concurrency: int, partition: str = "aws"
 ) -> State:
-    """The machine.
+    """Return the machine.
 
     Args:
-        advance: ARN of the function that brings a change forward.
+        advance: ARN of the function that takes the next step of a change.
         work: ARN of the function that works on a task.
         stop: ARN of the function that pauses a change that has failed.
         work_seconds: longest run of the function that works.
-        concurrency: tasks that are worked on at once.
+        concurrency: tasks that run at once.
         partition: of the ARNs of AWS: `aws`, `aws-cn`, ...
     """
     return {

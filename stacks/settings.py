@@ -160,14 +160,9 @@ def load(
     audience: str | None = None,
     tenant_claim: str | None = None,
 ) -> Settings:
-    """Return the checked settings of one environment.
+    """Return the checked settings of the environment `-c env=NAME`, with a sign-in that replaces the stored one.
 
-    Args:
-        environments: the `environments` context: environment name to its settings.
-        name: the environment (`-c env=NAME`).
-        issuer: replaces `auth.issuer` (`-c issuer=...`).
-        audience: replaces `auth.audience`, comma-separated (`-c audience=...`).
-        tenant_claim: replaces `auth.tenant_claim` (`-c tenant_claim=...`).
+    Audiences are separated by commas.
 
     Raises:
         SettingsError: a setting is missing, unknown or wrong; one line, with the setting's full name.

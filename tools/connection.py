@@ -36,13 +36,9 @@ class Backend:
 
     Attributes:
         target: its description, the same in each command.
-        transport: the transport to it.
-        table: the name of the table of items.
-        topology_table: the name of the table of shard counts.
         timing: how long a published change takes to reach all readers.
         operation: the longest operation, in seconds.
         worker: where changes of shard counts are carried out, for the message that no worker seems to run.
-        growth: how its counts change by themselves.
         load: measures how busy the table is; None if nothing measures it.
     """
 
@@ -181,11 +177,7 @@ def _print_growth(report: Report) -> None:
 
 
 def outputs_of(stack: str) -> Mapping[str, str]:
-    """Return the outputs of a deployed stack. Cost: one DescribeStacks.
-
-    Raises:
-        CommandError: it cannot be read.
-    """
+    """Return the outputs of a deployed stack. Cost: one DescribeStacks. Raises `CommandError` if it cannot be read."""
     with _as_command_errors():
         return stack_outputs(stack)
 

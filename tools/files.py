@@ -11,11 +11,7 @@ from tools.failure import file_errors
 
 @contextmanager
 def replacing(path: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
-    """Write a file beside its place, and move it there when the block has ended without an error.
-
-    Args:
-        path: the file; replaced if it exists.
-        mode: its permissions, less the umask.
+    """Write a file next to its place, and move it there when the block has ended without an error.
 
     Raises:
         CommandError: it cannot be written.

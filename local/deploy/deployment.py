@@ -165,11 +165,7 @@ def cdk(aws: Ministack, *arguments: str, cwd: Path = ROOT) -> str:
 
 
 def run(command: Sequence[str], cwd: Path, environment: Mapping[str, str]) -> str:
-    """Run a command, and return its output.
-
-    Raises:
-        LocalStackError: it fails; the message has its output.
-    """
+    """Run a command, and return its output. Raises `LocalStackError` if it fails; the message has its output."""
     process = subprocess.Popen(  # noqa: S603 - our own command lines
         command,
         cwd=cwd,

@@ -46,11 +46,7 @@ class Ministack:
 
     @classmethod
     def started(cls, folder: Path, trust: Path) -> Self:
-        """Start one, and wait until it answers.
-
-        Raises:
-            LocalStackError: it is not installed, or does not start.
-        """
+        """Start one, and wait until it answers. Raises `LocalStackError` if it is not installed, or does not start."""
         if not PYTHON.exists():
             raise LocalStackError("The local AWS is not installed: run `make .venv-ministack/.done`.")
         ministack = cls(folder / "ministack", folder / "ministack.log", trust)

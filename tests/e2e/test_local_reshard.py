@@ -192,7 +192,7 @@ def test_a_change_finishes_whenever_its_worker_is_killed_and_no_write_is_lost(st
         expected = {name: text for writer in writers for name, text in writer.names.items()}
         assert listed(stack.client(TENANT)) == sorted(expected.items())
         assert stored(wire) == homes(expected, 64)
-        assert stack.text.count("and is started again") == len(killed)
+        assert stack.text.count("and is restarted") == len(killed)
 
 
 def kill_worker(stack: LocalProcess) -> int:

@@ -70,7 +70,7 @@ def test_the_port_of_make_run_is_the_port_of_commands(
 @pytest.mark.parametrize(
     ("variable", "value", "told"),
     [
-        ("DYNAMODB_PORT", "0", "DYNAMODB_PORT=0 does not say where the engine is"),
+        ("DYNAMODB_PORT", "0", "DYNAMODB_PORT=0 does not name the engine"),
         ("DYNAMODB_PORT", "many", "DYNAMODB_PORT=many cannot be used"),
         ("DYNAMODB_ENDPOINT", "nowhere", "DYNAMODB_ENDPOINT=nowhere cannot be used"),
     ],

@@ -102,7 +102,7 @@ def test_code_of_the_same_size_and_time_is_not_taken_for_the_old(checkout: Check
 
     checkout.write("other")
     os.utime(path, ns=times)
-    checkout.reloader.take({"functions/reloaded/handler.py"})
+    checkout.reloader.reload({"functions/reloaded/handler.py"})
 
     assert checkout.invoke()["version"] == "other"
 
@@ -114,7 +114,7 @@ def test_a_call_that_has_begun_is_answered_by_the_old_code_while_new_calls_get_t
         slow = asyncio.create_task(checkout.functions.invoke({"begun": str(begun), "wait": str(go)}, "1"))
         await asyncio.to_thread(until, begun.exists)
         checkout.write("second")
-        await asyncio.to_thread(checkout.reloader.take, {"functions/reloaded/handler.py"})
+        await asyncio.to_thread(checkout.reloader.reload, {"functions/reloaded/handler.py"})
         quick = await checkout.functions.invoke({}, "2")
         go.touch()
         return await slow, quick
@@ -131,7 +131,7 @@ def test_code_that_cannot_be_imported_is_said_in_one_line_and_changes_nothing(ch
     checkout.write("second")
     with (checkout.root / "functions/reloaded/handler.py").open("a") as file:
         file.write("raise ValueError('7 is not\\n a power of two')\n")
-    checkout.reloader.take({"functions/reloaded/handler.py"})
+    checkout.reloader.reload({"functions/reloaded/handler.py"})
 
     assert checkout.said == ["Not reloaded, what served before still serves: ValueError: 7 is not"]
     assert checkout.invoke() == before
@@ -140,10 +140,10 @@ def test_code_that_cannot_be_imported_is_said_in_one_line_and_changes_nothing(ch
 
 def test_what_failed_is_reloaded_with_the_change_that_mends_it(checkout: Checkout) -> None:
     (checkout.root / "functions/reloaded/handler.py").write_text("from reloaded.missing import handler\n")
-    checkout.reloader.take({"functions/reloaded/handler.py"})
+    checkout.reloader.reload({"functions/reloaded/handler.py"})
 
     checkout.write("mended", path="functions/reloaded/missing.py")
-    checkout.reloader.take({"functions/reloaded/missing.py"})
+    checkout.reloader.reload({"functions/reloaded/missing.py"})
 
     assert checkout.invoke()["version"] == "mended"
     assert checkout.said[1].endswith("functions/reloaded/handler.py, functions/reloaded/missing.py")
@@ -184,7 +184,7 @@ def test_a_change_of_another_function_changes_nothing_here(checkout: Checkout) -
     (checkout.root / "functions" / "other").mkdir()
     checkout.write("other", path="functions/other/handler.py")
 
-    checkout.reloader.take({"functions/other/handler.py"})
+    checkout.reloader.reload({"functions/other/handler.py"})
 
     assert checkout.invoke() == before
 
@@ -193,7 +193,7 @@ def test_a_change_of_another_function_changes_nothing_here(checkout: Checkout) -
 def test_a_change_that_all_share_concerns_everyone(checkout: Checkout, path: str) -> None:
     before = checkout.invoke()
 
-    checkout.reloader.take({path})
+    checkout.reloader.reload({path})
 
     assert checkout.invoke()["process"] != before["process"]
 
@@ -202,7 +202,7 @@ def test_a_change_that_all_share_concerns_everyone(checkout: Checkout, path: str
 def test_what_only_a_start_takes_in_is_said_in_one_line(checkout: Checkout, path: str) -> None:
     before = checkout.invoke()
 
-    checkout.reloader.take({path})
+    checkout.reloader.reload({path})
 
     [line] = checkout.said
     assert line.startswith(f"Restart `make run` to use {path}")
@@ -210,7 +210,7 @@ def test_what_only_a_start_takes_in_is_said_in_one_line(checkout: Checkout, path
 
 
 def test_the_names_of_stored_attributes_take_a_reload_and_a_restart(checkout: Checkout) -> None:
-    checkout.reloader.take({"layers/sharding/python/dynashard/schema.py"})
+    checkout.reloader.reload({"layers/sharding/python/dynashard/schema.py"})
 
     assert [line.split()[0] for line in checkout.said] == ["Restart", "Reloaded"]
 
@@ -220,7 +220,7 @@ def test_a_worker_begins_again_with_the_new_code(checkout: Checkout) -> None:
     until(lambda: len(list(checkout.root.glob("begun-*"))) == 1)
 
     checkout.write("second")
-    checkout.reloader.take({"functions/reloaded/handler.py"})
+    checkout.reloader.reload({"functions/reloaded/handler.py"})
 
     until(lambda: len(list(checkout.root.glob("begun-*"))) == 2)
     assert len(checkout.said) == 1  # It has not ended by itself, and nothing of that is said.

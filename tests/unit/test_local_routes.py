@@ -54,7 +54,7 @@ def test_the_routes_of_the_template_lead_to_its_function_under_its_authorizer() 
 
 
 def test_an_authorization_that_the_local_gateway_cannot_check_is_refused() -> None:
-    with pytest.raises(LocalStackError, match="has authorization AWS_IAM, which the local gateway does not know"):
+    with pytest.raises(LocalStackError, match="has authorization AWS_IAM, which the local gateway does not have"):
         route_table(Templates({"Api": api_stack(authorization="AWS_IAM"), "Data": DATA_STACK}))
 
 

@@ -68,7 +68,7 @@ def test_a_token_holds_until_the_second_it_expires(key: rsa.RSAPrivateKey) -> No
         ({"iat": None}, "iat"),
         ({"exp": None}, "no exp"),
         ({"exp": "never"}, "exp"),
-        ({"exp": True}, "no time"),
+        ({"exp": True}, "not a time"),
     ],
 )
 def test_a_token_with_wrong_standard_claims_is_refused(
@@ -146,5 +146,5 @@ def test_the_key_is_made_once_and_kept_private(tmp_path: Path) -> None:
 def test_a_damaged_key_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "token-key.pem").write_text("no key")
 
-    with pytest.raises(LocalStackError, match=r"token-key\.pem holds no RSA key: remove it"):
+    with pytest.raises(LocalStackError, match=r"token-key\.pem does not contain an RSA key: remove it"):
         local_key(tmp_path)

@@ -94,7 +94,7 @@ def test_a_worker_that_is_killed_is_started_again(start: Start, tmp_path: Path) 
     os.kill(probe["process"], signal.SIGKILL)
 
     until(lambda: len(begun(tmp_path)) == 2)
-    assert told == [f"{MODULE} ended (status -9), and is started again: see {tmp_path / 'log'}"]
+    assert told == [f"{MODULE} ended (status -9), and is restarted: see {tmp_path / 'log'}"]
 
 
 def test_a_worker_that_fails_is_tried_again(start: Start, tmp_path: Path) -> None:

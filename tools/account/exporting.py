@@ -22,17 +22,8 @@ def export(
 ) -> Counter[str]:
     """Write the items of logical partitions as JSON Lines: `{"entity": ..., "item": {...}}`, with their attachments.
 
-    An item that exists all the time is written exactly once, also while shard counts change.
-
-    Args:
-        backend: where the items are.
-        partitions: the partitions.
-        path: the file; only its owner may read it.
-        workers: how many shards are read at a time.
-        advance: called with the number of items just written.
-
-    Returns:
-        How many were written, by entity.
+    An item that exists all the time is written exactly once, also while shard counts change. Only its owner may read
+    the file. `advance` is called with the number of items just written. Returns how many were written, by entity.
 
     Raises:
         CommandError: the file cannot be written.

@@ -14,12 +14,7 @@ _OTHERS: Final = "markers and others"
 
 @dataclass
 class Purged:
-    """What a purge removed.
-
-    Attributes:
-        removed: the number of stored items by their type.
-        passes: how often the table was read; the last reading found nothing.
-    """
+    """The number of removed items by their type, and how often the table was read; the last reading found nothing."""
 
     removed: Counter[str] = field(default_factory=Counter)
     passes: int = 0
@@ -42,13 +37,7 @@ def purge(holdings: TenantData, tenant: str, *, scanned: Scanned, removed: Calla
     """Remove everything that is stored of an account, until a reading of the table finds nothing.
 
     The next reading finds what moves to another shard meanwhile, and what stream consumers write. A purge may be
-    interrupted and run again at any time.
-
-    Args:
-        holdings: the table's data of tenants.
-        tenant: the account.
-        scanned: called with the number of stored items just read.
-        removed: called with the number just removed.
+    interrupted and run again at any time. `scanned` and `removed` are called with numbers of stored items.
 
     Raises:
         CommandError: others continue to write.

@@ -23,12 +23,9 @@ E = TypeVar("E", bound=Entity)
 
 @dataclass(slots=True)
 class Tally:
-    """How many items were dealt with.
+    """How many items were read and dealt with.
 
     Attributes:
-        read: items read.
-        changed: items changed, or that would be.
-        unchanged: items that already are as their map wants them.
         gone: items that others deleted between reading and writing.
         again: how often an item was read and mapped again because others had changed it.
     """
@@ -50,13 +47,6 @@ class Etl(Generic[E]):
 
     An item is updated only if it is unchanged since it was read; otherwise it is read and mapped again. So no change
     of others is lost. After an early end, run it again: what it has changed is unchanged the second time.
-
-    Attributes:
-        items: the collection.
-        change: the map.
-        workers: shards that are read at a time.
-        dry_run: map, but write nothing.
-        advance: called after every batch.
     """
 
     items: Collection[E]

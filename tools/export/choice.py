@@ -19,10 +19,8 @@ class Choice:
     """An entity's items, of all times and tenants or of some.
 
     Attributes:
-        model: the entity.
-        time: its field that is compared with the bounds; None without bounds.
+        time: the field that is compared with the bounds; None without bounds.
         start, end: the bounds; the end is exclusive.
-        tenant: items of this tenant only.
     """
 
     model: type[Entity]
@@ -66,12 +64,8 @@ class Choice:
 def choose(model: type[Entity], *, day: str | None, month: str | None, time: str | None, tenant: str | None) -> Choice:
     """Return the choice that a command's options make.
 
-    Args:
-        model: the entity.
-        day: such as `2026-11-20`, in UTC.
-        month: such as `2026-11`, in UTC.
-        time: the field to compare; `at` or `created_at` if None.
-        tenant: items of this tenant only.
+    `day` and `month` are in UTC, such as `2026-11-20` and `2026-11`. `time` is the field to compare; by default `at` or
+    `created_at`.
 
     Raises:
         CommandError: the options contradict each other, or the entity has no such field.

@@ -26,11 +26,7 @@ Opened = Callable[[], BinaryIO]
 
 
 class Export:
-    """The files of a DynamoDB export.
-
-    Raises:
-        CommandError: there are no data files.
-    """
+    """The files of a DynamoDB export. Raises `CommandError` if there are no data files."""
 
     def __init__(self, files: dict[str, Opened]) -> None:
         self._files = files
@@ -62,11 +58,7 @@ class Export:
         return None
 
     def items(self) -> Iterator[Wire]:
-        """All stored items, relocation markers included.
-
-        Raises:
-            CommandError: a file is damaged.
-        """
+        """All stored items, relocation markers included. Raises `CommandError` if a file is damaged."""
         for name in self.data:
             try:
                 with self._files[name]() as stream, gzip.open(stream) as lines:

@@ -29,15 +29,9 @@ Add = Callable[[Sequence[Entity]], None]
 
 @contextmanager
 def new_file(path: Path, model: type[Entity], file_format: Format | None = None) -> Iterator[Add]:
-    """Write a file of an entity's items; it replaces what exists when the block has ended without an error.
+    """Yield a function that writes items; the file replaces what exists when the block has ended without an error.
 
-    Args:
-        path: the file.
-        model: the entity.
-        file_format: what to write; None to go by the file's name.
-
-    Yields:
-        A function that writes items.
+    Without a format the file's name decides.
 
     Raises:
         CommandError: the name says no format, or the file cannot be written.

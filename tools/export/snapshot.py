@@ -22,11 +22,7 @@ class Place:
 
     @classmethod
     def of(cls, url: str) -> "Place":
-        """Parse `s3://bucket/prefix`.
-
-        Raises:
-            CommandError: the text has another form.
-        """
+        """Parse `s3://bucket/prefix`. Raises `CommandError` if the text has another form."""
         parts = urlsplit(url)
         if parts.scheme != S3 or not parts.netloc or parts.query or parts.fragment:
             raise CommandError(f"{url}: write a place in S3 like s3://bucket/prefix")
@@ -38,28 +34,14 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Lets DynamoDB export a table.
-
-    Attributes:
-        client: botocore's DynamoDB client.
-        sleep: waits some seconds.
-        token: returns the idempotency token of a request.
-    """
+    """Lets DynamoDB export a table; `token` returns the idempotency token of a request."""
 
     client: Any
     sleep: Callable[[float], None] = time.sleep
     token: Callable[[], str] = field(default=lambda: uuid4().hex)
 
     def run(self, table: str, place: Place, log: Callable[[str], None]) -> Mapping[str, Any]:
-        """Start an export and wait for its end.
-
-        Args:
-            table: the table's name; point-in-time recovery is on.
-            place: where the export goes.
-            log: gets a line when the export has started.
-
-        Returns:
-            Where it is, and how many items and bytes of all entities it holds.
+        """Export a table with point-in-time recovery, wait for the end, and return what the export has.
 
         Raises:
             CommandError: it could not be started, or has failed.

@@ -36,12 +36,7 @@ def fields(model: type[Entity], texts: Sequence[str]) -> dict[str, Any]:
 
 
 def document(argument: str | None, file: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the item that JSON and fields describe together.
-
-    Args:
-        argument: JSON, or `-` for standard input.
-        file: a file of JSON, or `-`.
-        given: fields that were named one by one.
+    """Return the item that JSON (an argument or a file; `-` is standard input) and single fields describe together.
 
     Raises:
         CommandError: the JSON cannot be read, is not an object, or contradicts `given`.

@@ -27,12 +27,7 @@ class _RaisingLog(Log):
 
 
 def invoke(environment: str | None, request: Mapping[str, Any], *, cursors: bool = False) -> Any:
-    """Return the result of a request in the form of docs/invoking.md.
-
-    Args:
-        environment: the environment's name in cdk.json; None for the local stack.
-        request: the request.
-        cursors: whether it needs the keys that sign cursors.
+    """Return the result of a request in the form of docs/invoking.md; `cursors` if it needs the keys that sign them.
 
     Raises:
         CommandError: the request is refused; the message names the fields at fault, and ends with the code.

@@ -22,15 +22,11 @@ class Checkpoint:
     """How far a load has come.
 
     Attributes:
-        target: the backend.
-        entity: what is loaded.
         tenant: the tenant that the command line names, if any.
         series: seed of the ids of rows without one: the same line has the same id however often it is written.
         begun: when the load began, in epoch seconds: the time in those ids.
         line: everything up to this line is written or was refused.
         fingerprint: of the file up to that line.
-        written: items written.
-        refused: lines refused.
     """
 
     target: str
@@ -105,11 +101,7 @@ class CheckpointFile:
             ) from error
 
     def keep(self, checkpoint: Checkpoint) -> None:
-        """Write a checkpoint. A crash leaves the old or the new one.
-
-        Raises:
-            CommandError: it cannot be written.
-        """
+        """Write a checkpoint. A crash leaves the old or the new one. Raises `CommandError` if it cannot be written."""
         if self._path is None:
             return
         draft = self._path.with_name(self._path.name + ".new")

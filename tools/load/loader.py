@@ -61,14 +61,9 @@ class Load(Generic[E]):
     """One load.
 
     Attributes:
-        items: the collection.
-        state: keeps the checkpoint.
-        checkpoint: how far the load has come.
         stop_on_error: end at the first bad line; otherwise leave bad lines out.
-        dry_run: check, but write nothing.
         report: called with every bad line.
         advance: called after every batch.
-        tenants: the pattern of tenants.
     """
 
     items: Collection[E]

@@ -27,7 +27,6 @@ class Row:
         line: the line it begins on, counted from 1.
         last_line: the line it ends on, because quoted CSV fields may hold line breaks.
         fields: its values by field; None if it is empty or cannot be read.
-        reason: why it cannot be read.
         final: whether nothing can be read after it.
     """
 
@@ -68,12 +67,7 @@ class Lines:
 
 
 def rows(lines: Lines, file_format: str, columns: frozenset[str]) -> Iterator[Row]:
-    """Return the rows of a file.
-
-    Args:
-        lines: its lines.
-        file_format: `csv` or `jsonl`.
-        columns: the fields that may occur.
+    """Return the rows of a file in the format `csv` or `jsonl`, with the fields that may occur.
 
     Raises:
         CommandError: a CSV file has no header, or a column is unknown or occurs twice.

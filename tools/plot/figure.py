@@ -28,11 +28,7 @@ def picture_format(path: Path) -> Format:
 
 @contextmanager
 def figure_for(path: Path, title: str) -> Iterator[Any]:
-    """Yield a matplotlib figure to draw on, and write it to a file afterwards.
-
-    Args:
-        path: the file; replaced if it exists.
-        title: the figure's title.
+    """Yield a matplotlib figure to draw on, and write it to a file afterwards; an existing file is replaced.
 
     Raises:
         CommandError: the file cannot be written.

@@ -40,11 +40,7 @@ class Queues:
     by_name: Mapping[str, Queue]
 
     def named(self, name: str) -> Queue:
-        """Return a queue by its name.
-
-        Raises:
-            CommandError: there is none.
-        """
+        """Return a queue by its name. Raises `CommandError` if there is none."""
         if name not in self.by_name:
             raise CommandError(f"there is no queue {name!r}. There are: {', '.join(self.by_name)}")
         return self.by_name[name]

@@ -23,20 +23,11 @@ def depth(call: Call, url: str) -> tuple[int, int]:
 
 
 def redrive(call: Call, queue: Queue, *, most: int, done: Callable[[int], None]) -> int:
-    """Put dead letters back onto their queue.
+    """Put at most `most` dead letters back onto their queue, and return how many.
 
     A message is deleted from the dead letters after it was sent: if that is interrupted, it is on both queues, and is
     still executed once. An operation whose caller waits is reported as failed instead of executed, because later
-    operations on its item may have been executed since.
-
-    Args:
-        call: calls SQS.
-        queue: the queue.
-        most: stop after this many messages, because one that fails again becomes a dead letter again.
-        done: called with the number of messages that each call put back.
-
-    Returns:
-        How many were put back.
+    operations on its item may have been executed since. `done` is called with the number of messages of each call.
 
     Raises:
         CommandError: the queue does not accept some of them; they stay dead letters.

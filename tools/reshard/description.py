@@ -112,9 +112,7 @@ def reached(status: Status) -> str:
 def overdue(status: Status, now: float) -> bool:
     """Whether a step of the change should have been taken long ago, so that no worker seems to run.
 
-    Args:
-        status: the change; its `wait` follows the stored lease, not the settings of this process.
-        now: in epoch seconds.
+    The wait follows the stored lease, not the settings of this process. `now` is in epoch seconds.
     """
     # A request to start or resume does not change `since`, when the phase was published.
     begun = max(status.since, status.started or 0.0, status.updated)

@@ -67,15 +67,7 @@ def watch_until(
 
 
 class Watch:
-    """Polls changes once a second.
-
-    Args:
-        poll: returns the changes.
-        show: shows them.
-        worker: where the worker is, for the message that it is missing.
-        clock: in epoch seconds.
-        sleep: waits so many seconds.
-    """
+    """Polls changes once a second, and shows them. `worker` is for the message that no worker seems to run."""
 
     def __init__(
         self,
@@ -94,11 +86,7 @@ class Watch:
         self._seen: dict[str, tuple[object, float]] = {}
 
     def until(self, over: Callable[[Sequence[Status]], bool]) -> Sequence[Status]:
-        """Poll until `over` returns true. Return what was seen last.
-
-        Raises:
-            EngineError: a poll failed.
-        """
+        """Poll until `over` returns true. Return what was seen last. Raises `EngineError` if a poll failed."""
         reported = False
         while True:
             seen = self._poll()

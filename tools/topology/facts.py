@@ -66,9 +66,7 @@ class EntityFacts:
     """The shard counts of an entity.
 
     Attributes:
-        entity: the entity.
         common: the count of its logical partitions without one of their own.
-        indexes: the counts of its indexes, by name.
         marks: whether relocation markers may be stored among its items.
         partitions: logical partitions with a count of their own, by name (`abc`).
     """

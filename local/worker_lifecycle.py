@@ -1,4 +1,4 @@
-"""What workers beside the local stack share: they end with their standard input, and log lines with the time."""
+"""The lifecycle of the local stack's worker processes: they end with their standard input, and log with the time."""
 
 import os
 import sys
@@ -7,15 +7,12 @@ from threading import Thread
 
 
 def end_with_input() -> None:
-    """Have this process end when its standard input does: when whoever started it is gone.
-
-    Not orderly on purpose: a worker that may be killed anywhere needs no second way to end.
-    """
+    """End this process at once when its standard input ends, which means that its parent is gone."""
     Thread(target=_wait, daemon=True).start()
 
 
 def log(line: str) -> None:
-    """A line of the worker's log."""
+    """Write a line to the worker's log."""
     sys.stdout.write(f"{datetime.now(UTC).isoformat(timespec='seconds')} {line}\n")
     sys.stdout.flush()
 
