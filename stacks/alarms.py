@@ -3,6 +3,7 @@
 There is one for each metric: a sum of metrics costs as much, and does not say which of them it was.
 """
 
+from dataclasses import dataclass
 from typing import Final
 
 from aws_cdk import Duration
@@ -20,26 +21,26 @@ NAMESPACE: Final = "Dynashard"
 PERIOD: Final = Duration.minutes(5)
 
 
+@dataclass(frozen=True)
 class Alarms:
     """The alarms of a stack.
 
-    Args:
+    Attributes:
         page: the page of the docs that says what to do.
         period: how long a figure is summed up for.
     """
 
-    def __init__(self, scope: Construct, settings: Settings, page: str, period: Duration = PERIOD) -> None:
-        self._scope = scope
-        self._settings = settings
-        self._page = page
-        self.period = period
+    scope: Construct
+    settings: Settings
+    page: str
+    period: Duration = PERIOD
 
     def own(self, name: str, statistic: str) -> cloudwatch.Metric:
         """A metric that our functions write."""
         return cloudwatch.Metric(
             namespace=NAMESPACE,
             metric_name=name,
-            dimensions_map={"environment": ENVIRONMENT_NAMES[self._settings.purpose]},
+            dimensions_map={"environment": ENVIRONMENT_NAMES[self.settings.purpose]},
             statistic=statistic,
             period=self.period,
         )
@@ -49,9 +50,9 @@ class Alarms:
     ) -> None:
         """Ring when the metric is at the threshold or above it for so many periods in a row."""
         cloudwatch.Alarm(
-            self._scope,
+            self.scope,
             construct_id,
-            alarm_description=f"{description} See {self._page}.",
+            alarm_description=f"{description} See {self.page}.",
             metric=metric,
             threshold=threshold,
             evaluation_periods=periods,

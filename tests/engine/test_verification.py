@@ -36,7 +36,7 @@ def verifier(world: Moving, transport: Transport | None = None, pace: ReadPace |
     wire = transport or world.inner
     topology = LeasedTopology(wire, world.topology, runtime=one_clock(world.clock))
     db = Dynashard(wire, table=world.table, cursor_keys=["0" * 16], topology=topology, runtime=Runtime(world.clock))
-    return Verifier(db, world.topology, Declared(ENTITIES), clock=world.clock, pace=pace)
+    return Verifier(db, world.topology, Declared(ENTITIES), clock=world.clock, pace=pace or ReadPace())
 
 
 def verified(

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from typing import Final
 
 import typer
@@ -66,41 +67,33 @@ def watch_until(
         return Watch(poll, shown, worker=backend.worker).until(over)
 
 
+@dataclass
 class Watch:
     """Polls changes once a second, and shows them. `worker` is for the message that no worker seems to run."""
 
-    def __init__(
-        self,
-        poll: Callable[[], Sequence[Status]],
-        show: Show,
-        *,
-        worker: str,
-        clock: Callable[[], float] = time.time,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
-        self._poll = poll
-        self._show = show
-        self._worker = worker
-        self._clock = clock
-        self._sleep = sleep
-        self._seen: dict[str, tuple[object, float]] = {}
+    poll: Callable[[], Sequence[Status]]
+    show: Show
+    worker: str
+    clock: Callable[[], float] = time.time
+    sleep: Callable[[float], None] = time.sleep
+    _seen: dict[str, tuple[object, float]] = field(default_factory=dict)
 
     def until(self, over: Callable[[Sequence[Status]], bool]) -> Sequence[Status]:
         """Poll until `over` returns true. Return what was seen last. Raises `EngineError` if a poll failed."""
         reported = False
         while True:
-            seen = self._poll()
-            self._show(seen)
+            seen = self.poll()
+            self.show(seen)
             if over(seen):
                 return seen
             if not reported and any(self._stands_still(status) for status in seen):
                 reported = True
-                report_no_worker(self._worker)
-            self._sleep(_EVERY)
+                report_no_worker(self.worker)
+            self.sleep(_EVERY)
 
     def _stands_still(self, status: Status) -> bool:
         """Whether nothing has happened for longer than any step takes."""
-        now = self._clock()
+        now = self.clock()
         here = (status.stage, status.since, status.moved, status.swept_marks, status.read_units, status.paused)
         before, since = self._seen.get(status.key, (None, now))
         if here != before:

@@ -66,10 +66,8 @@ class Report:
     Attributes:
         items: how many stored items were checked.
         found: the number of faults by kind, including those that were repaired.
-        mended: the number of repaired faults by kind.
         findings: the first thousand findings.
         changing: topology records whose count is changing. Their items were not compared with their homes.
-        stage: what is being checked.
     """
 
     items: int = 0

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dynashard.entity import Entity, EntityDefinition, definition
@@ -33,33 +33,18 @@ class Declared:
     roll_ups: Sequence[RollUps[Any]] = ()
 
 
+@dataclass
 class Verifier:
     """Finds data that does not agree in a table, and repairs what can be repaired safely.
 
     It can run during normal traffic, and can be stopped at any time and run again. What looks wrong is read twice.
-
-    Args:
-        db: the entities, with the topology in force.
-        topology_table: the name of the topology table.
-        declared: what the backend declares.
-        clock: in epoch seconds.
-        pace: how fast the table is read.
     """
 
-    def __init__(
-        self,
-        db: Dynashard,
-        topology_table: str,
-        declared: Declared,
-        *,
-        clock: Callable[[], float] = time.time,
-        pace: ReadPace | None = None,
-    ) -> None:
-        self._db = db
-        self._topology = TopologyTable(db.store.transport, topology_table)
-        self._declared = declared
-        self._clock = clock
-        self._pace = pace or ReadPace()
+    db: Dynashard
+    topology_table: str
+    declared: Declared
+    clock: Callable[[], float] = time.time
+    pace: ReadPace = field(default_factory=ReadPace)
 
     def run(
         self,
@@ -70,15 +55,8 @@ class Verifier:
     ) -> Iterator[Report]:
         """Verify the whole table, an entity, or one logical partition of it.
 
-        Roll-ups and left-over attachments are not checked for a single partition.
-
-        Args:
-            entity: the entity; all of them if None.
-            partition: the partition's fields; all partitions if None.
-            mend: repair what can be repaired. Other findings are reported as not mended.
-
-        Returns:
-            The same report repeatedly while it grows; it is complete at the end. It runs only as it is iterated.
+        It runs as it is iterated, and returns the same growing report repeatedly. Roll-ups and left-over attachments
+        are not checked for a single partition. With `mend`, findings that remain are reported as not mended.
 
         Raises:
             InvalidKeyError: there can be no such partition.
@@ -90,9 +68,9 @@ class Verifier:
         """
         scope = None if entity is None else _scope(definition(entity), partition)
         report = Report()
-        chosen = _chosen(self._declared, scope)
-        nodes = [Nodes(self._db, each, mend) for each in chosen.edges]
-        times = [Times(self._db, each, self._clock, mend) for each in chosen.roll_ups]
+        chosen = _chosen(self.declared, scope)
+        nodes = [Nodes(self.db, each, mend) for each in chosen.edges]
+        times = [Times(self.db, each, self.clock, mend) for each in chosen.roll_ups]
         yield from self._items(report, scope, [*nodes, *times], mend=mend)
         for stage, found in self._derived(chosen, scope, partition, nodes, times, mend=mend):
             report.stage = stage
@@ -105,8 +83,11 @@ class Verifier:
     def _items(
         self, report: Report, scope: Scope | None, noting: Sequence[Nodes | Times], *, mend: bool
     ) -> Iterator[Report]:
-        store = self._db.store
-        counts = Counts(self._topology, [definition(each) for each in self._declared.entities])
+        store = self.db.store
+        counts = Counts(
+            TopologyTable(self.db.store.transport, self.topology_table),
+            [definition(each) for each in self.declared.entities],
+        )
         homes, entries = Homes(store, counts, mend), Entries(store, counts, mend)
         for page in self._pages(scope, counts):
             for item in page:
@@ -119,7 +100,7 @@ class Verifier:
                     report.changing.add(moving)
                 wrong = [*homes.check(member, item)]
                 if not wrong:
-                    wrong = [*entries.check(member, item), *attachments(self._db, member, item)]
+                    wrong = [*entries.check(member, item), *attachments(self.db, member, item)]
                 for each in wrong:
                     report.add(each)
                 for notes in noting:
@@ -127,7 +108,7 @@ class Verifier:
             yield report
 
     def _pages(self, scope: Scope | None, counts: Counts) -> Iterable[list[Wire]]:
-        store, pace = self._db.store, self._pace
+        store, pace = self.db.store, self.pace
         if scope is None or scope.partition is None:
             return whole_table(store, pace)
         return places(store, pace, counts.places(scope.entity, scope.partition))
@@ -143,7 +124,7 @@ class Verifier:
         mend: bool,
     ) -> Iterator[tuple[str, Iterator[Finding | int]]]:
         for each in chosen.copies:
-            yield "copies", copies(self._db, each, partition, mend=mend)
+            yield "copies", copies(self.db, each, partition, mend=mend)
         for node in nodes:
             yield "edges", node.check()
         if scope is not None and scope.partition is not None:
@@ -152,7 +133,7 @@ class Verifier:
             yield "roll-ups", time_.check()
         for model in chosen.entities:
             if definition(model).attachments:
-                yield "attachments", leftovers(self._db, definition(model), mend=mend)
+                yield "attachments", leftovers(self.db, definition(model), mend=mend)
 
 
 def _scope(entity: EntityDefinition[Any], partition: Mapping[str, Any] | None) -> Scope:
