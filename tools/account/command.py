@@ -37,7 +37,7 @@ def export(
     backend = open_backend(environment)
     with working("{:>11,} items read, {:,} exported") as work, on_interrupt(lambda: f"{to} is unchanged"):
         seen = _Seen(work)
-        partitions = _holdings(backend).partitions(tenant, time.time(), seen.scanned)
+        partitions = _tenant_data(backend).partitions(tenant, time.time(), seen.scanned)
         items = export_items(backend, partitions, to, workers=workers, advance=seen.done)
     summary = {"account": tenant, "to": str(to), "items": items.total(), "entities": dict(items)}
     summary |= {"read_units": work.read_units, "seconds": work.seconds}
@@ -60,13 +60,13 @@ def remove(
     """
     if confirm not in (None, tenant):
         raise CommandError(f"--confirm names {confirm!r}, not {tenant!r}; nothing was removed")
-    holdings = _holdings(open_backend(environment))
+    data = _tenant_data(open_backend(environment))
     with working("{:>11,} items read, {:,} removed") as work, on_interrupt(lambda: "run it again to remove the rest"):
         seen = _Seen(work)
         if confirm is None:
-            kinds, verb = found(holdings, tenant, seen.scanned), "would be removed (name the account with --confirm)"
+            kinds, verb = found(data, tenant, seen.scanned), "would be removed (name the account with --confirm)"
         else:
-            kinds, verb = purge(holdings, tenant, scanned=seen.scanned, removed=seen.done).removed, "removed"
+            kinds, verb = purge(data, tenant, scanned=seen.scanned, removed=seen.done).removed, "removed"
     summary = {"account": tenant, "confirmed": confirm is not None, "items": kinds.total(), "types": dict(kinds)}
     summary |= {**work.units, "seconds": work.seconds}
     show(summary, *_lines(tenant, kinds, verb, work), as_json=as_json)
@@ -90,7 +90,7 @@ class _Seen:
         self._work.advance(self._counts["scanned"], self._counts["done"])
 
 
-def _holdings(backend: Backend) -> TenantData:
+def _tenant_data(backend: Backend) -> TenantData:
     return TenantData(backend.transport, backend.table, models())
 
 

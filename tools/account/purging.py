@@ -25,15 +25,15 @@ class Purged:
         return self.removed.total()
 
 
-def found(holdings: TenantData, tenant: str, scanned: Scanned) -> Counter[str]:
+def found(data: TenantData, tenant: str, scanned: Scanned) -> Counter[str]:
     """Count what is stored of an account, by type. Cost: as one pass of `purge`."""
     kinds: Counter[str] = Counter()
-    for items in holdings.stored(tenant, scanned):
+    for items in data.stored(tenant, scanned):
         kinds.update(_kinds(items))
     return kinds
 
 
-def purge(holdings: TenantData, tenant: str, *, scanned: Scanned, removed: Callable[[int], None]) -> Purged:
+def purge(data: TenantData, tenant: str, *, scanned: Scanned, removed: Callable[[int], None]) -> Purged:
     """Remove everything that is stored of an account, until a reading of the table finds nothing.
 
     The next reading finds what moves to another shard meanwhile, and what stream consumers write. A purge may be
@@ -51,8 +51,8 @@ def purge(holdings: TenantData, tenant: str, *, scanned: Scanned, removed: Calla
     while done.passes < MOST_PASSES:
         done.passes += 1
         before = done.total
-        for items in holdings.stored(tenant, scanned):
-            holdings.remove(items)
+        for items in data.stored(tenant, scanned):
+            data.remove(items)
             done.removed.update(_kinds(items))
             removed(len(items))
         if done.total == before:
