@@ -35,68 +35,74 @@ def an_index(
 
 BAD: dict[str, tuple[Callable[[], object], str]] = {
     # Shards.
-    "three shards": (lambda: declare(shards=Shards(3)), "3 shards: the count must be a power of two"),
-    "no shards": (lambda: declare(shards=Shards(0)), "0 shards: the count is a number from 1 to 1024"),
-    "too many shards": (lambda: declare(shards=Shards(2048)), "2048 shards: the count is a number from 1 to 1024"),
-    "1025 shards": (lambda: declare(shards=Shards(1025)), "1025 shards: the count is a number from 1 to 1024"),
-    "negative shards": (lambda: declare(shards=Shards(-1)), "-1 shards: the count is a number"),
-    "true shards": (lambda: declare(shards=Shards(True)), "True shards: the count is a number"),  # noqa: FBT003
+    "three shards": (lambda: declare(shards=Shards(3)), "the shard count is 3; it must be a power of two"),
+    "no shards": (lambda: declare(shards=Shards(0)), "the shard count is 0; it must be a number from 1 to 1024"),
+    "too many shards": (
+        lambda: declare(shards=Shards(2048)),
+        "the shard count is 2048; it must be a number from 1 to 1024",
+    ),
+    "1025 shards": (
+        lambda: declare(shards=Shards(1025)),
+        "the shard count is 1025; it must be a number from 1 to 1024",
+    ),
+    "negative shards": (lambda: declare(shards=Shards(-1)), "the shard count is -1; it must be a number"),
+    "true shards": (lambda: declare(shards=Shards(True)), "the shard count is True; it must be a number"),  # noqa: FBT003
     "text shards": (
         lambda: declare(shards=Shards("16")),  # type: ignore[arg-type]
-        "'16' shards: the count is a number",
+        "the shard count is '16'; it must be a number",
     ),
     "float shards": (
         lambda: declare(shards=Shards(16.0)),  # type: ignore[arg-type]
-        "16.0 shards: the count is a number",
+        "the shard count is 16.0; it must be a number",
     ),
-    "1025 by modulo": (lambda: declare(shards=Shards(1025, "modulo")), "1025 shards: the count is a number"),
-    "0 by modulo": (lambda: declare(shards=Shards(0, "modulo")), "0 shards: the count is a number"),
+    "1025 by modulo": (lambda: declare(shards=Shards(1025, "modulo")), "the shard count is 1025; it must be a number"),
+    "0 by modulo": (lambda: declare(shards=Shards(0, "modulo")), "the shard count is 0; it must be a number"),
     "unknown placement": (
         lambda: declare(shards=Shards(16, "dice")),
-        "placement 'dice': use one of calculated, modulo, random",
+        "placement is 'dice'; it must be one of calculated, modulo, random",
     ),
-    "three to start with": (lambda: declare(shards=Shards(start=3)), "3 shards: the count must be a power of two"),
+    "three to start with": (lambda: declare(shards=Shards(start=3)), "the shard count is 3; it must be a power of two"),
     "three at random": (
         lambda: declare(shards=Shards(3, placement="random")),
-        "3 shards: the count must be a power of two",
+        "the shard count is 3; it must be a power of two",
     ),
     # Growth.
-    "max of 100": (lambda: declare(shards=Shards(16, max=100)), "a max of 100 shards: it is a power of two up to 1024"),
-    "max of 2048": (lambda: declare(shards=Shards(16, max=2048)), "a max of 2048 shards: it is a power of two up to"),
-    "max of nothing": (lambda: declare(shards=Shards(1, max=0)), "a max of 0 shards: it is a power of two"),
-    "true max": (lambda: declare(shards=Shards(1, max=True)), "a max of True shards: it is a power of two"),
+    "max of 100": (lambda: declare(shards=Shards(16, max=100)), "max is 100; it must be a power of two up to 1024"),
+    "max of 2048": (lambda: declare(shards=Shards(16, max=2048)), "max is 2048; it must be a power of two up to"),
+    "max of nothing": (lambda: declare(shards=Shards(1, max=0)), "max is 0; it must be a power of two"),
+    "true max": (lambda: declare(shards=Shards(1, max=True)), "max is True; it must be a power of two"),
     "text max": (
         lambda: declare(shards=Shards(1, max="256")),  # type: ignore[arg-type]
-        "a max of '256' shards: it is",
+        "max is '256'; it must be",
     ),
     "max below the count": (
         lambda: declare(shards=Shards(16, max=8)),
-        "a max of 8 shards, but 16 to begin with",
+        "max is 8; it must not be less than the shard count, 16",
     ),
     "max by modulo": (
         lambda: declare(shards=Shards(10, "modulo", max=16)),
-        "a max of 16 shards by modulo placement, whose counts never change",
+        "max is 16, but counts of modulo placement never change",
     ),
     # Adoption.
     "adopts what it cannot": (
         lambda: declare(shards=Shards(16, adopt="modulo")),  # type: ignore[arg-type]
-        "adopt='modulo': only 'unsharded' items can be adopted",
+        "adopt is 'modulo'; it must be 'unsharded'",
     ),
     "adopts nothing": (
         lambda: declare(shards=Shards(16, adopt="")),  # type: ignore[arg-type]
-        "adopt='': only 'unsharded' items can be adopted",
+        "adopt is ''; it must be 'unsharded'",
     ),
     "adopts by modulo": (
         lambda: declare(shards=Shards(10, "modulo", adopt="unsharded")),
-        "adopts items by modulo placement: only the calculated one can",
+        "adopt needs calculated placement, not modulo",
     ),
     "adopts at random": (
         lambda: declare(shards=Shards(16, "random", adopt="unsharded")),
-        "adopts items by random placement: only the calculated one can",
+        "adopt needs calculated placement, not random",
     ),
     "adopts into read replicas": (
         lambda: declare(shards=Shards(16, adopt="unsharded", read_replicas=1)),
-        "adopts items into read replicas, which do not hold them",
+        "adopt and read_replicas cannot be combined",
     ),
     "adopts with a separator": (
         lambda: declare(key=Key("{tenant}", "{id}", "", "_"), shards=Shards(16, adopt="unsharded")),
@@ -205,10 +211,10 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
         "uses GSI1 twice: for by_id and for again",
     ),
     "index name twice": (lambda: declare(indexes=[an_index(), an_index("GSI2")]), "has two indexes named by_id"),
-    "unknown slot": (lambda: declare(indexes=[an_index("GSI4")]), "slot 'GSI4' is not one of GSI1, GSI2, GSI3"),
+    "unknown slot": (lambda: declare(indexes=[an_index("GSI4")]), "slot is 'GSI4'; it must be one of GSI1, GSI2, GSI3"),
     "index name that is no name": (
         lambda: declare(indexes=[an_index(name="by id")]),
-        "index name 'by id' is not an identifier",
+        "index name is 'by id'; it must be an identifier",
     ),
     "index of unknown field": (
         lambda: declare(indexes=[an_index(sort="{nobody}")]),
@@ -225,15 +231,15 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     "index of no template": (lambda: declare(indexes=[an_index(sort="")]), "by_id sort: a template may not be empty"),
     "index with three shards": (
         lambda: declare(indexes=[an_index(shards=Shards(3))]),
-        "3 shards: the count must be a power",
+        "the shard count is 3; it must be a power",
     ),
     "index by modulo": (
         lambda: declare(indexes=[an_index(shards=Shards(10, "modulo"))]),
-        "index by_id: indexes use the calculated placement",
+        "indexes need 'calculated'",
     ),
     "index at random": (
         lambda: declare(indexes=[an_index(shards=Shards(4, "random"))]),
-        "index by_id: indexes use the calculated placement",
+        "indexes need 'calculated'",
     ),
     "index that adopts": (
         lambda: declare(indexes=[an_index(shards=Shards(4, adopt="unsharded"))]),
@@ -241,25 +247,31 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "index with max below its count": (
         lambda: declare(indexes=[an_index(shards=Shards(4, max=2))]),
-        "a max of 2 shards, but 4 to begin with",
+        "max is 2; it must not be less than the shard count, 4",
     ),
     "index sharded by a guess": (
         lambda: declare(indexes=[an_index(shard_by="dice")]),
-        "index by_id: shard_by is 'item_key' or 'index_key'",
+        "index by_id: shard_by is 'dice'; it must be 'item_key' or 'index_key'",
     ),
     "index prefix with a colon": (
         lambda: declare(indexes=[an_index(prefix="a:b")]),
-        "index by_id: prefix 'a:b' may hold",
+        "index by_id: prefix is 'a:b'; it must consist",
     ),
-    "empty index prefix": (lambda: declare(indexes=[an_index(prefix="")]), "index by_id: prefix '' may hold"),
+    "empty index prefix": (
+        lambda: declare(indexes=[an_index(prefix="")]),
+        "index by_id: prefix is ''; it must consist",
+    ),
     # Names, prefixes, separators.
-    "empty name": (lambda: declare(name=""), "an entity's name is made of"),
-    "name with a colon": (lambda: declare(name="a:b"), "an entity's name is made of"),
-    "name with braces": (lambda: declare(name="{id}"), "an entity's name is made of"),
-    "name with a line end": (lambda: declare(name="user\n"), "an entity's name is made of"),
-    "prefix with a colon": (lambda: declare(key=Key("{tenant}", "{id}", prefix="a:b")), "prefix 'a:b' may hold"),
-    "prefix with a blank": (lambda: declare(key=Key("{tenant}", "{id}", prefix=" ")), "prefix ' ' may hold"),
-    "empty prefix": (lambda: declare(key=Key("{tenant}", "{id}", prefix="")), "prefix '' may hold"),
+    "empty name": (lambda: declare(name=""), "it must consist of letters"),
+    "name with a colon": (lambda: declare(name="a:b"), "it must consist of letters"),
+    "name with braces": (lambda: declare(name="{id}"), "it must consist of letters"),
+    "name with a line end": (lambda: declare(name="user\n"), "it must consist of letters"),
+    "prefix with a colon": (
+        lambda: declare(key=Key("{tenant}", "{id}", prefix="a:b")),
+        "prefix is 'a:b'; it must consist",
+    ),
+    "prefix with a blank": (lambda: declare(key=Key("{tenant}", "{id}", prefix=" ")), "prefix is ' '; it must consist"),
+    "empty prefix": (lambda: declare(key=Key("{tenant}", "{id}", prefix="")), "prefix is ''; it must consist"),
     "separator and a prefix": (
         lambda: declare(key=Key("{tenant}", "{id}", prefix="a", separator="_"), shards=Shards(4)),
         "the separator '_' needs an empty prefix and shards",
@@ -270,20 +282,23 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "digit as separator": (
         lambda: declare(key=Key("{tenant}", "{id}", "", "0"), shards=Shards(4)),
-        "separator '0': use one",
+        "separator is '0'; it must be one",
     ),
-    "no separator": (lambda: declare(key=Key("{tenant}", "{id}", "", ""), shards=Shards(4)), "separator '': use one"),
+    "no separator": (
+        lambda: declare(key=Key("{tenant}", "{id}", "", ""), shards=Shards(4)),
+        "separator is ''; it must be one",
+    ),
     "long separator": (
         lambda: declare(key=Key("{tenant}", "{id}", "", "__"), shards=Shards(4)),
-        "separator '__': use one",
+        "separator is '__'; it must be one",
     ),
     "two separators": (
         lambda: declare(key=Key("{tenant}", "{id}", "", "_-"), shards=Shards(4)),
-        "separator '_-': use one",
+        "separator is '_-'; it must be one",
     ),
     "half a character as separator": (
         lambda: declare(key=Key("{tenant}", "{id}", "", "\ud800"), shards=Shards(4)),
-        "use one character of",
+        "it must be one character of",
     ),
     "colon beside a separator": (
         lambda: declare(key=Key("user.v1.User:{tenant}", "{id}", "", "_"), shards=Shards(4)),
@@ -397,7 +412,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "a count that is no power": (lambda: declare(shards=Shards(12)), "write Shards(8) or Shards(16)"),
     "placement that is no name": (
         lambda: declare(shards=Shards(4, [])),  # type: ignore[arg-type]
-        "placement []: use one of calculated, modulo, random",
+        "placement is []; it must be one of calculated, modulo, random",
     ),
     "key as a text": (
         lambda: declare(key="{tenant}/{id}"),  # type: ignore[arg-type]
@@ -444,7 +459,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "index by its name first": (
         lambda: declare(indexes=[an_index("by_id", "GSI1")]),
-        'is not one of GSI1, GSI2, GSI3; write Index("GSI1", "by_email", ...)',
+        'it must be one of GSI1, GSI2, GSI3: write Index("GSI1", "by_email", ...)',
     ),
     "index shards as a number": (lambda: declare(indexes=[an_index(shards=4)]), "write shards=Shards(4)"),
     "slot twice": (

@@ -81,13 +81,13 @@ def holds_json(annotation: Any, seen: frozenset[Any] = frozenset()) -> bool:
 def name_problems(name: str, key: Key, shards: Shards | None) -> Iterator[str]:
     """Check that names, prefixes and separators keep keys distinguishable."""
     if not NAME.fullmatch(name):
-        yield "an entity's name is made of letters, digits and ._/#-, such as user.v1.User"
+        yield f"name is {name!r}; it must consist of letters, digits and ._/#-, such as user.v1.User"
     if key.separator == DEFAULT_SEPARATOR:
         if key.prefix is not None and not NAME.fullmatch(key.prefix):
-            yield f"prefix {key.prefix!r} may hold letters, digits and ._/#-"
+            yield f"prefix is {key.prefix!r}; it must consist of letters, digits and ._/#-"
         return
     if key.separator not in _OTHER_SEPARATORS or len(key.separator) != 1:
-        yield f"separator {key.separator!r}: use one character of {_OTHER_SEPARATORS}"
+        yield f"separator is {key.separator!r}; it must be one character of {_OTHER_SEPARATORS}"
     if key.prefix != "" or shards is None:
         yield f"the separator {key.separator!r} needs an empty prefix and shards"
     elif shards.adopt:

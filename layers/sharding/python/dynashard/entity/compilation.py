@@ -77,7 +77,7 @@ def _index_problems(definition: EntityDefinition[Any], index: Index, prefix: str
             slots = ", ".join(INDEX_SLOTS)
             yield f"uses {index.slot} twice: for {other.name} and for {index.name}; write another of {slots} for one"
     if not NAME.fullmatch(prefix):
-        yield f"index {index.name}: prefix {prefix!r} may hold letters, digits and ._/#-"
+        yield f"index {index.name}: prefix is {prefix!r}; it must consist of letters, digits and ._/#-"
 
 
 def _add_index(definition: EntityDefinition[Any], index: Index, *, replica: bool = False) -> None:

@@ -117,35 +117,36 @@ class Shards:
     def problems(self) -> Iterator[str]:
         """Yield the problems of the values, as sentences."""
         if not isinstance(self.placement, str) or self.placement not in PLACEMENTS:
-            yield f"placement {self.placement!r}: use one of {', '.join(sorted(PLACEMENTS))}"
+            yield f"placement is {self.placement!r}; it must be one of {', '.join(sorted(PLACEMENTS))}"
         if not _is_count(self.count):
-            yield f"{self.count!r} shards: the count is a number from 1 to {MAX_SHARDS}, such as Shards(16)"
+            yield f"the shard count is {self.count!r}; it must be a number from 1 to {MAX_SHARDS}, such as Shards(16)"
         yield from self._count_problems()
         if isinstance(self.read_replicas, bool) or self.read_replicas not in range(len(INDEX_SLOTS) + 1):
-            yield f"{self.read_replicas!r} read replicas: there are {len(INDEX_SLOTS)} index slots"
+            yield f"read_replicas is {self.read_replicas!r}; there are {len(INDEX_SLOTS)} index slots"
         if self.adopt is not None:
             yield from self._adoption_problems()
 
     def _count_problems(self) -> Iterator[str]:
         if not self.rule.powers_of_two:
             if self.max != MAX_SHARDS:
-                yield f"a max of {self.max!r} shards by {self.placement} placement, whose counts never change"
+                yield f"max is {self.max!r}, but counts of {self.placement} placement never change: leave it out"
             return
         if not is_power_of_two(self.count):
             low = 1 << self.count.bit_length() - 1
-            yield f"{self.count} shards: the count must be a power of two; write Shards({low}) or Shards({2 * low})"
+            advice = f"write Shards({low}) or Shards({2 * low})"
+            yield f"the shard count is {self.count}; it must be a power of two: {advice}"
         if not _is_count(self.max) or not is_power_of_two(self.max):
-            yield f"a max of {self.max!r} shards: it is a power of two up to {MAX_SHARDS}, such as 256"
+            yield f"max is {self.max!r}; it must be a power of two up to {MAX_SHARDS}, such as 256"
         if self.max < self.count:
-            yield f"a max of {self.max} shards, but {self.count} to begin with"
+            yield f"max is {self.max}; it must not be less than the shard count, {self.count}"
 
     def _adoption_problems(self) -> Iterator[str]:
         if self.adopt != "unsharded":
-            yield f"adopt={self.adopt!r}: only 'unsharded' items can be adopted"
+            yield f"adopt is {self.adopt!r}; it must be 'unsharded'"
         if self.rule is not CALCULATED:
-            yield f"adopts items by {self.placement} placement: only the calculated one can"
+            yield f"adopt needs calculated placement, not {self.placement}"
         if self.read_replicas:
-            yield "adopts items into read replicas, which do not hold them: adopt them first"
+            yield "adopt and read_replicas cannot be combined, because replicas lack adopted items: adopt first"
 
     @property
     def initial(self) -> int:
@@ -195,17 +196,17 @@ class Index:
         """Yield the problems of the values, as sentences."""
         if self.slot not in INDEX_SLOTS:
             yield (
-                f"index {self.name}: slot {self.slot!r} is not one of {', '.join(INDEX_SLOTS)}; "
+                f"index {self.name}: slot is {self.slot!r}; it must be one of {', '.join(INDEX_SLOTS)}: "
                 f'write Index("GSI1", "by_email", ...)'
             )
         if not self.name.isidentifier():
-            yield f"index name {self.name!r} is not an identifier; write a name such as by_email"
+            yield f"index name is {self.name!r}; it must be an identifier, such as by_email"
         if self.shard_by not in ("item_key", "index_key"):
-            yield f"index {self.name}: shard_by is 'item_key' or 'index_key'"
+            yield f"index {self.name}: shard_by is {self.shard_by!r}; it must be 'item_key' or 'index_key'"
         if self.shards is not None:
             yield from self.shards.problems()
             if self.shards.rule is not CALCULATED:
-                yield f"index {self.name}: indexes use the calculated placement"
+                yield f"index {self.name}: placement is {self.shards.placement!r}; indexes need 'calculated'"
             if self.shards.read_replicas:
                 yield f"index {self.name}: read replicas are copies of the table, not of an index"
             if self.shards.adopt:
