@@ -104,7 +104,20 @@ ROOMS = (
     "layers/sharding/python/dynashard/service.py",
     "layers/sharding/python/dynashard/topology",
     "layers/sharding/python/dynashard/transport",
+    "local",
     "stacks",
+    "tools/account",
+    "tools/copies",
+    "tools/details",
+    "tools/etl",
+    "tools/export",
+    "tools/items",
+    "tools/load",
+    "tools/plot",
+    "tools/queue",
+    "tools/reshard",
+    "tools/rollups",
+    "tools/topology",
 )
 """What is clean: pages, and folders with pages and modules."""
 
