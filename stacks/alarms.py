@@ -1,4 +1,4 @@
-"""Alarms: each rings when a figure reaches its threshold, and missing data is no alarm.
+"""Alarms: each one is raised when a metric reaches its threshold. Missing data does not raise it.
 
 There is one for each metric: a sum of metrics costs as much, and does not say which of them it was.
 """
