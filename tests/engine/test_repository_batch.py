@@ -73,7 +73,7 @@ def test_batch_that_names_a_key_twice_is_refused(world: World) -> None:
         {"put": [person()], "delete": [key()]},
         {"put": [person()], "delete": [person()]},
     ):
-        with pytest.raises(InvalidKeyError, match="id='1' is written twice in one batch; which one should win"):
+        with pytest.raises(InvalidKeyError, match="id='1' appears twice in this batch; send it once"):
             world.people.batch_write(**batch)
 
     assert transport.calls == []

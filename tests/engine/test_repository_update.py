@@ -13,7 +13,6 @@ from dynashard.errors import (
     InvalidValueError,
 )
 from dynashard.repository import Repository
-from dynashard.repository.transaction_run import transact
 from tests.engine.stored_things import NOON, Account, Note, Person, World, key, person
 
 pytestmark = pytest.mark.engine
@@ -228,7 +227,7 @@ def test_a_step_whose_sum_cannot_be_stored_is_refused_by_its_field(
     other = Create(person(id="another"))
 
     with pytest.raises(InvalidValueError) as refused:
-        transact(world.store, [other, Update(Person, key(), add=add)])
+        world.transact(other, Update(Person, key(), add=add))
 
     assert refused.value.field == field
     assert world.people.find(key("another"), consistent=True) is None

@@ -62,7 +62,7 @@ def _no_mark_in_settle(stack: ExitStack) -> None:
 
     def bare(self: HomeWriter, write: Write, places: Places) -> Any:
         if places.view.phase is Phase.SETTLE:
-            return self._at(places.new, write, places, write.alone())
+            return self._at(places.new, write, places, write.direct_condition())
         return create(self, write, places)
 
     stack.enter_context(patch.object(HomeWriter, "_create", bare))

@@ -54,7 +54,7 @@ def places(key: ItemKey, phase: Phase) -> Places:
 
 def expected_target(phase: Phase, *, moves: bool, creates: bool) -> tuple[str, How]:
     if not moves or phase in (Phase.STABLE, Phase.PREPARE):
-        return "old", How.ALONE
+        return "old", How.DIRECT
     if creates:
         return "new", How.WITH_MARKER
     return ("old" if phase is Phase.MOVE else "new"), How.OVER_LIVE
@@ -73,7 +73,7 @@ def test_a_write_goes_where_its_phase_sends_it(phase: Phase, *, moves: bool, cre
 def test_a_write_follows_a_marker_to_the_new_home_and_demands_no_second_marker(*, creates: bool) -> None:
     at = places(MOVES, Phase.MOVE)
 
-    assert plan(at, creates=creates, followed=True) == Target(at.new, How.ALONE)
+    assert plan(at, creates=creates, followed=True) == Target(at.new, How.DIRECT)
 
 
 def expected_of_one(phase: Phase, place: str, met: str, *, moves: bool) -> Next:

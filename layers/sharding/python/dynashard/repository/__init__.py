@@ -5,10 +5,6 @@ from dynashard.repository.repository import Repository, Written
 from dynashard.repository.retry_policy import RetryPolicy
 from dynashard.repository.store import Store
 from dynashard.repository.transaction import Check, Companion, Create, Delete, Put, Step, Update
-from dynashard.repository.transaction_run import transact
-
-# Transactions are made of what repositories prepare, and exactly-once writes of repositories are transactions.
-Repository.transact = staticmethod(transact)
 
 __all__ = [
     "Check",

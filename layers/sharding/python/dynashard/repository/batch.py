@@ -1,22 +1,22 @@
-"""One round of a batch: as many requests at once as it takes, and what DynamoDB leaves of it."""
+"""One round of BatchGetItem or BatchWriteItem requests, and what DynamoDB leaves unprocessed."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from dynashard.entity import ItemKey
 from dynashard.errors import DynashardError, EngineError, OutcomeUnknownError, ThrottledError, TransactionConflictError
-from dynashard.repository.retry_policy import Left, run_rounds
+from dynashard.repository.retry_policy import BatchOperation, Unfinished, run_rounds
 from dynashard.repository.store import Store
 from dynashard.repository.writes import Write
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK
 from dynashard.transport.interface import Call, Wire
 
-GET_LIMIT: Final = 100
-WRITE_LIMIT: Final = 25
-_AT_A_TIME: Final = 16
-GET_WAVE: Final = GET_LIMIT * _AT_A_TIME
-WRITE_WAVE: Final = WRITE_LIMIT * _AT_A_TIME
+AT_A_TIME: Final = 16
+_GET_LIMIT: Final = 100
+_WRITE_LIMIT: Final = 25
+_BATCH_GET: Final = BatchOperation("BatchGetItem", _GET_LIMIT * AT_A_TIME)
+BATCH_WRITE: Final = BatchOperation("BatchWriteItem", _WRITE_LIMIT * AT_A_TIME)
 
 StoredKey = tuple[str, str]
 T = TypeVar("T")
@@ -28,14 +28,14 @@ class Reading:
 
     Attributes:
         consistent: see every write that was acknowledged before.
-        fields: a projection, which includes those of `LIVENESS`; None for whole items.
+        fields: a projection, which includes `LIVENESS`; None for whole items.
     """
 
     consistent: bool
     fields: str | None = None
 
     def on(self, request: Wire) -> Wire:
-        """The request with these options; without any it is as it was."""
+        """Add these options to a request."""
         if self.consistent:
             request["ConsistentRead"] = True
         if self.fields is not None:
@@ -44,105 +44,93 @@ class Reading:
 
 
 LIVENESS: Final = f"{PK}, {SK}, {EXPIRES_AT}, {MOVED_TO}"
-"""The projection that tells whether an item is live, and which it is."""
+"""The projection that shows which item it is and whether it is live."""
 
 
 def wire_key(key: StoredKey) -> Wire:
-    """A stored key in DynamoDB JSON."""
+    """Return a stored key in DynamoDB JSON."""
     return {PK: {"S": key[0]}, SK: {"S": key[1]}}
 
 
 def stored_key(item: Mapping[str, Any]) -> StoredKey:
-    """The stored key of an item or key in DynamoDB JSON."""
+    """Return the stored key of an item or key in DynamoDB JSON."""
     return item[PK]["S"], item[SK]["S"]
-
-
-def get_once(
-    store: Store,
-    keys: Sequence[StoredKey],
-    reading: Reading,
-    found: dict[StoredKey, Wire],
-    send: Callable[[Sequence[Call]], list[Wire]] | None = None,
-) -> Left[StoredKey]:
-    """Read stored items into `found`, by keys that differ; those that are not stored are left out.
-
-    `send` sends calls at the same time, in place of the store's own transport.
-
-    Cost: one BatchGetItem for 100 keys, 16 at a time, and what one GetItem for each key would cost.
-    """
-    options = reading.on({"ConsistentRead": False})
-    calls = [
-        Call("BatchGetItem", {"RequestItems": {store.table: {"Keys": [wire_key(key) for key in chunk], **options}}})
-        for chunk in chunks(keys, GET_LIMIT)
-    ]
-    try:
-        answers = (send or store.transport.call_all)(calls)
-    except (ThrottledError, TransactionConflictError) as error:
-        return Left(keys, error)
-    left: list[StoredKey] = []
-    for answer in answers:
-        found.update((stored_key(item), item) for item in answer.get("Responses", {}).get(store.table, []))
-        left += [stored_key(key) for key in answer.get("UnprocessedKeys", {}).get(store.table, {}).get("Keys", [])]
-    return Left(left)
 
 
 def get_all(
     store: Store,
-    keys: Mapping[StoredKey, ItemKey],
+    members: Iterable[T],
     reading: Reading,
     pauses: Iterator[float],
+    *,
+    key_of: Callable[[T], ItemKey],
+    place_of: Callable[[T], StoredKey],
     send: Callable[[Sequence[Call]], list[Wire]] | None = None,
-) -> dict[StoredKey, Wire]:
-    """Read stored items, each named by its key, until all have been read; those that are not stored are left out.
+) -> dict[T, Wire]:
+    """Read an item for each of some distinct members, leaving out those that are not stored.
+
+    `place_of` is asked before each request. `send` sends calls at the same time, in place of the store's own transport.
 
     Raises:
         UnprocessedError: DynamoDB left keys unread for too long.
 
-    Cost: as `get_once`.
+    Cost: one BatchGetItem for 100 items, 16 at a time, and what one GetItem for each would cost.
     """
-    found: dict[StoredKey, Wire] = {}
-    run_rounds(
-        keys,
-        lambda left: get_once(store, left, reading, found, send),
-        pauses,
-        wave=GET_WAVE,
-        operation="BatchGetItem",
-        key_of=keys.__getitem__,
-    )
+    found: dict[T, Wire] = {}
+    options = reading.on({"ConsistentRead": False})
+
+    def once(left: Sequence[T]) -> Unfinished[T]:
+        at = {place_of(member): member for member in left}
+        calls = [
+            Call("BatchGetItem", {"RequestItems": {store.table: {"Keys": [wire_key(key) for key in chunk], **options}}})
+            for chunk in chunks(list(at), _GET_LIMIT)
+        ]
+        try:
+            answers = (send or store.transport.call_all)(calls)
+        except (ThrottledError, TransactionConflictError) as error:
+            return Unfinished(left, error)
+        unread: list[T] = []
+        for answer in answers:
+            found.update((at[stored_key(item)], item) for item in answer.get("Responses", {}).get(store.table, []))
+            keys = answer.get("UnprocessedKeys", {}).get(store.table, {}).get("Keys", [])
+            unread += [at[stored_key(key)] for key in keys]
+        return Unfinished(unread)
+
+    run_rounds(_BATCH_GET, members, once, pauses, key_of)
     return found
 
 
-def write_once(store: Store, writes: Mapping[StoredKey, Write]) -> Left[StoredKey]:
+def write_once(store: Store, writes: Mapping[StoredKey, Write]) -> Unfinished[StoredKey]:
     """Put and delete items, each at its stored key and without its conditions.
 
-    Each batch has an outcome of its own: what was written is not written again because another was throttled, which
+    Each batch has an outcome of its own: a write that succeeded is not repeated because another was throttled, which
     would undo what others have written since.
 
     Cost: one BatchWriteItem for 25 writes, 16 at a time, and what one write for each would cost.
     """
-    parts = list(chunks(list(writes), WRITE_LIMIT))
+    parts = list(chunks(list(writes), _WRITE_LIMIT))
     requests = [{"RequestItems": {store.table: [_action(key, writes[key]) for key in part]}} for part in parts]
     left: list[StoredKey] = []
     unknown: list[StoredKey] = []
-    causes: list[EngineError] = []
+    cause: EngineError | None = None
     failed: DynashardError | None = None
     for part, answer in zip(parts, store.transport.try_all([Call("BatchWriteItem", r) for r in requests]), strict=True):
         if isinstance(answer, OutcomeUnknownError):
             unknown += part
         elif isinstance(answer, ThrottledError | TransactionConflictError):
             left += part
-            causes.append(answer)
+            cause = cause or answer
         elif isinstance(answer, DynashardError):
             failed = failed or answer
         else:
             left += [_key_of(action) for action in answer.get("UnprocessedItems", {}).get(store.table, [])]
     if failed is not None:
         raise failed
-    return Left(left, next(iter(causes), None), unknown)
+    return Unfinished(left, cause, unknown)
 
 
 def chunks(members: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    """The members, `size` at a time."""
+    """Yield the members, `size` at a time."""
     return (members[at : at + size] for at in range(0, len(members), size))
 
 

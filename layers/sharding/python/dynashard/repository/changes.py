@@ -22,12 +22,7 @@ Attributes = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Checked changes of an item's fields.
-
-    Attributes:
-        set: new values; None for what is to be emptied.
-        add: what is added to numbers and sets.
-    """
+    """Checked changes of an item's fields: new values, None to remove one, and what is added to numbers and sets."""
 
     set: Mapping[str, Any]
     add: Mapping[str, Any]
@@ -41,41 +36,35 @@ class Changes:
 def check_changes(
     entity: EntityDefinition[Any], values: Mapping[str, Any], *, remove: Collection[str], add: Mapping[str, Any]
 ) -> Changes:
-    """Check changes against the entity's fields and validators.
-
-    Args:
-        entity: the entity.
-        values: fields to set.
-        remove: fields to take away; each must have None as its default.
-        add: numbers to add to numbers, sets to add to sets.
+    """Check changes against the entity's fields and validators. Fields can be removed if their default is None.
 
     Raises:
         InvalidKeyError: a key field would change.
-        InvalidValueError: an unknown, stamped or twice changed field, or a value the field does not take.
+        InvalidValueError: an unknown or stamped field, one that is changed twice, or a value that it does not accept.
     """
     named = [*values, *remove, *add]
     for name in named:
         if name in entity.key_fields:
             raise InvalidKeyError(f"{name} is part of the key, which cannot change", field=name)
         if name not in entity.model.model_fields or name in entity.server_fields:
-            raise InvalidValueError(f"{name} is no field of {entity.name} that callers set", field=name)
+            raise InvalidValueError(f"{name} is not a field of {entity.name} that callers set", field=name)
         if named.count(name) > 1:
             raise InvalidValueError(f"{name} is changed twice", field=name)
     for name in remove:
         if entity.model.model_fields[name].default is not None:
-            raise InvalidValueError(f"{name} cannot be removed: it has no empty value", field=name)
+            raise InvalidValueError(f"{name} cannot be removed, because its default is not None", field=name)
     checked = {name: entity.check_value(name, value) for name, value in values.items()}
     added = {name: _addition(entity, name, value) for name, value in add.items()}
     return Changes({**checked, **dict.fromkeys(remove)}, added)
 
 
 def _addition(entity: EntityDefinition[Any], name: str, value: Any) -> Any:
-    """What to add to a field, such that the field can hold the sum."""
+    """What is added to a field, as a type whose sum the field can hold."""
     if isinstance(value, set | frozenset):
         members = entity.check_value(name, value)
         if isinstance(members, set | frozenset):
             return members
-        raise InvalidValueError(f"{name} is no set, so no members can be added", field=name)
+        raise InvalidValueError(f"{name} is not a set, so no members can be added", field=name)
     kinds = plain_types(entity.model.model_fields[name].annotation) - {NoneType}
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not kinds or not kinds <= _NUMBERS:
         raise InvalidValueError(f"{name}: only numbers can be added to numbers, and sets to sets", field=name)
@@ -89,50 +78,34 @@ def _addition(entity: EntityDefinition[Any], name: str, value: Any) -> Any:
 
 
 def touched_indexes(entity: EntityDefinition[Any], changes: Changes) -> list[IndexDefinition]:
-    """The indexes whose keys an update may change, be it by its own stamp."""
+    """Return the indexes whose keys an update may change, also by its own stamp."""
     written = changes.fields | entity.updated_fields
     return [index for index in entity.indexes.values() if written & index.fields]
 
 
 def fields_after(entity: EntityDefinition[Any], current: Entity, changes: Changes) -> dict[str, Any]:
-    """All fields of an item after changes, checked where no field could be checked alone.
+    """Return all fields of an item after changes, with sums and the whole checked.
 
     Raises:
-        InvalidValueError: a field or DynamoDB does not take a sum, or the entity not the whole.
+        InvalidValueError: a field or DynamoDB cannot hold a sum, or the entity refuses the whole.
     """
     after = {**current.__dict__, **changes.set}
     for name, value in changes.add.items():
-        _require_storable(name, after[name], value)
+        if not isinstance(value, set | frozenset):
+            # Refuses a sum that DynamoDB cannot hold; it adds exactly, floats too.
+            encode_value(_EXACT.add(_exact(after[name] or 0), _exact(value)), path=name)
         after[name] = entity.check_value(name, added_to(after[name], value))
     if entity.assignment.checks_whole:
         entity.assignment.check_whole(after)
     return after
 
 
-def _require_storable(name: str, before: Any, value: Any) -> None:
-    """Refuse a sum that DynamoDB cannot hold; it adds exactly, floats too."""
-    if not isinstance(value, set | frozenset):
-        encode_value(_EXACT.add(_exact(before or 0), _exact(value)), path=name)
-
-
 def _exact(value: float | Decimal) -> Decimal:
     return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
 
 
-def sum_refused(
-    entity: EntityDefinition[Any], current: Entity | None, changes: Changes, refused: InvalidValueError
-) -> InvalidValueError:
-    """DynamoDB's refusal of a sum, with the field at fault if the item as it is now tells that."""
-    try:
-        if current is not None:
-            fields_after(entity, current, changes)
-    except InvalidValueError as named:
-        return named
-    return refused
-
-
 def added_to(before: Any, value: Any) -> Any:
-    """What a field holds after something was added to it, be it to None."""
+    """Return what a field holds after something was added to it, or to None."""
     if isinstance(value, set | frozenset):
         return (before or set()) | value
     # DynamoDB adds exactly. Python would round to 28 digits.
@@ -142,20 +115,15 @@ def added_to(before: Any, value: Any) -> Any:
 def update_expression(
     entity: EntityDefinition[Any], changes: Changes, *, system: Attributes, gone: Collection[str], now: datetime
 ) -> dict[str, Any]:
-    """The parts of an UpdateItem request that carry the changes.
+    """Return the parts of an UpdateItem request that carry the changes, and stamps of the time `now`.
 
-    Args:
-        entity: the entity.
-        changes: what the caller changes.
-        system: system attributes to set: the revision and index keys.
-        gone: system attributes to remove: keys of indexes that the item leaves.
-        now: the time for stamps.
+    `system` has system attributes to set, and `gone` those to remove: the keys of indexes that the item leaves.
     """
     emptied = [name for name, value in changes.set.items() if entity.left_out(name, value)]
     values = {name: value for name, value in changes.set.items() if name not in emptied}
     values.update(dict.fromkeys(entity.updated_fields, now))
     attributes = {**entity.encode(values), **system}
-    # A moved copy tells where it came from until its next real write, which this is.
+    # A moved copy has `MovedFrom` until its next real write, which this is.
     removed = [MOVED_FROM, *gone, *entity.attributes_of(emptied)]
     added = {name: encode_value(value, path=name) for name, value in changes.add.items()}
     names = {f"#{i}": name for i, name in enumerate([*attributes, *removed, *added])}
@@ -163,7 +131,7 @@ def update_expression(
     slots = {name: ":rev" if name == REV else f":{place[name][1:]}" for name in [*attributes, *added]}
     terms = [f"{place[name]} = {slots[name]}" for name in attributes]
     if PREV not in attributes:
-        # The revision that is replaced, whatever it is; an adopted item may have none.
+        # The revision that is replaced is not known; an adopted item may have none.
         terms.append(f"{PREV} = if_not_exists({REV}, :rev)")
     clauses = ["SET " + ", ".join(terms)]
     clauses.append("REMOVE " + ", ".join(place[name] for name in removed))

@@ -1,26 +1,35 @@
-"""What single items and batches have in common: from an entity to what is stored, and from errors to what is told."""
+"""What single items, batches and transactions of one entity share: its reader and writer, writes, and their errors."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
-from dynashard.entity import Entity, EntityDefinition, ItemKey, definition
+from dynashard.codec import item_size, require_fits
+from dynashard.entity import Entity, EntityDefinition, ItemKey, definition, revision_in
 from dynashard.errors import (
     ConditionFailedError,
     DynashardError,
     EngineError,
+    InvalidValueError,
+    NotFoundError,
     OutcomeUnknownError,
     ThrottledError,
     UnprocessedError,
 )
 from dynashard.keys import key_text
 from dynashard.repository.batch import Reading
+from dynashard.repository.changes import Changes, fields_after, touched_indexes, update_expression
 from dynashard.repository.conditions import is_marker, mismatch, refusal
-from dynashard.repository.evidence import Proof, gone, judge
-from dynashard.repository.io_by_placement import reader_and_writer
+from dynashard.repository.evidence import Proof, gone, judge, lineage
+from dynashard.repository.reading import HomeReader
+from dynashard.repository.scattered import Scattered
 from dynashard.repository.store import Store
-from dynashard.repository.writes import Done, Write
-from dynashard.schema import PK, SK
+from dynashard.repository.writes import Done, Kind, Write
+from dynashard.repository.writing import HomeWriter
+from dynashard.routing import Router, rule_of
+from dynashard.schema import MAX_ITEM_BYTES, PK, PREV, REV, SK, TYPE, index_pk, index_sk
+from dynashard.topology import DeclaredTopology
 from dynashard.transport.deadline import evidence
 from dynashard.transport.interface import Wire
 
@@ -30,8 +39,18 @@ KeyLike = Mapping[str, Any] | Entity
 """An item, or the fields of its key: `{"tenant_id": "abc", "id": "123"}`."""
 
 
+def reader_and_writer(
+    store: Store, entity: EntityDefinition[Any]
+) -> tuple[HomeReader | Scattered, HomeWriter | Scattered]:
+    """Return what reads and writes the items of an entity, by its placement."""
+    if rule_of(entity).fixed:
+        return HomeReader(store, entity), HomeWriter(store, entity)
+    scattered = Scattered(store, entity)
+    return scattered, scattered
+
+
 class Items(Generic[E]):
-    """The items of one entity in a store."""
+    """The items of one entity in a store: reads them, and prepares and sends writes."""
 
     def __init__(self, store: Store, model: type[E]) -> None:
         self._store = store
@@ -49,16 +68,16 @@ class Items(Generic[E]):
         try:
             return self._reader.read(item_key, reading)
         except (ThrottledError, UnprocessedError) as error:
-            told = self._told_of_one(error, item_key, key)
-            raise told from told.__cause__
+            reported = self._item_error(error, item_key, key)
+            raise reported from reported.__cause__
 
     def _write(self, write: Write, key: KeyLike) -> Done:
         """Do a write of the item with this key."""
         try:
             return self._writer.write(write)
         except (ThrottledError, UnprocessedError) as error:
-            told = self._told_of_one(error, write.key, key)
-            raise told from told.__cause__
+            reported = self._item_error(error, write.key, key)
+            raise reported from reported.__cause__
         except OutcomeUnknownError as unknown:
             return self._settled(write, key, unknown, None)
         except ConditionFailedError as failed:
@@ -67,28 +86,36 @@ class Items(Generic[E]):
             return self._settled(write, key, failed, failed.item)
 
     def _do(self, write: Write, key: KeyLike) -> Done:
-        """Do a write of the item with this key; raise for a caller what refuses it."""
+        """Do a write of the item with this key; raise a caller's error if its condition fails."""
         try:
             return self._write(write, key)
         except ConditionFailedError as failed:
             raise self._refusal(failed, key, write) from None
 
     def _refusal(self, failed: ConditionFailedError, key: KeyLike, write: Write) -> DynashardError:
-        return refusal(failed, name=self._name(key), now=write.now, if_match=write.if_match)
+        return refusal(failed.item, name=self._name(key), now=write.now, if_match=write.if_match)
 
-    def _require(self, if_match: str | None, revision: str | None, key: KeyLike) -> None:
-        """Refuse an item that is not at the revision that a caller names, if one is named; None if there is no item."""
+    def _read_live(self, key: KeyLike, if_match: str | None = None) -> Wire:
+        """The live item with this key, read consistently for a write that changes it."""
+        current = self._read(key, Reading(consistent=True))
+        if current is None:
+            raise self._not_found(key)
+        self._require(if_match, current, key)
+        return current
+
+    def _require(self, if_match: str | None, current: Wire | None, key: KeyLike) -> None:
+        """Refuse an item, None if there is none, that is not at the revision that a caller names."""
+        revision = revision_in(current) if current else None
         if if_match is not None and revision != if_match:
             raise mismatch(self._name(key), revision)
 
+    def _not_found(self, key: KeyLike) -> NotFoundError:
+        return NotFoundError(f"{self._name(key)} does not exist")
+
     def _settled(self, write: Write, key: KeyLike, error: EngineError, found: Mapping[str, Any] | None) -> Done:
-        """What a write came to of which an attempt was ambiguous, by what is stored.
+        """Determine the outcome of a write after an ambiguous attempt, by what is stored.
 
-        Raises:
-            ConditionFailedError: it was not done, and never will be.
-            OutcomeUnknownError: nothing proves either.
-
-        Cost: 1 consistent read, unless `found` was stored in its way or nothing can prove anything.
+        Cost: 1 consistent read, unless an item made the condition fail or nothing can prove anything.
         """
         if (found is None or is_marker(found)) and (write.revision or write.exact):
             with suppress(DynashardError), evidence():
@@ -102,28 +129,24 @@ class Items(Generic[E]):
             return Done(found, proved=True)
         if verdict is Proof.REFUSED:
             raise ConditionFailedError(str(error), operation=write.operation, item=found) from error
-        raise self._unknown(write, key) from error
-
-    def _unknown(self, write: Write, key: KeyLike) -> OutcomeUnknownError:
-        """What the caller is told of a write of which nothing is proved."""
-        return OutcomeUnknownError(
+        raise OutcomeUnknownError(
             f"{self._name(key)}: no answer came; the write may have been applied, or may still be. {_advice(write)}",
             operation=write.operation,
             key=self._key_named(key),
             revision=write.revision or None,
-        )
+        ) from error
 
-    def _told_of_one(self, error: ThrottledError | UnprocessedError, item_key: ItemKey, key: KeyLike) -> EngineError:
-        """What the caller is told of an item that could not be read or written in time."""
+    def _item_error(self, error: ThrottledError | UnprocessedError, item_key: ItemKey, key: KeyLike) -> EngineError:
+        """A caller's error for one item that could not be read or written in time."""
         if isinstance(error, ThrottledError):
             self._throttled(error, [item_key])
             return error
-        told, cause = self._told(error, {item_key: key}), error.__cause__
-        # One item was asked for: what kept it from being read says more than that it was not.
-        return cause if isinstance(cause, EngineError) else told
+        reported, cause = self._batch_error(error, {item_key: key}), error.__cause__
+        # For one item, the cause is more useful than the list of keys that are left.
+        return cause if isinstance(cause, EngineError) else reported
 
-    def _told(self, error: UnprocessedError, names: Mapping[ItemKey, KeyLike]) -> UnprocessedError:
-        """What the caller is told of keys that were left over, named as the caller names them."""
+    def _batch_error(self, error: UnprocessedError, names: Mapping[ItemKey, KeyLike]) -> UnprocessedError:
+        """A caller's error for keys that are left, named as the caller names them."""
         left = [ItemKey(str(key[PK]), str(key[SK])) for key in error.keys]
         cause = error.__cause__
         if cause is None:
@@ -133,14 +156,14 @@ class Items(Generic[E]):
         keys = [self._key_named(names[key]) for key in left]
         return UnprocessedError(str(error), operation=error.operation, keys=keys)
 
+    def _throttled(self, error: ThrottledError, keys: Iterable[ItemKey]) -> None:
+        for partition in dict.fromkeys(key.partition for key in keys):
+            self._store.throttled(self._entity, partition, error)
+
     def _key_named(self, key: KeyLike) -> dict[str, str | int]:
         """The fields of a key, as errors name them."""
         fields = self._key_fields(key)
         return {name: _plain(name, fields[name]) for name in self._entity.key_fields}
-
-    def _throttled(self, error: ThrottledError, keys: Iterable[ItemKey]) -> None:
-        for partition in dict.fromkeys(key.partition for key in keys):
-            self._store.throttled(self._entity, partition, error)
 
     def _key_fields(self, key: KeyLike) -> Mapping[str, Any]:
         return key if isinstance(key, Mapping) else key.__dict__
@@ -149,9 +172,131 @@ class Items(Generic[E]):
         fields = self._key_fields(key)
         return f"{self._entity.name} " + ", ".join(f"{n}={fields[n]!r}" for n in self._entity.key_fields if n in fields)
 
+    def check(self, item: E) -> None:
+        """Raise what storing this item would raise before anything is sent. Costs nothing.
+
+        Raises:
+            InvalidKeyError, InvalidValueError, ItemTooLargeError: with the field at fault.
+        """
+        # Declared counts suffice, and need no topology table.
+        self._prepare(item, self._entity.key_of(item), created=None, router=Router(DeclaredTopology()))
+
+    def _prepare(
+        self,
+        item: E,
+        key: ItemKey,
+        *,
+        created: datetime | None,
+        replaces: str | None = None,
+        router: Router | None = None,
+    ) -> Wire:
+        """The item as it will be stored, without its stored key: stamped, and with a new revision."""
+        entity, store = self._entity, self._store
+        router = router or store.router
+        now = datetime.fromtimestamp(store.runtime.clock(), UTC)
+        stamps = dict.fromkeys(entity.updated_fields, now)
+        stamps |= dict.fromkeys(entity.created_fields, created or now)
+        values = {**item.__dict__, **stamps}
+        wire: Wire = {TYPE: {"S": entity.name}, REV: {"S": store.new_revision()}}
+        for index in entity.indexes.values():
+            wire.update(router.index_attributes(entity, index, key, values))
+        wire.update(entity.encode(values))
+        # The key of another home may be a little longer: the room that is left for markers holds that too.
+        size = require_fits({**router.stored_key(entity, key), **wire})
+        past = lineage(replaces)
+        if past and size + item_size(past) > MAX_ITEM_BYTES:
+            # One predecessor fits into the room that is left for markers.
+            past = {PREV: {"S": replaces or "-"}}
+        wire.update(past)
+        return wire
+
+    def _put_write(self, kind: Kind, item: E, *, created: datetime | None, if_match: str | None = None) -> Write:
+        key = self._entity.key_of(item)
+        wire = self._prepare(item, key, created=created, replaces=if_match)
+        options = {"ReturnValues": "ALL_OLD"} if kind is Kind.UPSERT else {}
+        return Write(kind, key, "PutItem", self._store.now(), wire, options, if_match, wire[REV]["S"])
+
+    def _stored(self, write: Write) -> E:
+        """The item that a put has stored."""
+        return self._entity.decode(write.item or {})
+
+    def _put_unread(self, item: E, if_match: str | None) -> Write:
+        """The put of an item over one that was not read."""
+        kind = Kind.UPSERT if if_match is None else Kind.CHANGE
+        return self._put_write(kind, item, created=self._created(item), if_match=if_match)
+
+    def _put_over(self, item: E, current: Wire | None) -> Write:
+        """The put of an item over the one that was read, whose creation stamp it keeps; None if there was none."""
+        if current is None:
+            return self._put_write(Kind.CREATE, item, created=None)
+        return self._put_write(Kind.CHANGE, item, created=self._stored_stamp(current), if_match=revision_in(current))
+
+    def _stored_stamp(self, wire: Wire) -> datetime | None:
+        """The creation stamp of a stored item; adopted ones may have none."""
+        stamps = self._entity.decode_fields(wire, [name for name in self._entity.created_fields if name in wire])
+        return next(iter(stamps.values()), None)
+
+    def _created(self, item: E) -> datetime | None:
+        """The creation stamp of an item that was read from the store."""
+        if item.revision is None:
+            return None
+        return next((getattr(item, name) for name in self._entity.created_fields), None)
+
+    def _update_write(
+        self,
+        item_key: ItemKey,
+        changes: Changes,
+        after: Mapping[str, Any],
+        if_match: str | None,
+        attributes: Mapping[str, Wire | None] | None = None,
+        *,
+        stamp: datetime | None = None,
+    ) -> Write:
+        """The write of an update at a time, with further stored attributes to set; None removes one."""
+        entity, store = self._entity, self._store
+        revision = store.new_revision()
+        system = {name: value for name, value in (attributes or {}).items() if value is not None}
+        gone = [name for name in attributes or () if name not in system]
+        system |= {REV: {"S": revision}, **lineage(if_match)}
+        stamp = stamp or datetime.fromtimestamp(store.runtime.clock(), UTC)
+        after = {**after, **dict.fromkeys(entity.updated_fields, stamp)}
+        for index in touched_indexes(entity, changes):
+            entry = store.router.index_attributes(entity, index, item_key, after)
+            system.update(entry)
+            gone += () if entry else (index_pk(index.slot), index_sk(index.slot))
+        options = {"ReturnValues": "ALL_NEW", **update_expression(entity, changes, system=system, gone=gone, now=stamp)}
+        return Write(
+            Kind.CHANGE, item_key, "UpdateItem", store.now(), options=options, if_match=if_match, revision=revision
+        )
+
+    def _known(self, key: KeyLike, changes: Changes) -> dict[str, Any]:
+        """The fields of an item that an update itself names."""
+        fields = self._key_fields(key)
+        return {name: fields[name] for name in self._entity.key_fields} | dict(changes.set)
+
+    def _reads_first(self, changes: Changes, known: Mapping[str, Any]) -> bool:
+        """Whether an update depends on the stored item: to check the whole or a sum, or for the key of an index."""
+        entity = self._entity
+        if entity.assignment.checks_whole or any(entity.assignment.bounded(name) for name in changes.add):
+            return True
+        given = known.keys() | entity.updated_fields
+        touched = touched_indexes(entity, changes)
+        return not all(index.fields <= given and not index.fields & changes.add.keys() for index in touched)
+
+    def _sum_refused(self, refused: InvalidValueError, key: KeyLike, changes: Changes) -> InvalidValueError:
+        """DynamoDB's refusal of a sum, with the field at fault if the stored item shows it. Cost: a consistent read."""
+        stored = self._read(key, Reading(consistent=True))
+        current = None if stored is None else self._entity.decode(stored)
+        try:
+            if current is not None:
+                fields_after(self._entity, current, changes)
+        except InvalidValueError as named:
+            return named
+        return refused
+
 
 def _advice(write: Write) -> str:
-    """What the caller of a write can do of which nothing is proved."""
+    """What a caller can do about a write with an unknown outcome."""
     if not write.revision:
         return "Read the item: if it is still there, delete it again; if it is gone, you or somebody else deleted it."
     applied = f"Read the item consistently: if its revision is {write.revision}, it was applied."

@@ -4,10 +4,11 @@ In SETTLE a key without an item at its new home may still have a live item at it
 moves such an item home before it answers (rule H of the protocol), until the second pass has moved all of them.
 
 The answer of a successful write may arrive after its view has ended. Then the write is acknowledged only when the item
-is where readers look for it now; if necessary it is moved there (rule A).
-A refused write starts again in this case: what it did not find there may be at another home by now.
+is where readers look for it now; if necessary it is moved there (rule A). A refused write starts again in this case,
+because the item that it did not find may be at another home by now.
 """
 
+from contextlib import suppress
 from enum import Enum, auto
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ from dynashard.errors import (
     TransactionConflictError,
 )
 from dynashard.repository.batch import stored_key, wire_key
-from dynashard.repository.conditions import is_live, is_marker
+from dynashard.repository.conditions import Condition, is_live, is_marker
 from dynashard.repository.phase_table import Met, Next
 from dynashard.repository.relocation import marking, relocation, unchanged
 from dynashard.repository.store import Store
@@ -32,6 +33,8 @@ from dynashard.topology import Phase
 from dynashard.transport.deadline import evidence
 from dynashard.transport.interface import Resend, Wire
 
+_TRIES: Final = 4
+
 
 def stored_at(store: Store, place: str, sort: str) -> Wire | None:
     """Return the item or marker at a stored key, None if it is empty. Cost: 1 read unit for 4 KB, 1 round trip."""
@@ -41,28 +44,22 @@ def stored_at(store: Store, place: str, sort: str) -> Wire | None:
 
 
 def bring_home(store: Store, item: Wire, places: Places) -> Wire | None:
-    """Relocate an item from its old home to its new one.
+    """Relocate an item from its old home to its new one, and return it as it is stored there.
 
-    Returns:
-        The item as it is stored there; None if it was changed or moved meanwhile, so the caller must read again.
-
-    Raises:
-        ThrottledError: as a write does.
+    None means that it was changed or moved meanwhile, so the caller must read again. Raises what a write raises.
 
     Cost: 4 write units for 1 KB, 1 round trip.
     """
-    view = places.view
-    if not _relocated(store, item, places.new, view.count, view.new_count):
+    if not _relocate(store, item, places, places.new, places.view.new_count):
         return None
-    return {**item, PK: {"S": places.new}, MOVED_FROM: {"N": str(view.count)}}
+    return {**item, PK: {"S": places.new}, MOVED_FROM: {"N": str(places.view.count)}}
 
 
-def _relocated(store: Store, item: Wire, place: str, origin: int, target: int) -> bool:
-    actions = relocation(store.table, item, place, origin=origin, target=target, now=store.runtime.clock())
-    request = {"TransactItems": actions}
+def _relocate(store: Store, item: Wire, places: Places, home: str, target: int) -> bool:
+    actions = relocation(store.table, item, home, origin=places.view.count, target=target, now=store.runtime.clock())
     try:
         # On condition of the exact revision: it happens once, however often it is sent and however late it is executed.
-        store.transport.call("TransactWriteItems", request, resend=Resend.ALWAYS)
+        store.transport.call("TransactWriteItems", {"TransactItems": actions}, resend=Resend.ALWAYS)
     except (TransactionCanceledError, TransactionConflictError, OutcomeUnknownError):
         return False
     return True
@@ -71,7 +68,7 @@ def _relocated(store: Store, item: Wire, place: str, origin: int, target: int) -
 def move_stray_home(store: Store, sort: str, places: Places) -> bool:
     """Move a live item from the old home to the new one. Return whether there was one, so that the caller starts again.
 
-    Cost: `stored_at`, and `bring_home` if there is something.
+    Cost: `stored_at`, and `bring_home` if there is an item.
     """
     item = stored_at(store, places.old, sort)
     if item is None or not is_live(item, store.now()):
@@ -81,9 +78,9 @@ def move_stray_home(store: Store, sort: str, places: Places) -> bool:
 
 
 def next_after(store: Store, entity: EntityDefinition[Any], write: Write, met: Met) -> Next:
-    """Return what follows a refused write: `FOLLOW`, `RESTART` or `DECIDE`. What else there is to do has been done.
+    """Return what follows a refused write: `FOLLOW`, `RESTART` or `DECIDE`. `HELP` and `REFRESH` have been carried out.
 
-    Cost: none; in SETTLE that of `move_stray_home` where nothing lives at the new home.
+    Cost: none; in SETTLE that of `move_stray_home` if no item is live at the new home.
     """
     late = view_ended(store, met.places)
     found = met.next(entity, write.key, now=write.now, ended=late)
@@ -100,7 +97,7 @@ def next_after(store: Store, entity: EntityDefinition[Any], write: Write, met: M
 class Late(Enum):
     """The result of checking a write whose answer arrived after its view had ended."""
 
-    STANDS = auto()
+    VISIBLE = auto()
     """It took effect, and readers find what it wrote."""
     UNDONE = auto()
     """It was undone, because another item was at its home. No reader has seen it, and it may be done again."""
@@ -108,76 +105,50 @@ class Late(Enum):
     """Nothing proves whether it took effect where readers look."""
 
 
-_TRIES: Final = 4
-
-
 def view_ended(store: Store, places: Places) -> bool:
     """Whether the view under which a request was sent has ended, now that it is answered. Costs nothing."""
     return store.runtime.clock() > places.view.expires
 
 
-def answered_late(operation: str) -> OutcomeUnknownError:
-    """Return the error for a success that arrived too late to be reported as one."""
-    return OutcomeUnknownError(
-        f"{operation}: the answer came after the lease of the shard count had ended, and nothing stored proves whether "
-        "the write took effect. Read the item before you decide.",
-        operation=operation,
-    )
-
-
 def confirm(
     store: Store, entity: EntityDefinition[Any], write: Write, place: str, places: Places, *, undo: bool
 ) -> Late:
-    """Check a write that was answered with success, and bring home what it stored if that is elsewhere by now.
+    """Check a write that was answered with success, and move what it stored if its home is elsewhere by now.
 
-    One transaction puts it at its home and marks the place. To remove it there first would break what others saw.
+    One transaction puts the item at its home and marks the place. To remove it first would break what others saw.
 
-    Args:
-        store: the table.
-        entity: whose item it is.
-        write: what was done.
-        place: the stored partition key where it was done.
-        places: where its item might stand under the view that it was sent under.
-        undo: whether it may be taken back where its home is taken: it is the whole of its operation.
+    The write was done at `place`, under the view of `places`. With `undo` it may be undone if its home is taken,
+    because it is the whole operation.
 
     Cost: none while the view lasts, or if the place still is the home; else 2 read units, 2 round trips, and what
     `bring_home` costs.
     """
-    if not view_ended(store, places):
-        return Late.STANDS
-    return _located(store, entity, write, place, undo=undo)
+    return _locate(store, entity, write, place, undo=undo) if view_ended(store, places) else Late.VISIBLE
 
 
 def ensure_home(store: Store, entity: EntityDefinition[Any], key: ItemKey, revision: str, shards: int) -> bool:
-    """Whether what was certainly created by a shard count is where readers look now, or went from there since.
+    """Whether an item that was certainly created is where readers look now, or was there since.
 
-    What still stands unmarked at its old home is brought to the new one. False if that cannot be done, or told.
-
-    Args:
-        store: the table.
-        entity: whose item it is.
-        key: of the item.
-        revision: of its creation.
-        shards: the shard count by which it was placed.
+    If it is still unmarked at its old home, it is moved. The answer is False if that fails or is not certain.
+    `revision` is that of its creation, and `shards` the count by which it was placed.
 
     Cost: none if its place is the home; else 1 read unit, 1 round trip, and what `bring_home` costs.
     """
     write = Write(Kind.CREATE, key, "PutItem", store.now(), revision=revision)
-    return _located(store, entity, write, home_under(entity, key, shards), certain=True) is Late.STANDS
+    return _locate(store, entity, write, home_under(entity, key, shards), certain=True) is Late.VISIBLE
 
 
-def _located(
+def _locate(
     store: Store, entity: EntityDefinition[Any], write: Write, place: str, *, undo: bool = False, certain: bool = False
 ) -> Late:
-    """Find what a write has stored at a place, under the view in force now, and bring it home if it is not there.
+    """Find what a write has stored at a place, and move it to its home under the view in force.
 
-    If it is `certain` that it was stored there, it may have gone from there: nobody takes away what stands at an old
-    home but movers and sweepers, and those who saw it.
+    If it is `certain` that it was stored there, a missing item was moved, swept, or removed by a client that saw it.
     """
     try:
         with evidence():
             for _ in range(_TRIES):
-                found = _look(store, entity, write, place, undo=undo, certain=certain)
+                found = _check_once(store, entity, write, place, undo=undo, certain=certain)
                 if found is not None:
                     return found
     except EngineError:
@@ -186,48 +157,45 @@ def _located(
     return Late.UNKNOWN
 
 
-def _look(
+def _check_once(
     store: Store, entity: EntityDefinition[Any], write: Write, place: str, *, undo: bool, certain: bool
 ) -> Late | None:
-    """Look for it once; None if it was changed or moved meanwhile."""
+    """Look for the item once; None if it was changed or moved meanwhile."""
     places = store.router.places(entity, write.key)
     moving = places.moving and places.view.phase in (Phase.MOVE, Phase.SETTLE)
     home = places.new if moving else places.old
     if place == home:
-        return Late.STANDS
+        return Late.VISIBLE
     if not write.revision:
-        # What bore no mark was the one item of its key, as long as the second pass is not complete.
-        return Late.STANDS if moving and place == places.old else Late.UNKNOWN
+        # Until the second pass is complete, an item without a marker was the only one of its key.
+        return Late.VISIBLE if moving and place == places.old else Late.UNKNOWN
     here = stored_at(store, place, write.key.sort)
     if here is None or not write.did(here):
         there = certain or write.did(stored_at(store, home, write.key.sort))
-        return Late.STANDS if there else Late.UNKNOWN
+        return Late.VISIBLE if there else Late.UNKNOWN
     # A marker with the revision proves that the item was moved as this write had left it.
-    if is_marker(here) or _brought(store, here, places, home, moving=moving):
-        return Late.STANDS
+    if is_marker(here) or _move_to(store, here, places, home, moving=moving):
+        return Late.VISIBLE
     mine = undo and here.get(REV) == {"S": write.revision}
     taken = mine and is_live(stored_at(store, home, write.key.sort), store.now())
-    return Late.UNDONE if taken and _taken_back(store, here, places, moving=moving) else None
+    return Late.UNDONE if taken and _undo(store, here, places, moving=moving) else None
 
 
-def _brought(store: Store, item: Wire, places: Places, home: str, *, moving: bool) -> bool:
-    """Move an item home, and return whether that was done. Its marker is deleted at once if no sweep will follow."""
+def _move_to(store: Store, item: Wire, places: Places, home: str, *, moving: bool) -> bool:
+    """Move an item; return whether that succeeded. Its marker is deleted at once if no sweep will follow."""
     count = places.view.new_count if moving else places.view.count
-    if not _relocated(store, item, home, places.view.count, count):
+    if not _relocate(store, item, places, home, count):
         return False
     if not moving:
-        marker = {"TableName": store.table, "Key": wire_key(stored_key(item))}
-        values = {":target": {"N": str(count)}}
-        condition = {"ConditionExpression": f"{MOVED_TO} = :target", "ExpressionAttributeValues": values}
-        try:
-            store.transport.call("DeleteItem", {**marker, **condition})
-        except ConditionFailedError:
-            return True
+        marked = Condition(f"{MOVED_TO} = :target", {":target": {"N": str(count)}})
+        with suppress(ConditionFailedError):
+            request = {"TableName": store.table, "Key": wire_key(stored_key(item))}
+            store.transport.call("DeleteItem", marked.on(request))
     return True
 
 
-def _taken_back(store: Store, item: Wire, places: Places, *, moving: bool) -> bool:
-    """Remove an item from a wrong place; return whether that was done. While its key moves, a marker replaces it."""
+def _undo(store: Store, item: Wire, places: Places, *, moving: bool) -> bool:
+    """Remove an item from a wrong place; return whether that succeeded. While its key moves, a marker replaces it."""
     request = unchanged(store.table, item)
     try:
         if moving:

@@ -1,42 +1,39 @@
-"""What callers are told of operations that did not settle, and what settles a transaction."""
+"""Errors of operations without a certain outcome, and the request that determines the outcome of a transaction."""
 
 from typing import Any, Final
 
 from dynashard.entity import EntityDefinition
-from dynashard.errors import EngineError, OutcomeUnknownError, TransactionCanceledError, TransactionConflictError
+from dynashard.errors import EngineError, OutcomeUnknownError, TransactionConflictError
 from dynashard.repository.store import Store
 from dynashard.schema import PK, SK
 
 SETTLED: Final = "dynashard:settled"
-"""The partition key of what the transactions delete that settle others. Nothing is ever stored there."""
+"""The partition key of the items that settling transactions delete. Nothing is ever stored there."""
 _MISMATCH: Final = "IdempotentParameterMismatchException"
 
 
 def unsettled(entity: EntityDefinition[Any], operation: str) -> TransactionConflictError:
-    """An item did not come to rest in time."""
+    """Return the error for an item that is still being moved or written after the last retry."""
     return TransactionConflictError(
         f"{operation}: an item of {entity.name} was being moved or written by others all the time. Try again.",
         operation=operation,
     )
 
 
-def unproved(cancelled: TransactionCanceledError) -> OutcomeUnknownError:
-    """A transaction was refused after an attempt that may have been executed, or may still be.
-
-    A failed attempt does not use its token up, so the refusal of a later one says nothing of an earlier one.
-    """
+def answered_late(operation: str) -> OutcomeUnknownError:
+    """Return the error for a success that arrived too late to be reported as one."""
     return OutcomeUnknownError(
-        f"{cancelled.operation}: an earlier attempt may have been applied, or may still be; then it was refused.",
-        operation=cancelled.operation,
-        aws_code=cancelled.aws_code,
+        f"{operation}: the answer came after the lease of the shard count had ended, and nothing stored proves whether "
+        "the write took effect. Read the item before you decide.",
+        operation=operation,
     )
 
 
 def settled_by_token(store: Store, token: str) -> bool:
-    """Whether the transaction of a token was done; if not, it can never be done any more.
+    """Return whether the transaction with a client request token was executed; if not, it can no longer be.
 
-    A harmless transaction with the same token shows it. DynamoDB refuses it as a mismatch if the token's transaction
-    was done. If DynamoDB accepts it, the token is used up, and the other transaction is refused whenever it comes.
+    Sends a harmless transaction with the same token. DynamoDB refuses it as a mismatch if the token's transaction was
+    executed. If DynamoDB accepts it, the token is used up, and the other transaction is refused whenever it arrives.
     DynamoDB remembers tokens for ten minutes, which is longer than any operation.
 
     Raises:
@@ -44,10 +41,9 @@ def settled_by_token(store: Store, token: str) -> bool:
 
     Cost: 2 write units, 1 round trip.
     """
-    nowhere = {PK: {"S": SETTLED}, SK: {"S": token}}
-    request = {"TransactItems": [{"Delete": {"TableName": store.table, "Key": nowhere}}], "ClientRequestToken": token}
+    delete = {"TableName": store.table, "Key": {PK: {"S": SETTLED}, SK: {"S": token}}}
     try:
-        store.transport.call("TransactWriteItems", request)
+        store.transport.call("TransactWriteItems", {"TransactItems": [{"Delete": delete}], "ClientRequestToken": token})
     except EngineError as error:
         if error.aws_code == _MISMATCH:
             return True

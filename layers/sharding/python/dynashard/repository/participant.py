@@ -1,20 +1,19 @@
-"""One step of a transaction on its way through the phases of a changing shard count.
+"""One step of a transaction, on its way through the phases of a changing shard count.
 
-Where a step goes is what `phase_table` says of single writes. A `Check` goes where a change goes: as long as old bears
-neither a marker nor a live item, nothing can have come to life at new, since whoever creates there marks old in the
-same transaction; so that one place always tells. In SETTLE an item may live at old unnoticed (`late`): a step that is
-content with no item demands the same of old.
+`phase_table` decides where a step goes, as for single writes. A `Check` goes where a change goes: as long as the old
+place has neither a relocation marker nor a live item, the new one cannot have an item, because a create there leaves a
+marker at the old place in the same transaction. So one place always decides. In SETTLE the old place may have a live
+item that was stored late (see `late`), so a step that accepts an absent item demands its absence there, too.
 """
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Any, Final
 
-from dynashard.entity import Entity, EntityDefinition
+from dynashard.entity import Entity
 from dynashard.errors import (
     AlreadyExistsError,
     CancellationReason,
-    ConditionFailedError,
     NotFoundError,
     RevisionMismatchError,
     TransactionRefusedError,
@@ -22,90 +21,75 @@ from dynashard.errors import (
 from dynashard.repository.conditions import Condition, is_live, refusal
 from dynashard.repository.evidence import wrote
 from dynashard.repository.late import Late, confirm, next_after
-from dynashard.repository.marked_create import create_with_marker, none_alive, put
 from dynashard.repository.phase_table import How, Met, Next, Target, plan, settling
+from dynashard.repository.relocation import create_with_marker, none_alive, put
 from dynashard.repository.store import Store
 from dynashard.repository.transaction import Step
-from dynashard.repository.transaction_steps import CHECK, Prepared, Steps
-from dynashard.repository.writes import Write
+from dynashard.repository.transaction_steps import CHECK, Prepared, StepWrites
+from dynashard.repository.writes import Kind, Write
 from dynashard.transport.interface import Wire
 
 _ACTIONS: Final = {"PutItem": "Put", "UpdateItem": "Update", "DeleteItem": "Delete", CHECK: CHECK}
 
 
 class Verdict(IntEnum):
-    """What a cancelled transaction has taught; the highest of all steps decides."""
+    """What a cancelled transaction means for a step; the highest verdict of all steps decides."""
 
-    NOTHING = 0
-    """The step was not in the way."""
-    NEXT = 1
-    """The step goes elsewhere next time."""
-    LATER = 2
-    """Things are not what they were, or not what the view says: try again after a pause."""
+    UNAFFECTED = 0
+    """The step did not cancel it."""
+    REROUTED = 1
+    """The step is sent to another place next time."""
+    RETRY = 2
+    """An item or the view has changed: try again after a pause."""
     DONE = 3
-    """The step's own work is stored: an earlier attempt of the whole transaction has succeeded."""
+    """The step's write is stored: an earlier attempt of the whole transaction has succeeded."""
 
 
-class Participant:
-    """One step: where it goes next, by what it has met. For one transaction, in one thread.
+class Participant(StepWrites):
+    """One step: where it is sent next, by what it has met. For one transaction, in one thread."""
 
-    Args:
-        number: of the step, from 0.
-        step: the step.
-        steps: prepares it.
-        store: the store.
-
-    Raises:
-        InvalidKeyError, InvalidQueryError: the step has no key.
-    """
-
-    def __init__(self, number: int, step: Step, steps: Steps, store: Store) -> None:
+    def __init__(self, store: Store, number: int, step: Step) -> None:
+        super().__init__(store, step)
         self._number = number
-        self.step = step
-        self.steps = steps
-        self._store = store
-        self.key = steps.key_of(step)
         self._prepared: Prepared | None = None
         self._revisions: set[str] = set()
         self._places = store.router.places(self.entity, self.key)
-        self._moved = False
-        self._empty = False
-        self._target = Target("", How.ALONE)
+        self._followed = False
+        self._creating = False
+        self._target = Target("", How.DIRECT)
 
     @property
-    def entity(self) -> EntityDefinition[Any]:
-        """The compiled declaration of the step's entity."""
-        return self.steps.entity
-
-    @property
-    def name(self) -> str:
-        """The step's item, as messages name it."""
-        return self.steps.name(self.step)
-
-    def stored(self) -> Entity | None:
-        """What the step has stored, if it was a whole item."""
-        return self.steps.stored(self.prepared)
+    def shards(self) -> int:
+        """The shard count that decided the place to which the step was sent last."""
+        view = self._places.view
+        return view.count if self._target.place == self._places.old else view.new_count
 
     @property
     def prepared(self) -> Prepared:
-        """What the step does, prepared when first asked for, and again when that is out of date.
+        """What the step does, prepared at the first use, and again when an item that it depends on has changed.
 
         Raises:
-            TransactionRefusedError: it was read first, and is not what the step asks for.
+            TransactionRefusedError: it was read first, and the step's precondition does not hold.
         """
         if self._prepared is None:
             try:
-                self._prepared = self.steps.prepare(self.step)
+                self._prepared = self._prepare_step()
             except (NotFoundError, RevisionMismatchError) as error:
                 raise self._refused(error) from error
             self._revisions.add(self._prepared.write.revision)
-            self._empty = self._prepared.creates
+            self._creating = self._prepared.creates
         return self._prepared
 
-    def actions(self) -> list[Wire]:
-        """What of the transaction is this step's now; two actions if its item comes to life at a new home.
+    def stored(self) -> Entity | None:
+        """Return the item that a put has stored, or an update that returns it."""
+        prepared = self.prepared
+        return prepared.item if prepared.write.item is None else self._stored(prepared.write)
 
-        Raises: as `prepared`.
+    def actions(self) -> list[Wire]:
+        """Return the step's actions under the view in force: two if it creates an item at a new home.
+
+        Raises:
+            TransactionRefusedError: see `prepared`.
         """
         prepared = self.prepared
         before, places = self._places, self._store.router.places(self.entity, self.key)
@@ -113,76 +97,61 @@ class Participant:
             self._start_again()
         self._places = places
         table, write = self._store.table, prepared.write
-        born = prepared.born() if self._empty and prepared.born else None
-        self._target = plan(places, creates=born is not None, followed=self._moved)
-        if born is not None:
+        self._target = plan(places, creates=self._creating, followed=self._followed)
+        if self._creating:
             if self._target.how is How.WITH_MARKER:
-                return create_with_marker(table, born, places)
-            return [put(table, born, self._target.place)]
+                return create_with_marker(table, prepared.creation(), places)
+            return [put(table, prepared.creation(), self._target.place)]
         over_live = self._target.how is How.OVER_LIVE
-        action = _action(table, write, self._target.place, prepared.over if over_live else prepared.alone)
+        action = _action(table, write, self._target.place, prepared.over_live if over_live else prepared.direct)
         if over_live and settling(places) and prepared.accepts_absent:
             return [none_alive(table, write, places), action]
         return [action]
 
-    @property
-    def shards(self) -> int:
-        """The shard count that the place follows from to which the step was sent last."""
-        view = self._places.view
-        return view.count if self._target.place == self._places.old else view.new_count
-
     def did(self, reasons: Sequence[CancellationReason]) -> bool:
-        """Whether the step's own work was met: an earlier attempt of the whole transaction has succeeded."""
+        """Whether a stored item proves that an earlier attempt of the whole transaction has succeeded."""
         return any(
             wrote(revision, reason.conflicting_item) for reason in reasons for revision in self._revisions if revision
         )
 
-    def stands(self) -> bool:
-        """Whether the step, which was done, certainly took effect where readers look; see `late.confirm`.
-
-        Cost: none as long as the view lasts under which it was sent.
-        """
+    def visible(self) -> bool:
+        """Whether readers certainly find what the step, which was executed, has written; see `late.confirm`."""
         write, place = self.prepared.write, self._target.place
-        return confirm(self._store, self.entity, write, place, self._places, undo=False) is Late.STANDS
+        return confirm(self._store, self.entity, write, place, self._places, undo=False) is Late.VISIBLE
 
     def learn(self, reasons: Sequence[CancellationReason]) -> Verdict:
-        """Take note of why the transaction was cancelled.
-
-        Args:
-            reasons: those of the actions last given, in order.
+        """Decide what follows a cancelled transaction, by the reasons of the actions last returned.
 
         Raises:
-            TransactionRefusedError: the step asks for what is not so.
+            TransactionRefusedError: the step's precondition does not hold.
         """
         if not any(reason.condition_failed for reason in reasons):
-            return Verdict.LATER if any(reason.refused for reason in reasons) else Verdict.NOTHING
+            return Verdict.RETRY if any(reason.refused for reason in reasons) else Verdict.UNAFFECTED
         places = self._places
         asked = (self._target.place,) if len(reasons) == 1 else (places.old, places.new)
         met = Met(places, dict(zip(asked, (reason.conflicting_item for reason in reasons), strict=True)))
         found = next_after(self._store, self.entity, self.prepared.write, met)
         if found is Next.DECIDE:
-            return self._not_so(met.rival)
-        self._start_again(moved=found is Next.FOLLOW)
-        return Verdict.NEXT if self._moved else Verdict.LATER
+            return self._precondition_failed(met.rival)
+        self._start_again(followed=found is Next.FOLLOW)
+        return Verdict.REROUTED if self._followed else Verdict.RETRY
 
-    def _start_again(self, *, moved: bool = False) -> None:
-        self._moved, self._empty = moved, self.prepared.creates
+    def _start_again(self, *, followed: bool = False) -> None:
+        self._followed, self._creating = followed, self.prepared.creates
 
-    def _not_so(self, met: Mapping[str, Any] | None) -> Verdict:
-        """What stands there, or that nothing does, is not what the step asks for."""
-        prepared = self.prepared
-        if prepared.fresh:
+    def _precondition_failed(self, met: Mapping[str, Any] | None) -> Verdict:
+        """Decide what follows if the stored item, or its absence, made the condition fail."""
+        prepared, write = self.prepared, self.prepared.write
+        if prepared.from_read:
             self._prepared = None
-            return Verdict.LATER
-        if self._empty and not prepared.creates:
-            self._empty = False
-            return Verdict.LATER
-        if prepared.born and not prepared.creates and not is_live(met, prepared.write.now):
-            self._empty = True
-            return Verdict.NEXT
-        write = prepared.write
-        failed = ConditionFailedError("", operation=write.operation, item=met)
-        raise self._refused(refusal(failed, name=self.name, now=write.now, if_match=write.if_match))
+            return Verdict.RETRY
+        if write.kind is Kind.UPSERT and self._creating:
+            self._creating = False
+            return Verdict.RETRY
+        if write.kind is Kind.UPSERT and not is_live(met, write.now):
+            self._creating = True
+            return Verdict.REROUTED
+        raise self._refused(refusal(met, name=self.name, now=write.now, if_match=write.if_match))
 
     def _refused(self, error: NotFoundError | AlreadyExistsError | RevisionMismatchError) -> TransactionRefusedError:
         return TransactionRefusedError(

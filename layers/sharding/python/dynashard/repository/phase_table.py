@@ -7,9 +7,9 @@
     settle           marker at old, item at new      at new, if it lives there;  at new
                                                      else as a create
 
-"At old" demands that no relocation marker stands there. In the move phase a marker at old sends the write to new; any
-other marker says that the view is out of date. In the settle phase, what still lives at old is moved to new first. Keys
-that do not move are written as if stable. Single writes and transactions both go by this table.
+"At old" demands that no relocation marker is stored there. In the move phase a marker at old sends the write to new;
+any other marker means that the view is out of date. In the settle phase, an item that is still live at old is moved to
+new first. Keys that do not move are written as if stable. Single writes and transactions both use this table.
 """
 
 from collections.abc import Mapping
@@ -23,33 +23,33 @@ from dynashard.routing import Places, home
 from dynashard.topology import Phase
 
 Stored = Mapping[str, Any] | None
-"""A stored item or marker in DynamoDB JSON; None if nothing is stored, or if its condition did not fail."""
+"""A stored item or marker; None if nothing is stored, or if its condition did not fail."""
 
 
 class How(Enum):
     """How a write is sent."""
 
-    ALONE = auto()
-    """To one place, which tells everything."""
+    DIRECT = auto()
+    """To one place, whose answer is final."""
     OVER_LIVE = auto()
-    """To one place, over a live item only: if there is none, that is no answer yet."""
+    """To one place, over a live item only. If there is none, the write continues elsewhere."""
     WITH_MARKER = auto()
     """In one transaction: a marker at old, the item at new. Both places must be empty."""
 
 
 class Next(Enum):
-    """What a failed condition leads to."""
+    """What follows a failed condition."""
 
     FOLLOW = auto()
     """The item has moved: write at its new home."""
     HELP = auto()
-    """An item lives at old and none at new: move it, then start again."""
+    """An item is live at old and none at new: move it, then start again."""
     REFRESH = auto()
     """The view is out of date: read the topology, then start again."""
     RESTART = auto()
     """The view has ended, or the item has just been moved: start again."""
     DECIDE = auto()
-    """The condition failed because of the item, or because there is none: the phase has nothing to do with it."""
+    """The condition failed because of the item itself, or because there is none, and not because of the phase."""
 
 
 class Target(NamedTuple):
@@ -68,14 +68,14 @@ def plan(places: Places, *, creates: bool, followed: bool = False) -> Target:
     """Return where a write goes.
 
     Args:
-        places: where its item may stand.
-        creates: whether it makes an item where none lives: it can do nothing else, or none was found.
+        places: where its item may be.
+        creates: whether it creates an item, because it does nothing else or because no live item was found.
         followed: whether a marker was found that leads to the new home, under the same view.
     """
     if followed:
-        return Target(places.new, How.ALONE)
+        return Target(places.new, How.DIRECT)
     if not places.moving or places.view.phase in (Phase.STABLE, Phase.PREPARE):
-        return Target(places.old, How.ALONE)
+        return Target(places.old, How.DIRECT)
     if creates:
         return Target(places.new, How.WITH_MARKER)
     return Target(places.old if places.view.phase is Phase.MOVE else places.new, How.OVER_LIVE)
@@ -83,32 +83,23 @@ def plan(places: Places, *, creates: bool, followed: bool = False) -> Target:
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """What stood in the way of a write.
-
-    Attributes:
-        places: where its item may stand, as the write was planned.
-        at: what the failed conditions met, by stored partition key; each place that was asked is named.
-    """
+    """What the failed conditions of a write met, by the stored partition keys of the places that were asked."""
 
     places: Places
     at: Mapping[str, Stored]
 
     @property
     def rival(self) -> Stored:
-        """What was met where the item lives in this phase."""
+        """What is stored where the item belongs in this phase."""
         if len(self.at) == 1:
             return next(iter(self.at.values()))
         return self.at[self.places.old if self.places.view.phase is Phase.MOVE else self.places.new]
 
     def next(self, entity: EntityDefinition[Any], key: ItemKey, *, now: int, ended: bool, helped: bool = False) -> Next:
-        """Return what it leads to.
+        """Return what follows, at a time in epoch seconds.
 
-        Args:
-            entity: whose item it is.
-            key: of the item.
-            now: the time by which items expire, in epoch seconds.
-            ended: whether the answer came after the view had ended: by now the item may be at another home.
-            helped: whether `HELP` was the answer before, and nothing lived at the old home then.
+        If the answer came after the view had `ended`, the item may be at another home by now. `helped` means that the
+        answer before was `HELP`, and no item was live at the old home.
         """
         if ended:
             return Next.RESTART

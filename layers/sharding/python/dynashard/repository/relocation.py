@@ -1,13 +1,18 @@
-"""Taking an item from one stored partition key to another: a relocation marker at the old one, a copy at the new one.
+"""Relocation markers: the requests that leave one, a tombstone with a forwarding address, at an item's old home.
 
-Both are written in one transaction, on condition that the item is still the one that was read. So the transaction may
-be sent again, or be executed late, without harm: it happens once or not at all.
+An item is relocated by one transaction: a marker at the old stored partition key, a copy at the new one, on condition
+that the item is still the one that was read. However often it is sent, and however late, it is executed at most once.
 """
 
 from typing import Any, Final
 
 from dynashard.codec import item_size
+from dynashard.repository.batch import wire_key
+from dynashard.repository.conditions import Condition, absent_or_marker
+from dynashard.repository.writes import Write
+from dynashard.routing import Places
 from dynashard.schema import EXPIRES_AT, INDEX_SLOTS, MOVED_FROM, MOVED_TO, PK, REV, SK, index_pk, index_sk
+from dynashard.topology import Phase
 from dynashard.transport.interface import Wire
 
 _UNMARKED: Final = f"attribute_exists({PK}) AND attribute_not_exists({MOVED_TO})"
@@ -16,22 +21,15 @@ _KEPT: Final = (PK, SK, *(name(slot) for slot in INDEX_SLOTS for name in (index_
 
 
 def unchanged(table: str, item: Wire) -> dict[str, Any]:
-    """A request about an item, on the condition that it stands there unmarked at the revision that was read.
+    """Return a request about an item, on condition that it is unmarked and at the revision that was read.
 
-    One without a revision was never written by this layer: it must not have got one.
+    An item without a revision was never written by this layer, and must not have got one.
     """
-    request: dict[str, Any] = {
-        "TableName": table,
-        "Key": {PK: item[PK], SK: item[SK]},
-        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-    }
-    if REV not in item:
-        return {**request, "ConditionExpression": f"{_UNMARKED} AND attribute_not_exists({REV})"}
-    return {
-        **request,
-        "ConditionExpression": f"{_UNMARKED} AND {REV} = :rev",
-        "ExpressionAttributeValues": {":rev": item[REV]},
-    }
+    if REV in item:
+        condition = Condition(f"{_UNMARKED} AND {REV} = :rev", {":rev": item[REV]})
+    else:
+        condition = Condition(f"{_UNMARKED} AND attribute_not_exists({REV})")
+    return condition.on({"TableName": table, "Key": {PK: item[PK], SK: item[SK]}})
 
 
 def marking(request: Wire, target: int) -> Wire:
@@ -44,15 +42,10 @@ def marking(request: Wire, target: int) -> Wire:
 
 
 def relocation(table: str, item: Wire, place: str, *, origin: int, target: int, now: float) -> list[Wire]:
-    """The two actions of a transaction that relocates an item: first the marker, then the copy.
+    """Return the two actions of a transaction that relocates an item: first the marker, then the copy.
 
-    Args:
-        table: the table's name.
-        item: the item as it was read.
-        place: the stored partition key that it goes to.
-        origin: the shard count under which it was where it stands, for the copy.
-        target: the shard count under which it belongs to the place, for the marker.
-        now: in epoch seconds; an item that has expired by then does not keep the place from being taken.
+    The item, as it was read, goes from its home under the shard count `origin` to `place`, the one under `target`. An
+    item there that has expired by `now`, in epoch seconds, is replaced.
     """
     return [_marker(table, item, target), {"Put": _copy(table, item, place, origin, now)}]
 
@@ -73,11 +66,27 @@ def _copy(table: str, item: Wire, place: str, origin: int, now: float) -> Wire:
     copy = {**item, PK: {"S": place}, MOVED_FROM: {"N": str(origin)}}
     if item_size(copy) > _MOST_BYTES:
         del copy[MOVED_FROM]
-    return {
-        "TableName": table,
-        "Item": copy,
-        "ConditionExpression": f"attribute_not_exists({PK}) OR "
-        f"(attribute_not_exists({MOVED_TO}) AND {EXPIRES_AT} <= :now)",
-        "ExpressionAttributeValues": {":now": {"N": str(int(now))}},
-        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-    }
+    vacant = f"attribute_not_exists({PK}) OR (attribute_not_exists({MOVED_TO}) AND {EXPIRES_AT} <= :now)"
+    return Condition(vacant, {":now": {"N": str(int(now))}}).on({"TableName": table, "Item": copy})
+
+
+def create_with_marker(table: str, write: Write, places: Places) -> list[Wire]:
+    """Return the two actions of a transaction that creates an item at its new home: first the marker, then the put."""
+    key, target = wire_key((places.old, write.key.sort)), places.view.new_count
+    if places.view.phase is Phase.MOVE:
+        bare = {"TableName": table, "Item": {**key, MOVED_TO: {"N": str(target)}}}
+        return [{"Put": write.absent_condition().on(bare)}, put(table, write, places.new)]
+    mark = absent_or_marker(write.now).on(marking({"TableName": table, "Key": key}, target))
+    return [{"Update": mark}, put(table, write, places.new)]
+
+
+def put(table: str, write: Write, place: str) -> Wire:
+    """Return the action that puts the item of a write if its key has no live one."""
+    item = {**wire_key((place, write.key.sort)), **(write.item or {})}
+    return {"Put": write.absent_condition().on({"TableName": table, "Item": item})}
+
+
+def none_alive(table: str, write: Write, places: Places) -> Wire:
+    """Return the action that demands that the old home has no live item."""
+    key = wire_key((places.old, write.key.sort))
+    return {"ConditionCheck": absent_or_marker(write.now).on({"TableName": table, "Key": key})}

@@ -1,32 +1,36 @@
-"""Create, read, change and delete single items, wherever their shards are."""
+"""Create, read, change and delete items, one or many at a time, wherever their shards are."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final, Generic
+from typing import Any, Final, Generic
 
-from dynashard.entity import Entity, Handling, ItemKey, handling_of, revision_in
+from dynashard.entity import Handling, ItemKey, handling_of, revision_in
 from dynashard.errors import (
     AlreadyExistsError,
     ConditionFailedError,
+    DynashardError,
+    InvalidKeyError,
     InvalidQueryError,
     InvalidValueError,
-    NotFoundError,
     OutcomeUnknownError,
     RevisionMismatchError,
     TransactionRefusedError,
+    UnprocessedError,
     WriteContendedError,
 )
 from dynashard.repository.batch import LIVENESS, Reading
-from dynashard.repository.batches import Batches
-from dynashard.repository.changes import Changes, check_changes, fields_after, sum_refused
+from dynashard.repository.changes import Changes, check_changes, fields_after
 from dynashard.repository.conditions import exists_already, is_live
-from dynashard.repository.items import E, KeyLike
+from dynashard.repository.items import E, Items, KeyLike
 from dynashard.repository.late import ensure_home
 from dynashard.repository.operation import read_operation, write_operation
-from dynashard.repository.store import Store
-from dynashard.repository.transaction import Companion, Create, Delete, Put, Step, Update
+from dynashard.repository.transaction import Companion, Create, Delete, Put, Update
+from dynashard.repository.transaction_run import Transaction
 from dynashard.repository.writes import Kind, Write
 from dynashard.routing import rule_of
+from dynashard.schema import PK, REV, SK
+from dynashard.transport.deadline import evidence
 
 _RACES: Final = 8
 """How often a read-then-write starts again because another writer came between."""
@@ -40,50 +44,41 @@ class Written(Generic[E]):
     created: bool
 
 
-class Repository(Batches[E]):
+class Repository(Items[E]):
     """The items of one entity. Safe to share between threads.
 
-    Costs are for items up to 1 KB (writes) and 4 KB (reads), larger ones in proportion, plus what each index
-    that the item stands in costs to write. Every method raises `EngineError` or a subclass if DynamoDB refuses or
-    cannot be reached, and `InvalidKeyError` for key fields that cannot be.
+    Costs are for items up to 1 KB (writes) and 4 KB (reads), larger ones in proportion, plus what each index entry of
+    the item costs to write. Every method raises `EngineError` or a subclass if DynamoDB refuses or cannot be reached,
+    and `InvalidKeyError` for fields that cannot form a key. Every write raises `OutcomeUnknownError` if no answer came
+    and nothing stored proves the outcome. `handling` says how a write deals with a lost answer, see `Handling`; if it
+    is None, the entity's own applies.
 
-    While the shard count of a logical partition changes, an item whose home changes costs more: one that is created,
-    4 write units; one that has moved, 1 round trip more, and what that reads or writes. An item that does not come to
-    rest in time, because others write or move it, raises `TransactionConflictError`: try again.
+    While the shard count of a logical partition changes, an item whose home changes costs more: a create costs 4 write
+    units, and an item that has moved 1 round trip more, with what that reads or writes. An item that is still being
+    written or moved after the last retry raises `TransactionConflictError`: try again.
 
-    With random placement nothing but `create` knows an item's shard. Everything else first looks into all of them:
-    a get for each, in 1 round trip for 100. `create` looks into none, so a key that is created twice may be stored
-    twice; readers see one of the two, and `delete` takes both away.
+    With random placement only `create` knows an item's shard. Everything else first looks into all of them: a get for
+    each, in 1 round trip for 100. `create` looks into none, so a key that is created twice may be stored twice; readers
+    see one of the two, and `delete` deletes both.
     """
-
-    transact: ClassVar[Callable[[Store, Sequence[Step], Companion | None], list[Entity | None]]]
-    """Does transactions, whose steps are prepared by repositories; the package sets it."""
 
     @write_operation
     def create(self, item: E, *, handling: str | None = None) -> E:
-        """Store an item under a key that has no live item.
-
-        Args:
-            item: the item.
-            handling: how to go about a lost answer, see `Handling`; the entity's own if None.
-
-        Returns:
-            The item as stored: stamped, and with its revision.
+        """Store an item under a key that has no live item, and return it as stored: stamped, with its revision.
 
         Raises:
             AlreadyExistsError: a live item has the key.
             InvalidValueError, ItemTooLargeError: before anything is sent.
-            OutcomeUnknownError: no answer came, and nothing stored proves anything; so for every write.
 
         Cost: 1 write unit, 1 round trip; guarded, 1 read unit and 1 round trip more; exactly once, 2 write units.
         """
         level = self._level(handling)
         if level is Handling.EXACTLY_ONCE:
-            stored: E = self._once(Create(item))
+            stored: E = self._exactly_once(Create(item))
             return stored
         write = self._put_write(Kind.CREATE, item, created=None)
         if level is Handling.GUARDED and self._read(item, Reading(consistent=True)) is not None:
-            # After a lost answer an item that stands in the way proves nothing; before the first request it does.
+            # After a lost answer a stored item proves nothing; before the first request it does.
             raise exists_already(self._name(item))
         self._do(write, item)
         return self._stored(write)
@@ -94,50 +89,47 @@ class Repository(Batches[E]):
         return rule_of(self._entity).fixed and not self._entity.attachments
 
     @write_operation
-    def create_with(self, item: E, beside: Companion) -> E:
-        """Store an item under a key that has no live item, together with an action on another table.
-
-        Args:
-            item: the item.
-            beside: the action.
+    def create_with(self, item: E, companion: Companion) -> E:
+        """Store an item under a key that has no live item, in one transaction with an action on another table.
 
         Raises:
-            ConditionFailedError: the condition of the action fails, with the item that was met there; nothing was done,
-                and as long as it fails nothing will be.
-            OutcomeUnknownError: as of `create`, with the item's key.
+            ConditionFailedError: the condition of the action fails, with the item that is stored there; nothing was
+                done, and as long as it fails nothing will be.
+            OutcomeUnknownError: with the item's key.
 
         Cost: 2 write units and those of the action, twice what it costs alone; 1 round trip. As much if it is refused.
         """
         try:
-            stored: E = self._once(Create(item), beside)
+            stored: E = self._exactly_once(Create(item), companion)
         except OutcomeUnknownError as unknown:
             unknown.key = self._key_named(item)
             raise
         return stored
 
     def confirm_created(self, key: KeyLike, revision: str, shards: int) -> bool:
-        """Whether readers find what a create stored by a shard count, unless it was changed or deleted since.
+        """Whether readers find the item that a create stored, unless it was changed or deleted since.
 
-        It is brought home if it is not there; see `late.ensure_home`.
+        `revision` is that of the create, and `shards` the count by which it was placed. The item is moved home if it
+        is not there; see `late.ensure_home`.
 
-        Cost: none if its place is the same under the count in force; else 1 read unit, and what bringing it home costs.
+        Cost: none if its place is the same under the count in force; else 1 read unit, and what moving it costs.
         """
         return ensure_home(self._store, self._entity, self._entity.key_of(key), revision, shards)
 
     @read_operation
     def find(self, key: KeyLike, *, consistent: bool = False, include: Sequence[str] = ()) -> E | None:
-        """The live item with this key, or None.
+        """Return the live item with this key, or None.
 
         Args:
-            key: the item's key.
+            key: an item, or the fields of its key.
             consistent: see every write that was acknowledged before.
-            include: attachments to bring along; others are left unset.
+            include: attachments to read with it; others are left unset.
 
         Raises:
             InvalidQueryError: a field to include is not an attachment.
 
         Cost: 0.5 read units, 1 if consistent; 1 round trip. With `include`, 1 round trip more, and what reading the
-        fields costs.
+        attachments costs.
         """
         if include:
             return self._find_including(key, include, consistent=consistent)
@@ -145,36 +137,26 @@ class Repository(Batches[E]):
         return None if item is None else self._entity.decode(item)
 
     def get(self, key: KeyLike, *, consistent: bool = False, include: Sequence[str] = ()) -> E:
-        """The live item with this key; takes the arguments of `find`, and raises as it.
+        """Return the live item with this key; takes the arguments of `find`, and costs the same.
 
         Raises:
             NotFoundError: there is none.
-
-        Cost: as `find`.
+            InvalidQueryError: as `find`.
         """
         item = self.find(key, consistent=consistent, include=include)
         if item is None:
-            raise NotFoundError(f"{self._name(key)} does not exist")
+            raise self._not_found(key)
         return item
 
     @read_operation
     def exists(self, key: KeyLike, *, consistent: bool = False) -> bool:
-        """Whether a live item has this key.
-
-        Cost: as `find`: DynamoDB bills the whole item.
-        """
+        """Whether a live item has this key. Costs what `find` costs: DynamoDB bills the whole item."""
         return self._read(key, Reading(consistent, LIVENESS)) is not None
 
     def replace(self, item: E, *, if_match: str | None = None, handling: str | None = None) -> E:
-        """Store an item, whether or not its key had one.
+        """Store an item, whether or not its key had one, and return it as stored.
 
-        Args:
-            item: the whole new item.
-            if_match: store it only if the live item is at this revision.
-            handling: how to go about a lost answer, see `Handling`; the entity's own if None.
-
-        Returns:
-            The item as stored.
+        With `if_match` it is stored only if the live item is at this revision.
 
         Raises:
             RevisionMismatchError: the live item is at another revision, or there is none.
@@ -188,17 +170,16 @@ class Repository(Batches[E]):
 
     @write_operation
     def put(self, item: E, *, if_match: str | None = None, handling: str | None = None) -> Written[E]:
-        """As `replace`, and say whether the key was free.
+        """Do what `replace` does, and return whether the key was free.
 
         If no answer came, and what is stored proves that it was done, `created` is False.
         """
         level = self._level(handling)
         if level is not Handling.PLAIN or (self._entity.created_fields and item.revision is None):
             return self._put_over_what_is_read(item, if_match, once=level is Handling.EXACTLY_ONCE)
-        kind = Kind.UPSERT if if_match is None else Kind.CHANGE
-        write = self._put_write(kind, item, created=self._created(item), if_match=if_match)
+        write = self._put_unread(item, if_match)
         done = self._do(write, item)
-        free = kind is Kind.UPSERT and not done.proved and not is_live(done.attributes, write.now)
+        free = write.kind is Kind.UPSERT and not done.proved and not is_live(done.attributes, write.now)
         return Written(self._stored(write), free)
 
     @write_operation
@@ -217,13 +198,13 @@ class Repository(Batches[E]):
         Values pass the fields' own validators, and then those of the whole entity, if it has any.
 
         Args:
-            key: the item's key.
+            key: an item, or the fields of its key.
             set: new values by field.
-            remove: fields to empty.
+            remove: fields to set to None.
             add: numbers to add to numbers, sets to add to sets. Added once: a request that may have been done is not
                 sent again, unless it names the revision that it changes.
             if_match: change it only if it is at this revision.
-            handling: how to go about a lost answer, see `Handling`; the entity's own if None.
+            handling: see the class.
 
         Returns:
             The changed item; if its answer was lost and what is stored proves that it was done, the item as found.
@@ -232,7 +213,7 @@ class Repository(Batches[E]):
             NotFoundError: no live item has the key.
             RevisionMismatchError: it is at another revision than `if_match`; or it was read first, and other writers
                 came between each time.
-            InvalidValueError: a field does not take its value, DynamoDB not a sum, or the entity not the whole.
+            InvalidValueError: a field refuses its value, DynamoDB a sum, or the entity the whole.
 
         Cost: 1 write unit, 1 round trip. The item is read first, for 1 read unit and 1 round trip more, if an index
         key also needs fields that are not named here, if the entity has validators of the whole, or if something is
@@ -245,19 +226,16 @@ class Repository(Batches[E]):
         if level is Handling.EXACTLY_ONCE:
             # A read afterwards could fail, or find what others have written since: the answer would not be true.
             step = Update(entity.model, key, set=set, remove=remove, add=add, if_match=if_match, returns=True)
-            updated: E = self._once(step)
+            updated: E = self._exactly_once(step)
             return updated
-        known = {name: self._key_fields(key)[name] for name in entity.key_fields}
-        known |= changes.set
+        known = self._known(key, changes)
         if level is Handling.PLAIN and not self._reads_first(changes, known):
             return self._apply(item_key, key, changes, known, if_match)
         for _ in range(_RACES):
-            current = self.get(key, consistent=True)
-            revision = current.revision
-            self._require(if_match, revision, key)
+            current = entity.decode(self._read_live(key, if_match))
             after = fields_after(entity, current, changes)
             try:
-                return self._apply(item_key, key, changes, after, revision)
+                return self._apply(item_key, key, changes, after, current.revision)
             except RevisionMismatchError:
                 if if_match is not None:
                     raise
@@ -267,10 +245,7 @@ class Repository(Batches[E]):
     def delete(self, key: KeyLike, *, if_match: str | None = None, handling: str | None = None) -> None:
         """Delete a live item.
 
-        Args:
-            key: the item's key.
-            if_match: delete it only if it is at this revision.
-            handling: how to go about a lost answer, see `Handling`; the entity's own if None.
+        With `if_match` it is deleted only if it is at this revision.
 
         Raises:
             NotFoundError: no live item has the key.
@@ -280,16 +255,94 @@ class Repository(Batches[E]):
         """
         level = self._level(handling)
         if level is Handling.EXACTLY_ONCE:
-            self._once(Delete(self._entity.model, key, if_match=if_match))
+            self._exactly_once(Delete(self._entity.model, key, if_match=if_match))
             return
         if level is Handling.GUARDED and if_match is None:
             self._delete_what_is_read(key)
             return
         if level is Handling.GUARDED:
-            current = self._read(key, Reading(consistent=True))
-            self._require(if_match, revision_in(current) if current else None, key)
+            self._require(if_match, self._read(key, Reading(consistent=True)), key)
         write = Write(Kind.CHANGE, self._entity.key_of(key), "DeleteItem", self._store.now(), if_match=if_match)
         self._do(write, key)
+
+    def batch_get(self, keys: Sequence[KeyLike], *, consistent: bool = False) -> list[E | None]:
+        """Return the live items with these keys, in the order of the keys; None for those that have none.
+
+        Raises:
+            UnprocessedError: with the keys that could not be read in time.
+
+        Cost: what `find` costs for each, 1 round trip for 100 keys, up to 16 at a time; 1 more for those that have
+        moved while their shard count changes. With random placement, that for every shard.
+        """
+        wanted = [self._entity.key_of(key) for key in keys]
+        names = dict(zip(wanted, keys, strict=True))
+        try:
+            found = self._reader.read_all(list(names), Reading(consistent))
+        except UnprocessedError as error:
+            raise self._batch_error(error, names) from error.__cause__
+        items = (found.get(key) for key in wanted)
+        return [None if item is None else self._entity.decode(item) for item in items]
+
+    def batch_write(self, *, put: Sequence[E] = (), delete: Sequence[KeyLike] = ()) -> None:
+        """Store and delete many items, each whether or not its key had one.
+
+        There is no condition and no order between them. An item that was read from the store keeps its creation
+        stamp; others are stamped as created now. With random placement, items that were never stored get a drawn
+        shard, whatever other shards hold.
+
+        Raises:
+            InvalidKeyError: two of them have one key.
+            InvalidValueError, ItemTooLargeError: before anything is sent.
+            UnprocessedError: with the keys that could not be written in time; the others are written.
+            OutcomeUnknownError: with the keys of which no answer came and nothing stored proves anything, and with
+                those that were certainly not written; the others are written.
+
+        Cost: 1 write unit each, 1 round trip for 25, up to 16 at a time. While a shard count changes, its items are
+        written one by one, up to 16 at a time: 4 write units for those that are new at their new home. With random
+        placement, what was stored before or is deleted is looked for first, for 1 read unit a shard.
+        """
+        now, homes = self._store.now(), rule_of(self._entity).fixed
+        writes: list[Write] = []
+        names: dict[ItemKey, KeyLike] = {}
+        for item in put:
+            key = self._add_once(names, item)
+            wire = self._prepare(item, key, created=self._created(item))
+            kind = Kind.UPSERT if homes or item.revision is not None else Kind.CREATE
+            writes.append(Write(kind, key, "PutItem", now, wire, revision=wire[REV]["S"]))
+        writes += [Write(Kind.CHANGE, self._add_once(names, key), "DeleteItem", now) for key in delete]
+        left: UnprocessedError | None = None
+        try:
+            unknown = self._writer.write_all(writes)
+        except UnprocessedError as error:
+            left, cause = self._batch_error(error, names), error.__cause__
+            keys = {ItemKey(str(key[PK]), str(key[SK])) for key in error.unknown}
+            unknown = [write for write in writes if write.key in keys]
+        if unknown := self._unproved(unknown):
+            raise OutcomeUnknownError(
+                f"No answer came for {len(unknown)} keys of a batch: these may have been written, or may still be. "
+                "Read them before you write them again, which may undo what others wrote since.",
+                operation="BatchWriteItem",
+                keys=[self._key_named(names[write.key]) for write in unknown],
+                unprocessed=() if left is None else left.keys,
+            )
+        if left is not None:
+            raise left from cause
+
+    def _unproved(self, writes: Sequence[Write]) -> list[Write]:
+        """The writes that nothing stored proves to have been executed. Cost: a consistent read of each put."""
+        puts = [write.key for write in writes if write.revision]
+        found: Mapping[ItemKey, dict[str, Any]] = {}
+        if puts:
+            with suppress(DynashardError), evidence():
+                found = self._reader.read_all(puts, Reading(consistent=True))
+        return [write for write in writes if not write.did(found.get(write.key))]
+
+    def _add_once(self, names: dict[ItemKey, KeyLike], key: KeyLike) -> ItemKey:
+        item_key = self._entity.key_of(key)
+        if item_key in names:
+            raise InvalidKeyError(f"{self._name(key)} appears twice in this batch; send it once.")
+        names[item_key] = key
+        return item_key
 
     def _find_including(self, key: KeyLike, include: Sequence[str], *, consistent: bool) -> E | None:
         del key, consistent
@@ -298,24 +351,20 @@ class Repository(Batches[E]):
     def _level(self, handling: str | None) -> Handling:
         return handling_of(handling, self._entity.handling)
 
-    def _once(self, step: Create | Put | Update | Delete, beside: Companion | None = None) -> Any:
-        """Do a step as a transaction with a token, which settles what became of it; what it stored, if a whole item."""
+    def _exactly_once(self, step: Create | Put | Update | Delete, companion: Companion | None = None) -> Any:
+        """Do a step as a transaction, whose token settles its outcome; return what it stored, if a whole item."""
         try:
-            [stored] = Repository.transact(self._store, [step], beside)
+            [stored] = Transaction(self._store, [step], companion).run()
         except TransactionRefusedError as refused:
             raise refused.cause if refused.cause is not None else refused from None
         return stored
 
     def _delete_what_is_read(self, key: KeyLike) -> None:
-        """Delete the item that stands there now, whatever others write meanwhile."""
+        """Delete the live item, whatever others write meanwhile."""
         item_key = self._entity.key_of(key)
         for _ in range(_RACES):
-            current = self._read(key, Reading(consistent=True))
-            if current is None:
-                raise NotFoundError(f"{self._name(key)} does not exist")
-            write = Write(
-                Kind.CHANGE, item_key, "DeleteItem", self._store.now(), if_match=revision_in(current), guarded=True
-            )
+            revision = revision_in(self._read_live(key))
+            write = Write(Kind.CHANGE, item_key, "DeleteItem", self._store.now(), if_match=revision, guarded=True)
             try:
                 self._write(write, key)
             except ConditionFailedError as failed:
@@ -328,12 +377,11 @@ class Repository(Batches[E]):
     def _put_over_what_is_read(self, item: E, if_match: str | None, *, once: bool = False) -> Written[E]:
         for _ in range(_RACES):
             current = self._read(item, Reading(consistent=True))
-            revision = revision_in(current) if current else None
-            self._require(if_match, revision, item)
+            self._require(if_match, current, item)
             try:
                 if once:
-                    step = Create(item) if current is None else Put(item, if_match=revision)
-                    return Written(self._once(step), created=current is None)
+                    step = Create(item) if current is None else Put(item, if_match=revision_in(current))
+                    return Written(self._exactly_once(step), created=current is None)
                 write = self._put_over(item, current)
                 self._write(write, item)
                 return Written(self._stored(write), created=current is None)
@@ -350,7 +398,3 @@ class Repository(Batches[E]):
         except InvalidValueError as refused:
             raise self._sum_refused(refused, key, changes) from None
         return self._entity.decode(done.attributes or {})
-
-    def _sum_refused(self, refused: InvalidValueError, key: KeyLike, changes: Changes) -> InvalidValueError:
-        """DynamoDB's refusal of a sum, with the field at fault. Cost: as `find`."""
-        return sum_refused(self._entity, self.find(key, consistent=True), changes, refused)

@@ -1,10 +1,10 @@
-"""How long to go on, and how to send what is left again and again."""
+"""How long work is retried, and rounds of requests that repeat what is left unprocessed."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from dynashard.entity import ItemKey
 from dynashard.errors import EngineError, UnprocessedError
@@ -18,12 +18,12 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long to go on with what DynamoDB leaves unprocessed, or with what meets a move.
+    """How long to retry what DynamoDB leaves unprocessed, or an item that is being moved.
 
-    Whatever it says, pauses end before the deadline of the operation, see `transport.deadline`.
+    Pauses also end before the deadline of the operation; see `transport.deadline`.
 
     Attributes:
-        seconds: how long after the first request to give up.
+        seconds: when to give up, counted from the first request.
         first_pause, longest_pause: bounds of the exponential backoff, in seconds; pauses are drawn evenly from
             zero to the bound (full jitter).
         runtime: time and randomness.
@@ -35,7 +35,7 @@ class RetryPolicy:
     runtime: Runtime = SYSTEM
 
     def pauses(self) -> Iterator[float]:
-        """Pause before each next attempt, in seconds, ending when the time is up, or the operation's."""
+        """Pause before each next attempt, in seconds; ends when the policy's or the operation's time is up."""
         deadline = self.runtime.monotonic() + self.seconds
         bound = self.first_pause
         while True:
@@ -48,10 +48,10 @@ class RetryPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Left(Generic[T]):
-    """What one round of requests did not get done, and the error that kept it from that, if there was one.
+class Unfinished(Generic[T]):
+    """What a round of requests left undone: to be sent again, with the error that prevented it, if there was one.
 
-    `unknown` are members that may have been done, or may still be: they must not be sent again.
+    The outcome of `unknown` members is unknown: they must not be sent again.
     """
 
     members: Sequence[T]
@@ -59,42 +59,38 @@ class Left(Generic[T]):
     unknown: Sequence[T] = ()
 
 
+class BatchOperation(NamedTuple):
+    """DynamoDB's name of an operation on many items, and how many of them are sent at the same time."""
+
+    name: str
+    wave: int
+
+
 def run_rounds(
+    operation: BatchOperation,
     members: Iterable[T],
-    once: Callable[[Sequence[T]], Left[T]],
+    once: Callable[[Sequence[T]], Unfinished[T]],
     pauses: Iterator[float],
-    *,
-    wave: int,
-    operation: str,
     key_of: Callable[[T], ItemKey],
 ) -> list[T]:
-    """Do all of the work, sending what is left of it again after a pause.
+    """Do all of the work, one wave after the other, and repeat what is left of it after each pause.
 
-    Args:
-        members: the work.
-        once: does some of it, at most `wave` members, and tells what is left.
-        pauses: pauses before each next round, ending when it is time to give up.
-        wave: how many members one call of `once` takes: all of them are sent under one look at the topology.
-        operation: DynamoDB's name of the operation, for the error.
-        key_of: a member's key, for the error.
-
-    Returns:
-        Those of which nobody knows whether they were done, or still will be.
+    `once` does one wave. Returns the members with an unknown outcome.
 
     Raises:
-        UnprocessedError: the time is up; with the logical partitions and sort keys that are left, and those of which
-            nobody knows.
+        UnprocessedError: there are no more pauses. It has the logical partitions and sort keys that are left, and those
+            with an unknown outcome.
     """
     left, unknown = list(members), list[T]()
     while left:
-        rounds = [once(left[at : at + wave]) for at in range(0, len(left), wave)]
+        rounds = [once(left[at : at + operation.wave]) for at in range(0, len(left), operation.wave)]
         unknown += [member for each in rounds for member in each.unknown]
         left = [member for each in rounds for member in each.members]
         if left and next(pauses, None) is None:
             keys = dict.fromkeys(key_of(member) for member in left)
             raise UnprocessedError(
                 f"DynamoDB left {len(keys)} keys of a batch unprocessed; send these again later",
-                operation=operation,
+                operation=operation.name,
                 keys=[{PK: key.partition, SK: key.sort} for key in keys],
                 unknown=[{PK: key.partition, SK: key.sort} for key in dict.fromkeys(map(key_of, unknown))],
             ) from next((each.cause for each in rounds if each.cause is not None), None)
@@ -102,10 +98,10 @@ def run_rounds(
 
 
 def map_concurrently(work: Callable[[T], R], members: Sequence[T], concurrency: int) -> list[R]:
-    """What the work came to for each member, several at a time; raises the first error in their order."""
+    """Return the result of the work for each member, several at a time; raise the first error in their order."""
     concurrency = min(concurrency, len(members))
     if concurrency <= 1:
         return [work(member) for member in members]
     with ThreadPoolExecutor(concurrency, thread_name_prefix="dynashard-batch") as pool:
-        under_way = [pool.submit(copy_context().run, work, member) for member in members]
-    return [future.result() for future in under_way]
+        futures = [pool.submit(copy_context().run, work, member) for member in members]
+    return [future.result() for future in futures]

@@ -1,15 +1,15 @@
-"""Items whose placement is random: a shard is drawn for each new one, and whoever has only a key looks into all.
+"""Items of random placement: a shard is drawn for each new one, and an item is looked for in all of them.
 
-Nothing moves and no marks stand. While a count changes, writers draw among the fewer shards and readers look into the
-more, so that no phase needs anything else.
+Nothing moves, and there are no relocation markers. While a count changes, writers draw among the fewer shards and
+readers look into the more, so no phase needs anything else.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import ConditionFailedError, EngineError, TransactionConflictError
-from dynashard.repository.batch import LIVENESS, WRITE_WAVE, Reading, StoredKey, get_all, write_once
+from dynashard.repository.batch import BATCH_WRITE, LIVENESS, Reading, StoredKey, get_all, write_once
 from dynashard.repository.conditions import is_live
 from dynashard.repository.outcomes import unsettled
 from dynashard.repository.retry_policy import run_rounds
@@ -23,32 +23,32 @@ _SEARCH = Reading(consistent=True, fields=LIVENESS)
 
 
 class Scattered:
-    """Reads and writes items, for placements that give keys no home. Safe to share between threads."""
+    """Reads and writes items of random placement. Safe to share between threads."""
 
     def __init__(self, store: Store, entity: EntityDefinition[Any]) -> None:
         self._store = store
         self._entity = entity
 
     def read(self, key: ItemKey, reading: Reading) -> Wire | None:
-        """The live item with this key; see `HomeReader.read`.
+        """Return the live item with this key; see `HomeReader.read`.
 
         Cost: what a get costs, for each shard; one BatchGetItem for 100 shards.
         """
         return self.read_all([key], reading).get(key)
 
     def read_all(self, keys: Sequence[ItemKey], reading: Reading) -> Mapping[ItemKey, Wire]:
-        """The live items with these keys; see `HomeReader.read_all`.
+        """Return the live items with these keys; see `HomeReader.read_all`.
 
-        Cost: what `read` costs, for each key; as many BatchGetItem as it takes, 16 at a time.
+        Cost: what `read` costs, for each key; one BatchGetItem for 100 shards, 16 at a time.
         """
         return {key: items[0] for key, items in self._search(keys, reading).items()}
 
-    def write(self, write: Write, pauses: Iterator[float] | None = None) -> Done:
+    def write(self, write: Write) -> Done:
         """Do one write; see `HomeWriter.write`.
 
         Cost: a create, 1 write; all others first find the item, for 1 read unit a shard.
         """
-        drawn = self._draw(write.key)
+        drawn, pauses = self._draw(write.key), self._store.retry_policy.pauses()
         while True:
             refused: EngineError | None = None
             try:
@@ -58,14 +58,11 @@ class Scattered:
             except ConditionFailedError:
                 if write.kind is not Kind.UPSERT:
                     raise
-            pauses = self._store.retry_policy.pauses() if pauses is None else pauses
             if next(pauses, None) is None:
                 raise refused or unsettled(self._entity, write.operation)
 
     def write_all(self, writes: Sequence[Write]) -> list[Write]:
-        """Do many writes; see `HomeWriter.write_all`.
-
-        Creates are put into the shards that are drawn for them, and what stands there is written over.
+        """Do many writes; see `HomeWriter.write_all`. Creates replace what their drawn shards hold.
 
         Cost: one BatchWriteItem for 25, 16 at a time; what must be found first is looked for as `read_all` does.
         """
@@ -77,33 +74,33 @@ class Scattered:
                 places = places[:1] or [self._draw(write.key)]
             spots.update(((place, write.key.sort), write) for place in places)
         unknown = run_rounds(
+            BATCH_WRITE,
             spots,
             lambda left: write_once(self._store, {spot: spots[spot] for spot in left}),
             self._store.retry_policy.pauses(),
-            wave=WRITE_WAVE,
-            operation="BatchWriteItem",
-            key_of=lambda spot: spots[spot].key,
+            lambda spot: spots[spot].key,
         )
         return [spots[spot] for spot in unknown]
 
     def _attempt(self, write: Write, drawn: str) -> Done:
         if write.kind is Kind.CREATE:
-            return send(self._store, write, drawn, write.creating())
-        places = [item[PK]["S"] for found in self._search([write.key], _SEARCH).values() for item in found]
+            return send(self._store, write, drawn, write.absent_condition())
+        places = [item[PK]["S"] for item in self._search([write.key], _SEARCH).get(write.key, ())]
         if write.operation == "DeleteItem":
-            # One who creates an item twice may have drawn two shards for it.
+            # An item that was created twice may be in two shards.
             for place in places[1:]:
-                send(self._store, write, place, write.changing())
+                send(self._store, write, place, write.live_condition())
         if places:
-            return send(self._store, write, places[0], write.changing())
+            return send(self._store, write, places[0], write.live_condition())
         if write.kind is Kind.UPSERT:
-            return send(self._store, write, drawn, write.creating())
+            return send(self._store, write, drawn, write.absent_condition())
         raise ConditionFailedError("No live item has the key.", operation=write.operation, item=None)
 
     def _search(self, keys: Sequence[ItemKey], reading: Reading) -> dict[ItemKey, list[Wire]]:
-        """The live items with these keys, wherever they are; those of each key in the order of shards."""
-        spots = {(place, key.sort): key for key in keys for place in self._readable(key.partition)}
-        stored = get_all(self._store, spots, reading, self._store.retry_policy.pauses())
+        """The live items with these keys; those of each key in the order of shards."""
+        spots = {(place, key.sort): key for key in keys for place in self._shards(key, max)}
+        pauses = self._store.retry_policy.pauses()
+        stored = get_all(self._store, spots, reading, pauses, key_of=spots.__getitem__, place_of=lambda spot: spot)
         now = self._store.now()
         found: dict[ItemKey, list[Wire]] = {}
         for spot, key in spots.items():
@@ -111,15 +108,12 @@ class Scattered:
                 found.setdefault(key, []).append(stored[spot])
         return found
 
-    def _readable(self, partition: str) -> list[str]:
-        """All stored partition keys where items of a logical partition may be."""
-        view = self._store.router.topology.view(self._entity, partition)
-        count = max(view.count, view.new_count)
-        return shard_keys(rule_of(self._entity), partition, self._entity.separator, count)
-
     def _draw(self, key: ItemKey) -> str:
-        """A stored partition key for a new item."""
+        places = self._shards(key, min)
+        return places[int(self._store.runtime.random() * len(places))]
+
+    def _shards(self, key: ItemKey, choose: Callable[[int, int], int]) -> list[str]:
+        """The stored partition keys of a logical partition, under one of its counts."""
         view = self._store.router.topology.view(self._entity, key.partition)
-        count = min(view.count, view.new_count)
-        places = shard_keys(rule_of(self._entity), key.partition, self._entity.separator, count)
-        return places[int(self._store.runtime.random() * count)]
+        count = choose(view.count, view.new_count)
+        return shard_keys(rule_of(self._entity), key.partition, self._entity.separator, count)

@@ -14,7 +14,7 @@ from dynashard.transport.deadline import LONGEST_OPERATION, require_time
 from dynashard.transport.interface import Transport
 
 Throttled = Callable[[EntityDefinition[Any], str | None, ThrottledError], None]
-"""Told of a throttle that outlasted retries: the entity, the logical partition where it is known, and the error."""
+"""Called for a throttle that outlasted retries: the entity, the logical partition if it is known, and the error."""
 
 
 def _new_revision() -> str:
@@ -22,28 +22,28 @@ def _new_revision() -> str:
 
 
 def ignore_throttles(_entity: EntityDefinition[Any], _partition: str | None, _error: ThrottledError) -> None:
-    """Nobody wants to know of throttles."""
+    """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """A table, the way to it, and the sources of time and randomness.
+    """A table, and what operations on it need.
 
     Attributes:
         transport: the wire.
         table: the table's name.
-        router: where items live.
+        router: knows where items are.
         runtime: time and randomness, which draws shards for random placement.
         new_revision: makes write ids; they must differ between writes.
-        retry_policy: how long to go on with what DynamoDB leaves unprocessed, or what meets a move.
-        throttled: told of a throttle before the caller is.
-        batch_concurrency: how many single writes of a batch may be under way at a time. With 1 they go one after the
+        retry_policy: how long to retry what DynamoDB leaves unprocessed, or an item that is being moved.
+        throttled: called for a throttle before the caller gets the error.
+        batch_concurrency: how many single writes of a batch may be in flight. With 1 they are sent one after the
             other in the calling thread.
         operation_seconds: how long one operation may take, with all of its requests and pauses. A change of a shard
             count waits for that long between its phases.
 
     Raises:
-        ConfigurationError: an operation of no length.
+        ConfigurationError: `operation_seconds` is not above 0.
     """
 
     transport: Transport

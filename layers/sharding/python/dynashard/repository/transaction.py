@@ -1,4 +1,4 @@
-"""The steps of a transaction: what is to be done, or to hold, at one moment.
+"""The steps of a transaction: writes and checks that are executed at one moment.
 
     dynashard.transact(
         Create(order),
@@ -32,8 +32,7 @@ class Create:
 class Put:
     """Store an item, whether or not its key has one; with `if_match`, only over the one at that revision.
 
-    Refused as `revision_mismatch`. Cost: 2 write units; as `Collection.replace`, it is read first to keep a creation
-    stamp.
+    Refused as `revision_mismatch`. Cost: 2 write units; like `Collection.replace`, it may be read first.
     """
 
     item: Entity
@@ -47,13 +46,13 @@ class Update:
     Attributes:
         model: the entity.
         key: the item's key.
-        set, remove, add, if_match: as of `Collection.update`.
-        missing: `create` makes the item where there is none, of its key, of what is added and of defaults: for
-            counters. Nothing but `add` goes with it.
+        set, remove, add, if_match: those of `Collection.update`.
+        missing: `create` creates a missing item from its key, what is added, and defaults, as counters need it. It can
+            be combined with `add` only.
         returns: whether the transaction returns the changed item; then the item is read first.
 
-    Refused as `not_found` or `revision_mismatch`. Cost: 2 write units; with `returns`, and where `Collection.update`
-    reads first, 1 read unit.
+    Refused as `not_found` or `revision_mismatch`. Cost: 2 write units; with `returns`, and if `Collection.update` would
+    read first, 1 read unit.
     """
 
     model: type[Entity]
@@ -68,7 +67,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete a live item; with `missing="ignore"`, see to it that there is none.
+    """Delete a live item; with `missing="ignore"`, succeed also if there is none.
 
     Refused as `not_found` or `revision_mismatch`. Cost: 2 write units.
     """
@@ -81,7 +80,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Change nothing, but demand that the live item is at a revision; with None, that there is no live item.
+    """Demand that the live item is at a revision, without changing it; with None, that there is no live item.
 
     Refused as `revision_mismatch` or `already_exists`. Cost: 2 write units.
     """
@@ -92,11 +91,11 @@ class Check:
 
 
 Step = Create | Put | Update | Delete | Check
-"""What a transaction is made of."""
+"""A part of a transaction."""
 
 Companion = Callable[[Entity, int], Wire]
-"""Makes a conditional action on another table that is done together with a create, or not at all.
+"""Makes a conditional action on another table that is executed in one transaction with a create.
 
-It is told the item as it will be stored, and the shard count that its place follows from. For one item and one count it
-makes the same action each time. If the condition of the action fails, the transaction ends with `ConditionFailedError`.
+It is called with the item as it will be stored, and the shard count that decides its place. For the same arguments it
+returns the same action. If the condition of the action fails, the transaction ends with `ConditionFailedError`.
 """

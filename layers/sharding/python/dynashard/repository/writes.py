@@ -1,4 +1,4 @@
-"""What a write wants, whatever stored partition key it ends up at."""
+"""One write, independent of the stored partition key that it is sent to."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 
 from dynashard.entity import ItemKey
 from dynashard.errors import ConditionFailedError
-from dynashard.repository.conditions import Condition, absent, live, unmarked
+from dynashard.repository.conditions import UNMARKED, Condition, absent, live
 from dynashard.repository.evidence import Proof, judge
 from dynashard.repository.store import Store
 from dynashard.schema import PK, SK
@@ -15,30 +15,30 @@ from dynashard.transport.interface import Resend, Wire
 
 
 class Kind(Enum):
-    """What a write does, depending on what there is."""
+    """What a write does, depending on what is stored."""
 
     CREATE = "create"
-    """Makes an item where there is no live one."""
+    """Stores an item if its key has no live one."""
     UPSERT = "upsert"
-    """Takes the place of whatever there is."""
+    """Replaces whatever is stored."""
     CHANGE = "change"
     """Replaces, updates or deletes a live item."""
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One write, to be sent to wherever its item lives, as often as it takes.
+    """One write, which may be sent several times and to several places.
 
     Attributes:
         kind: what it does.
-        key: whose item.
+        key: the item's key.
         operation: `PutItem`, `UpdateItem` or `DeleteItem`.
         now: the time by which items expire, in epoch seconds.
         item: the item to put, without its stored key.
         options: all other parameters but table, stored key and condition.
-        if_match: the revision a `CHANGE` asks for.
-        revision: the id by which the write recognises its own work; empty for deletes.
-        guarded: the item was read first, to delete it whatever it is: if it is gone, that is done.
+        if_match: the revision that a `CHANGE` demands.
+        revision: the new revision, by which the write is recognised; empty for deletes.
+        guarded: a delete of whatever was read first: it has succeeded once that item is gone.
     """
 
     kind: Kind
@@ -53,45 +53,42 @@ class Write:
 
     @property
     def exact(self) -> bool:
-        """Whether it is conditional on the exact revision that it replaces or deletes, and may always be sent again.
-
-        Once it is done, or anything else was done to the item, that revision is gone for ever.
-        """
+        """Whether it demands an exact revision. Such a write may always be sent again: revisions never return."""
         return self.if_match is not None
 
     def request(self, table: str, place: str) -> Wire:
-        """The request, but for its condition, that writes at a stored partition key."""
+        """Return the request that writes at a stored partition key, without its condition."""
         stored = {PK: {"S": place}, SK: {"S": self.key.sort}}
         if self.item is None:
             return {"TableName": table, "Key": stored, **self.options}
         return {"TableName": table, "Item": {**stored, **self.item}, **self.options}
 
-    def alone(self) -> Condition:
-        """The condition where one request does it all."""
+    def direct_condition(self) -> Condition:
+        """Return the condition if one request decides."""
         if self.kind is Kind.CREATE:
-            return self.creating()
-        return unmarked() if self.kind is Kind.UPSERT else self.changing()
+            return self.absent_condition()
+        return UNMARKED if self.kind is Kind.UPSERT else self.live_condition()
 
-    def changing(self) -> Condition:
-        """The condition for writing over a live item."""
+    def live_condition(self) -> Condition:
+        """Return the condition for replacing a live item."""
         return live(self.now, if_match=self.if_match)
 
-    def creating(self) -> Condition:
-        """The condition for writing where nothing lives."""
+    def absent_condition(self) -> Condition:
+        """Return the condition for storing an item if none is live."""
         return absent(self.now)
 
     def did(self, stored: Mapping[str, Any] | None) -> bool:
-        """Whether a stored item, marked or not, proves that this very write was done."""
+        """Whether a stored item or marker proves that this write was executed."""
         return judge(self, stored, ambiguous=True) is Proof.DONE
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a write came to.
+    """The result of a write that was executed.
 
     Attributes:
-        attributes: the attributes that the answer brought, if they were asked for.
-        proved: no answer said so, but what is stored proves it; `attributes` is what was found.
+        attributes: those of the answer, if they were asked for.
+        proved: there was no answer, but a stored item proves it; `attributes` are those of that item.
     """
 
     attributes: Mapping[str, Any] | None = None
@@ -102,8 +99,8 @@ def send(store: Store, write: Write, place: str, condition: Condition) -> Done:
     """Send a write to a stored partition key.
 
     Raises:
-        ConditionFailedError: and it was not an earlier attempt of this write that made it fail. If it is `ambiguous`,
-            an earlier attempt may still be executed.
+        ConditionFailedError: the condition failed, and not because of an earlier attempt of this write. If it is
+            `ambiguous`, an earlier attempt may still be executed.
         OutcomeUnknownError: no usable answer came.
 
     Cost: one request.
