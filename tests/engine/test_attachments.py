@@ -211,7 +211,7 @@ def test_batches_write_and_delete_items_with_their_fields(world: World) -> None:
     assert [None if each is None else each.id for each in found] == ["0", None, "2", "3", "4"]
     assert [reports(world).get(many[at], include=["details"]).details for at in (0, 2, 3, 4)] == [[0], [2], [3], [4]]
     assert versions(world) == pointed(world)
-    with pytest.raises(InvalidKeyError, match="written twice"):
+    with pytest.raises(InvalidKeyError, match="appears twice"):
         reports(world).batch_write(put=[Report(), Report()])
 
 

@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 import pytest
 
-from dynashard.repository import late, participant, relocation
+from dynashard.repository import late, participant
 from dynashard.repository.participant import Participant
 from dynashard.repository.phase_table import Next
 from tests.depth import profile
@@ -39,7 +39,7 @@ def test_no_schedule_splits_doubles_or_loses_a_transaction(engine_of_its_own: Le
 
 def _unmarked_creates(table: str, write: Any, places: Any) -> list[Any]:
     """What comes to life at its new home leaves no mark at the old one."""
-    return [relocation.put(table, write, places.new)]
+    return [write.action(table, places.new, write.absent_condition())]
 
 
 def _never_followed(*refused: Any) -> Next:
@@ -52,7 +52,7 @@ def _always_old(self: Participant) -> list[Any]:
     """Steps stay at the old place, whatever the phase."""
     prepared = self.prepared
     self._places = self._store.router.places(self.entity, self.key)
-    return [participant._action(self._store.table, prepared.write, self._places.old, prepared.direct)]
+    return [prepared.write.action(self._store.table, self._places.old, prepared.direct)]
 
 
 MUTANTS: dict[str, Callable[[], Any]] = {

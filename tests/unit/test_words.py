@@ -97,6 +97,7 @@ ROOMS = (
     "layers/sharding/python/dynashard/keys.py",
     "layers/sharding/python/dynashard/locations.py",
     "layers/sharding/python/dynashard/placement.py",
+    "layers/sharding/python/dynashard/repository",
     "layers/sharding/python/dynashard/resharding",
     "layers/sharding/python/dynashard/routing.py",
     "layers/sharding/python/dynashard/runtime.py",

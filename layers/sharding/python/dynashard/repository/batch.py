@@ -24,12 +24,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How items are read.
-
-    Attributes:
-        consistent: see every write that was acknowledged before.
-        fields: a projection, which includes `LIVENESS`; None for whole items.
-    """
+    """Whether a read is consistent, and its projection, which includes `LIVENESS`; None for whole items."""
 
     consistent: bool
     fields: str | None = None

@@ -73,10 +73,10 @@ class StoredItems:
         return both
 
     def follow(self, markers: Mapping[K, Pair], live: Callable[[Wire], bool]) -> tuple[dict[K, Wire], dict[K, Pair]]:
-        """Follow markers, which have names, once. `live` says whether readers may see a stored item.
+        """Return the items that markers lead to, and the next pairs of those that have moved again.
 
-        Returns:
-            The items they lead to, and the next pairs of those that have moved again. The others are absent.
+        The markers have any names. Items of names that are in neither answer are absent. `live` says whether readers
+        may see a stored item.
 
         Raises:
             UnprocessedError: DynamoDB left keys unread for too long.

@@ -26,8 +26,7 @@ from dynashard.repository.phase_table import Met, Next
 from dynashard.repository.relocation import marking, relocation, unchanged
 from dynashard.repository.store import Store
 from dynashard.repository.writes import Kind, Write
-from dynashard.routing import Places
-from dynashard.routing import home as home_under
+from dynashard.routing import Places, home
 from dynashard.schema import MOVED_FROM, MOVED_TO, PK, REV
 from dynashard.topology import Phase
 from dynashard.transport.deadline import evidence
@@ -55,8 +54,8 @@ def bring_home(store: Store, item: Wire, places: Places) -> Wire | None:
     return {**item, PK: {"S": places.new}, MOVED_FROM: {"N": str(places.view.count)}}
 
 
-def _relocate(store: Store, item: Wire, places: Places, home: str, target: int) -> bool:
-    actions = relocation(store.table, item, home, origin=places.view.count, target=target, now=store.runtime.clock())
+def _relocate(store: Store, item: Wire, places: Places, place: str, target: int) -> bool:
+    actions = relocation(store.table, item, place, origin=places.view.count, target=target, now=store.runtime.clock())
     try:
         # On condition of the exact revision: it happens once, however often it is sent and however late it is executed.
         store.transport.call("TransactWriteItems", {"TransactItems": actions}, resend=Resend.ALWAYS)
@@ -66,10 +65,7 @@ def _relocate(store: Store, item: Wire, places: Places, home: str, target: int) 
 
 
 def move_stray_home(store: Store, sort: str, places: Places) -> bool:
-    """Move a live item from the old home to the new one. Return whether there was one, so that the caller starts again.
-
-    Cost: `stored_at`, and `bring_home` if there is an item.
-    """
+    """Move a live item from the old home to the new one; return whether there was one: then the caller starts again."""
     item = stored_at(store, places.old, sort)
     if item is None or not is_live(item, store.now()):
         return False
@@ -135,7 +131,7 @@ def ensure_home(store: Store, entity: EntityDefinition[Any], key: ItemKey, revis
     Cost: none if its place is the home; else 1 read unit, 1 round trip, and what `bring_home` costs.
     """
     write = Write(Kind.CREATE, key, "PutItem", store.now(), revision=revision)
-    return _locate(store, entity, write, home_under(entity, key, shards), certain=True) is Late.VISIBLE
+    return _locate(store, entity, write, home(entity, key, shards), certain=True) is Late.VISIBLE
 
 
 def _locate(
@@ -163,28 +159,28 @@ def _check_once(
     """Look for the item once; None if it was changed or moved meanwhile."""
     places = store.router.places(entity, write.key)
     moving = places.moving and places.view.phase in (Phase.MOVE, Phase.SETTLE)
-    home = places.new if moving else places.old
-    if place == home:
+    present = places.new if moving else places.old
+    if place == present:
         return Late.VISIBLE
     if not write.revision:
         # Until the second pass is complete, an item without a marker was the only one of its key.
         return Late.VISIBLE if moving and place == places.old else Late.UNKNOWN
     here = stored_at(store, place, write.key.sort)
     if here is None or not write.did(here):
-        there = certain or write.did(stored_at(store, home, write.key.sort))
+        there = certain or write.did(stored_at(store, present, write.key.sort))
         return Late.VISIBLE if there else Late.UNKNOWN
     # A marker with the revision proves that the item was moved as this write had left it.
-    if is_marker(here) or _move_to(store, here, places, home, moving=moving):
+    if is_marker(here) or _move_to(store, here, places, present, moving=moving):
         return Late.VISIBLE
     mine = undo and here.get(REV) == {"S": write.revision}
-    taken = mine and is_live(stored_at(store, home, write.key.sort), store.now())
+    taken = mine and is_live(stored_at(store, present, write.key.sort), store.now())
     return Late.UNDONE if taken and _undo(store, here, places, moving=moving) else None
 
 
-def _move_to(store: Store, item: Wire, places: Places, home: str, *, moving: bool) -> bool:
+def _move_to(store: Store, item: Wire, places: Places, place: str, *, moving: bool) -> bool:
     """Move an item; return whether that succeeded. Its marker is deleted at once if no sweep will follow."""
     count = places.view.new_count if moving else places.view.count
-    if not _relocate(store, item, places, home, count):
+    if not _relocate(store, item, places, place, count):
         return False
     if not moving:
         marked = Condition(f"{MOVED_TO} = :target", {":target": {"N": str(count)}})

@@ -8,7 +8,7 @@ item that was stored late (see `late`), so a step that accepts an absent item de
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import Any, Final
+from typing import Any
 
 from dynashard.entity import Entity
 from dynashard.errors import (
@@ -18,18 +18,16 @@ from dynashard.errors import (
     RevisionMismatchError,
     TransactionRefusedError,
 )
-from dynashard.repository.conditions import Condition, is_live, refusal
+from dynashard.repository.conditions import is_live, refusal
 from dynashard.repository.evidence import wrote
 from dynashard.repository.late import Late, confirm, next_after
 from dynashard.repository.phase_table import How, Met, Next, Target, plan, settling
-from dynashard.repository.relocation import create_with_marker, none_alive, put
+from dynashard.repository.relocation import create_with_marker, none_alive
 from dynashard.repository.store import Store
 from dynashard.repository.transaction import Step
-from dynashard.repository.transaction_steps import CHECK, Prepared, StepWrites
-from dynashard.repository.writes import Kind, Write
+from dynashard.repository.transaction_steps import Prepared, StepWrites
+from dynashard.repository.writes import Kind
 from dynashard.transport.interface import Wire
-
-_ACTIONS: Final = {"PutItem": "Put", "UpdateItem": "Update", "DeleteItem": "Delete", CHECK: CHECK}
 
 
 class Verdict(IntEnum):
@@ -99,11 +97,12 @@ class Participant(StepWrites):
         table, write = self._store.table, prepared.write
         self._target = plan(places, creates=self._creating, followed=self._followed)
         if self._creating:
+            write = prepared.creation()
             if self._target.how is How.WITH_MARKER:
-                return create_with_marker(table, prepared.creation(), places)
-            return [put(table, prepared.creation(), self._target.place)]
+                return create_with_marker(table, write, places)
+            return [write.action(table, self._target.place, write.absent_condition())]
         over_live = self._target.how is How.OVER_LIVE
-        action = _action(table, write, self._target.place, prepared.over_live if over_live else prepared.direct)
+        action = write.action(table, self._target.place, prepared.over_live if over_live else prepared.direct)
         if over_live and settling(places) and prepared.accepts_absent:
             return [none_alive(table, write, places), action]
         return [action]
@@ -160,9 +159,3 @@ class Participant(StepWrites):
             reason=error.code,
             cause=error,
         )
-
-
-def _action(table: str, write: Write, place: str, condition: Condition) -> Wire:
-    request = write.request(table, place)
-    request.pop("ReturnValues", None)
-    return {_ACTIONS[write.operation]: condition.on(request)}

@@ -141,10 +141,7 @@ class _Lookup:
         return [key for key in markers if key not in followed or key in further or key in overtaken]
 
     def _overtaken(self, key: ItemKey, places: Places) -> bool:
-        """Whether an answer came after the end of its view, and the topology has changed since.
-
-        Costs nothing while the view lasts; else what asking the topology for a view costs.
-        """
+        """Whether an answer came after the end of its view, and the topology has changed since."""
         if not view_ended(self._store, places):
             return False
         now = self._store.router.topology.view(self._entity, key.partition)

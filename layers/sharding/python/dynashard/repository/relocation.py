@@ -72,18 +72,12 @@ def _copy(table: str, item: Wire, place: str, origin: int, now: float) -> Wire:
 
 def create_with_marker(table: str, write: Write, places: Places) -> list[Wire]:
     """Return the two actions of a transaction that creates an item at its new home: first the marker, then the put."""
+    condition = write.absent_condition()
+    put = write.action(table, places.new, condition)
     key, target = wire_key((places.old, write.key.sort)), places.view.new_count
     if places.view.phase is Phase.MOVE:
-        bare = {"TableName": table, "Item": {**key, MOVED_TO: {"N": str(target)}}}
-        return [{"Put": write.absent_condition().on(bare)}, put(table, write, places.new)]
-    mark = absent_or_marker(write.now).on(marking({"TableName": table, "Key": key}, target))
-    return [{"Update": mark}, put(table, write, places.new)]
-
-
-def put(table: str, write: Write, place: str) -> Wire:
-    """Return the action that puts the item of a write if its key has no live one."""
-    item = {**wire_key((place, write.key.sort)), **(write.item or {})}
-    return {"Put": write.absent_condition().on({"TableName": table, "Item": item})}
+        return [{"Put": condition.on({"TableName": table, "Item": {**key, MOVED_TO: {"N": str(target)}}})}, put]
+    return [{"Update": absent_or_marker(write.now).on(marking({"TableName": table, "Key": key}, target))}, put]
 
 
 def none_alive(table: str, write: Write, places: Places) -> Wire:

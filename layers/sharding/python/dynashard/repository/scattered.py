@@ -30,24 +30,15 @@ class Scattered:
         self._entity = entity
 
     def read(self, key: ItemKey, reading: Reading) -> Wire | None:
-        """Return the live item with this key; see `HomeReader.read`.
-
-        Cost: what a get costs, for each shard; one BatchGetItem for 100 shards.
-        """
+        """Return the live item with this key; see `HomeReader.read`. Cost: a get for each shard, 100 in a request."""
         return self.read_all([key], reading).get(key)
 
     def read_all(self, keys: Sequence[ItemKey], reading: Reading) -> Mapping[ItemKey, Wire]:
-        """Return the live items with these keys; see `HomeReader.read_all`.
-
-        Cost: what `read` costs, for each key; one BatchGetItem for 100 shards, 16 at a time.
-        """
+        """Return the live items with these keys; see `HomeReader.read_all`. Cost: what `read` costs, for each key."""
         return {key: items[0] for key, items in self._search(keys, reading).items()}
 
     def write(self, write: Write) -> Done:
-        """Do one write; see `HomeWriter.write`.
-
-        Cost: a create, 1 write; all others first find the item, for 1 read unit a shard.
-        """
+        """Do one write; see `HomeWriter.write`. Cost: 1 write; all but creates first read 1 unit in each shard."""
         drawn, pauses = self._draw(write.key), self._store.retry_policy.pauses()
         while True:
             refused: EngineError | None = None

@@ -76,9 +76,7 @@ class Transaction:
     def _send(self, request: Wire) -> tuple[Verdict, EngineError | None]:
         """Send the transaction once.
 
-        Raises:
-            ConditionFailedError: the companion's condition failed, with the item that is stored there. This ends the
-                transaction, whatever became of earlier attempts.
+        If the companion's condition failed, the transaction ends, whatever became of earlier attempts.
         """
         try:
             self._store.transport.call("TransactWriteItems", request)
@@ -134,11 +132,7 @@ class Transaction:
         return {"TransactItems": actions, "ClientRequestToken": secrets.token_urlsafe(24)}
 
     def _was_done(self, request: Wire, error: EngineError) -> bool:
-        """Whether a transaction with an ambiguous attempt was executed; if not, it never will be.
-
-        Raises:
-            OutcomeUnknownError: the outcome cannot be determined.
-        """
+        """Whether a transaction with an ambiguous attempt was executed; if not, it never will be."""
         try:
             with evidence():
                 return settled_by_token(self._store, request["ClientRequestToken"])
@@ -152,16 +146,14 @@ class Transaction:
 
     def _given_up(self, error: EngineError) -> EngineError:
         if isinstance(error, ThrottledError):
-            owners = [
-                participant for participant, part in zip(self._participants, self._parts, strict=True) for _ in part
-            ]
+            parts = zip(self._participants, self._parts, strict=True)
+            owners = [participant for participant, part in parts for _ in part]
             hot = [owners[at] for at in error.actions if at < len(owners)]
             if not hot and not (self._companion and error.actions):
                 hot = self._participants
-            for participant in {(c.entity.name, c.key.partition): c for c in hot}.values():
+            for participant in {(each.entity.name, each.key.partition): each for each in hot}.values():
                 self._store.throttled(participant.entity, participant.key.partition, error)
-            return error
-        if isinstance(error, TransactionConflictError):
+        if isinstance(error, ThrottledError | TransactionConflictError):
             return error
         return unsettled(self._participants[0].entity, "TransactWriteItems")
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
 from pydantic.fields import FieldInfo
 
@@ -16,13 +16,10 @@ from dynashard.repository.evidence import lineage
 from dynashard.repository.items import Items, KeyLike
 from dynashard.repository.store import Store
 from dynashard.repository.transaction import Check, Create, Delete, Put, Step, Update
-from dynashard.repository.writes import Kind, Write
+from dynashard.repository.writes import CHECK, Kind, Write
 from dynashard.routing import rule_of
 from dynashard.schema import REV, TYPE
 from dynashard.transport.interface import Wire
-
-CHECK: Final = "ConditionCheck"
-"""The operation of a step that changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +102,7 @@ class StepWrites(Items[Any]):
         return self._sum_refused(refused, step.key, self._changes(step)) if isinstance(step, Update) else refused
 
     def _prepare_step(self) -> Prepared:
-        """Prepare the step. Cost: none; 1 read unit for those that `Repository` reads first.
-
-        Raises:
-            NotFoundError, RevisionMismatchError: it was read first, and the step's precondition does not hold.
-            InvalidKeyError, InvalidValueError, ItemTooLargeError: the step cannot be executed.
-        """
+        """Prepare the step, reading its item first if `Repository` would."""
         step, now = self._step, self._store.now()
         if isinstance(step, Create):
             return Prepared(self._put_write(Kind.CREATE, step.item, created=None))

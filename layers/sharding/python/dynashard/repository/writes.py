@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 from dynashard.entity import ItemKey
 from dynashard.errors import ConditionFailedError
@@ -12,6 +12,10 @@ from dynashard.repository.evidence import Proof, judge
 from dynashard.repository.store import Store
 from dynashard.schema import PK, SK
 from dynashard.transport.interface import Resend, Wire
+
+CHECK: Final = "ConditionCheck"
+"""The operation of a step of a transaction that changes nothing."""
+_ACTIONS: Final = {"PutItem": "Put", "UpdateItem": "Update", "DeleteItem": "Delete", CHECK: CHECK}
 
 
 class Kind(Enum):
@@ -32,7 +36,7 @@ class Write:
     Attributes:
         kind: what it does.
         key: the item's key.
-        operation: `PutItem`, `UpdateItem` or `DeleteItem`.
+        operation: `PutItem`, `UpdateItem`, `DeleteItem` or `CHECK`.
         now: the time by which items expire, in epoch seconds.
         item: the item to put, without its stored key.
         options: all other parameters but table, stored key and condition.
@@ -63,6 +67,12 @@ class Write:
             return {"TableName": table, "Key": stored, **self.options}
         return {"TableName": table, "Item": {**stored, **self.item}, **self.options}
 
+    def action(self, table: str, place: str, condition: Condition) -> Wire:
+        """Return the action of a transaction that writes at a stored partition key."""
+        request = self.request(table, place)
+        request.pop("ReturnValues", None)
+        return {_ACTIONS[self.operation]: condition.on(request)}
+
     def direct_condition(self) -> Condition:
         """Return the condition if one request decides."""
         if self.kind is Kind.CREATE:
@@ -84,11 +94,9 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The result of a write that was executed.
+    """The result of a write that was executed: the attributes of the answer, if they were asked for.
 
-    Attributes:
-        attributes: those of the answer, if they were asked for.
-        proved: there was no answer, but a stored item proves it; `attributes` are those of that item.
+    If there was no answer, it is `proved` by a stored item, and has its attributes.
     """
 
     attributes: Mapping[str, Any] | None = None

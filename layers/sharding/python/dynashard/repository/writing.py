@@ -158,11 +158,7 @@ class HomeWriter:
         return Next.RESTART if came is Late.UNDONE else done
 
     def _refused(self, write: Write, met: Met, error: EngineError) -> Next:
-        """Return what a write does next whose condition failed.
-
-        Raises:
-            ConditionFailedError: with the item that prevents it.
-        """
+        """Return what follows a failed condition; raise the error, with the item, if that is final."""
         found = next_after(self._store, self._entity, write, met)
         if found is not Next.DECIDE:
             return found
