@@ -152,13 +152,13 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
         lambda: declare({"other": (str | None, None)}, key=sorted_by("{other}")),
         "sort names other, which may be None: a key needs it",
     ),
-    "float key field": (lambda: declare({"n": float}, key=sorted_by("{n}")), "keys are made of text"),
-    "bool key field": (lambda: declare({"n": bool}, key=sorted_by("{n}")), "keys are made of text"),
-    "list key field": (lambda: declare({"n": list[str]}, key=sorted_by("{n}")), "keys are made of text"),
-    "decimal key field": (lambda: declare({"n": Decimal}, key=sorted_by("{n}")), "keys are made of text"),
-    "bytes key field": (lambda: declare({"n": bytes}, key=sorted_by("{n}")), "keys are made of text"),
-    "any key field": (lambda: declare({"n": Any}, key=sorted_by("{n}")), "keys are made of text"),
-    "literal bool key field": (lambda: declare({"n": Literal[True]}, key=sorted_by("{n}")), "keys are made of text"),
+    "float key field": (lambda: declare({"n": float}, key=sorted_by("{n}")), "a key field must be text"),
+    "bool key field": (lambda: declare({"n": bool}, key=sorted_by("{n}")), "a key field must be text"),
+    "list key field": (lambda: declare({"n": list[str]}, key=sorted_by("{n}")), "a key field must be text"),
+    "decimal key field": (lambda: declare({"n": Decimal}, key=sorted_by("{n}")), "a key field must be text"),
+    "bytes key field": (lambda: declare({"n": bytes}, key=sorted_by("{n}")), "a key field must be text"),
+    "any key field": (lambda: declare({"n": Any}, key=sorted_by("{n}")), "a key field must be text"),
+    "literal bool key field": (lambda: declare({"n": Literal[True]}, key=sorted_by("{n}")), "a key field must be text"),
     "number or text": (lambda: declare({"n": int | str}, key=sorted_by("{n}")), "n, which is of several types"),
     "literals of two types": (
         lambda: declare({"n": Literal[1, "1"]}, key=sorted_by("{n}")),
@@ -183,15 +183,15 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     # Values that could never be keyed.
     "time in a partition": (
         lambda: declare({"at": datetime}, key=Key(partition="{at}", sort="{id}")),
-        "partition '{at}' could take no datetime: at may not contain ':'",
+        "partition '{at}' cannot hold a datetime: at may not contain ':'",
     ),
     "date ended by its own dash": (
         lambda: declare({"on": date}, key=sorted_by("{on}-{id}")),
-        "sort '{on}-{id}' could take no date: on may not contain '-'",
+        "sort '{on}-{id}' cannot hold a date: on may not contain '-'",
     ),
     "uuid ended by its own dash": (
         lambda: declare({"part": UUID}, key=sorted_by("{part}-{id}")),
-        "sort '{part}-{id}' could take no UUID: part may not contain '-'",
+        "sort '{part}-{id}' cannot hold a UUID: part may not contain '-'",
     ),
     # Formats.
     "format of text": (lambda: declare(key=sorted_by("{id:>10}")), "the format '>10' of id is not one for keys"),
@@ -222,11 +222,11 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "index of a float": (
         lambda: declare({"n": float}, indexes=[an_index(sort="{n}")]),
-        "by_id sort names n: keys are made",
+        "by_id sort names n: a key field",
     ),
     "index of a list": (
         lambda: declare({"n": list[str]}, indexes=[an_index(partition="{n}")]),
-        "by_id partition names n: keys are made",
+        "by_id partition names n: a key field",
     ),
     "index of no template": (lambda: declare(indexes=[an_index(sort="")]), "by_id sort: a template may not be empty"),
     "index with three shards": (
@@ -615,12 +615,12 @@ FAMILY: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "other partitions": (
         {},
         {"partition": "{tenant}-{id}", "sort": "b#{id}"},
-        "partitions of one prefix are built alike",
+        "partition templates of one shape",
     ),
     "other partition format": (
         {"partition": "{n}"},
         {"partition": "{n:04d}", "sort": "b#{id}"},
-        "partitions of one prefix are built alike",
+        "partition templates of one shape",
     ),
     "equal sort": ({}, {}, "'a#{id}' and 'a#{id}' could be equal"),
     "free text against a constant": ({"sort": "{id}"}, {"sort": "profile"}, "'profile' and '{id}' could be equal"),
@@ -632,7 +632,7 @@ FAMILY: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "time with colons": (
         {"sort": "a:{id}"},
         {"sort": "b:{at}"},
-        "sort 'b:{at}' could take no datetime: at may not contain ':': it divides keys",
+        "sort 'b:{at}' cannot hold a datetime: at may not contain ':': it divides keys",
     ),
 }
 

@@ -110,7 +110,7 @@ def field_problems(model: type[Record]) -> Iterator[str]:
         if name == "revision":
             yield "field revision hides the revision of the item; write another, such as revision_number"
         for function, call in _CALLS.items():
-            if function in (field.default, field.default_factory):
+            if field.default is function or field.default_factory is function:
                 yield f"field {name} is the function {function.__name__}: write `{name}: {call}`"
         if field.default_factory is fresh_id and plain_types(field.annotation) != {str}:
             yield f"field {name} is filled with a text; write `{name}: str = new_id()`"
@@ -199,7 +199,7 @@ def sample_problems(model: type[Record], template: KeyTemplate) -> Iterator[str]
                 template.field_text(part, {part.name: _SAMPLES[kind]})
         except InvalidKeyError as error:
             yield (
-                f"{template.text!r} could take no {kind.__name__}: {error}. Give {part.name} a format without it, such "
+                f"{template.text!r} cannot hold a {kind.__name__}: {error}. Give {part.name} a format without it, such "
                 "as %Y%m%dT%H%M%SZ, or other text next to it"
             )
 
@@ -210,7 +210,7 @@ def _kind_problems(part: TemplateField, kinds: frozenset[type], *, optional: boo
     present = kinds - {NoneType}
     if not present or not all(issubclass(kind, _KEY_TYPES) and kind is not bool for kind in present):
         yield (
-            f"names {part.name}: keys are made of text, int, UUID, date, datetime, enum; write one of these types, "
+            f"names {part.name}: a key field must be text, int, UUID, date, datetime or enum; write one of these, "
             "such as an int of the smallest unit for an amount"
         )
     if len(present) > 1:

@@ -41,7 +41,7 @@ class Registry(dict[str, EntityDefinition[Any]]):
             if entity.partition.shape() != member.partition.shape():
                 yield (
                     f"shares the prefix {entity.prefix!r} with {member.name}, whose partition is "
-                    f"{member.partition.text!r}: partitions of one prefix are built alike"
+                    f"{member.partition.text!r}: entities with one prefix need partition templates of one shape"
                 )
             if entity.shards != member.shards:
                 yield (

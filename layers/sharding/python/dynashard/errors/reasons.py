@@ -44,7 +44,7 @@ class CancellationReason:
 
 
 class ThrottleKind(StrEnum):
-    """Which limit a throttle stands for. More shards help only against the first."""
+    """The limit that a throttle enforces. More shards help only against the first."""
 
     KEY_RANGE = "key_range"
     PROVISIONED = "provisioned"
