@@ -56,16 +56,7 @@ class Resolver(APIGatewayHttpResolver):
 
 
 class App:
-    """The API. Threads may share it.
-
-    Args:
-        routes: what is served.
-        observer: where log lines and metrics go.
-        tenant_claim: the claim that names the tenant, and the pattern of tenants.
-        clock: the time in seconds.
-        max_queries: the most Queries that one request may send.
-        load: decides when requests for many items are refused.
-    """
+    """The API. Threads may share it."""
 
     def __init__(
         self,

@@ -42,16 +42,7 @@ Perform = Callable[[ApiRequest], Response[Any]]
 
 
 class Asynchronous:
-    """Accepts writes of a resource to be done later.
-
-    Args:
-        resource: the resource.
-        items: its items, for checks that send nothing.
-        records: of operations.
-        outbox: the way to the queue.
-        queue_url: the queue, which keeps the order of each group.
-        clock: epoch seconds.
-    """
+    """Accepts writes of a resource to be done later."""
 
     def __init__(
         self,

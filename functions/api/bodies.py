@@ -16,10 +16,6 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 def json_object(incoming: ApiRequest, accepted: Sequence[str] = (JSON,)) -> Document:
     """The body as a JSON object.
 
-    Args:
-        incoming: the request.
-        accepted: media types that are understood.
-
     Raises:
         ProblemError: 415 for another media type, 400 for bad JSON.
         RequestTooLargeError: it holds too many values.

@@ -16,12 +16,7 @@ _BY_TYPE: Final[Mapping[str, Any]] = {"string": "example", "boolean": True, "arr
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Makes examples.
-
-    Attributes:
-        schemas: the document's schemas by name, which references lead to.
-        now: the time of the examples.
-    """
+    """Makes examples by the schemas of the document, which references lead to."""
 
     schemas: Mapping[str, Schema]
     now: datetime

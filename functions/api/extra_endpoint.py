@@ -25,12 +25,7 @@ Handle = Callable[[Backend, ApiRequest], Response[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What a method does at a path.
-
-    Attributes:
-        handle: answers a request.
-        documentation: gives the operation in the OpenAPI document; called for that only, for schemas take their time.
-    """
+    """What a method does at a path."""
 
     handle: Handle
     documentation: Callable[[], Operation]

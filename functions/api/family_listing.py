@@ -20,9 +20,6 @@ PARAMETERS: Final = ("limit", "order", "direction", "prefix", "from", "to", "cur
 class FamilyResource:
     """Entities under one path.
 
-    Args:
-        family: the entities and the path.
-
     Attributes:
         members: the entities as resources, the one with the longest key first.
         nested: the fields that choose a part of the listing: the item they are the key of, and what is below it.
@@ -42,12 +39,7 @@ class FamilyResource:
 
 
 class FamilyRoute:
-    """The listing.
-
-    Args:
-        resource: what to list.
-        collection_of: gives the items of entities.
-    """
+    """The route of a listing."""
 
     def __init__(self, resource: FamilyResource, collection_of: Callable[..., Any]) -> None:
         self._resource = resource

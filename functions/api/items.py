@@ -16,12 +16,7 @@ from functions.api.resource import Resource
 
 
 class ItemRoutes:
-    """The routes of single items of a resource.
-
-    Args:
-        resource: the resource.
-        items: its operations.
-    """
+    """The routes of single items of a resource."""
 
     def __init__(self, resource: Resource, items: Items) -> None:
         self._resource = resource

@@ -26,12 +26,7 @@ PLACES: Final = ("partition", "sort", "filters")
 
 
 class ListingRoute:
-    """The listing of a resource.
-
-    Args:
-        resource: the resource.
-        listings: reads pages.
-    """
+    """The listing of a resource."""
 
     def __init__(self, resource: Resource, listings: Listings) -> None:
         self._resource = resource
@@ -119,13 +114,7 @@ def _flat(error: Any) -> Any:
 
 
 def answered(root: str, query: Query, page: Answer) -> Response[str]:
-    """The answer with a page, and with a `Link` to the next one unless that is longer than a header may be.
-
-    Args:
-        root: the path that was asked.
-        query: what was asked.
-        page: the page.
-    """
+    """The answer with a page, and with a `Link` to the next one unless that is longer than a header may be."""
     link = "" if page.cursor is None else _next(root, query, page.cursor)
     headers = {"Link": link} if 0 < len(link) <= MAX_LINK_BYTES else {}
     return Response(HTTPStatus.OK, content_type=JSON, body=page.text, headers=headers)

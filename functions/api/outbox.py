@@ -52,11 +52,7 @@ class Letter:
 
 
 class Outbox:
-    """A way to the queues. Safe to share between threads; its client is made for the first message.
-
-    Args:
-        open_client: makes the client.
-    """
+    """A way to the queues. Safe to share between threads; its client is made for the first message."""
 
     def __init__(self, open_client: Callable[[], Sqs]) -> None:
         self._open_client = open_client

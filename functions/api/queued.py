@@ -26,15 +26,7 @@ Check = Callable[[Entity], None]
 
 
 class Queued:
-    """Accepts new items of a resource.
-
-    Args:
-        resource: the resource; its entity's items are named by their senders.
-        check: raises what storing an item would raise before anything is sent.
-        outbox: the way to the queue.
-        queue_url: the queue.
-        clock: epoch seconds.
-    """
+    """Accepts new items of a resource."""
 
     def __init__(
         self, resource: Resource, check: Check, outbox: Outbox, queue_url: str, clock: Callable[[], float]

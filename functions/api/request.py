@@ -67,13 +67,6 @@ class ApiRequest:
     ) -> Self:
         """Read a request whose token API Gateway has verified.
 
-        Args:
-            event: the event.
-            path: its path without the stage.
-            tenant_claim: the claim that names the tenant, and the rule for tenants.
-            context: Lambda's context object.
-            max_body: bytes a body may have.
-
         Raises:
             ProblemError: 401 without claims, 403 without a tenant, 400 or 413 if a part cannot be read.
         """

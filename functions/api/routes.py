@@ -60,18 +60,7 @@ class Endpoint:
 
 
 class Routes:
-    """Everything that is served.
-
-    Args:
-        settings: the settings.
-        resources: the resources.
-        backend: the entities.
-        idempotent: keeps the answers of creates with an `Idempotency-Key`.
-        clock: wall clock, in epoch seconds.
-        deferred: accepts what is done later; None where there is no queue, and everything is done at once.
-        families: listings of entities that share their logical partitions.
-        extra_endpoints: what is served besides.
-    """
+    """Everything that is served. Without `deferred`, because there is no queue, every write is done at once."""
 
     def __init__(
         self,

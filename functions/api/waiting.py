@@ -30,14 +30,7 @@ Perform = Callable[[ApiRequest], Response[Any]]
 
 
 class Waiting:
-    """Waits for the copies of a resource's items.
-
-    Args:
-        resource: the resource.
-        materializers: the materializers of the copies that are made of its items; empty if there are none.
-        clock: in seconds.
-        sleep: waits so many seconds.
-    """
+    """Waits for the copies of a resource's items."""
 
     def __init__(
         self,

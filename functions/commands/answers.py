@@ -27,19 +27,7 @@ _UNABLE: Final = "{} is not served with {}; it is with {}."
 
 
 class Commands:
-    """Answers requests of other services. Safe to share between threads.
-
-    Args:
-        backend: the entities.
-        idempotent: keeps what creates with an idempotency key answered.
-        exposed: the entities that can be named.
-        log_error: takes an error that is ours.
-        clock: wall clock, in epoch seconds.
-        families: entities that can be listed as one.
-        tenants: the rule for tenants.
-        max_queries: the most Queries that one request may send.
-        load: decides when operations on many items are refused.
-    """
+    """Answers requests of other services. Safe to share between threads."""
 
     def __init__(
         self,

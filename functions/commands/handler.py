@@ -42,17 +42,7 @@ def build_commands(
     random: Callable[[], float] = random_numbers.random,
     retry_policy: RetryPolicy | None = None,
 ) -> Commands:
-    """Compose what answers.
-
-    Args:
-        settings: of the function.
-        transport: how DynamoDB is reached.
-        exposed: the entities that can be named.
-        log: takes errors and news.
-        clock: wall clock, in epoch seconds.
-        random: evenly from 0 to below 1.
-        retry_policy: how long batches go on against throttling.
-    """
+    """Compose the function."""
     observer = log or Log(logger, settings.environment)
     entities = [each.entity for each in exposed]
     backend = open_backend(

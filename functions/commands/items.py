@@ -37,13 +37,7 @@ PAGING: Final = ("order", "direction", "limit", "cursor")
 
 
 class Entities:
-    """The operations on entities, by their names.
-
-    Args:
-        backend: the entities.
-        idempotent: keeps what creates with an idempotency key were answered.
-        clock: wall clock, in epoch seconds.
-    """
+    """The operations on entities, by their names."""
 
     def __init__(self, backend: Backend, idempotent: IdempotentCreates, clock: Callable[[], float]) -> None:
         self._items = Items(backend.collection, idempotent, clock)

@@ -21,12 +21,7 @@ NAMES: Final = frozenset({"operation", "entity", TENANT})
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """What a caller asks for, of whatever it is.
-
-    Attributes:
-        tenant: the tenant it acts for.
-        members: everything else that the request holds.
-    """
+    """What a caller asks for, of whatever it is."""
 
     tenant: str
     members: Mapping[str, Any]
@@ -110,12 +105,7 @@ class Members:
 
 @dataclass(frozen=True, slots=True)
 class Asked(Members):
-    """What a caller asks for, of an entity.
-
-    Attributes:
-        served: the entity.
-        seconds: how long the invocation can still take.
-    """
+    """What a caller asks for, of an entity."""
 
     served: Served
     seconds: float

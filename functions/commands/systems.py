@@ -24,12 +24,7 @@ Operations = Mapping[str, Callable[[Members], Any]]
 
 
 def systems(backend: Backend, families: Sequence[FamilyListing]) -> Mapping[str, Operations]:
-    """The operations of each, by its outside name.
-
-    Args:
-        backend: the entities.
-        families: entities that are listed as one.
-    """
+    """The operations of each, by its outside name."""
     follows = Follows(Graph(backend, FOLLOWS)).operations
     found: dict[str, Operations] = {
         "follows": follows,
@@ -41,11 +36,7 @@ def systems(backend: Backend, families: Sequence[FamilyListing]) -> Mapping[str,
 
 
 class Follows:
-    """Edges: added, removed, looked up, listed from either end and counted.
-
-    Args:
-        graph: the edges.
-    """
+    """Edges: added, removed, looked up, listed from either end and counted."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph

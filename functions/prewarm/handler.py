@@ -40,14 +40,7 @@ def begin(event: Mapping[str, Any], _context: object) -> None:
 
 
 def start(event: Mapping[str, Any], *, client: Any, machine: str, send: Send) -> None:
-    """Start a run, once for each request however often it is delivered.
-
-    Args:
-        event: The custom resource's request.
-        client: Of Step Functions.
-        machine: ARN of the state machine.
-        send: Answers the request, if no run can be started that would.
-    """
+    """Start a run, once for each request however often it is delivered."""
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 -- imported where it is needed
 
     kept = ("ResponseURL", "RequestType", "StackId", "RequestId", "LogicalResourceId", "PhysicalResourceId")

@@ -21,14 +21,7 @@ Action = Literal["none", "raise", "switch"]
 
 @dataclass(frozen=True, slots=True)
 class WantedThroughput:
-    """What the settings ask for.
-
-    Attributes:
-        way: `native` or `provisioned`.
-        write_units: Write units a second of the table.
-        index_write_units: Write units a second of each index.
-        read_units: Read units a second of each.
-    """
+    """What the settings ask for."""
 
     way: str
     write_units: int
@@ -147,14 +140,6 @@ def decide(
     wanted: WantedThroughput, limits: Limits, state: TableState, memory: Memory, *, run: str, now: float
 ) -> Plan:
     """What a run has to do.
-
-    Args:
-        wanted: What the settings ask for.
-        limits: What they allow.
-        state: The table now.
-        memory: What earlier runs left behind.
-        run: Name of this run.
-        now: Epoch seconds.
 
     Raises:
         PrewarmRefusedError: It must not run.

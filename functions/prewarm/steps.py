@@ -59,15 +59,7 @@ class Config:
 
 
 class Steps:
-    """One pre-warm's steps, over one table.
-
-    Args:
-        clients: Of the services called.
-        config: What this deployment is about.
-        clock: Epoch seconds.
-        send: Sends the answer to CloudFormation.
-        log: Takes one line of what happened.
-    """
+    """One pre-warm's steps, over one table."""
 
     def __init__(
         self, clients: Clients, config: Config, *, clock: Callable[[], float], send: Send, log: Callable[[str], None]

@@ -19,14 +19,7 @@ def resharder_of(
     exposed: Sequence[Exposed] = ENTITIES,
     runtime: Runtime = SYSTEM,
 ) -> Resharder:
-    """What changes the counts of the domain's entities.
-
-    Args:
-        settings: of this function.
-        transport: the wire.
-        exposed: the entities.
-        runtime: time and randomness.
-    """
+    """Return what changes the counts of the domain's entities."""
     return Resharder(
         transport,
         table=settings.table,

@@ -20,12 +20,7 @@ Image = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Dispatcher:
-    """Starts executions for the records of a stream.
-
-    Args:
-        start: starts one.
-        log: takes one line of what happened, or what went wrong.
-    """
+    """Starts executions for the records of a stream."""
 
     start: Start
     log: Callable[[str], None]

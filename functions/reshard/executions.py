@@ -15,12 +15,7 @@ _DIGEST: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Executions:
-    """Executions of the state machine.
-
-    Args:
-        client: of Step Functions.
-        machine: ARN of the state machine.
-    """
+    """Executions of the state machine."""
 
     client: Client
     machine: str

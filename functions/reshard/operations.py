@@ -15,13 +15,7 @@ _ONLY_START: Final = ("to", "budget", "survey")
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """Answers requests of operators and other services.
-
-    Args:
-        resharder: the layer's own.
-        log_error: takes an error that nobody expected.
-        exposed: the entities that can be named.
-    """
+    """Answers requests of operators and other services."""
 
     resharder: Resharder
     log_error: Callable[[Exception], None]

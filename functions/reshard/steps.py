@@ -19,14 +19,7 @@ _TASK_EVENTS: Final = 8
 
 
 class Steps:
-    """The steps over one table.
-
-    Args:
-        resharder: the layer's own.
-        slice_seconds: how long `work` works before it hands over.
-        log: takes one line of what happened.
-        events: after about how many events in its history an execution is followed by a new one.
-    """
+    """The steps over one table."""
 
     def __init__(
         self,
@@ -81,11 +74,7 @@ class Steps:
         return complete
 
     def stop(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Pause a change whose step has failed for good, with the reason, so that an operator can look and resume it.
-
-        Args:
-            data: the execution's, with the `error` that Step Functions has caught.
-        """
+        """Pause a change whose step has failed for good, with the reason. An operator can look and resume it."""
         reason = reason_of(data["error"])
         self._log(f"{data['key']}: paused, because {reason}")
         self._resharder.pause(self._resharder.scope(data["key"]), error=reason)

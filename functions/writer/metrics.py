@@ -16,13 +16,7 @@ LAG: Final = "WriterLagSeconds"
 
 
 def line(environment: str, tally: Tally, now: float) -> str:
-    """The line for a batch.
-
-    Args:
-        environment: the dimension of every metric.
-        tally: what the batch came to.
-        now: epoch seconds.
-    """
+    """Return the line for a batch at a time in epoch seconds."""
     figures = [
         Figure(STORED, tally.stored),
         Figure(DUPLICATES, tally.duplicates),

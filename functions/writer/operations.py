@@ -37,22 +37,13 @@ MOST_RECEIVES: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """Does operations.
-
-    Args:
-        database: the entities.
-        clock: epoch seconds.
-    """
+    """Does the writes that callers wait for."""
 
     database: Dynashard
     clock: Callable[[], float] = time.time
 
     def operate(self, message: Message, receives: int) -> Outcome:
-        """Do what a message asks for, unless its record says that it is done.
-
-        Args:
-            message: the message.
-            receives: how often it was delivered, this time included.
+        """Do what a message asks for at its n-th delivery, counted by `receives`, unless its record says it is done.
 
         Cost: 2 reads, and a transaction of 2 writes.
         """

@@ -52,13 +52,7 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Queues:
-    """The queues that messages come from, and where dead letters go.
-
-    Args:
-        sqs: a client.
-        urls: URLs of the queues by their names.
-        dead_letters: URLs of their dead-letter queues by the same names.
-    """
+    """The queues that messages come from, and where dead letters go."""
 
     sqs: Sqs
     urls: Mapping[str, str]

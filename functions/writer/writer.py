@@ -28,19 +28,7 @@ Step = tuple[Received, Work]
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Does what messages ask for. Safe to share between threads.
-
-    Args:
-        collection_of: gives the collection of an entity.
-        operate: does an operation that somebody waits for, at its n-th delivery.
-        queues: where messages come from, and dead letters go.
-        log: takes an event of the log with its fields.
-        clock: epoch seconds.
-        entities: those that can be written, by their names.
-        workers: pieces of work at a time.
-        random: evenly from 0 to below 1.
-        tenants: which texts are tenants.
-    """
+    """Does what messages ask for. Safe to share between threads."""
 
     collection_of: CollectionOf
     operate: Callable[[Message, int], Outcome]

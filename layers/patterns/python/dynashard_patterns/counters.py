@@ -101,12 +101,7 @@ class Counters(Generic[E]):
 
 
 class CounterStore(Generic[E]):
-    """Counters of one kind in a table. Safe to share between threads.
-
-    Args:
-        store: the table.
-        counters: what they are.
-    """
+    """Counters of one kind in a table. Safe to share between threads."""
 
     def __init__(self, store: Store, counters: Counters[E]) -> None:
         self._store = store

@@ -46,10 +46,6 @@ def refuse_unaddressable(fields: Sequence[str], values: Mapping[str, Any]) -> No
     from a separator, so only the last id may hold one. Clients resolve `.` and `..`, and proxies refuse control
     characters.
 
-    Args:
-        fields: the key fields of an item's address, in order.
-        values: their values in JSON.
-
     Raises:
         ValidationFailedError: with each field at fault.
     """

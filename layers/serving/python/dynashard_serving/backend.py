@@ -45,18 +45,7 @@ def open_backend(
     runtime: Runtime = SYSTEM,
     retry_policy: RetryPolicy | None = None,
 ) -> Backend:
-    """The entities of the settings' tables, for whoever serves callers.
-
-    Args:
-        settings: of the function.
-        transport: how DynamoDB is reached.
-        entities: those whose shard counts may grow by themselves.
-        observer: gets the growth policy's events.
-        runtime: time and randomness.
-        retry_policy: how long batches and scans go on against throttling.
-
-    Cost: no request.
-    """
+    """Open the entities of the settings' tables for a function that serves callers. Cost: no request."""
     throttled = growing(settings, transport, entities, observer, runtime=runtime)
     keys = CursorKeys(cursor_key_reader(settings.cursor_keys, settings.cursor_secret_arn), runtime.clock)
     return Backend(
@@ -74,19 +63,10 @@ def open_entities(
     retry_policy: RetryPolicy | None = None,
     open_load: OpenLoad | None = None,
 ) -> Dynashard:
-    """The entities of the settings' table, for a function that answers no listings.
+    """Open the entities of the settings' table for a function that answers no listings. Cost: no request.
 
-    Args:
-        settings: of the function.
-        transport: how DynamoDB is reached.
-        entities: those whose shard counts may grow by themselves.
-        observer: gets the growth policy's events.
-        runtime: time and randomness.
-        retry_policy: how long batches and transactions go on against throttling.
-        open_load: opens what knows how busy the table is; by default CloudWatch, except locally. Transactions are
-            throttled without a reason: it is asked for it.
-
-    Cost: no request.
+    `open_load` opens what reports how busy the table is, by default CloudWatch, except locally. The growth policy asks
+    it about throttled transactions, because those have no reason.
     """
     throttled = growing(settings, transport, entities, observer, runtime=runtime, open_load=open_load)
     # A key that no other process knows, because no cursor leaves this one.

@@ -51,12 +51,7 @@ class EdgesWanted(BaseModel):
 
 
 class Graph:
-    """Edges of one kind, for callers of a tenant.
-
-    Args:
-        backend: the entities.
-        edges: what they are.
-    """
+    """Edges of one kind, for callers of a tenant."""
 
     def __init__(self, backend: Backend, edges: Edges[Any]) -> None:
         self._backend = backend

@@ -72,13 +72,7 @@ def growing(
 ) -> Throttled:
     """Return what a `Dynashard` reports throttles to.
 
-    Args:
-        settings: of the function.
-        transport: how DynamoDB is reached.
-        entities: those whose shard counts may grow.
-        observer: receives the policy's events.
-        runtime: time and randomness.
-        open_load: opens what reports how busy the table is; by default CloudWatch, except locally.
+    `open_load` opens what reports how busy the table is; by default CloudWatch, except locally.
     """
     if settings.growth_mode == "off":
         return lambda _entity, _partition, _error: None

@@ -31,14 +31,7 @@ def growth_fields(report: "Report") -> dict[str, Any]:
 
 
 class GrowthLog:
-    """Writes events of the growth policy into a function's log.
-
-    Args:
-        logger: the function's logger.
-        environment: the dimension of the metrics.
-        write: takes a line of metrics.
-        clock: wall clock, in epoch seconds.
-    """
+    """Writes events of the growth policy into a function's log."""
 
     def __init__(
         self,

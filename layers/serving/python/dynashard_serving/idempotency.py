@@ -88,14 +88,7 @@ class Attempt:
 
 
 class IdempotentCreates:
-    """Creates that answer a repeated request as they answered the first. Safe to share between threads.
-
-    Args:
-        table: name of the idempotency table.
-        transport: how it is reached.
-        clock: wall clock, in epoch seconds.
-        new_claim: makes what tells one attempt from all others.
-    """
+    """Creates that answer a repeated request as they answered the first. Safe to share between threads."""
 
     def __init__(
         self,
@@ -112,10 +105,6 @@ class IdempotentCreates:
 
     def run(self, attempt: Attempt, items: Repository[Any]) -> tuple[Document, bool]:
         """Create once for this key.
-
-        Args:
-            attempt: what is asked for.
-            items: the items of its entity.
 
         Returns:
             The item's document, and whether it is an earlier request's answer.

@@ -101,9 +101,6 @@ def check_values(document: Any, *, depth: int) -> None:
 def plain_numbers(document: Any) -> Any:
     """JSON that was parsed elsewhere, with its whole numbers as `read_json` gives them.
 
-    Args:
-        document: parsed JSON, whose levels `check_values` has counted.
-
     Raises:
         MalformedJsonError: a number is infinite, or none.
     """

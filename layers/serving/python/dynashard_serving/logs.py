@@ -14,14 +14,7 @@ R = TypeVar("R")
 
 
 def log_error(logger: Logger, event: str, error: Exception, **fields: Any) -> None:
-    """Log an error: `{"event": ..., "error": "ThrottledError: ...", "code": ...}`.
-
-    Args:
-        logger: the function's logger.
-        event: what went wrong.
-        error: the error.
-        fields: further members of the line.
-    """
+    """Log an error: `{"event": ..., "error": "ThrottledError: ...", "code": ...}`."""
     document = {"event": event, "error": one_line(error), "code": getattr(error, "code", None), **fields}
     line = json.dumps(document, default=str)
     if expected(error):

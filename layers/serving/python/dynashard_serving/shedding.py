@@ -39,12 +39,7 @@ def is_expensive(event: object) -> bool:
 
 
 class LoadSignal:
-    """Estimates from the answers of DynamoDB to this process whether it is overloaded. Threads can share it.
-
-    Args:
-        clock: in seconds.
-        random: evenly from 0 to below 1.
-    """
+    """Estimates from the answers of DynamoDB to this process whether it is overloaded. Threads can share it."""
 
     def __init__(
         self, clock: Callable[[], float] = time.monotonic, random: Callable[[], float] = random_numbers.random

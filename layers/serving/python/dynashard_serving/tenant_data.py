@@ -53,14 +53,7 @@ class Partition:
 
 
 class TenantData:
-    """What a table holds of tenants.
-
-    Args:
-        transport: how DynamoDB is reached.
-        table: the table of items.
-        entities: all that it holds.
-        retry_policy: how long to go on against throttling.
-    """
+    """The stored data of tenants in a table."""
 
     def __init__(
         self,

@@ -33,13 +33,7 @@ class Packed:
 
 
 class Packer:
-    """Packs the values of one attachment.
-
-    Args:
-        name: the field.
-        field: what is declared about it.
-        max_bytes: the most it may hold, as JSON.
-    """
+    """Packs the values of one attachment."""
 
     def __init__(self, name: str, field: FieldInfo, max_bytes: int) -> None:
         self._name = name

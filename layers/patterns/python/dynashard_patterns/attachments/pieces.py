@@ -79,14 +79,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What is stored of a version, current or not.
-
-    Attributes:
-        place: where.
-        version: its id.
-        pieces: how many there may be.
-        since: when it was begun, in epoch seconds.
-    """
+    """What is stored of a version, current or not: at most so many pieces, begun at `since` in epoch seconds."""
 
     place: Place
     version: str

@@ -1,11 +1,11 @@
 """Items with attachments: the repository of their entities.
 
-A version of a field is stored in pieces that nobody sees; then one conditional write of the item makes it current; then
-the version before it is removed. Readers follow the item's pointer. If the pieces it points to are gone, a writer came
-between, and they look again. So nobody sees a part of a version, nor parts of two.
+A version is stored in pieces that no item points to; one conditional write of the item makes it current; then the
+version before it is removed. Readers follow the item's pointer. If the pieces are gone, another writer has replaced the
+version, and they read again. So no reader sees a part of a version, or parts of two.
 
-That write is always on condition that the item is as it was read, so that a version becomes current at most once: a
-request that was sent again, or comes late, cannot bring back a version whose pieces are removed.
+The write of the item demands that the item is as it was read, so a version becomes current at most once: a request that
+is sent again, or arrives late, cannot bring back a version whose pieces are removed.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from dynashard.codec import require_fits
-from dynashard.entity import UNREVISED, Handling, ItemKey, revision_in
+from dynashard.entity import Handling, ItemKey, revision_in
 from dynashard.errors import (
     ConditionFailedError,
     DynashardError,
@@ -44,11 +44,10 @@ from dynashard_patterns.attachments.versions import GRACE_SECONDS, Fields, Fresh
 class AttachmentRepository(Repository[E]):
     """The items of one entity that has attachments. Safe to share between threads.
 
-    A write that does not name an attachment leaves it as it is, and one that sets it to None removes it; an item
-    names a field if it was made with it. Items that come back have their attachments unset, unless they were asked
-    for. Everything else is as in `Repository`, but for the costs: writes that take the place of an item read it first,
-    for 1 read unit and 1 round trip. A version of a field costs 4 round trips, and twice 1 write unit for each KB that
-    it has when compressed and 3 for its manifest: once when it is stored, once when it is removed.
+    A writer that omits an attachment leaves it unchanged, and None removes it. Returned items have their attachments
+    unset, unless the caller included them. Everything else is as in `Repository`, except the costs: a write that
+    replaces an item reads it first, for 1 read unit and 1 round trip. A version costs 4 round trips, and 1 write unit
+    for each compressed KB and 3 for its manifest: once when it is stored, and again when it is removed.
     """
 
     @cached_property
@@ -56,7 +55,7 @@ class AttachmentRepository(Repository[E]):
         return Fields(self._store, self._entity)
 
     def check(self, item: E) -> None:
-        """Raise what storing this item would raise before anything is sent; see `Repository.check`."""
+        """Raise what storing this item would raise before any request; see `Repository.check`."""
         super().check(_bare(item, self._named(item)))
         self._fields.pack(self._named(item))
 
@@ -68,14 +67,10 @@ class AttachmentRepository(Repository[E]):
         with self._versions(key, self._named(item)) as fresh:
             write = self._item_write(Kind.CREATE, item, fresh.attributes(None), created=None)
             fresh.store()
-            try:
-                done = self._write(write, item)
-            except ConditionFailedError as failed:
-                raise self._refusal(failed, item, write) from None
-        # What expired may still have stood there.
-        self._fields.take_away(
-            key, pointers_left(done.attributes if not done.proved else None, self._entity.attachments)
-        )
+            done = self._do(write, item)
+        # An expired item may still have been stored under the key.
+        expired = None if done.proved else done.attributes
+        self._fields.take_away(key, pointers_left(expired, self._entity.attachments))
         return self._stored(write)
 
     @write_operation
@@ -93,10 +88,6 @@ class AttachmentRepository(Repository[E]):
         with self._versions(entity.key_of(item), self._named(item)) as fresh:
             write, current, _ = self._swap(item, fresh, if_match, write_of)
         return Written(self._stored(write), current is None)
-
-    def replace(self, item: E, *, if_match: str | None = None, handling: str | None = None) -> E:
-        """Store an item, whether or not its key had one; see `Repository.replace`."""
-        return self.put(item, if_match=if_match, handling=handling).item
 
     @write_operation
     def update(
@@ -137,24 +128,21 @@ class AttachmentRepository(Repository[E]):
     def delete(self, key: KeyLike, *, if_match: str | None = None, handling: str | None = None) -> None:
         """Delete a live item, and then all of its attachments; see `Repository.delete`.
 
-        If that is interrupted, the item is gone for readers, and a sweep removes the rest.
+        If that is interrupted, readers no longer see the item, and a sweep removes the rest.
         """
         item_key, options = self._entity.key_of(key), {"ReturnValues": "ALL_OLD"}
         if self._no_transactions(handling) is Handling.GUARDED and if_match is None:
             current = self._read(key, Reading(consistent=True))
             if_match = None if current is None else revision_in(current)
         write = Write(Kind.CHANGE, item_key, "DeleteItem", self._store.now(), options=options, if_match=if_match)
-        try:
-            done = self._write(write, key)
-        except ConditionFailedError as failed:
-            raise self._refusal(failed, key, write) from None
+        done = self._do(write, key)
         self._fields.take_away(item_key, pointers_left(done.attributes, self._entity.attachments))
 
     def batch_write(self, *, put: Sequence[E] = (), delete: Sequence[KeyLike] = ()) -> None:
         """Store and delete many items; see `Repository.batch_write`.
 
         Each is written by itself, up to 16 at a time, and costs what `put` and `delete` cost. The first error is
-        raised after all have been tried.
+        raised after all were tried.
         """
         names: dict[ItemKey, KeyLike] = {}
         for key in (*put, *delete):
@@ -172,7 +160,7 @@ class AttachmentRepository(Repository[E]):
         map_concurrently(remove, delete, self._store.batch_concurrency)
 
     def sweep(self, *, grace: float = GRACE_SECONDS, dry: bool = False) -> Iterator[Swept]:
-        """Remove what interrupted writes and deletes, and items that expired, have left; see `sweep.sweep`."""
+        """Remove what interrupted writes, deletes and expired items have left; see `sweep.sweep`."""
         return sweep(self._store, self._entity, grace=grace, dry=dry)
 
     def _no_transactions(self, handling: str | None) -> Handling:
@@ -180,7 +168,7 @@ class AttachmentRepository(Repository[E]):
         level = self._level(handling)
         if level is Handling.EXACTLY_ONCE:
             raise InvalidQueryError(
-                f"{self._entity.name} has attachments, whose writes are no single transaction; use guarded",
+                f"{self._entity.name} has attachments, and their writes are not one transaction; use guarded",
                 field="handling",
             )
         return level
@@ -198,7 +186,7 @@ class AttachmentRepository(Repository[E]):
             values = self._values(item_key, current, consistent=consistent)
             if values is not None:
                 return _filled(self._entity.decode(stored), {**dict.fromkeys(names), **values})
-            # A writer came between: what the item points to now is there, for who sees every write.
+            # Another writer has replaced the version. A consistent read finds the present one.
             if consistent and seen == current:
                 raise UndecodableItemError(f"{self._name(key)}: pieces of {', '.join(names)} are gone. Write it anew")
             if next(pauses, None) is None:
@@ -222,12 +210,12 @@ class AttachmentRepository(Repository[E]):
 
     @contextmanager
     def _versions(self, key: ItemKey, values: Mapping[str, Any]) -> Iterator[Fresh]:
-        """New versions of fields, for a write of their item; they are taken away if it is certainly refused."""
+        """New versions for a write of their item. They are removed if the write is certainly refused."""
         fresh = Fresh(self._store, self._fields, key, self._fields.pack(values))
         try:
             yield fresh
         except EngineError:
-            # The item may point to them: whether it does, a sweep will see.
+            # The item may point to them. A sweep removes them if it does not.
             raise
         except DynashardError:
             fresh.take_away()
@@ -240,14 +228,14 @@ class AttachmentRepository(Repository[E]):
         if_match: str | None,
         write_of: Callable[[Wire | None, Mapping[str, Wire | None]], Write],
     ) -> tuple[Write, Wire | None, Done]:
-        """Write an item as it was read, with new versions, until no other writer comes between.
+        """Replace the item that was read, with new versions, until no other writer interferes.
 
         Returns:
-            The write, the item before it, and what it came to.
+            The write, the item before it, and its result.
         """
         for _ in self._tries():
             current = self._read(key, Reading(consistent=True))
-            self._demand(key, current, if_match)
+            self._require(if_match, None if current is None else revision_in(current), key)
             fresh.renew()
             write = write_of(current, fresh.attributes(current))
             fresh.store()
@@ -266,13 +254,6 @@ class AttachmentRepository(Repository[E]):
     def _tries(self) -> Iterator[float]:
         yield 0.0
         yield from self._store.retry_policy.pauses()
-
-    def _demand(self, key: KeyLike, current: Wire | None, if_match: str | None) -> None:
-        revision = None if current is None else revision_in(current)
-        if if_match is not None and revision != if_match:
-            state = "does not exist" if current is None else f"is at revision {revision}"
-            told = None if revision == UNREVISED else revision
-            raise RevisionMismatchError(f"{self._name(key)} {state}; read it again before changing it", current=told)
 
     def _item_write(
         self,

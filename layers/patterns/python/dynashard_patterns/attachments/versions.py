@@ -101,11 +101,7 @@ class Fresh:
             self._begin()
 
     def attributes(self, item: Mapping[str, Any] | None) -> dict[str, Wire | None]:
-        """What an item points to once these are current, other fields as they are; None for what it points to no more.
-
-        Args:
-            item: the stored item, if there is one.
-        """
+        """Return the pointers of an item once these versions are current; None for a pointer that is removed."""
         kept = {} if item is None else {name: item[name] for name in self._fields.names if name in item}
         return {**kept, **{name: None if each is None else each.stored() for name, each in self.pointers.items()}}
 

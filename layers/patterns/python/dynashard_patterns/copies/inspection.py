@@ -18,13 +18,7 @@ _UNFIT: Final = (InputError, UndecodableItemError, ValueError, TypeError, Lookup
 
 
 def inspect(materializer: Materializer, partition: Mapping[str, Any] | None, *, mend: bool) -> Iterator[Progress]:
-    """Compare sources and copies; see `MaterializedCopies.repair`.
-
-    Args:
-        materializer: of the copies.
-        partition: the sources' logical partition; all of them if None.
-        mend: whether what differs is written.
-    """
+    """Compare sources and copies; see `MaterializedCopies.repair`."""
     come = Progress()
     look = partial(_look, materializer.carry if mend else materializer.drift)
     for keys in _batches(_sources(materializer, partition)):

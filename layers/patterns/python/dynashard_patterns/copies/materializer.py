@@ -31,15 +31,7 @@ _PAGE: Final = 1000
 
 
 class Materializer:
-    """Keeps copies in step. Safe to share between threads.
-
-    Args:
-        db: the entities.
-        of: the entity of the sources.
-        copy: the entity of the copies.
-        make: makes the copies of a source.
-        by: fields of the copies' logical partition to key fields of the source.
-    """
+    """Brings copies up to date with their sources. Safe to share between threads."""
 
     def __init__(
         self,
@@ -59,19 +51,12 @@ class Materializer:
         self._entity = definition(copy)
 
     def handle(self, changes: Sequence[Change]) -> None:
-        """Carry what has happened to sources to their copies.
-
-        Args:
-            changes: of sources; several of one source are one signal.
-        """
+        """Bring the copies of changed sources up to date; several changes of one source are one signal."""
         keys = {tuple(change.key.values()): change.key for change in changes}
         map_concurrently(self.carry, list(keys.values()), CONCURRENCY)
 
     def carry(self, key: Mapping[str, Any]) -> Drift:
         """Bring the copies of one source up to date.
-
-        Args:
-            key: the source's key fields.
 
         Returns: what was not right, and is now.
 
@@ -181,11 +166,6 @@ class Materializer:
 
 def partition_of(copy: EntityDefinition[Any], by: Mapping[str, str], source: Mapping[str, Any]) -> str:
     """The logical partition in which the copies of a source stand.
-
-    Args:
-        copy: the entity of the copies.
-        by: fields of its logical partition to key fields of the source.
-        source: the fields of the source, its key fields at least.
 
     Raises:
         InvalidKeyError: the copies' keys cannot hold the source's.

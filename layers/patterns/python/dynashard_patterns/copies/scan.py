@@ -19,12 +19,6 @@ def rows(
 ) -> Iterator[dict[str, Any]]:
     """Some fields of every live item of an entity.
 
-    Args:
-        store: the table.
-        entity: the entity.
-        fields: which fields.
-        segments: how many parts of the table are read at a time. At most one answer of each is held in memory.
-
     Raises:
         ThrottledError: throttling outlasted the retry policy.
 

@@ -42,13 +42,7 @@ class Drift:
 
 
 class EdgeRepair(Generic[E]):
-    """Compares and mends the edges of single nodes.
-
-    Args:
-        store: the table.
-        edges: what they are.
-        at: the edges in that table.
-    """
+    """Compares and repairs the edges of single nodes."""
 
     def __init__(self, store: Store, edges: Edges[E], at: EdgeStore[E]) -> None:
         self._store = store

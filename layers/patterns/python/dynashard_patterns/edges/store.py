@@ -38,11 +38,6 @@ class EdgeStore(Generic[E]):
 
     A node is its type and id, such as `User.9`. Every method raises `EngineError` or a subclass if DynamoDB refuses or
     cannot be reached, and `InvalidKeyError` or `InvalidValueError` for nodes that cannot be.
-
-    Args:
-        store: the table.
-        cursors: signs cursors.
-        edges: what they are.
     """
 
     def __init__(self, store: Store, cursors: CursorCodec, edges: Edges[E]) -> None:
@@ -172,10 +167,6 @@ class EdgeStore(Generic[E]):
     @write_operation
     def complete(self, there: E, missing: E) -> bool:
         """Write the missing half of an edge.
-
-        Args:
-            there: the item that is there.
-            missing: the one to be written.
 
         Returns:
             Whether it was written; if not, the edge is not as it was.

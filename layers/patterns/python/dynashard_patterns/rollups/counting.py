@@ -28,12 +28,7 @@ MARKED_FOR: Final = timedelta(days=7)
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What came of counting.
-
-    Attributes:
-        counted: items that were counted now.
-        known: items that had been counted before.
-    """
+    """How many items were counted now, and how many were known, because they had been counted before."""
 
     counted: int = 0
     known: int = 0

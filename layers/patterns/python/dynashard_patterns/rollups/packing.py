@@ -20,12 +20,7 @@ Sums = dict[str, int | Decimal]
 
 @dataclass(slots=True)
 class Pack(Generic[E]):
-    """Items that are counted in one transaction.
-
-    Attributes:
-        items: by the id of their mark.
-        rows: what they add, by row.
-    """
+    """Items that are counted in one transaction, by the ids of their marks, and what they add, by row."""
 
     items: dict[str, E] = field(default_factory=dict)
     rows: dict[Row, Sums] = field(default_factory=dict)

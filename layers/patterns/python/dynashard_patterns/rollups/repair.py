@@ -35,13 +35,7 @@ _HOUR: Final = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """A row that says something else than the items.
-
-    Attributes:
-        row: the row.
-        stored: what it says.
-        expected: what the items come to.
-    """
+    """A row that differs from the items: its stored sums, and those that the items come to."""
 
     row: Row
     stored: Mapping[str, int | Decimal]

@@ -37,12 +37,7 @@ _SHOWN_KEYS: Final = 10
 
 
 class Batches:
-    """Reads and writes of many items of an entity. Safe to share between threads.
-
-    Args:
-        collection_of: gives the items of an entity.
-        clock: wall clock, in epoch seconds.
-    """
+    """Reads and writes of many items of an entity. Safe to share between threads."""
 
     def __init__(self, collection_of: CollectionOf, clock: Callable[[], float]) -> None:
         self._collection_of = collection_of

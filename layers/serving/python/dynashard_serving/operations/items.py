@@ -48,25 +48,14 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a get has found.
-
-    Attributes:
-        revision: the item's.
-        document: the item; None if the request excluded the state that it is in.
-    """
+    """The result of a get; without a document if the request excluded the state that the item is in."""
 
     revision: str | None
     document: Document | None
 
 
 class Items:
-    """The operations on single items. Safe to share between threads.
-
-    Args:
-        collection_of: gives the items of an entity.
-        idempotent: keeps what creates with an idempotency key were answered.
-        clock: wall clock, in epoch seconds.
-    """
+    """The operations on single items. Safe to share between threads."""
 
     def __init__(self, collection_of: CollectionOf, idempotent: IdempotentCreates, clock: Callable[[], float]) -> None:
         self._collection_of = collection_of

@@ -14,11 +14,7 @@ from dynashard_serving.pages import Answer, page_that_fits, told_outside
 
 
 class Listings:
-    """Pages and counts. Safe to share between threads.
-
-    Args:
-        collection_of: gives the items of an entity.
-    """
+    """Pages and counts. Safe to share between threads."""
 
     def __init__(self, collection_of: CollectionOf) -> None:
         self._collection_of = collection_of

@@ -13,13 +13,7 @@ Step = steps.Create | steps.Put | steps.Delete
 
 
 def merged(served: Served, request: Update, current: Entity, now: float) -> Entity:
-    """The stored item after a patch. Its stamps are those of the stored one.
-
-    Args:
-        served: the entity.
-        request: the patch.
-        current: the stored item, with the attachments that `patched_fields` names.
-        now: the time of acceptance, in epoch seconds.
+    """Return the stored item, with the attachments that `patched_fields` names, after a patch. Its stamps are kept.
 
     Raises:
         RevisionMismatchError, PreconditionFailedError: a condition does not hold.

@@ -125,14 +125,7 @@ class Paging:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class List:
-    """List a page of items.
-
-    Attributes:
-        choice: which.
-        paging: how.
-        fields: bring these fields only; all if None.
-        distinct: of items with one value of this field, only the first.
-    """
+    """List a page of items."""
 
     choice: Choice
     paging: Paging

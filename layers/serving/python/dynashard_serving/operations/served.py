@@ -52,9 +52,6 @@ class OperationError(DynashardError):
 class Served:
     """An entity that can be asked for.
 
-    Args:
-        exposed: as the domain declares it.
-
     Attributes:
         server_fields: those that only the server sets.
         indexes: those that can be listed. An index of all tenants is not among them.
