@@ -1,38 +1,43 @@
-"""A look over all sources and all copies: what has drifted is found, and mended if wanted."""
+"""Compare all sources and all copies; find what has drifted, and repair it if wanted."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any, Final
 
-from dynashard.entity import definition
+from dynashard.entity import EntityDefinition, definition
 from dynashard.errors import InputError, UndecodableItemError
+from dynashard.repository.conditions import is_live
 from dynashard.repository.retry_policy import map_concurrently
+from dynashard.repository.store import Store
+from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, SK, TYPE
+from dynashard.transport.paging import pages, segments
 from dynashard_patterns.copies.drift import Drift, Progress
 from dynashard_patterns.copies.materializer import CONCURRENCY, Materializer
-from dynashard_patterns.copies.scan import rows
 
 _BATCH: Final = 100
+_SEGMENTS: Final = 4
+"""Parts of the table that are read at a time; one answer of each is held in memory."""
 _UNFIT: Final = (InputError, UndecodableItemError, ValueError, TypeError, LookupError, AttributeError)
-"""What says that a source is at fault, or what makes copies of it, and not the table or the way to it."""
+"""Errors of a source, or of what makes copies of it, rather than of the table."""
 
 
 def inspect(materializer: Materializer, partition: Mapping[str, Any] | None, *, mend: bool) -> Iterator[Progress]:
     """Compare sources and copies; see `MaterializedCopies.repair`."""
-    come = Progress()
+    progress = Progress()
     look = partial(_look, materializer.carry if mend else materializer.drift)
     for keys in _batches(_sources(materializer, partition)):
-        come = come.over(map_concurrently(look, keys, CONCURRENCY), sources=len(keys))
-        yield come
+        progress = progress.over(map_concurrently(look, keys, CONCURRENCY), sources=len(keys))
+        yield progress
     for copies in _batches(_copies(materializer, partition)):
         keys = list({tuple(key.values()): key for key in map(materializer.source_of, copies)}.values())
-        come = come.over(map_concurrently(look, materializer.absent(keys), CONCURRENCY), copies=len(copies))
-        yield come
-    yield come
+        progress = progress.over(map_concurrently(look, materializer.absent(keys), CONCURRENCY), copies=len(copies))
+        yield progress
+    yield progress
 
 
 def _look(look: Callable[[Mapping[str, Any]], Drift], key: Mapping[str, Any]) -> Drift | str:
-    """What differs for one source; or why there can be no copies of it, which must not keep the others waiting."""
+    """What differs for one source; or why it cannot have copies, which must not stop the others."""
     try:
         return look(key)
     except _UNFIT as error:
@@ -42,7 +47,7 @@ def _look(look: Callable[[Mapping[str, Any]], Drift], key: Mapping[str, Any]) ->
 def _sources(materializer: Materializer, partition: Mapping[str, Any] | None) -> Iterator[dict[str, Any]]:
     entity = definition(materializer.of)
     if partition is None:
-        yield from rows(materializer.db.store, entity, entity.key_fields)
+        yield from _rows(materializer.db.store, entity, entity.key_fields)
         return
     # Asked for fields, a scan brings mappings instead of entities.
     found: Iterator[Any] = materializer.db.collection(materializer.of).scan(
@@ -54,7 +59,7 @@ def _sources(materializer: Materializer, partition: Mapping[str, Any] | None) ->
 def _copies(materializer: Materializer, partition: Mapping[str, Any] | None) -> Iterator[dict[str, Any]]:
     source, copy = definition(materializer.of), definition(materializer.copy)
     wanted = None if partition is None else source.logical_partition(partition)
-    for fields in rows(materializer.db.store, copy, copy.key_fields):
+    for fields in _rows(materializer.db.store, copy, copy.key_fields):
         if wanted is None or source.logical_partition(materializer.source_of(fields)) == wanted:
             yield fields
 
@@ -63,3 +68,21 @@ def _batches(members: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]
     left = iter(members)
     while batch := list(islice(left, _BATCH)):
         yield batch
+
+
+def _rows(store: Store, entity: EntityDefinition[Any], fields: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Some fields of every live item of an entity, by a Scan of the whole table."""
+    attributes = dict.fromkeys([PK, SK, EXPIRES_AT, *entity.attributes_of(fields)])
+    names = {f"#{at}": name for at, name in enumerate(attributes)}
+    request = {
+        "TableName": store.table,
+        "ConsistentRead": True,
+        "FilterExpression": f"#type = :type AND attribute_not_exists({MOVED_TO})",
+        "ProjectionExpression": ", ".join(names),
+        "ExpressionAttributeNames": {**names, "#type": TYPE},
+        "ExpressionAttributeValues": {":type": {"S": entity.name}},
+    }
+    for answer in pages(store.transport, *segments(request, _SEGMENTS), pauses=store.retry_policy.pauses):
+        for item in answer["Items"]:
+            if is_live(item, store.now()):
+                yield entity.decode_fields(item, fields)

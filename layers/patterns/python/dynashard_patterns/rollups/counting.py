@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, Generic, TypeVar
 
-from dynashard.entity import Entity, definition
+from dynashard.entity import Entity
 from dynashard.errors import DynashardError, TransactionRefusedError
 from dynashard.repository import Create, Update
 from dynashard.service import Dynashard
 from dynashard_patterns.changes import Change
-from dynashard_patterns.rollups.declaration import Counted, Row, Summing
-from dynashard_patterns.rollups.packing import Pack, Sums, packed
+from dynashard_patterns.rollups.declaration import Counted, Summing
+from dynashard_patterns.rollups.packing import Pack, packed
 
 E = TypeVar("E", bound=Entity)
 
@@ -116,12 +116,10 @@ class Counter(Generic[E]):
         return [Create(Counted(id=mark, expires_at=until)) for mark in pack.items]
 
     def _adding(self, pack: Pack[E]) -> list[Update]:
-        return [self._step(row, values) for row, values in pack.rows.items()]
-
-    def _step(self, row: Row, values: Sums) -> Update:
-        expires = definition(row.model).expires
-        stamp = {} if expires is None or row.expires is None else {expires: row.expires}
-        return Update(row.model, row.fields(self._slot), set=stamp, add=values, missing="create")
+        return [
+            Update(row.model, row.fields(self._slot), set=row.stamp(), add=values, missing="create")
+            for row, values in pack.rows.items()
+        ]
 
     def _unmarked(self, pack: Pack[E], met: str) -> list[E]:
         """The items without a mark, of which one is known to have one."""

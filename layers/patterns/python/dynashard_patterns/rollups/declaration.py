@@ -47,9 +47,30 @@ class Row:
     key: tuple[tuple[str, Any], ...]
     expires: datetime | None = field(compare=False)
 
+    @property
+    def level(self) -> Level:
+        """How long its span is."""
+        return Level(dict(self.key)[LEVEL])
+
+    @property
+    def start(self) -> datetime:
+        """When its span begins."""
+        start: datetime = dict(self.key)[START]
+        return start
+
+    @property
+    def end(self) -> datetime:
+        """When its span ends."""
+        return self.level.end(self.start)
+
     def fields(self, slot: int) -> dict[str, Any]:
         """The key fields of one of its parts."""
         return {**dict(self.key), SLOT: slot}
+
+    def stamp(self) -> dict[str, datetime]:
+        """The field of expiry, if the row expires."""
+        name = definition(self.model).expires
+        return {} if name is None or self.expires is None else {name: self.expires}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

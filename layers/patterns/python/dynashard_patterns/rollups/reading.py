@@ -1,4 +1,4 @@
-"""Reading roll-ups: the parts of each row, summed."""
+"""Sum up the parts of the rows of roll-ups, and find them by time."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -6,35 +6,8 @@ from typing import Any
 
 from dynashard.entity import Entity, EntityDefinition, definition
 from dynashard.errors import InvalidQueryError
-from dynashard.service import Dynashard
-from dynashard_patterns.rollups.declaration import LEVEL, SLOT, START, Summing
-from dynashard_patterns.rollups.levels import Level, check_range
-
-
-def read_roll_ups(
-    roll_ups: Summing[Any],
-    db: Dynashard,
-    by: Mapping[str, Any],
-    *,
-    level: str,
-    start: datetime,
-    end: datetime,
-    consistent: bool = False,
-) -> list[Any]:
-    """The sums of one group, span by span. See `RollUps.read`."""
-    span = level_of(roll_ups, level)
-    rows = roll_ups.rows_of(span)
-    entity = definition(rows)
-    check_range(span, start, end)
-    given = {**by, LEVEL: span}
-    for name in by:
-        if name not in entity.key_fields or name in (LEVEL, START, SLOT):
-            raise InvalidQueryError(f"{name} is no field by which {entity.name} is summed up", field=name)
-    partition = {name: given[name] for name in entity.partition_fields if name in given}
-    first, after = sort_text(entity, given, start), sort_text(entity, given, end)
-    found = db.collection(rows).scan(partition, start=first, end=after, consistent=consistent)
-    wanted = {name: value for name, value in by.items() if name not in partition}
-    return summed(each for each in found if all(getattr(each, name) == value for name, value in wanted.items()))
+from dynashard_patterns.rollups.declaration import SLOT, START, Summing
+from dynashard_patterns.rollups.levels import Level
 
 
 def level_of(roll_ups: Summing[Any], name: str) -> Level:
@@ -49,10 +22,10 @@ def level_of(roll_ups: Summing[Any], name: str) -> Level:
 
 
 def sort_text(entity: EntityDefinition[Any], values: Mapping[str, Any], start: datetime) -> str:
-    """With what the sort keys of a span begin: a time has the same digits always, so that nothing need end it.
+    """Return the beginning of the sort keys of a span. A time always has the same digits, so nothing has to end it.
 
     Raises:
-        InvalidKeyError: a field that stands before the time is missing.
+        InvalidKeyError: a field before the time is missing.
     """
     text = ""
     for part in entity.sort.parts:

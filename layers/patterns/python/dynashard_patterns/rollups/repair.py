@@ -1,9 +1,9 @@
-"""Comparing roll-ups with the items, which are the truth, and mending what differs while both go on changing.
+"""Compare roll-ups with the items, which are the truth, and repair what differs while both keep changing.
 
-A mark and what it adds are written at one moment. So while a row does not change, the items that are marked and the row
-say the same, or the row is wrong. To mend it, its parts are read first; then the items, each of which is marked; and
-then the row is set to their sum, on condition that no part has changed since. Either the stream had counted an item
-before, and it is in the parts; or it does so meanwhile, and the condition fails; or it comes later, and meets the mark.
+A mark and what it adds are written in one transaction. So while a row does not change, it agrees with the items that
+are marked, or it is wrong. To repair it, its parts are read first; then the items, each of which is marked; then the
+row is set to their sum, on condition that no part has changed since. If the stream had counted an item before, the item is
+in the parts. If the stream counts it meanwhile, the condition fails. If the stream counts it later, it finds the mark.
 """
 
 import time
@@ -21,10 +21,11 @@ from dynashard.keys import TemplateField
 from dynashard.repository import Check, Create, Step, Update
 from dynashard.service import Dynashard
 from dynashard_patterns.rollups.counting import MARKED_FOR
-from dynashard_patterns.rollups.declaration import LEVEL, OWN_FIELDS, START, Counted, Row, Summing
+from dynashard_patterns.rollups.declaration import LEVEL, OWN_FIELDS, START, Counted, Row
 from dynashard_patterns.rollups.levels import Level
 from dynashard_patterns.rollups.packing import Sums, add_up
-from dynashard_patterns.rollups.reading import counts_of, read_roll_ups
+from dynashard_patterns.rollups.reading import counts_of
+from dynashard_patterns.rollups.roll_ups import RollUps
 
 E = TypeVar("E", bound=Entity)
 
@@ -35,7 +36,7 @@ _HOUR: Final = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """A row that differs from the items: its stored sums, and those that the items come to."""
+    """A row that differs from the items: its stored sums, and those that are expected by the items."""
 
     row: Row
     stored: Mapping[str, int | Decimal]
@@ -43,19 +44,13 @@ class Drift:
 
     @property
     def lacking(self) -> bool:
-        """Whether it says less than the items anywhere."""
+        """Whether any of its sums is below that of the items."""
         return any(self.expected.get(name, 0) > value for name, value in self.stored.items())
 
 
 @dataclass(frozen=True, slots=True)
 class RepairResult:
-    """What came of a repair.
-
-    Attributes:
-        mended: rows that were wrong and are right now.
-        kept: rows that say more than the items, and were left so.
-        left: rows that others changed again and again, so that they could not be mended.
-    """
+    """How many rows were mended, were kept although their sums are above those of the items, and changed too often."""
 
     mended: int = 0
     kept: int = 0
@@ -66,14 +61,14 @@ class RepairResult:
 
 
 class RollUpRepair(Generic[E]):
-    """Compares and mends the roll-ups of one tenant.
+    """Compares and repairs the roll-ups of one tenant.
 
     Args:
         db: the entities.
         roll_ups: what is summed up; with an index `by_time`.
         of: the fields of the index's partition besides the time, such as `{"tenant_id": "abc"}`.
         clock: wall clock, in epoch seconds.
-        advance: told after every hour how many items have been read.
+        advance: called after every hour with the number of items that were read.
 
     Raises:
         InvalidQueryError: there is no such index, or its partition has other fields.
@@ -82,7 +77,7 @@ class RollUpRepair(Generic[E]):
     def __init__(
         self,
         db: Dynashard,
-        roll_ups: Summing[E],
+        roll_ups: RollUps[E],
         of: Mapping[str, Any],
         *,
         clock: Callable[[], float] = time.time,
@@ -118,10 +113,10 @@ class RollUpRepair(Generic[E]):
             for item in self._items(hour, hour + _HOUR) if filled else ():
                 read += 1
                 for row in self._roll_ups.rows(item):
-                    if _start(row) >= start and _end(row) <= end:
+                    if row.start >= start and row.end <= end:
                         add_up(sums.setdefault(row, {}), self._roll_ups.add(item))
             self._advance(read)
-            due = {row: values for row, values in sums.items() if _end(row) <= hour + _HOUR}
+            due = {row: values for row, values in sums.items() if row.end <= hour + _HOUR}
             for row in due:
                 del sums[row]
             yield from self._differing(due, hour)
@@ -129,14 +124,14 @@ class RollUpRepair(Generic[E]):
     def repair(
         self, start: datetime, end: datetime, *, lower: bool = False, hours: Collection[datetime] | None = None
     ) -> RepairResult:
-        """Mend what `check` finds.
+        """Repair what `check` finds.
 
         Args:
             start: a full hour.
             end: a full hour.
             hours: as in `check`.
-            lower: also take away what rows say too much. Not where items have been deleted, or have expired: what they
-                had added would be lost.
+            lower: also lower rows that are above the items. Do not use it if items were deleted or have expired,
+                because what they had added would be lost.
 
         Cost: as `check`; and for every hour, day or month with rows to mend, its items once more, 1 write unit for each
         of them, and 2 for each part of such a row.
@@ -145,8 +140,8 @@ class RollUpRepair(Generic[E]):
         spans: dict[tuple[datetime, datetime], list[Row]] = defaultdict(list)
         for drift in self.check(start, end, hours=hours):
             if drift.lacking or lower:
-                level = max(_level(drift.row), Level.HOUR, key=list(Level).index)
-                begin = level.start(_start(drift.row))
+                level = max(drift.row.level, Level.HOUR, key=list(Level).index)
+                begin = level.start(drift.row.start)
                 spans[begin, level.end(begin)].append(drift.row)
             else:
                 total += RepairResult(kept=1)
@@ -191,11 +186,11 @@ class RollUpRepair(Generic[E]):
 
     def _set(self, row: Row, parts: list[Any], truth: Sums, *, lower: bool) -> bool:
         """Set a row to the truth, unless a part of it has changed; whether it is right now."""
-        told: Sums = {}
+        stored: Sums = {}
         for part in parts:
             if part is not None:
-                add_up(told, counts_of(part))
-        missing = {name: truth.get(name, 0) - told.get(name, 0) for name in truth.keys() | told.keys()}
+                add_up(stored, counts_of(part))
+        missing = {name: truth.get(name, 0) - stored.get(name, 0) for name in truth.keys() | stored.keys()}
         missing = {name: value for name, value in missing.items() if value > 0 or (lower and value < 0)}
         if not missing:
             return True
@@ -248,26 +243,19 @@ class RollUpRepair(Generic[E]):
             if row.expires is None or row.expires > now:
                 groups[_group(row)].append(row)
         for (model, level, by), rows in groups.items():
-            told = dict(self._told(model, level, dict(by), hour))
-            for row in sorted(sums.keys() & set(rows) | told.keys(), key=_start):
+            stored = dict(self._stored(model, level, dict(by), hour))
+            for row in sorted(sums.keys() & set(rows) | stored.keys(), key=lambda row: row.start):
                 truth = {name: value for name, value in sums.get(row, {}).items() if value}
-                says = told.get(row, {})
+                says = stored.get(row, {})
                 if truth != {name: value for name, value in says.items() if value}:
                     names = sorted(truth.keys() | says.keys())
                     yield Drift(row, {name: says.get(name, 0) for name in names}, truth)
 
-    def _told(
+    def _stored(
         self, model: type[Entity], level: Level, by: Mapping[str, Any], hour: datetime
     ) -> Iterator[tuple[Row, Sums]]:
-        found = read_roll_ups(
-            self._roll_ups,
-            self._db,
-            by,
-            level=level,
-            start=level.start(hour),
-            end=hour + _HOUR,
-            consistent=True,
-        )
+        start, end = level.start(hour), hour + _HOUR
+        found = self._roll_ups.read(self._db, by, level=level, start=start, end=end, consistent=True)
         for part in found:
             key = {name: getattr(part, name) for name in (*self._roll_ups.by(model), LEVEL, START)}
             yield Row(model, tuple(sorted(key.items())), None), dict(counts_of(part))
@@ -276,24 +264,9 @@ class RollUpRepair(Generic[E]):
 def _setting(row: Row, slot: int, part: Any, missing: Mapping[str, int | Decimal]) -> Step:
     fields = row.fields(slot)
     if part is None:
-        expires = definition(row.model).expires
-        stamp = {} if expires is None or row.expires is None else {expires: row.expires}
-        return Create(row.model(**fields, **missing, **stamp))
+        return Create(row.model(**fields, **missing, **row.stamp()))
     after = {name: getattr(part, name) + value for name, value in missing.items()}
     return Update(row.model, fields, set=after, if_match=part.revision)
-
-
-def _start(row: Row) -> datetime:
-    start: datetime = dict(row.key)[START]
-    return start
-
-
-def _level(row: Row) -> Level:
-    return Level(dict(row.key)[LEVEL])
-
-
-def _end(row: Row) -> datetime:
-    return _level(row).end(_start(row))
 
 
 def _group(row: Row) -> tuple[Any, ...]:
@@ -301,4 +274,4 @@ def _group(row: Row) -> tuple[Any, ...]:
     entity = definition(row.model)
     before = entity.sort_fields[: entity.sort_fields.index(START)]
     fields = set(entity.partition_fields) | set(before)
-    return row.model, _level(row), tuple((name, value) for name, value in row.key if name in fields - OWN_FIELDS)
+    return row.model, row.level, tuple((name, value) for name, value in row.key if name in fields - OWN_FIELDS)

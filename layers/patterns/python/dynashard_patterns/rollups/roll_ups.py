@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, TypeVar
 
-from dynashard.entity import Entity
+from dynashard.entity import Entity, definition
+from dynashard.errors import InvalidQueryError
 from dynashard.service import Dynashard
 from dynashard_patterns.changes import Consumer
 from dynashard_patterns.rollups.counting import Counter
-from dynashard_patterns.rollups.declaration import Summing
-from dynashard_patterns.rollups.reading import read_roll_ups
+from dynashard_patterns.rollups.declaration import LEVEL, OWN_FIELDS, Summing
+from dynashard_patterns.rollups.levels import check_range
+from dynashard_patterns.rollups.reading import level_of, sort_text, summed
 
 E = TypeVar("E", bound=Entity)
 
@@ -44,7 +46,7 @@ class RollUps(Summing[E]):
     """
 
     def consumer(self, db: Dynashard) -> Consumer:
-        """What counts the items that the table's stream tells of. Cost: as `Counter.handle`."""
+        """Return what counts the items that the table's stream reports. Cost: as `Counter.handle`."""
         return Consumer(self.name, (self.of,), Counter(db, self).handle)
 
     def read(
@@ -61,8 +63,8 @@ class RollUps(Summing[E]):
 
         Args:
             db: the entities.
-            by: the group: all fields of the rows' partition, and those of the sort key that stand before the time. Rows
-                that differ in other fields are told one by one.
+            by: the group: all fields of the rows' partition, and those of the sort key before the time. Rows that
+                differ in other fields are listed one by one.
             level: how long the spans are.
             start: spans that begin from this time on.
             end: spans that begin before this time.
@@ -79,4 +81,16 @@ class RollUps(Summing[E]):
         Cost: 1 Query for each shard of the group's partition and every 1 MB; 0.5 read units for 4 KB, about 25 parts, 1
         if consistent.
         """
-        return read_roll_ups(self, db, by, level=level, start=start, end=end, consistent=consistent)
+        span = level_of(self, level)
+        rows = self.rows_of(span)
+        entity = definition(rows)
+        check_range(span, start, end)
+        given = {**by, LEVEL: span}
+        for name in by:
+            if name not in entity.key_fields or name in OWN_FIELDS:
+                raise InvalidQueryError(f"{name} is no field by which {entity.name} is summed up", field=name)
+        partition = {name: given[name] for name in entity.partition_fields if name in given}
+        first, after = sort_text(entity, given, start), sort_text(entity, given, end)
+        found: Any = db.collection(rows).scan(partition, start=first, end=after, consistent=consistent)
+        wanted = {name: value for name, value in by.items() if name not in partition}
+        return summed(each for each in found if all(getattr(each, name) == value for name, value in wanted.items()))
