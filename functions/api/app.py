@@ -26,8 +26,8 @@ from functions.api import problems
 from functions.api.deferred import deferred_of
 from functions.api.extra_endpoints import EXTRA_ENDPOINTS
 from functions.api.observing import Observed, Observer
-from functions.api.outbox import Outbox
 from functions.api.problems import ProblemError, problem_of
+from functions.api.queue_sender import QueueSender
 from functions.api.request import TenantClaim, tenant_of
 from functions.api.resources import exposed_resources, family_listings, refuse_paths
 from functions.api.routes import Routes
@@ -165,7 +165,7 @@ def build_app(
     exposed: Sequence[Exposed] = ENTITIES,
     families: Sequence[FamilyListing] = FAMILY_LISTINGS,
     random: Callable[[], float] = random_numbers.random,
-    outbox: Outbox | None = None,
+    sender: QueueSender | None = None,
 ) -> App:
     """Compose the API.
 
@@ -176,7 +176,7 @@ def build_app(
         exposed: the entities to serve.
         families: those to list as one.
         random: evenly from 0 to below 1.
-        outbox: the way to the queues; botocore's if None.
+        sender: the way to the queues; botocore's if None.
 
     Raises:
         ConfigurationError: the domain exposes an entity that cannot be exposed.
@@ -187,7 +187,7 @@ def build_app(
     idempotent = IdempotentCreates(settings.idempotency_table, transport, clock=clock)
     taken = {extra.template.split("/")[2] for extra in EXTRA_ENDPOINTS}
     refuse_paths([*(one.path for one in exposed if one.operations), *(one.path for one in families), *taken])
-    deferred = deferred_of(settings, backend, outbox or Outbox(sqs_client), clock)
+    deferred = deferred_of(settings, backend, sender or QueueSender(sqs_client), clock)
     resources, listed = exposed_resources(exposed), family_listings(families)
     routes = Routes(
         settings,

@@ -1,12 +1,12 @@
-"""`Prefer: respond-async` (RFC 7240): a write is checked, recorded and laid on the queue, and answered with 202.
+"""`Prefer: respond-async` (RFC 7240): a write is checked, recorded and sent to the queue, and answered with 202.
 
-The record is what the caller asks what came of it. It is written before the message is sent, so that a 202 always has
-one; a message whose record was never answered for does no harm, because its caller was told of an error.
+The caller reads the outcome from the record. It is written before the message is sent, so that every 202 has one. A
+message without a record is never done, and its caller has got an error.
 """
 
 import json
 from base64 import b32encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from http import HTTPStatus
@@ -23,13 +23,14 @@ from dynashard.errors import (
     QueueUnavailableError,
     ValidationFailedError,
 )
-from dynashard_serving.documents import representation, with_fixed, written
+from dynashard_serving.documents import representation, written
 from dynashard_serving.operations.accepting import accept, refuse_untimely
-from dynashard_serving.operations.conditions import UNCONDITIONAL, Revisions
-from dynashard_serving.operations.requests import Create, Delete, Key, Update, Write
+from dynashard_serving.operations.requests import Create, Key
+from dynashard_serving.queue_messages import write_body
 from functions.api.bodies import JSON
+from functions.api.conditional import preferences
 from functions.api.item_requests import REQUEST_OF, idempotency_key
-from functions.api.outbox import Letter, Outbox, as_body
+from functions.api.queue_sender import QueueMessage, QueueSender
 from functions.api.request import ApiRequest
 from functions.api.resource import PREFIX, TENANT, Resource
 
@@ -50,14 +51,14 @@ class Asynchronous:
         items: Collection[Any],
         records: Collection[Operation],
         *,
-        outbox: Outbox,
+        sender: QueueSender,
         queue_url: str,
         clock: Callable[[], float],
     ) -> None:
         self._resource = resource
         self._items = items
         self._records = records
-        self._outbox = outbox
+        self._sender = sender
         self._queue_url = queue_url
         self._clock = clock
 
@@ -68,7 +69,9 @@ class Asynchronous:
         """
 
         def answer(incoming: ApiRequest) -> Response[Any]:
-            return self._accepted(incoming, name) if preferred(incoming) else perform(incoming)
+            if (PREFERENCE, "") in preferences(incoming.headers):
+                return self._accepted(incoming, name)
+            return perform(incoming)
 
         return answer
 
@@ -81,9 +84,12 @@ class Asynchronous:
         if isinstance(about, Entity) and isinstance(request, Create):
             target = self._resource.location(representation(about, None))
         record = self._record(incoming, target)
-        message = self._message(incoming, name, request, about, record)
-        letter = Letter(as_body(message), self._group(about), record.id)
-        letter.refuse_too_large()
+        item = representation(about, None) if isinstance(about, Entity) else None
+        body = write_body(
+            self._resource, incoming.tenant, request, item, operation_id=record.id, accepted_at=self._clock()
+        )
+        message = QueueMessage(body, self._group(about), record.id)
+        message.refuse_too_large()
         try:
             refuse_untimely(self._resource, request, about, self._clock())
         except ValidationFailedError:
@@ -92,28 +98,10 @@ class Asynchronous:
                 raise
         kept = self._kept(record)
         if kept.status is None:
-            self._send(kept, letter)
+            self._send(kept, message)
         headers = {"Location": f"{ROOT}/{kept.id}", "Preference-Applied": PREFERENCE, "Retry-After": "1"}
-        body = written(representation(kept, kept.revision))
-        return Response(HTTPStatus.ACCEPTED, content_type=JSON, body=body, headers=headers)
-
-    def _message(
-        self, incoming: ApiRequest, name: str, request: Write, about: Entity | Key, record: Operation
-    ) -> Mapping[str, Any]:
-        item = representation(about, None) if isinstance(about, Entity) else None
-        named = {"key": with_fixed({}, request.key)} if isinstance(request, Update | Delete) else {"item": item}
-        conditions = UNCONDITIONAL if isinstance(request, Create) else request.conditions
-        return {
-            "entity": self._resource.definition.name,
-            "operation": name,
-            TENANT: incoming.tenant,
-            **named,
-            **({"patch": request.patch} if isinstance(request, Update) else {}),
-            "operation_id": record.id,
-            "if_match": _names(conditions.if_match, weak=False),
-            "if_none_match": _names(conditions.if_none_match, weak=True),
-            "accepted_at": int(self._clock() * 1000),
-        }
+        answer = written(representation(kept, kept.revision))
+        return Response(HTTPStatus.ACCEPTED, content_type=JSON, body=answer, headers=headers)
 
     def _record(self, incoming: ApiRequest, target: str) -> Operation:
         kept_until = datetime.fromtimestamp(self._clock(), UTC) + KEPT
@@ -139,13 +127,13 @@ class Asynchronous:
                 ) from None
             return earlier
 
-    def _send(self, record: Operation, letter: Letter) -> None:
+    def _send(self, record: Operation, message: QueueMessage) -> None:
         try:
-            self._outbox.send(self._queue_url, [letter])
+            self._sender.send(self._queue_url, [message])
         except QueueUnavailableError as error:
-            # It may lie on the queue all the same; without its record nobody does it.
+            # The queue may have it all the same. Without its record it is not done.
             self._take_back(record)
-            raise QueueUnavailableError("The queue did not take the request: send it again.") from error
+            raise QueueUnavailableError("The queue did not accept the request: send it again.") from error
 
     def _take_back(self, record: Operation) -> None:
         try:
@@ -158,16 +146,5 @@ class Asynchronous:
         return sha256(f"{key.partition}\n{key.sort}".encode()).hexdigest()
 
 
-def preferred(incoming: ApiRequest) -> bool:
-    """Whether a request carries the preference `respond-async`."""
-    preferences = incoming.headers.get("prefer", "").split(",")
-    return any(each.partition(";")[0].strip().lower() == PREFERENCE for each in preferences)
-
-
 def _header(incoming: ApiRequest, name: str) -> str:
     return incoming.headers.get(name, "")
-
-
-def _names(revisions: Revisions | None, *, weak: bool) -> list[str] | None:
-    """The revisions of a condition in a message. Weak tags never match where a strong comparison is asked for."""
-    return None if revisions is None else revisions.names(weak=weak)

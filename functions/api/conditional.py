@@ -1,7 +1,7 @@
 """Headers about revisions: the `ETag` of an answer, `If-Match` and `If-None-Match` of a request, and `Prefer`."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from dynashard.entity import Handling
@@ -20,22 +20,27 @@ def etag(revision: str | None) -> dict[str, str]:
     return {} if revision is None else {"ETag": f'"{revision}"'}
 
 
+def preferences(headers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Return the preferences of the header `Prefer` (RFC 7240): each name in lower case with its value, or ""."""
+    for each in headers.get("prefer", "").split(","):
+        name, _, value = each.partition(";")[0].partition("=")
+        yield name.strip().lower(), value.strip().strip('"')
+
+
 def preferred_handling(headers: Mapping[str, str]) -> str | None:
     """The level of care that a write's caller prefers: `Prefer: handling=guarded`. None without one.
 
-    `strict` and `lenient`, which RFC 7240 knows besides, concern other things and are ignored.
+    `strict` and `lenient`, the values of RFC 7240, concern other things and are ignored.
 
     Raises:
         ProblemError: 400 if there is no such level.
     """
-    for each in headers.get("prefer", "").split(","):
-        name, given, value = each.partition(";")[0].strip().partition("=")
-        value = value.strip().strip('"').lower()
-        if name.strip().lower() != HANDLING or not given or value in _OTHERS:
+    for name, value in preferences(headers):
+        if name != HANDLING or not value or value.lower() in _OTHERS:
             continue
-        if value not in tuple(Handling):
+        if value.lower() not in tuple(Handling):
             raise ProblemError("malformed_header", f"Prefer: handling is one of {', '.join(Handling)}.")
-        return value
+        return value.lower()
     return None
 
 

@@ -9,7 +9,7 @@ from aws_lambda_powertools.event_handler import Response
 from domain import Operation as Record
 from dynashard_serving.backend import Backend
 from functions.api.asynchronous import Asynchronous
-from functions.api.outbox import Outbox
+from functions.api.queue_sender import QueueSender
 from functions.api.queued import Queued
 from functions.api.request import ApiRequest
 from functions.api.resource import Resource
@@ -27,14 +27,14 @@ class Deferred:
 
     Args:
         backend: the entities.
-        outbox: the way to the queues.
+        sender: the way to the queues.
         queue_url: the queue of what is only added; None if that is done at once.
         operations_queue_url: the queue of writes that callers do not wait for; None if all are done at once.
         clock: epoch seconds.
     """
 
     backend: Backend
-    outbox: Outbox
+    sender: QueueSender
     queue_url: str | None
     operations_queue_url: str | None
     clock: Callable[[], float]
@@ -44,7 +44,7 @@ class Deferred:
         taken = {**operations, **self._asynchronous(resource, operations)}
         if resource.queued and self.queue_url is not None and "create" in operations:
             check = self.backend.collection(resource.entity).check
-            queued = Queued(resource, check, self.outbox, self.queue_url, self.clock)
+            queued = Queued(resource, check, self.sender, self.queue_url, self.clock)
             taken["create"] = ("POST", queued.create)
         return taken
 
@@ -55,7 +55,7 @@ class Deferred:
             resource,
             self.backend.collection(resource.entity),
             self.backend.collection(Record),
-            outbox=self.outbox,
+            sender=self.sender,
             queue_url=self.operations_queue_url,
             clock=self.clock,
         )
@@ -76,8 +76,10 @@ def transacted(resource: Resource) -> bool:
     return not entity.attachments and (entity.shards is None or entity.shards.placement != "random")
 
 
-def deferred_of(settings: Settings, backend: Backend, outbox: Outbox, clock: Callable[[], float]) -> Deferred | None:
+def deferred_of(
+    settings: Settings, backend: Backend, sender: QueueSender, clock: Callable[[], float]
+) -> Deferred | None:
     """What accepts for later, if the settings name queues."""
     if settings.queue_url is None and settings.operations_queue_url is None:
         return None
-    return Deferred(backend, outbox, settings.queue_url, settings.operations_queue_url, clock)
+    return Deferred(backend, sender, settings.queue_url, settings.operations_queue_url, clock)

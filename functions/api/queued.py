@@ -1,6 +1,6 @@
-"""`POST` of queued entities: checked, laid on the queue, answered with 202. No request to DynamoDB is made."""
+"""`POST` of queued entities: checked, sent to the queue, answered with 202. No request to DynamoDB is made."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -8,13 +8,15 @@ from aws_lambda_powertools.event_handler import Response
 
 from dynashard import Entity
 from dynashard.errors import FieldError, InputError, QueueUnavailableError, ValidationFailedError
+from dynashard.repository.batch import bounded
 from dynashard_serving.documents import Document, representation, written
 from dynashard_serving.operations.accepting import item_of, refuse_untimely
 from dynashard_serving.operations.requests import Create
+from dynashard_serving.queue_messages import as_body, creates_body
 from functions.api.bodies import JSON, json_value
-from functions.api.outbox import Letter, Outbox, as_body
+from functions.api.queue_sender import QueueMessage, QueueSender
 from functions.api.request import ApiRequest
-from functions.api.resource import TENANT, Resource
+from functions.api.resource import Resource
 
 MOST_ITEMS: Final = 500
 PACK_ITEMS: Final = 50
@@ -29,20 +31,20 @@ class Queued:
     """Accepts new items of a resource."""
 
     def __init__(
-        self, resource: Resource, check: Check, outbox: Outbox, queue_url: str, clock: Callable[[], float]
+        self, resource: Resource, check: Check, sender: QueueSender, queue_url: str, clock: Callable[[], float]
     ) -> None:
         self._resource = resource
         self._check = check
-        self._outbox = outbox
+        self._sender = sender
         self._queue_url = queue_url
         self._clock = clock
 
     def create(self, incoming: ApiRequest) -> Response[str]:
-        """`POST` of an item, or of a list of up to 500: 202 once all of them lie on the queue.
+        """`POST` of an item, or of a list of up to 500: 202 once the queue has all of them.
 
         Raises:
             ValidationFailedError: with the fields at fault, `3.at` for a field of the fourth; nothing was sent.
-            QueueUnavailableError: the queue did not take all of them. Sending all again does no harm.
+            QueueUnavailableError: the queue did not accept all of them. Sending all again is harmless.
 
         Cost: 1 call of SQS for 500 items of 200 bytes; no request to DynamoDB.
         """
@@ -80,34 +82,17 @@ class Queued:
         return representation(entity, None)
 
     def _send(self, documents: Sequence[Document], tenant: str) -> None:
-        head = {"entity": self._resource.definition.name, "operation": "create", TENANT: tenant}
-        tail = {"operation_id": None, "accepted_at": int(self._clock() * 1000)}
         positions: list[range] = []
-        letters = []
-        for pack in packs(documents):
+        messages = []
+        for pack in bounded(documents, lambda each: len(as_body(each)), most=PACK_ITEMS, most_size=PACK_BYTES):
             begin = positions[-1].stop if positions else 0
             positions.append(range(begin, begin + len(pack)))
-            letters.append(Letter(as_body({**head, "items": pack, **tail})))
+            messages.append(QueueMessage(creates_body(self._resource, tenant, pack, self._clock())))
         try:
-            self._outbox.send(self._queue_url, letters)
+            self._sender.send(self._queue_url, messages)
         except QueueUnavailableError as error:
             left = [position for number in error.not_accepted or () for position in positions[number]]
             raise QueueUnavailableError(str(error), not_accepted=left) from error
-
-
-def packs(documents: Sequence[Document]) -> Iterator[list[Document]]:
-    """The documents in messages of at most 50, and of 60 KB unless a single one is larger."""
-    pack: list[Document] = []
-    size = 0
-    for document in documents:
-        length = len(as_body(document))
-        if pack and (len(pack) == PACK_ITEMS or size + length > PACK_BYTES):
-            yield pack
-            pack, size = [], 0
-        pack.append(document)
-        size += length
-    if pack:
-        yield pack
 
 
 def _named(error: InputError, at: str) -> list[FieldError]:

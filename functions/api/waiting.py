@@ -15,6 +15,7 @@ from aws_lambda_powertools.event_handler import Response
 
 from dynashard.errors import QueryTooWideError
 from dynashard_patterns.copies.materializer import Materializer
+from functions.api.conditional import preferences
 from functions.api.request import ApiRequest
 from functions.api.resource import Resource
 
@@ -24,7 +25,7 @@ TIME_SHARE: Final = 0.5
 """The part of the request's remaining time that the wait may use."""
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 0.5
-_WAIT: Final = re.compile(r"wait=\"?(\d{1,9})\"?", re.IGNORECASE)
+_SECONDS: Final = re.compile(r"\d{1,9}")
 
 Perform = Callable[[ApiRequest], Response[Any]]
 
@@ -86,8 +87,7 @@ class Waiting:
 
 def preferred(incoming: ApiRequest) -> int | None:
     """Return the seconds of the preference `wait`; None without one. RFC 7240 requires that others are ignored."""
-    for each in incoming.headers.get("prefer", "").split(","):
-        found = _WAIT.fullmatch(each.partition(";")[0].strip())
-        if found:
-            return int(found[1])
+    for name, value in preferences(incoming.headers):
+        if name == "wait" and _SECONDS.fullmatch(value):
+            return int(value)
     return None

@@ -27,8 +27,8 @@ from dynashard_serving.documents import TENANT, validated
 from dynashard_serving.limits import WRITE_ATTEMPTS
 from dynashard_serving.operations.merging import Step, step_of
 from dynashard_serving.operations.requests import Delete, Update
+from dynashard_serving.queue_messages import Message
 from dynashard_serving.refusals import refusal_of
-from functions.writer.messages import Message
 from functions.writer.outcomes import DUPLICATE, STORED, End, Outcome
 
 MOST_RECEIVES: Final = 40

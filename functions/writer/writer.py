@@ -10,9 +10,9 @@ from domain import ENTITIES
 from dynashard.transport.deadline import within
 from dynashard_serving.environment import time_to_answer
 from dynashard_serving.operations.served import Served, served_by_name
+from dynashard_serving.queue_messages import Message, PoisonError
 from dynashard_serving.tenants import DEFAULT_TENANTS, TenantRule
 from functions.writer.creates import CollectionOf, create
-from functions.writer.messages import Message, PoisonError
 from functions.writer.outcomes import End, Outcome, Tally
 from functions.writer.queues import Queues, Received, pause
 

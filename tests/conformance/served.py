@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from dynashard.transport import Transport
 from functions.api.app import build_app as build_api
-from functions.api.outbox import Outbox
+from functions.api.queue_sender import QueueSender
 from local.gateway import Gateway
 from local.routes import Authorizer, Route, RouteTable
 from local.server import build_app as build_server
@@ -47,7 +47,7 @@ def served_api(transport: Transport, table: str, idempotency: str, folder: Path)
     """The API on this table, on a free port, until the end of the block."""
     queues = QueueWorld(transport, table, folder)
     settings = settings_of(table, idempotency, queue_url=INTAKE, operations_queue_url=OPERATIONS)
-    api = build_api(settings, transport, outbox=Outbox(lambda: queues.sqs))
+    api = build_api(settings, transport, sender=QueueSender(lambda: queues.sqs))
     issuer = Issuer(rsa.generate_private_key(public_exponent=65537, key_size=2048), "http://127.0.0.1/local", AUDIENCE)
     faults: list[str] = []
     ready = threading.Event()

@@ -13,7 +13,7 @@ from dynashard.transport import Transport
 from dynashard_serving.backend import open_entities
 from dynashard_serving.settings import TableSettings
 from functions.api.app import build_app
-from functions.api.outbox import Outbox
+from functions.api.queue_sender import QueueSender
 from functions.writer.operations import Operations
 from functions.writer.outcomes import Tally  # noqa: TC001 - as its neighbours
 from functions.writer.queues import Queues
@@ -83,7 +83,7 @@ class QueueWorld:
     def caller(self) -> Caller:
         """A caller of the API."""
         settings = settings_of(self.table, self.idempotency, queue_url=INTAKE, operations_queue_url=OPERATIONS)
-        return Caller(build_app(settings, self.transport, self.clock, outbox=Outbox(lambda: self.sqs)))
+        return Caller(build_app(settings, self.transport, self.clock, sender=QueueSender(lambda: self.sqs)))
 
     def database(self, faults: Sequence[Fault] = ()) -> Dynashard:
         transport = FaultyTransport(self.transport.inner, faults)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dynashard_serving.metrics import NAMESPACE
-from functions.api.outbox import MAX_BYTES
+from functions.api.queue_sender import MAX_BYTES
 from functions.writer.metrics import LAG, LEFT
 from functions.writer.operations import MOST_RECEIVES
 from functions.writer.queues import LONGEST_PAUSE_SECONDS, pause

@@ -16,6 +16,7 @@ from dynashard.codec import item_size
 from dynashard.entity import Entity, EntityDefinition, ItemKey, definition
 from dynashard.errors import InvalidKeyError, InvalidValueError, TransactionRefusedError, WriteContendedError
 from dynashard.repository import Check, Delete, Put
+from dynashard.repository.batch import bounded
 from dynashard.repository.retry_policy import map_concurrently
 from dynashard.service import Dynashard
 from dynashard_patterns.changes import Change
@@ -142,26 +143,16 @@ class Materializer:
     def _write(self, key: Mapping[str, Any], source: Entity | None, steps: Sequence[Put | Delete]) -> bool:
         """Do the steps as long as the source is what it was; whether it was so for all of them."""
         check = Check(self.of, key, _revision(source))
-        for chunk in self._chunks(steps):
+        most = _MOST_STILL if self._entity.shards is None else _MOST_MOVING
+        for chunk in bounded(steps, self._size, most=most, most_size=_MOST_BYTES):
             try:
                 self.db.transact(check, *chunk)
             except TransactionRefusedError:
                 return False
         return True
 
-    def _chunks(self, steps: Sequence[Put | Delete]) -> Iterator[list[Put | Delete]]:
-        most = _MOST_STILL if self._entity.shards is None else _MOST_MOVING
-        chunk: list[Put | Delete] = []
-        size = 0
-        for step in steps:
-            mine = item_size(self._entity.encode(step.item.__dict__)) if isinstance(step, Put) else 0
-            if chunk and (len(chunk) == most or size + mine > _MOST_BYTES):
-                yield chunk
-                chunk, size = [], 0
-            chunk.append(step)
-            size += mine
-        if chunk:
-            yield chunk
+    def _size(self, step: Put | Delete) -> int:
+        return item_size(self._entity.encode(step.item.__dict__)) if isinstance(step, Put) else 0
 
 
 def partition_of(copy: EntityDefinition[Any], by: Mapping[str, str], source: Mapping[str, Any]) -> str:

@@ -1,19 +1,20 @@
-"""Messages of the queues, read strictly: whoever writes them is another function, of another version perhaps.
+"""Messages of the queues: how the API writes them, and how the writer, of another version perhaps, reads them.
 
     {"entity": "ping.v1.Ping", "operation": "create", "tenant_id": "abc", "items": [{...}, ...],
      "operation_id": null, "accepted_at": 1795262400000}
 
-`item` takes the place of `items` where there is one. `put` has an `item`, `update` a `key` and a `patch` (RFC 7396),
-`delete` a `key`; those three, and creates that somebody waits for, carry the `operation_id` of their record, and
-`if_match` and `if_none_match` where the caller gave conditions.
+A message about one item has `item` instead of `items`. `put` has an `item`, `update` a `key` and a `patch` (RFC 7396),
+`delete` a `key`. A write that its caller waits for carries the `operation_id` of its record, and the conditions
+`if_match` and `if_none_match`.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dynashard.errors import FieldError, RequestTooLargeError, ValidationFailedError
-from dynashard_serving.documents import TENANT, Document
+from dynashard_serving.documents import TENANT, Document, with_fixed
 from dynashard_serving.json_input import MalformedJsonError, read_json
 from dynashard_serving.limits import MAX_EVENT_DEPTH
 from dynashard_serving.operations.conditions import UNCONDITIONAL, Conditions, Revisions
@@ -25,16 +26,53 @@ OPERATIONS: Final = ("create", "put", "update", "delete")
 
 
 class PoisonError(Exception):
-    """A message that no delivery can make good.
+    """A message that cannot succeed at any delivery; `reason` is a stable word for why."""
 
-    Args:
-        reason: a stable word for why.
-        told: a sentence about it.
-    """
-
-    def __init__(self, reason: str, told: str) -> None:
-        super().__init__(told)
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
         self.reason = reason
+
+
+def as_body(document: Mapping[str, Any]) -> bytes:
+    """Return a message as it is sent: compact JSON in UTF-8."""
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def creates_body(served: Served, tenant: str, items: Sequence[Document], accepted_at: float) -> bytes:
+    """Return the message for new items that no caller waits for, accepted at a time in epoch seconds."""
+    return as_body(
+        {
+            "entity": served.name,
+            "operation": "create",
+            TENANT: tenant,
+            "items": items,
+            "operation_id": None,
+            "accepted_at": int(accepted_at * 1000),
+        }
+    )
+
+
+def write_body(
+    served: Served, tenant: str, request: Write, item: Document | None, *, operation_id: str, accepted_at: float
+) -> bytes:
+    """Return the message for a write with a record; `item` is the checked document of a create or a put."""
+    about = {"key": with_fixed({}, request.key)} if isinstance(request, Update | Delete) else {"item": item}
+    conditions = UNCONDITIONAL if isinstance(request, Create) else request.conditions
+    match, none_match = conditions.if_match, conditions.if_none_match
+    return as_body(
+        {
+            "entity": served.name,
+            "operation": type(request).__name__.lower(),
+            TENANT: tenant,
+            **about,
+            **({"patch": request.patch} if isinstance(request, Update) else {}),
+            "operation_id": operation_id,
+            "if_match": None if match is None else match.names(weak=False),
+            # Weak tags never match a strong comparison.
+            "if_none_match": None if none_match is None else none_match.names(weak=True),
+            "accepted_at": int(accepted_at * 1000),
+        }
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +86,10 @@ class Message:
         items: the documents of what is to be written, the tenant filled in.
         key: the key's fields, for `update` and `delete`.
         patch: the merge patch of an `update`.
-        operation_id: of the record that tells what came of it; None if nobody waits.
+        operation_id: of the record of its outcome; None if no caller waits.
         conditions: what must hold of the item.
         accepted_at: when the API accepted it, in epoch milliseconds.
-        redriven: it has been taken out of the dead-letter queue.
+        redriven: whether it was taken out of the dead-letter queue.
         document: the message as it came.
     """
 
@@ -72,7 +110,7 @@ class Message:
         """Read a message.
 
         Raises:
-            PoisonError: it cannot be done, ever.
+            PoisonError: it cannot succeed.
         """
         document = _object(body)
         tenant, operation = document.get(TENANT), document.get("operation")
@@ -126,7 +164,7 @@ def _object(body: str) -> dict[str, Any]:
     except RequestTooLargeError as error:
         raise PoisonError(error.code, str(error)) from error
     if not isinstance(document, dict):
-        raise PoisonError("malformed_message", "the message is no JSON object")
+        raise PoisonError("malformed_message", "the message is not a JSON object")
     return document
 
 
@@ -143,7 +181,7 @@ def _items(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     if not isinstance(items, list) or not items or not all(isinstance(each, dict) for each in items):
         raise PoisonError("malformed_message", "item is an object, or items a list of objects")
     if len(items) > 1 and document.get("operation_id") is not None:
-        raise PoisonError("malformed_message", "an operation that is waited for is about one item")
+        raise PoisonError("malformed_message", "an operation with a record is about one item")
     return items
 
 

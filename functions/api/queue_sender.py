@@ -1,12 +1,12 @@
-"""Puts messages on queues: as many calls as their sizes take, and again what was not taken."""
+"""Send messages to queues, in as few calls as their sizes allow, and again those that were not accepted."""
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Protocol
 
 from dynashard.errors import ItemTooLargeError, QueueUnavailableError
+from dynashard.repository.batch import bounded
 
 MAX_BYTES: Final = 1024 * 1024
 """SQS's limit for a message, and for all messages of one call."""
@@ -22,7 +22,7 @@ class Sqs(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class QueueMessage:
     """A message: its body, and for ordered queues its group and the id by which a repeat is recognised."""
 
     body: bytes
@@ -51,8 +51,8 @@ class Letter:
         return entry
 
 
-class Outbox:
-    """A way to the queues. Safe to share between threads; its client is made for the first message."""
+class QueueSender:
+    """Sends messages to queues. Safe to share between threads; its client is made for the first message."""
 
     def __init__(self, open_client: Callable[[], Sqs]) -> None:
         self._open_client = open_client
@@ -61,61 +61,47 @@ class Outbox:
     def _client(self) -> Sqs:
         return self._open_client()
 
-    def send(self, queue_url: str, letters: Sequence[Letter]) -> None:
-        """Put messages on a queue. They lie there, durably, when this returns.
+    def send(self, queue_url: str, messages: Sequence[QueueMessage]) -> None:
+        """Send messages to a queue. They are stored there durably when this returns.
 
         Raises:
             ItemTooLargeError: one is larger than a queue takes; nothing was sent.
-            QueueUnavailableError: with the positions of those that the queue did not take; it has the others.
+            QueueUnavailableError: with the positions of those that the queue did not accept; it has the others.
 
         Cost: a call for every 10 messages or 1 MiB; SQS bills one request for each 64 KB.
         """
-        for letter in letters:
-            letter.refuse_too_large()
+        for message in messages:
+            message.refuse_too_large()
         left: list[int] = []
         why: Exception | None = None
-        for chunk in _chunks(letters):
+        for chunk in bounded(list(enumerate(messages)), _size, most=MAX_ENTRIES, most_size=MAX_BYTES):
             for number, reason in self._not_taken(queue_url, chunk).items():
                 left.append(number)
                 why = reason
         if left:
-            # The cause is for the log: a right that is missing looks to callers like a queue that is away.
+            # The cause is for the log: callers cannot tell a missing permission from a queue that is unavailable.
             raise QueueUnavailableError(
-                "The queue did not take everything: send the request again.", not_accepted=left
+                "The queue did not accept all messages: send the request again.", not_accepted=left
             ) from why
 
-    def _not_taken(self, queue_url: str, chunk: Mapping[int, Letter]) -> dict[int, Exception]:
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - only who sends pays for it
+    def _not_taken(self, queue_url: str, chunk: Sequence[tuple[int, QueueMessage]]) -> dict[int, Exception]:
+        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - only a request that sends pays for it
 
         left = dict(chunk)
         why: dict[int, Exception] = {}
         for _ in range(ATTEMPTS):
-            entries = [letter.entry(number) for number, letter in left.items()]
+            entries = [message.entry(number) for number, message in left.items()]
             try:
                 failed = self._client.send_message_batch(QueueUrl=queue_url, Entries=entries).get("Failed", ())
             except (BotoCoreError, ClientError) as error:
                 # The client has tried again already.
                 return dict.fromkeys(left, error)
             why = {int(each["Id"]): RuntimeError(f"the queue said {each.get('Code')}") for each in failed}
-            left = {number: letter for number, letter in left.items() if number in why}
+            left = {number: message for number, message in left.items() if number in why}
             if not left:
                 break
         return why
 
 
-def _chunks(letters: Sequence[Letter]) -> Iterator[dict[int, Letter]]:
-    chunk: dict[int, Letter] = {}
-    size = 0
-    for number, letter in enumerate(letters):
-        if len(chunk) == MAX_ENTRIES or size + len(letter.body) > MAX_BYTES:
-            yield chunk
-            chunk, size = {}, 0
-        chunk[number] = letter
-        size += len(letter.body)
-    if chunk:
-        yield chunk
-
-
-def as_body(message: Mapping[str, Any]) -> bytes:
-    """A message as it is sent: text that stays as short as it came."""
-    return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
+def _size(numbered: tuple[int, QueueMessage]) -> int:
+    return len(numbered[1].body)
