@@ -2,8 +2,8 @@
 
 A mark and what it adds are written in one transaction. So while a row does not change, it agrees with the items that
 are marked, or it is wrong. To repair it, its parts are read first; then the items, each of which is marked; then the
-row is set to their sum, on condition that no part has changed since. If the stream had counted an item before, the item
-is in the parts. If the stream counts it meanwhile, the condition fails. If the stream counts it later, it finds the mark.
+row is set to their sum, on condition that no part has changed since. If the stream had counted an item before, the
+item is in the parts. If the stream counts it meanwhile, the condition fails. If it counts it later, it finds the mark.
 """
 
 import time
