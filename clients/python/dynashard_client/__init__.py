@@ -14,7 +14,8 @@ Items are the entities' own classes, with their revisions. Errors are the layer'
 retried with jitter; a create carries a key, so that it is done once.
 """
 
-from dynashard_client.answers import Outcome, Page, RefusedError, Written
+from dynashard.repository import Written
+from dynashard_client.answers import Outcome, Page, RefusedError
 from dynashard_client.client import Client
 from dynashard_client.items import Items
 from dynashard_client.retries import Retries

@@ -1,11 +1,12 @@
-"""What a client is answered, and the errors that refusals become."""
+"""Results as a client returns them, and the errors of refusals."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from dynashard import errors
 from dynashard.errors import DynashardError, FieldError
+from dynashard_serving.refusals import Refusal
 
 I = TypeVar("I")  # noqa: E741 - the item
 
@@ -24,16 +25,8 @@ class Page(Generic[I]):
 
 
 @dataclass(frozen=True, slots=True)
-class Written(Generic[I]):
-    """A stored item, and whether its key had no live item before."""
-
-    item: I
-    created: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Outcome(Generic[I]):
-    """What came of one part of a batch.
+    """The result of one part of a batch.
 
     Attributes:
         item: what was read; None for a write.
@@ -52,37 +45,15 @@ class Outcome(Generic[I]):
 class RefusedError(DynashardError):
     """A refusal that the layer has no class for, such as `unauthenticated` or `method_not_allowed`.
 
-    `code` and `status` are what the backend said, by a class of its own for each code.
+    Each code has a class of its own, with the `code` and the `status` that the backend answered.
     """
 
     code: ClassVar[str] = "refused"
     status: ClassVar[int] = 400
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """What a backend has refused with.
-
-    Attributes:
-        code: the error's code.
-        message: its sentence.
-        status: its HTTP status, None if the transport does not report it.
-        details, errors: as docs/errors.md tells.
-        retry_after: when to come back, in seconds; None if that does not help.
-        request_id: by which the backend's log knows it.
-    """
-
-    code: str
-    message: str
-    status: int | None = None
-    details: Mapping[str, Any] | None = None
-    errors: Sequence[Mapping[str, Any]] = ()
-    retry_after: int | None = None
-    request_id: str | None = None
-
-
-def error_of(refusal: Refusal) -> DynashardError:
-    """The error that a refusal stands for: of the layer's class with its code, else a `RefusedError`."""
+def error_of(refusal: Refusal, request_id: str | None = None) -> DynashardError:
+    """Return the error of a refusal: of the layer's class with its code, else a `RefusedError`."""
     build = _BUILDERS.get(refusal.code)
     known = _CLASSES.get(refusal.code)
     if build is not None:
@@ -91,19 +62,23 @@ def error_of(refusal: Refusal) -> DynashardError:
         error = _simple(known, refusal)
     else:
         error = _other_class(refusal)(refusal.message)
-    if refusal.request_id:
-        error.add_note(f"request id: {refusal.request_id}")
+    if request_id:
+        error.add_note(f"request id: {request_id}")
     return error
 
 
-def refusal_in(told: Mapping[str, Any]) -> Refusal:
-    """The refusal in an answer of direct invocation."""
+def refusal_in(answer: Mapping[str, Any], *, status: int = 500, retry_after: int | None = None) -> Refusal:
+    """Return the refusal in an answer of direct invocation or in a problem document."""
+    errors = answer.get("errors", ())
     return Refusal(
-        code=str(told.get("code", "internal_error")),
-        message=str(told.get("message", "")),
-        details=told.get("details"),
-        errors=told.get("errors", ()),
-        retry_after=told.get("retry_after"),
+        code=str(answer.get("code", "internal_error")),
+        status=status,
+        message=str(answer.get("message", answer.get("detail", ""))),
+        errors=tuple(
+            FieldError(*(str(each.get(name, "")) for name in ("field", "message", "code"))) for each in errors
+        ),
+        details=answer.get("details") or {},
+        retry_after=answer.get("retry_after", retry_after),
     )
 
 
@@ -118,7 +93,7 @@ def outcome_of(answer: "Outcome[Any] | Mapping[str, Any]") -> Outcome[Any]:
 
 def _other_class(refusal: Refusal) -> type[RefusedError]:
     retryable = refusal.retry_after is not None
-    members = {"code": refusal.code, "status": refusal.status or 500, "retryable": retryable}
+    members = {"code": refusal.code, "status": refusal.status, "retryable": retryable}
     return type("RefusedError", (RefusedError,), {**members, "__doc__": RefusedError.__doc__})
 
 
@@ -126,19 +101,14 @@ def _simple(known: type[DynashardError], refusal: Refusal) -> DynashardError:
     if issubclass(known, errors.InputError):
         return known(refusal.message, field=_field(refusal))
     if issubclass(known, errors.ThrottledError):
-        reasons = [errors.ThrottleReason(str(reason), "") for reason in _details(refusal).get("reasons", ())]
+        reasons = [errors.ThrottleReason(str(reason), "") for reason in refusal.details.get("reasons", ())]
         seconds = refusal.retry_after or 1
         return known(refusal.message, operation="", aws_code="", reasons=reasons, retry_after=seconds)
     return known(refusal.message)
 
 
 def _field(refusal: Refusal) -> str | None:
-    named = [str(error["field"]) for error in refusal.errors if error.get("field")]
-    return named[0] if named else _details(refusal).get("field")
-
-
-def _details(refusal: Refusal) -> Mapping[str, Any]:
-    return refusal.details or {}
+    return next((error.field for error in refusal.errors if error.field), None) or refusal.details.get("field")
 
 
 def _classes(root: type[DynashardError]) -> Iterator[type[DynashardError]]:
@@ -150,37 +120,32 @@ def _classes(root: type[DynashardError]) -> Iterator[type[DynashardError]]:
 
 _CLASSES: Final = {each.code: each for each in _classes(DynashardError)}
 _BUILDERS: Final[Mapping[str, Callable[[Refusal], DynashardError]]] = {
-    "validation_failed": lambda refusal: errors.ValidationFailedError(
-        *(
-            FieldError(str(e.get("field", "")), str(e.get("message", "")), str(e.get("code", "")))
-            for e in refusal.errors
-        )
-    ),
+    "validation_failed": lambda refusal: errors.ValidationFailedError(*refusal.errors),
     "item_too_large": lambda refusal: errors.ItemTooLargeError(
-        refusal.message, size=_details(refusal).get("size"), limit=int(_details(refusal).get("limit", 0))
+        refusal.message, size=refusal.details.get("size"), limit=int(refusal.details.get("limit", 0))
     ),
     "request_too_large": lambda refusal: errors.RequestTooLargeError(
-        refusal.message, limit=int(_details(refusal).get("limit", 0))
+        refusal.message, limit=int(refusal.details.get("limit", 0))
     ),
     "unprocessed": lambda refusal: errors.UnprocessedError(
-        refusal.message, operation="", keys=list(_details(refusal).get("keys", ()))
+        refusal.message, operation="", keys=list(refusal.details.get("keys", ()))
     ),
     "condition_failed": lambda refusal: errors.ConditionFailedError(refusal.message, operation="", item=None),
     "transaction_canceled": lambda refusal: errors.TransactionCanceledError(refusal.message, operation="", reasons=()),
     "transaction_refused": lambda refusal: errors.TransactionRefusedError(
-        refusal.message, step=int(_details(refusal).get("step", 0)), reason=str(_details(refusal).get("reason", ""))
+        refusal.message, step=int(refusal.details.get("step", 0)), reason=str(refusal.details.get("reason", ""))
     ),
     "outcome_unknown": lambda refusal: errors.OutcomeUnknownError(
         refusal.message,
-        key=_details(refusal).get("key"),
-        revision=_details(refusal).get("revision"),
+        key=refusal.details.get("key"),
+        revision=refusal.details.get("revision"),
         retryable=refusal.retry_after is not None,
-        keys=list(_details(refusal).get("keys", ())),
-        unprocessed=list(_details(refusal).get("unprocessed", ())),
+        keys=list(refusal.details.get("keys", ())),
+        unprocessed=list(refusal.details.get("unprocessed", ())),
     ),
     "reshard_refused": lambda refusal: errors.ReshardRefusedError(
-        refusal.message, reason=str(_details(refusal).get("reason", ""))
+        refusal.message, reason=str(refusal.details.get("reason", ""))
     ),
     "wrong_declaration": lambda refusal: errors.DeclarationError("", refusal.message),
 }
-"""Errors whose classes want more than a sentence."""
+"""Errors whose classes need more than a sentence."""

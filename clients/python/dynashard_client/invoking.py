@@ -7,10 +7,11 @@ from typing import Any, Final
 
 from dynashard.entity import EntityDefinition
 from dynashard.errors import ConfigurationError, EngineUnavailableError, TableThrottledError
-from dynashard_client.answers import Refusal, error_of, refusal_in
+from dynashard_client.answers import error_of, refusal_in
 from dynashard_client.client_transport import Request
 from dynashard_client.retries import LostError
 from dynashard_serving.documents import TENANT, written
+from dynashard_serving.refusals import Refusal
 
 _BUSY: Final = frozenset({"TooManyRequestsException", "ThrottlingException", "Throttling"})
 _SERVER_ERROR: Final = 500
@@ -51,7 +52,7 @@ class LambdaTransport:
         body = answer["Payload"].read()
         if answer.get("FunctionError"):
             raise LostError(
-                error_of(Refusal("internal_error", "The function failed; its log says why.", _SERVER_ERROR))
+                error_of(Refusal("internal_error", _SERVER_ERROR, "The function failed; its log says why."))
             )
         document = json.loads(body)
         if not isinstance(document, dict) or "ok" not in document:
@@ -72,7 +73,7 @@ class LambdaTransport:
                 ) from error
             if status == _TOO_LARGE:
                 raise error_of(
-                    Refusal("body_too_large", "A request may have at most 6 MB: send less at a time.", status)
+                    Refusal("body_too_large", status, "A request may have at most 6 MB: send less at a time.")
                 ) from error
             if status >= _SERVER_ERROR:
                 raise LostError(_unreachable(error)) from error

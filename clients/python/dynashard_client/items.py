@@ -20,7 +20,8 @@ from dynashard.errors import (
     UndecodableItemError,
     ValidationFailedError,
 )
-from dynashard_client.answers import Outcome, Page, Written, outcome_of
+from dynashard.repository import Written
+from dynashard_client.answers import Outcome, Page, outcome_of
 from dynashard_client.client_transport import ClientTransport, Request
 from dynashard_client.retries import Retries
 from dynashard_serving.documents import REVISION, TENANT, Document, representation, without

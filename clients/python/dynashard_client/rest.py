@@ -1,7 +1,7 @@
 """REST: requests of direct invocation as HTTP requests, and their answers as results."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -19,10 +19,11 @@ from dynashard.errors import (
     NotFoundError,
     TableThrottledError,
 )
-from dynashard_client.answers import Outcome, Refusal, error_of
+from dynashard_client.answers import Outcome, error_of, refusal_in
 from dynashard_client.client_transport import Request
 from dynashard_client.retries import LostError
 from dynashard_serving.documents import TENANT, written
+from dynashard_serving.refusals import Refusal
 
 Token = str | Callable[[], str]
 _PROBLEM: Final = "application/problem+json"
@@ -222,22 +223,9 @@ def _refuse(answer: urllib3.BaseHTTPResponse) -> None:
         _refuse_as_gateway(answer.status)
         return
     header = answer.headers.get("Retry-After", "")
-    refusal = Refusal(
-        code=str(problem.get("code", "")),
-        message=str(problem.get("detail", "")),
-        status=answer.status,
-        details=problem.get("details"),
-        errors=_errors_in(problem),
-        retry_after=int(header) if header.isdigit() else None,
-        request_id=problem.get("request_id"),
-    )
-    error = error_of(refusal)
+    refusal = refusal_in(problem, status=answer.status, retry_after=int(header) if header.isdigit() else None)
+    error = error_of(refusal, problem.get("request_id"))
     raise LostError(error) if refusal.code == "internal_error" else error
-
-
-def _errors_in(problem: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    errors: Sequence[Mapping[str, Any]] = problem.get("errors", ())
-    return errors
 
 
 def _problem_in(answer: urllib3.BaseHTTPResponse) -> Mapping[str, Any] | None:
@@ -258,4 +246,4 @@ def _refuse_as_gateway(status: int) -> None:
             EngineUnavailableError(f"The gateway answered {status}: what was asked for may have been done.")
         )
     message = f"The gateway answered {status}; is the token good, and the address right?"
-    raise error_of(Refusal(_CODES.get(status, "refused"), message, status))
+    raise error_of(Refusal(_CODES.get(status, "refused"), status, message))
