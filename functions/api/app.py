@@ -169,15 +169,6 @@ def build_app(
 ) -> App:
     """Compose the API.
 
-    Args:
-        settings: the settings.
-        transport: how DynamoDB is reached.
-        clock: the time in seconds since the epoch.
-        exposed: the entities to serve.
-        families: those to list as one.
-        random: evenly from 0 to below 1.
-        sender: the way to the queues; botocore's if None.
-
     Raises:
         ConfigurationError: the domain exposes an entity that cannot be exposed.
     """

@@ -44,13 +44,7 @@ _CHANGES: Final = ("404", "409", "412", "413", "415")
 
 
 def paths_of(resource: Resource, examples: Examples, *, recorded: bool) -> dict[str, Any]:
-    """The paths of a resource.
-
-    Args:
-        resource: the resource.
-        examples: makes the examples; it has the document's schemas.
-        recorded: whether writes may be accepted to be done later: the API serves the records of such operations.
-    """
+    """Return the paths of a resource; `recorded` if the API serves the records of deferred writes."""
     of_all = {"list": ("get", _list), "create": ("post", _create)}
     of_one = {"get": ("get", _read), "put": ("put", _put), "update": ("patch", _patch), "delete": ("delete", _delete)}
     found: dict[str, Any] = {}

@@ -20,10 +20,6 @@ PARAMETERS: Final = ("limit", "order", "direction", "prefix", "from", "to", "cur
 class FamilyResource:
     """Entities under one path.
 
-    Attributes:
-        members: the entities as resources, the one with the longest key first.
-        nested: the fields that choose a part of the listing: the item they are the key of, and what is below it.
-
     Raises:
         ConfigurationError: the entities cannot be listed as one.
     """

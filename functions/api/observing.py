@@ -21,19 +21,7 @@ SERVICE: Final = "dynashard-api"
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A request that was answered.
-
-    Attributes:
-        request_id: the gateway's id of it.
-        method: its method.
-        route: the route's template such as `/v1/users/{id}`, not the path: paths hold identifiers.
-        status: the answer's status.
-        tenant: the tenant of its claims, None for a request without.
-        milliseconds: how long it took.
-        meter: the capacity it used.
-        code: the problem's code, None for success.
-        error: the error in one line if the fault is on our side, None otherwise.
-    """
+    """A request that was answered. Its route is a template such as `/v1/users/{id}`, because paths hold identifiers."""
 
     request_id: str
     method: str
@@ -47,12 +35,7 @@ class Observed:
 
 
 class Observer:
-    """Writes logs and metrics. Holds nothing of a request, so threads share it.
-
-    Args:
-        environment: the environment's name, a dimension of every metric.
-        metrics: whether metrics are written; nothing reads them locally.
-    """
+    """Writes logs, and metrics unless nothing reads them. It keeps no data of a request, so threads share it."""
 
     def __init__(self, environment: str, *, metrics: bool) -> None:
         self._environment = environment

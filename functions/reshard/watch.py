@@ -14,15 +14,7 @@ _HOUR: Final = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Looks after the changes of all entities.
-
-    Args:
-        resharder: the layer's own.
-        executions: of the state machine.
-        clock: the wall clock, in epoch seconds.
-        measure: takes the hours since the oldest change was asked for; 0 if there is none.
-        log: takes one line of what happened.
-    """
+    """Looks after the changes of all entities. `measure` takes the hours since the oldest was requested, or 0."""
 
     resharder: Resharder
     executions: Executions

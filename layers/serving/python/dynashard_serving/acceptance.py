@@ -14,11 +14,7 @@ _PAST: Final = "The time is in the past, and an expired item cannot be stored. S
 
 
 def refuse_past_expiry(item: Entity, now: float) -> None:
-    """Refuse an item if its sender set a time of expiry that has passed.
-
-    Args:
-        item: the item. A time that the model derives from other fields is accepted.
-        now: the time of acceptance, in epoch seconds.
+    """Refuse an item if its sender set a time of expiry that has passed. A time that the model derives is accepted.
 
     Raises:
         ValidationFailedError: with the field.
@@ -42,8 +38,8 @@ def refuse_past(name: str, expires: Any, now: float) -> None:
 def refuse_unaddressable(fields: Sequence[str], values: Mapping[str, Any]) -> None:
     """Refuse ids that a path cannot carry, so that every item that is listed can also be read.
 
-    An HTTP API decodes paths before it passes them on, and cuts them at a decoded `?`. A decoded `/` cannot be told
-    from a separator, so only the last id may hold one. Clients resolve `.` and `..`, and proxies refuse control
+    An HTTP API decodes paths before it passes them on, and cuts them at a decoded `?`. A decoded `/` looks like
+    a separator, so only the last id may hold one. Clients resolve `.` and `..`, and proxies refuse control
     characters.
 
     Raises:

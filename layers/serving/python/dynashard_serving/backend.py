@@ -15,10 +15,9 @@ from dynashard_serving.settings import ServingSettings, TableSettings
 
 
 class Backend:
-    """Entities of a table, for whoever serves callers. Safe to share between threads.
+    """The entities of a table, for functions that serve callers. Safe to share between threads.
 
-    Attributes:
-        entities: all entities. Cursor keys are read only if a cursor is issued or met.
+    The keys that sign cursors are read when the first cursor is signed or checked.
     """
 
     def __init__(self, entities: Dynashard) -> None:

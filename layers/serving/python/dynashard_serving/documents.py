@@ -15,7 +15,7 @@ REVISION: Final = "revision"
 MANY_ERRORS: Final = "too_many_errors"
 """The code of a document with more errors than are listed."""
 TENANT: Final = "tenant_id"
-"""The field that every entity served outside is partitioned by; its value comes from the caller's identity."""
+"""The field that partitions every entity of the API; its value comes from the caller's identity."""
 
 _MOST_BUILT: Final = 2000
 """The most errors of one document that are listed. Pydantic can only list all of them."""
@@ -50,13 +50,10 @@ def patched_fields(model: type[Entity], patch: Mapping[str, Any]) -> tuple[str, 
 
 
 def validated(model: type[Model], document: Mapping[str, Any], *, strict: bool = True) -> Model:
-    """The model a document describes.
+    """Return the model that a JSON document describes.
 
-    Args:
-        model: the model.
-        document: its JSON.
-        strict: accept only the JSON type that the OpenAPI document names for a field: not `true` for 1, nor a number
-            for a time.
+    With `strict`, accept only the JSON type that the OpenAPI document names for a field: not `true` for 1, nor a number
+    for a time.
 
     Raises:
         ValidationFailedError: with every field at fault.
@@ -94,16 +91,13 @@ def field_errors(error: ValidationError) -> list[FieldError]:
     return [
         FieldError(".".join(str(part) for part in entry["loc"]), entry["msg"], entry["type"])
         for entry in error.errors(include_url=False, include_context=False, include_input=False)
-        # A default that follows from a field at fault is no fault of its own.
+        # A default that follows from a field at fault is not a fault of its own.
         if entry["type"] != "default_factory_not_called"
     ]
 
 
 def representation(item: BaseModel, revision: str | None) -> Document:
-    """The JSON document that stands for an item, its revision included.
-
-    Attachments that were not asked for are left out.
-    """
+    """Return the JSON document of an item, with its revision and without attachments that were not included."""
     document: Document = item.model_dump(mode="json", exclude=unasked(item))
     if revision is not None:
         document[REVISION] = revision
@@ -112,14 +106,14 @@ def representation(item: BaseModel, revision: str | None) -> Document:
 
 def part(model: type[BaseModel], values: Mapping[str, Any]) -> Document:
     """The JSON document of some fields of an item."""
-    # The others are there in name only: a default may follow from a field that is not.
+    # The other fields are None, because a default may follow from a missing field.
     partial = model.model_construct(**{**dict.fromkeys(model.model_fields), **values})
     document: Document = partial.model_dump(mode="json", include=set(values))
     return document
 
 
 def unasked(item: BaseModel) -> set[str] | None:
-    """The attachments that an item was read or made without; None if there are none."""
+    """Return the attachments that an item was read or made without; None if there are none."""
     attachments = definition(type(item)).attachments if isinstance(item, Entity) else None
     return attachments.keys() - item.model_fields_set if attachments else None
 
@@ -135,7 +129,7 @@ def without(document: Mapping[str, Any], names: Collection[str]) -> Document:
 
 
 def with_fixed(document: Mapping[str, Any], fixed: Mapping[str, Any]) -> Document:
-    """The document with these fields filled in where it does not name them."""
+    """Return the document with these fields added if it does not have them."""
     return {**{name: to_jsonable_python(value) for name, value in fixed.items()}, **document}
 
 
@@ -148,7 +142,7 @@ def refuse_read_only(document: Mapping[str, Any], names: Collection[str]) -> Non
     sent = [name for name in document if name in names]
     if sent:
         raise ValidationFailedError(
-            *(FieldError(name, "The server sets this field: leave it out.", "read_only") for name in sent)
+            *(FieldError(name, "The server sets this field. Remove it.", "read_only") for name in sent)
         )
 
 
@@ -160,9 +154,9 @@ def refuse_changed(item: BaseModel, fixed: Mapping[str, Any]) -> None:
     """
     changed = [name for name, value in fixed.items() if getattr(item, name) != value]
     if changed:
-        raise ValidationFailedError(
-            *(
-                FieldError(name, "The address and the token decide this field: leave it out or as it is.", "immutable")
-                for name in changed
-            )
-        )
+        raise ValidationFailedError(*map(immutable, changed))
+
+
+def immutable(name: str) -> FieldError:
+    """Return the error of a field that the address or the token sets."""
+    return FieldError(name, "The address and the token set it. Remove it, or send its stored value.", "immutable")

@@ -1,4 +1,4 @@
-"""Edges as callers ask for them: what a request holds, and what is wrong with it by the names that callers use."""
+"""Edges for callers: the models of their requests, and errors with the names that callers use."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,7 +36,7 @@ class NewEdge(BaseModel):
 
 
 class EdgesWanted(BaseModel):
-    """What a listing asks for."""
+    """The query of a listing."""
 
     of: Node
     way: Way = Field("forward", description="`forward`: the nodes that it follows; `backward`: its followers.")
@@ -59,11 +59,11 @@ class Graph:
 
     @property
     def store(self) -> EdgeStore[Any]:
-        """What adds and removes them."""
+        """The store that adds and removes them."""
         return EdgeStore.on(self._backend.entities, self._edges)
 
     def get(self, tenant: str, node: str, other: str, *, consistent: bool = False) -> Edge:
-        """The edge from one node to another. Cost: as the store's `find`.
+        """Return the edge from one node to another. Cost: as the store's `find`.
 
         Raises:
             NotFoundError: there is none.
@@ -74,20 +74,20 @@ class Graph:
         return found
 
     def page(self, tenant: str, wanted: EdgesWanted, **options: Any) -> Page[Any]:
-        """A page of a node's edges, of as many as `options` say, behind its cursor. Cost: as the store's `list`."""
+        """Return a page of a node's edges, with the limit and cursor of `options`. Cost: as the store's `list`."""
         given = {"limit": wanted.limit, "cursor": wanted.cursor, **options}
-        with _told_of():
+        with _named_of():
             return self.store.list(tenant, wanted.of, wanted.way, type=wanted.type, order=wanted.order, **given)
 
     def count(self, tenant: str, node: str, way: Way) -> int:
-        """How many edges a node has one way. Cost: as the store's `count`."""
-        with _told_of():
+        """Count a node's edges one way. Cost: as the store's `count`."""
+        with _named_of():
             return self.store.count(tenant, node, way)
 
 
 @contextmanager
-def _told_of() -> Iterator[None]:
-    """What is wrong with the node is told by the name that callers give it."""
+def _named_of() -> Iterator[None]:
+    """Name the node at fault as callers name it."""
     try:
         yield
     except InvalidValueError as error:

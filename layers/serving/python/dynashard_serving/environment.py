@@ -30,12 +30,7 @@ def required(environ: Mapping[str, str], name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """The environment variable of a field of settings, in the field's annotation: `Annotated[str, Variable("NAME")]`.
-
-    Attributes:
-        name: the variable.
-        read: makes the value of the variable's name and its text.
-    """
+    """The environment variable of a field of settings: `Annotated[str, Variable("NAME")]`."""
 
     name: str
     read: Callable[[str, str], Any] = lambda _, text: text

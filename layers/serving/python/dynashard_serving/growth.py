@@ -36,9 +36,7 @@ class GrowthObserver(Protocol):
 class Growing:
     """Receives throttles. Builds the policy at the first one; safe to share between threads.
 
-    Args:
-        build: builds the policy.
-        failed: receives an error of the policy, because the caller of a request must not see it.
+    `failed` receives errors of the policy, because the caller of a request must not see them.
     """
 
     def __init__(self, build: Callable[[], Throttled], failed: Callable[[Exception], None]) -> None:

@@ -93,11 +93,6 @@ class Growth:
     def throttled(self, entity: EntityDefinition[Any], partition: str | None, error: ThrottledError) -> None:
         """Request a doubled count if more shards can cure a throttle. Never raises.
 
-        Args:
-            entity: the entity of the item.
-            partition: the logical partition, prefix included; None if unknown.
-            error: the throttle.
-
         Cost: for the first throttle of a partition or index in a cooldown, a read of its record and a conditional
             update; before them a question about the load if the throttle has no reason. Otherwise none.
         """
@@ -125,10 +120,6 @@ class Growth:
 
         Counts of whole families and counts that an operator has set are left alone. A count that grew again after it
         was halved must be quiet for twice as long before the next time, and so on.
-
-        Args:
-            records: of logical partitions and indexes.
-            entities: the entities that they may belong to.
 
         Returns:
             The reports, in the order of the records.

@@ -68,10 +68,6 @@ def read_json(raw: bytes, *, depth: int = MAX_DEPTH) -> Any:
 def check_values(document: Any, *, depth: int) -> None:
     """Refuse a document that exceeds a bound of a request. Stop at the first excess.
 
-    Args:
-        document: parsed JSON.
-        depth: the most levels of nesting.
-
     Raises:
         MalformedJsonError: too deep, a name too long, or a number with too many digits.
         RequestTooLargeError: more than `MAX_VALUES` values.

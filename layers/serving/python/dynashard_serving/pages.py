@@ -1,4 +1,4 @@
-"""Pages of listings as they are answered: no larger than Lambda answers, and refused in the callers' words."""
+"""Pages of listings: no larger than Lambda can answer, and refused with the names that callers use."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,9 +12,9 @@ from dynashard_serving.documents import Document, written
 from dynashard_serving.limits import MAX_ANSWER_BYTES
 
 _CURSOR_BYTES: Final = 64 * 1024
-"""Room for a cursor that is longer than that of the page before."""
+"""Room for a cursor that is longer than that of the previous page."""
 _OUTSIDE: Final = {"start": "from", "end": "to"}
-"""What callers call the layer's arguments."""
+"""Callers' names of the layer's arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +37,12 @@ def page_that_fits(
     options: dict[str, Any],
     shown: Callable[[Any], Document],
 ) -> Answer:
-    """A page that Lambda can answer. One that is too large is read again with fewer items, so it is short.
-
-    Args:
-        read: reads a page with these options, such as the `list` of a collection.
-        options: the arguments of the collection's `list`; of an answer that was too large, `limit` is changed.
-        shown: what stands for an item.
+    """Read a page that Lambda can answer. A page that is too large is read again with a lower `limit`.
 
     Raises:
-        ValidationFailedError: the query is none; with the parameter at fault, as callers call it.
+        ValidationFailedError: the query is invalid; with the parameter at fault, as callers name it.
 
-    Cost: that of `read`, and again for a page that was too large.
+    Cost: that of `read`, twice for a page that was too large.
     """
     while True:
         with told_outside():
@@ -74,7 +69,7 @@ def answer_bytes(text: str) -> int:
 
 @contextmanager
 def told_outside() -> Iterator[None]:
-    """What cannot be asked of the layer is told by the names that callers give it."""
+    """Name the argument at fault of an invalid query as callers name it."""
     try:
         yield
     except InvalidQueryError as error:

@@ -188,12 +188,6 @@ def table_load(
 ) -> TableLoad:
     """What asks CloudWatch about the load of a table; see `TableLoad`.
 
-    Args:
-        transport: the wire to the table.
-        table: its name.
-        clock: wall clock, in epoch seconds.
-        client: options of botocore's `create_client` for CloudWatch, such as `region_name`.
-
     Cost: nothing until it is asked.
     """
     return TableLoad(transport, table, metrics=partial(cloudwatch_client, **client), clock=clock)

@@ -33,12 +33,7 @@ Scanned = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class StoredItem:
-    """A stored item of a tenant.
-
-    Attributes:
-        key: what it is stored under.
-        kind: its type; None for a mark and for whatever has none.
-    """
+    """A stored item of a tenant."""
 
     key: Wire
     kind: str | None

@@ -171,11 +171,6 @@ class Pieces:
     def manifests(self, kind: str, bucket: int, *, prefix: str = "") -> Iterator[list[Manifest]]:
         """The manifests of a field of an entity that stand in a bucket of the index, page by page.
 
-        Args:
-            kind: entity and field, as `Place.kind`.
-            bucket: from 0 to below `BUCKETS`.
-            prefix: only those of items whose place's name begins so.
-
         Cost: 0.5 read units for every 4 KB, about 10 manifests; 1 round trip for 1 MB.
         """
         condition, values = f"{index_pk(_SLOT)} = :kind", {":kind": {"S": f"{kind}:{bucket}"}}

@@ -18,14 +18,7 @@ from dynashard_patterns.attachments.versions import GRACE_SECONDS
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What a sweep has seen and done.
-
-    Attributes:
-        versions: those it has looked at.
-        young: those too young to be judged.
-        removed: those that no item points to.
-        pieces: the pieces of these.
-    """
+    """How many versions a sweep has read, how many were too young, and how many, with their pieces, it removed."""
 
     versions: int = 0
     young: int = 0

@@ -14,13 +14,7 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A record that cannot be handled: a dead letter.
-
-    Attributes:
-        consumer: who could not; None if nobody could read it.
-        reason: why, in one line.
-        record: the record.
-    """
+    """A record that cannot be handled, why, and the consumer that failed; None if the record cannot be decoded."""
 
     consumer: str | None
     reason: str
@@ -67,9 +61,7 @@ class _Stop:
 class Dispatcher:
     """Hands changes to consumers. Safe to share between threads if the consumers are.
 
-    Args:
-        consumers: who is told.
-        keep: keeps a dead letter for good, or raises; then the record comes again.
+    `keep` stores a dead letter durably, or raises; then the record comes again.
     """
 
     def __init__(self, consumers: Iterable[Consumer], *, keep: Callable[[DeadLetter], None]) -> None:
@@ -83,9 +75,6 @@ class Dispatcher:
         An error that can pass stops a consumer at the first record of the part it was given, and the batch has to come
         again from there: changes that were handled come again too. Any other error is searched for by halves, until the
         change at fault is alone; it is kept as a dead letter, and the others are handled.
-
-        Args:
-            records: in the order of the stream.
 
         Cost: what the consumers cost. For a change at fault, some of the others in its batch are handled up to once
         more for each halving.

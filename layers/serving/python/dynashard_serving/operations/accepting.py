@@ -1,4 +1,4 @@
-"""What is decided about a write before the stored item is known: the same for writes that are done at once or later."""
+"""Decide about a write before the stored item is known, in the same way for writes that are done at once or later."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,6 +10,7 @@ from dynashard_serving.documents import (
     MANY_ERRORS,
     TENANT,
     Document,
+    immutable,
     refuse_changed,
     refuse_read_only,
     validated,
@@ -22,10 +23,10 @@ from dynashard_serving.operations.served import Served
 
 
 def accept(served: Served, request: Write) -> Entity | Key:
-    """Refuse a write that is wrong whatever is stored; its times are checked by `refuse_untimely`.
+    """Refuse a write that is wrong whatever is stored. `refuse_untimely` checks its times.
 
     Returns:
-        What the write is about: the item of a create or a put, the key of an update or a delete.
+        The item of a create or a put, or the key of an update or a delete.
 
     Raises:
         ValidationFailedError: with every field at fault.
@@ -39,13 +40,13 @@ def accept(served: Served, request: Write) -> Entity | Key:
 
 
 def item_of(served: Served, request: Create | Put) -> Entity:
-    """The item of a create or a put.
+    """Return the item of a create or a put.
 
-    A create may not name what the server sets, as that could only mean what will not happen. In a put it is left out,
-    so that what was read can be sent back.
+    A create must not set fields that only the server sets. A put may, because callers send back what they read; the
+    values are ignored.
 
     Raises:
-        ValidationFailedError: with every field at fault; or the idempotency key is none.
+        ValidationFailedError: with every field at fault; or the idempotency key is invalid.
     """
     if isinstance(request, Put):
         fixed = {TENANT: request.tenant} if request.key is None else request.key
@@ -59,12 +60,12 @@ def item_of(served: Served, request: Create | Put) -> Entity:
 
 
 def refuse_untimely(served: Served, request: Write, about: Entity | Key, now: float) -> None:
-    """Refuse a write whose times rule it out now. It is not asked about a repeat of a write that was accepted.
+    """Refuse a write whose times are unacceptable now. Do not call it for a repeat of an accepted write.
 
     Args:
         served: the entity.
         request: the write. Whether a put creates, so that a window applies, is known when the stored item is.
-        about: what `accept` gave.
+        about: the result of `accept`.
         now: the time of acceptance, in epoch seconds.
 
     Raises:
@@ -105,7 +106,7 @@ def _item(served: Served, body: Document, fixed: Mapping[str, Any]) -> Entity:
 
 
 def _wrong_values(model: type[Entity], document: Document) -> list[FieldError]:
-    """What is wrong with the fields of a part of an item. That others are missing is not, because they are stored."""
+    """Return the errors of a part of an item. Other fields may be missing, because they are stored."""
     try:
         validated(model, document)
     except ValidationFailedError as error:
@@ -114,8 +115,7 @@ def _wrong_values(model: type[Entity], document: Document) -> list[FieldError]:
 
 
 def _moves(served: Served, key: Key, patch: Document) -> list[FieldError]:
-    """The fields of the key that a patch changes."""
-    message = "The address and the token decide this field: leave it out or as it is."
+    """Return the fields of the key that a patch changes."""
     errors = []
     for name in key.keys() & patch.keys():
         try:
@@ -123,5 +123,5 @@ def _moves(served: Served, key: Key, patch: Document) -> list[FieldError]:
         except InvalidValueError:
             changed = True
         if changed:
-            errors.append(FieldError(name, message, "immutable"))
+            errors.append(immutable(name))
     return errors

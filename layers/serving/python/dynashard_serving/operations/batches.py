@@ -29,7 +29,7 @@ from dynashard_serving.refusals import shortened
 ItemKey = Hashable
 """A key as an entity's definition has it."""
 Place = tuple[str, int]
-"""Where a write stands in its request: `put` or `delete`, and its number there."""
+"""The place of a write in its request: `put` or `delete`, and its number there."""
 Writes = dict[ItemKey, tuple[Place, Any]]
 
 _SHORT_MESSAGE: Final = 200
@@ -46,7 +46,7 @@ class Batches:
     def get(self, served: Served, request: BatchGet) -> list[Outcome]:
         """Read items by their keys: an outcome for each key, in their order.
 
-        Those that one answer cannot hold are refused as `answer_too_large`: ask for them again.
+        Items that one answer cannot hold are refused as `answer_too_large`: request them again.
 
         Raises:
             ValidationFailedError: too many keys.
@@ -69,7 +69,7 @@ class Batches:
             items = self._collection_of(served.entity)
             found = items.batch_get(list(keys.values()), consistent=request.consistent)
         except UnprocessedError as error:
-            # What was read is not told apart from what was not: all of it may be asked for again.
+            # The error does not say which items were read, so all of them may be requested again.
             outcomes |= dict.fromkeys(keys, refusals.of(error))
             found = []
         outcomes |= {place: _found(item) for place, item in zip(keys, found, strict=False)}
@@ -78,7 +78,7 @@ class Batches:
     def write(self, served: Served, request: BatchWrite) -> Mapping[str, list[Outcome]]:
         """Store and delete items, each whether or not its key had one: an outcome for each.
 
-        An item outside of its entity's window only replaces one that exists.
+        An item outside of its entity's window can only replace one that exists.
 
         Raises:
             ValidationFailedError: too many items or keys.
@@ -145,7 +145,7 @@ class Batches:
             unknown = OutcomeUnknownError(str(error), operation=error.operation, keys=error.keys)
             refused |= dict.fromkeys(_left(served, error.keys), refusals.of(unknown))
         except InputError as error:
-            # Nothing was sent. One by one, it shows which of them it was.
+            # Nothing was sent. Writing them one by one shows which of them is at fault.
             if len(items) == 1:
                 return {place: refusals.of(error) for place, _ in items.values()}
             parts = [self._written(served, {key: write}, refusals) for key, write in items.items()]
@@ -204,7 +204,7 @@ def _write_of(served: Served, tenant: str, place: Place, document: Document, now
 
 
 def _left(served: Served, keys: Iterable[Mapping[str, Any]]) -> set[ItemKey]:
-    """The keys that were left over, as those of items; keys are told as texts and numbers."""
+    """Return the keys that were left over, as those of items; errors name keys as texts and numbers."""
     known = served.definition
     return {known.key_of({name: known.check_value(name, value) for name, value in key.items()}) for key in keys}
 
@@ -214,9 +214,9 @@ def _found(item: Entity | None) -> Outcome:
 
 
 def _fitting(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """The outcomes, with refusals in the places of those that one answer cannot hold."""
+    """Return the outcomes, with refusals instead of those that one answer cannot hold."""
     room, fitting = MAX_ANSWER_BYTES, []
-    too_large: DynashardError = AnswerTooLargeError("One answer cannot hold this item too: ask for it again.")
+    too_large: DynashardError = AnswerTooLargeError("One answer cannot hold this item too: request it again.")
     for outcome in outcomes:
         size = answer_bytes(written(outcome))
         kept = outcome if size <= room else refused(too_large)

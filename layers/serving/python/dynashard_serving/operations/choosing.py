@@ -1,4 +1,4 @@
-"""The items that a listing or a count is about: its index, partitions, sort keys and filters."""
+"""Select the items of a listing or a count: its index, partitions, sort keys and filters."""
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import product
@@ -19,13 +19,13 @@ _RANGE = {"prefix": "prefix", "start": "from", "end": "to"}
 
 
 def index_of(served: Served, asked: str | None, names: Collection[str]) -> str | None:
-    """The index that a request lists; None for the table.
+    """Return the index that a request lists; None for the table.
 
     Args:
         served: the entity.
-        asked: the index that it names.
-        names: the fields that it gives. If it names no index, and these are not those of the table's partition, it is
-            about the one index whose partition they are.
+        asked: the index that the request names.
+        names: the fields that the request gives. If it names no index, and they are not the table's partition, they
+            select the one index whose partition they are.
 
     Raises:
         ValidationFailedError: there is no such index.
@@ -43,11 +43,11 @@ def index_of(served: Served, asked: str | None, names: Collection[str]) -> str |
 
 
 def chosen(served: Served, choice: Choice) -> Options:
-    """The arguments of a listing for the items that it is about.
+    """Return the arguments of a listing that select its items.
 
     Raises:
         ValidationFailedError: with every member at fault: `partition.author`, `sort.state`, `filters.status`.
-        InvalidKeyError: a value cannot stand in a key.
+        InvalidKeyError: a key cannot hold a value.
     """
     index = choice.index
     return {
@@ -63,7 +63,7 @@ def listed(served: Served, request: List) -> Options:
     """The arguments of a listing.
 
     Raises:
-        ValidationFailedError, InvalidKeyError: as `chosen`, `paged`; or a field is none that can be listed.
+        ValidationFailedError, InvalidKeyError: as `chosen`, `paged`; or a field cannot be listed.
     """
     options = {**chosen(served, request.choice), **paged(request.paging), "fields": _fields(served, request.fields)}
     if request.distinct is None:
@@ -72,7 +72,7 @@ def listed(served: Served, request: List) -> Options:
 
 
 def paged(paging: Paging) -> Options:
-    """The arguments of a listing for how to turn its pages.
+    """Return the arguments of a listing for its pages.
 
     Raises:
         ValidationFailedError: with the one at fault.
@@ -88,12 +88,12 @@ def paged(paging: Paging) -> Options:
 
 
 def partitions(served: Served, given: Mapping[str, Any], tenant: str, index: str | None) -> Any:
-    """The logical partitions that fields name: one as its fields, several as a list of them.
+    """Return the logical partitions that fields name: one as its fields, several as a list of them.
 
     A field with a list of values names several partitions; two such fields, each with each.
 
     Raises:
-        ValidationFailedError: a field is missing, unknown, another tenant's, or has none of its values; or too many.
+        ValidationFailedError: a field is missing, unknown, of another tenant or invalid; or there are too many.
     """
     fields = served.partition_fields(index)
     exactly(fields, given, tenant, "partition")
@@ -111,7 +111,7 @@ def partitions(served: Served, given: Mapping[str, Any], tenant: str, index: str
 
 
 def ranged(choice: Choice, sort: Mapping[str, Any]) -> Options:
-    """The arguments of a listing for its sort keys: those of `sort`, or of `prefix`, `from` and `to`.
+    """Return the arguments of a listing for its sort keys: those of `sort`, or of `prefix`, `from` and `to`.
 
     Raises:
         ValidationFailedError: both are given.
@@ -119,7 +119,7 @@ def ranged(choice: Choice, sort: Mapping[str, Any]) -> Options:
     ranges: Options = {"prefix": choice.prefix, "start": choice.start, "end": choice.end}
     clashing = [_RANGE[name] for name, value in ranges.items() if value is not None]
     if sort and clashing:
-        message = f"{next(iter(choice.sort))} already says how sort keys begin. Leave this out."
+        message = f"{next(iter(choice.sort))} already selects the beginning of sort keys. Remove this."
         raise ValidationFailedError(*(FieldError(name, message, "contradiction") for name in clashing))
     return {**ranges, **sort}
 
@@ -133,7 +133,7 @@ def _sort_range(served: Served, given: Mapping[str, Any], index: str | None) -> 
         message = f"The sort key has no such field; it has {', '.join(template.fields) or 'none'}."
         raise ValidationFailedError(*(FieldError(f"sort.{name}", message, "unknown_parameter") for name in unknown))
     text = template.leading({name: served.value(name, value, f"sort.{name}") for name, value in given.items()})
-    # The text that comes just after another is that text and a NUL; the end of a range is left out.
+    # The next text after another is that text and a NUL. The end of a range is exclusive.
     return {"start": text, "end": text + "\0"} if len(given) == len(template.fields) else {"prefix": text}
 
 

@@ -28,13 +28,7 @@ def _spelled(duration: timedelta) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """How far from now the time of a new item may lie.
-
-    Attributes:
-        field: the field with the time.
-        past: how old it may be.
-        ahead: how far ahead a caller's clock may be.
-    """
+    """How far from now the time of a new item may lie."""
 
     field: str
     past: timedelta

@@ -1,4 +1,4 @@
-"""Entities that share their logical partitions, listed as one: what chooses a part, and what is shown."""
+"""Entities that share their logical partitions, listed as one."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -14,7 +14,7 @@ from dynashard_serving.operations.served import Served
 from dynashard_serving.pages import Answer, page_that_fits
 
 TYPE: Final = "type"
-"""What says of which entity an item is."""
+"""The name of an item's entity in its document."""
 
 
 class Family:
@@ -52,12 +52,7 @@ class Family:
         return fields in self._owners and bool(below)
 
     def page(self, collection_of: Callable[..., Any], choice: Choice, paging: Paging) -> Answer:
-        """A page of all, or of one item and what is below it, which `choice.sort` names.
-
-        Args:
-            collection_of: gives the items of an entity, with those of others that share its logical partitions.
-            choice: which items.
-            paging: how to turn their pages.
+        """Return a page of all items, or of one item and everything below it, which `choice.sort` names.
 
         Raises:
             ValidationFailedError, InvalidKeyError: with the member at fault.
@@ -73,10 +68,10 @@ class Family:
         return page_that_fits(collection_of(*self.models).list, options, shown_with_type)
 
     def _below(self, given: Mapping[str, Any]) -> Options:
-        """What chooses an item and all below it: how its sort key begins, and that no other begins so by chance."""
+        """Return the prefix of an item and everything below it, and filters against keys that begin so by chance."""
         known = self.nested
         if unknown := [name for name in given if name not in known]:
-            message = f"There is no such field here; there are {', '.join(known) or 'none'}."
+            message = f"Unknown field; known are {', '.join(known) or 'none'}."
             raise ValidationFailedError(*(FieldError(f"sort.{n}", message, "unknown_parameter") for n in unknown))
         names = [name for name in known if name in given]
         if not names:
@@ -93,11 +88,11 @@ class Family:
         if tuple(names) != above:
             missing = next(name for name in above if name not in names)
             raise ValidationFailedError(
-                FieldError(f"sort.{missing}", f"{names[-1]} stands below it: give both.", "missing")
+                FieldError(f"sort.{missing}", f"{names[-1]} is below it: send both.", "missing")
             )
         return self._owners[above]
 
 
 def shown_with_type(item: Entity) -> Document:
-    """The document of an item among those of other entities."""
+    """Return the document of an item among those of other entities."""
     return {TYPE: definition(type(item)).name, **representation(item, item.revision)}

@@ -1,7 +1,7 @@
-"""The requests that every way in reads its input into.
+"""The requests of REST, direct invocation and the queue, after parsing.
 
 A key is complete and typed, as `Served.key` makes it. Items and patches are JSON documents as their senders wrote them.
-What chooses the items of a listing is JSON, or text as a query string has it: `Served.value` reads both alike.
+The values that select the items of a listing are JSON, or text from a query string: `Served.value` reads both.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,15 +47,7 @@ class Get:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Put:
-    """Replace an item, or create it.
-
-    Attributes:
-        tenant: whose it is.
-        item: the whole document.
-        key: the key that the item must have; None if its document alone says it.
-        conditions: what must hold.
-        handling: the level of care.
-    """
+    """Replace an item, or create it, under a key; None if the key is in the document only."""
 
     tenant: str
     item: Document

@@ -1,4 +1,4 @@
-"""An entity as callers see it: what they may do with it, and how its keys and values are read."""
+"""An entity as callers see it: its operations, and how its keys and values are read."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ NEEDS: Final[Mapping[str, Sequence[str]]] = {
     "batch_get": ["get"],
     "batch_write": ["put", "delete"],
 }
-"""What an entity must be served with for each operation."""
+"""The operations of `Exposed` that each operation needs."""
 LIST_PARAMETERS: Final = (
     "limit",
     "order",
@@ -39,7 +39,7 @@ LIST_PARAMETERS: Final = (
     "consistent",
 )
 RESERVED: Final = frozenset({*LIST_PARAMETERS, "distinct", "include"})
-"""Names that no field may have by which callers ask."""
+"""Names that fields in a query string must not have."""
 
 
 class OperationError(DynashardError):
@@ -50,7 +50,7 @@ class OperationError(DynashardError):
 
 
 class Served:
-    """An entity that can be asked for.
+    """An entity that callers may name.
 
     Attributes:
         server_fields: those that only the server sets.
@@ -87,20 +87,20 @@ class Served:
         raise OperationError(f"{self.name} is not served with {operation}; it is with {able or 'no operation'}.")
 
     def value(self, name: str, given: Any, place: str, *, checked: bool = True) -> Any:
-        """A field's value, from text or from other JSON.
+        """Return a field's value, from text or from other JSON.
 
-        Text is read as in a query string: a day is a time that begins it in UTC, and `"7"` is a number where the field
-        is one. Other JSON must have the field's own type.
+        Text is read as in a query string: a day is the time at which it begins in UTC, and `"7"` is a number if the
+        field is one. Other JSON must have the field's own type.
 
         Args:
             name: the field.
             given: the value.
-            place: where it stood, for errors.
+            place: its place in the request, for errors.
             checked: also check the field's own constraints. They are not checked for a key, so that items of an earlier
                 declaration can still be read and deleted.
 
         Raises:
-            ValidationFailedError: it is none of the field's values.
+            ValidationFailedError: it is not a value of the field.
         """
         adapter = self._adapter(name, checked=False)
         try:
@@ -117,10 +117,10 @@ class Served:
             raise ValidationFailedError(FieldError(place, first["msg"], first["type"])) from error
 
     def key(self, given: Mapping[str, Any], tenant: str, place: str = "key") -> Document:
-        """A whole key, from the values of its fields besides the tenant.
+        """Return a whole key, from the values of its fields besides the tenant.
 
         Raises:
-            ValidationFailedError: a field is missing, unknown, another tenant's, or has none of its values.
+            ValidationFailedError: a field is missing, unknown, of another tenant or invalid.
         """
         exactly(self.key_fields, given, tenant, place)
         values = {name: self.value(name, given[name], f"{place}.{name}", checked=False) for name in self.key_fields}
@@ -162,7 +162,7 @@ class Served:
             raise ValidationFailedError(FieldError(window.field, str(window), "outside_window"))
 
     def in_window(self, item: Entity, now: float) -> bool:
-        """Whether a new item's time lies as near to now as the entity's window demands."""
+        """Whether a new item's time lies in the entity's window."""
         window = self.exposed.window
         return window is None or window.holds(item, datetime.fromtimestamp(now, UTC))
 
@@ -176,24 +176,26 @@ class Served:
 
 
 def served_by_name(exposed: Sequence[Exposed]) -> Mapping[str, Served]:
-    """The entities by each name that callers may use: `user.v1.User`, and the outside one, `users`."""
+    """Return the entities by each name that callers may use: `user.v1.User`, and its path `users`."""
     each = [Served(one) for one in exposed]
     return {name: one for one in each for name in (one.name, one.exposed.path)}
 
 
 def exactly(fields: Sequence[str], given: Mapping[str, Any], tenant: str, place: str) -> None:
-    """Refuse an object unless it has these fields; the tenant may stand in it too.
+    """Refuse an object unless it has exactly these fields, and optionally the tenant.
 
     Raises:
         ValidationFailedError: with each field that is missing, unknown, or another tenant's.
     """
-    errors = [FieldError(f"{place}.{name}", "This field is needed.", "missing") for name in fields if name not in given]
+    errors = [
+        FieldError(f"{place}.{name}", "This field is required.", "missing") for name in fields if name not in given
+    ]
     known = ", ".join(fields) or "none"
     for name, value in given.items():
         if name == TENANT and value != tenant:
             errors.append(FieldError(f"{place}.{name}", "It is not the tenant of the request.", "immutable"))
         elif name not in (*fields, TENANT):
-            message = f"There is no such field here; there are {known}."
+            message = f"Unknown field; known are {known}."
             errors.append(FieldError(f"{place}.{name}", message, "unknown_parameter"))
     if errors:
         raise ValidationFailedError(*errors)
