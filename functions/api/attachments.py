@@ -57,8 +57,8 @@ def fitting(answer: Response[Any], headers: Mapping[str, str]) -> Response[Any]:
     if takes_gzip(headers.get("accept-encoding", "")):
         squeezed = gzip.compress(text.encode(), compresslevel=6, mtime=0)
         if len(squeezed) * 4 / 3 <= MAX_ANSWER_BYTES:
-            told = {**answer.headers, "Content-Encoding": "gzip"}
-            return _Compressed(answer.status_code, content_type=JSON, body=squeezed, headers=told)
+            every = {**answer.headers, "Content-Encoding": "gzip"}
+            return _Compressed(answer.status_code, content_type=JSON, body=squeezed, headers=every)
     elif len(json.dumps(text)) <= MAX_ANSWER_BYTES:
         return answer
     raise AnswerTooLargeError(

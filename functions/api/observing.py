@@ -54,7 +54,7 @@ class Observer:
             self._logger.error("growth failed", exc_info=error)
 
     def grew(self, report: "Report") -> None:
-        """Log what the growth policy has to tell, and count it as `GrowthAsked`, `GrowthLimit` and so on."""
+        """Log an event of the growth policy, and count it as `GrowthAsked`, `GrowthLimit` and so on."""
         self._logger.warning("growth", extra=growth_fields(report))
         if self._metrics:
             # Without the dimension `service`: one alarm covers all functions whose writes are throttled.

@@ -193,7 +193,7 @@ def _too_large(limit: int) -> ProblemError:
 def _inflated(raw: bytes, limit: int) -> bytes:
     unzip = zlib.decompressobj(_GZIP_WINDOW)
     try:
-        # One byte over the limit tells that there is more; what else there is, is not unpacked.
+        # One byte over the limit shows that there is more, and no more than that is decompressed.
         inflated = unzip.decompress(raw, limit + 1)
     except zlib.error as error:
         raise ProblemError("malformed_body", f"The body is no gzip; send it as {GZIP}, or as it is.") from error

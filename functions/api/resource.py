@@ -73,5 +73,5 @@ class Resource(Served):
             raise NotFoundError(f"No item has the {name} {given[name]!r}.") from error
 
     def location(self, document: Mapping[str, Any]) -> str:
-        """The path that addresses the item a document stands for."""
+        """Return the path of a document's item."""
         return "/".join([self.root, *(quote(str(document[name]), safe="") for name in self.path_fields)])

@@ -39,6 +39,6 @@ def refuse_paths(paths: Sequence[str]) -> None:
     for path, times in Counter(paths).items():
         if times > 1 or path in RESERVED or not path.replace("-", "").isalnum() or not path.isascii():
             raise ConfigurationError(
-                f"/{path} cannot be a resource: a path is ASCII letters, digits and -, stands for one entity, "
+                f"/{path} cannot be a resource: a path is ASCII letters, digits and -, belongs to one entity, "
                 f"and is none of {', '.join(sorted(RESERVED))}"
             )

@@ -34,7 +34,7 @@ def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
 
 
 def metrics(environment: str, outcome: Outcome, now: float) -> str:
-    """The line of the log that tells what became of a batch, at a time in epoch seconds."""
+    """Return the line of metrics for a batch at a time in epoch seconds."""
     figures = [
         Figure("ChangesHandled", outcome.changes),
         Figure("ChangesDead", outcome.dead_letters),
@@ -54,12 +54,12 @@ def _dispatcher() -> Dispatcher:
     transport = connect(endpoint_url=settings.endpoint, operation_seconds=settings.topology_operation_seconds)
     entities = [each.entity for each in ENTITIES]
     db = open_entities(settings, transport, entities, GrowthLog(logger, settings.environment))
-    return Dispatcher(consumers(db), keep=_told(to_queue(settings.dead_letter_queue)))
+    return Dispatcher(consumers(db), keep=_logged(to_queue(settings.dead_letter_queue)))
 
 
-def _told(keep: Keep) -> Keep:
-    def told(letter: DeadLetter) -> None:
+def _logged(keep: Keep) -> Keep:
+    def keep_and_log(letter: DeadLetter) -> None:
         keep(letter)
-        logger.error("dead letter: %s of %s: %s", letter.sequence, letter.consumer or "nobody", letter.reason)
+        logger.error("dead letter: %s of %s: %s", letter.sequence, letter.consumer or "no consumer", letter.reason)
 
-    return told
+    return keep_and_log

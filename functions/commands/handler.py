@@ -25,10 +25,10 @@ logger = logging.getLogger("commands")
 
 
 class Log(GrowthLog):
-    """Where errors of ours and the news of growing counts go."""
+    """Writes internal errors and events of the growth policy into the log."""
 
     def failed(self, error: Exception) -> None:
-        """An error that is ours."""
+        """Log an internal error."""
         log_error(self._logger, "the request failed", error)
 
 

@@ -48,7 +48,7 @@ class Members:
         return bool(self._of(name, bool, "true or false"))
 
     def number(self, name: str, default: int) -> int:
-        """A whole number, its default if it is left out, and 0 for anything else: whoever bounds it refuses that."""
+        """A whole number, its default if it is left out, and 0 for anything else, which the operation refuses."""
         value = self.members.get(name)
         value = default if value is None else value
         return value if isinstance(value, int) and not isinstance(value, bool) else 0

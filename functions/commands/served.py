@@ -29,5 +29,5 @@ def _not_by_itself(served: Served, systems: Collection[str]) -> str:
         return f"{served.name} is not served, only by code that uses the layer."
     # The path of REST begins with the outside name of what does serve it.
     instead = next((name for name in systems if f"{route}/".startswith(f"/v1/{name}/")), None)
-    told = f"ask for {instead}" if instead else f"ask {route} over REST"
-    return f"{served.name} is not served by itself: {told}."
+    remedy = f"ask for {instead}" if instead else f"ask {route} over REST"
+    return f"{served.name} is not served by itself: {remedy}."

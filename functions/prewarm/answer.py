@@ -1,4 +1,4 @@
-"""How a run ended, told to CloudFormation."""
+"""Answer CloudFormation with the result of a run."""
 
 import json
 from collections.abc import Mapping

@@ -10,7 +10,7 @@ DAY_SECONDS: Final = 86_400
 SWITCHES_A_DAY: Final = 4
 """DynamoDB lets a table go from provisioned to on-demand this often in 24 hours."""
 SPARE_SWITCHES: Final = 1
-"""Kept for a return that nobody planned: a table that cannot return would stay provisioned for up to a day."""
+"""Kept for an unplanned return, because a table that cannot return would stay provisioned for up to a day."""
 BILLED_HOURS: Final = 2
 """Provisioned capacity is billed by the hour begun; a run takes under an hour, which may lie across two."""
 TABLE: Final = ""

@@ -1,6 +1,6 @@
 """The steps of a pre-warm. Each can be run again at any time: after an error, a timeout or a lost answer.
 
-The order, the retries and what follows a failure stand in the state machine (`stacks/prewarm_machine.py`).
+The state machine (`stacks/prewarm_machine.py`) has the order, the retries and what follows a failure.
 Clients and clock are passed in.
 """
 
@@ -37,7 +37,7 @@ class Clients:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What the function is told by its environment.
+    """The settings of the function.
 
     Attributes:
         table: Name of the table.

@@ -1,4 +1,4 @@
-"""From the stream of the topology table to executions: a written wish starts its change, and nothing else has to."""
+"""Start an execution of the state machine for each requested change in the stream of the topology table."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -64,6 +64,6 @@ def busy(image: Image) -> bool:
 
 
 def paused(image: Image) -> bool:
-    """Whether somebody, or an error, has paused the change."""
+    """Whether an operator or an error has paused the change."""
     kept: Mapping[str, Any] = image.get(TOPOLOGY_CHANGE, {}).get("M", {})
     return bool(kept.get("paused", {}).get("BOOL"))

@@ -25,8 +25,8 @@ class Executions:
 
         Args:
             key: the record's key.
-            stamp: tells this write of the record from every other. The same write starts one execution, however often
-                it is asked for.
+            stamp: identifies this write of the record. The same write starts one execution, however often it is asked
+                for.
 
         Returns:
             Whether this call started it.

@@ -1,4 +1,4 @@
-"""Entries of the functions: what they are told by their environment, and the clients they share."""
+"""Entries of the functions, their settings, and the clients that they share."""
 
 import logging
 import os
@@ -64,7 +64,7 @@ def operate(event: Any, context: object) -> dict[str, Any]:
 
 @without_traceback
 def watch(event: object, _context: object) -> list[str]:
-    """Schedule: look after changes that nobody works on, or that last; asked to shrink, for counts that are quiet."""
+    """Schedule: find changes without a driver and changes that take long; with `look: shrink`, quiet counts."""
     if isinstance(event, Mapping) and event.get("look") == "shrink":
         settings, transport = _settings(), _transport()
         return shrink(settings, _resharder(), log=_log, load=cloudwatch(settings, transport))
@@ -79,7 +79,7 @@ def watch(event: object, _context: object) -> list[str]:
 
 
 def oldest(environment: str, hours: float, now: float) -> str:
-    """The line of the log that tells how long the oldest change has been at it, at a time in epoch seconds."""
+    """Return the line of metrics with the age of the oldest change, at a time in epoch seconds."""
     return metrics_line(environment, [Figure(OLDEST, hours, "None")], now)
 
 

@@ -1,7 +1,7 @@
 """The steps of the state machine. Each can be run again at any time: after an error, a timeout or a lost answer.
 
-What follows what, the waits and the retries stand in the state machine (`stacks/reshard_machine.py`); what a step does
-stands in the layer.
+The state machine (`stacks/reshard_machine.py`) has the order, the waits and the retries; the sharding layer does the
+work of a step.
 """
 
 import json
@@ -85,8 +85,8 @@ def reason_of(error: Mapping[str, Any]) -> str:
     """The message in what Step Functions has caught, whose cause is Lambda's JSON."""
     cause = str(error.get("Cause", ""))
     try:
-        told = json.loads(cause)
-        message = f"{told.get('errorType', 'Error')}: {told.get('errorMessage', '')}"
+        caught = json.loads(cause)
+        message = f"{caught.get('errorType', 'Error')}: {caught.get('errorMessage', '')}"
     except (ValueError, AttributeError):
         message = cause or str(error.get("Error", "unknown error"))
     return message[:1000]

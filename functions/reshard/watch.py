@@ -1,4 +1,4 @@
-"""A look at all changes from time to time: one that nobody works on is taken up again, one that lasts is told of."""
+"""Find changes without a driver and start them again; report how long the oldest change takes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class Watch:
         running = self.executions.running()
         left = [key for key in waiting if not any(name.startswith(beginning_of(key)) for name in running)]
         for key in left:
-            self.log(f"nobody works on the change of {key}: it is taken up again")
+            self.log(f"the change of {key} has no execution: it is started again")
             # Two looks within a minute, such as a call that is delivered twice, start one execution.
             self.executions.start(key, str(int(now // 60)))
         return left

@@ -1,4 +1,4 @@
-"""Items that nobody waits for: created once, however often their message comes."""
+"""Items that no caller waits for: created once, however often their message is delivered."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Entry of the writer: what it is told by its environment, and the clients it shares between batches."""
+"""Entry of the writer, its settings, and the clients that it shares between batches."""
 
 import json
 import logging

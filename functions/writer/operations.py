@@ -1,4 +1,4 @@
-"""Writes that somebody waits for: done once, in order for each item, together with the record that says so.
+"""Writes that a caller waits for: done once, in order for each item, together with the record of the outcome.
 
 The write and the end of its record are one transaction, so a message that comes again finds that it is done. The order
 is the queue's: messages about one item have one group, and a group's next message waits for the one before.

@@ -1,4 +1,4 @@
-"""What came of a piece of work, and of a whole batch."""
+"""The outcome of a piece of work, and of a whole batch."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -22,16 +22,16 @@ class Outcome:
     """How one piece of work has ended.
 
     Attributes:
-        end: how.
+        end: its kind.
         reason: a stable word for why it was not done.
-        told: a sentence about it.
-        document: the item concerned, for `POISON`.
-        unexpected: nobody knows why: worth a few tries, and no more.
+        message: a sentence about the reason.
+        document: the item, for `POISON`.
+        unexpected: whether the cause is unknown, so that only a few more tries are worthwhile.
     """
 
     end: End
     reason: str = ""
-    told: str = ""
+    message: str = ""
     document: Any = None
     unexpected: bool = False
 
@@ -42,7 +42,7 @@ DUPLICATE = Outcome(End.DUPLICATE)
 
 @dataclass(slots=True)
 class Tally:
-    """What a batch came to, for the log and the metrics. `lags` are seconds from acceptance to done, one a message."""
+    """The outcomes of a batch, for log and metrics. `lags` are seconds from acceptance to done, one a message."""
 
     stored: int = 0
     duplicates: int = 0

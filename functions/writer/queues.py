@@ -1,4 +1,4 @@
-"""What a batch of SQS is made of, and the two things that are done to its messages by hand."""
+"""Messages of a batch of SQS, and how they are delayed or sent to the dead-letter queue."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -58,17 +58,17 @@ class Queues:
     urls: Mapping[str, str]
     dead_letters: Mapping[str, str]
 
-    def bury(self, received: Received, body: Mapping[str, Any], *, reason: str, told: str) -> None:
-        """Send what can never be done to the dead-letter queue, with the reason.
+    def bury(self, received: Received, body: Mapping[str, Any], *, reason: str, message: str) -> None:
+        """Send a message that cannot succeed to the dead-letter queue, with the reason.
 
-        Raises whatever the client raises: then the message has to stay where it is.
+        Raises what the client raises. Then the message must stay on its queue.
         """
         request: dict[str, Any] = {
             "QueueUrl": self.dead_letters[received.queue],
             "MessageBody": json.dumps(body, ensure_ascii=False),
             "MessageAttributes": {
                 "reason": {"DataType": "String", "StringValue": reason},
-                "told": {"DataType": "String", "StringValue": told[:1000] or reason},
+                "told": {"DataType": "String", "StringValue": message[:1000] or reason},
                 "message_id": {"DataType": "String", "StringValue": received.id},
             },
         }

@@ -10,7 +10,7 @@ from dynashard_serving.settings import TableSettings
 from dynashard_serving.tenants import DEFAULT_TENANTS, TenantRule
 
 QUEUE_URLS: Final = ("QUEUE_URL", "OPERATIONS_QUEUE_URL")
-"""What is only added, in any order; and what somebody waits for, in order for each item."""
+"""The queue of new items, in any order; and that of writes that callers wait for, in order for each item."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -94,8 +94,8 @@ class Writer:
         if message.operation_id is not None:
             return [(received, lambda: self.operate(message, received.receives))]
         if message.operation != "create":
-            told = f"a {message.operation} needs a record of its operation, or it could be done twice"
-            return [(received, lambda: Outcome(End.POISON, "malformed_message", told, UNREADABLE))]
+            reason = f"a {message.operation} needs a record of its operation, or it could be done twice"
+            return [(received, lambda: Outcome(End.POISON, "malformed_message", reason, UNREADABLE))]
         collection = self.collection_of(message.served.entity)
         return [(received, _creating(collection, message, document)) for document in message.items]
 
@@ -143,15 +143,15 @@ class Writer:
 
     def _buried(self, received: Received, message: Message | PoisonError, poison: Sequence[Outcome]) -> bool:
         first = poison[0]
-        told = {"message_id": received.id, "reason": first.reason, "told": first.told, "items": len(poison)}
-        self.log("dead letter", told)
+        fields = {"message_id": received.id, "reason": first.reason, "message": first.message, "items": len(poison)}
+        self.log("dead letter", fields)
         body: Mapping[str, Any] = {"unreadable": received.body}
         if isinstance(message, Message):
             whole = first.document is UNREADABLE or first.document is None
             kept = {name: value for name, value in message.document.items() if name not in ("item", "items")}
             body = message.document if whole else {**kept, "items": [outcome.document for outcome in poison]}
         try:
-            self.queues.bury(received, body, reason=first.reason, told=first.told)
+            self.queues.bury(received, body, reason=first.reason, message=first.message)
         except Exception as error:  # noqa: BLE001 - whatever it was, the message must not be lost
             self.log("no dead letter could be sent", {"message_id": received.id, "error": repr(error)})
             return False
@@ -172,5 +172,5 @@ def _creating(collection: Any, message: Message, document: dict[str, Any]) -> Wo
 
 def _given_up(outcome: Outcome) -> Outcome:
     if outcome.end is End.LEFT and outcome.unexpected:
-        return Outcome(End.POISON, outcome.reason, outcome.told, outcome.document)
+        return Outcome(End.POISON, outcome.reason, outcome.message, outcome.document)
     return outcome

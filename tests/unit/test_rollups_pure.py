@@ -230,7 +230,7 @@ class Late(Entity, name="test.v1.Late", key=Key("{tenant}:{start:%Y}", "{level}#
         ({"into": {NoSlot: ("day",)}}, "lacks slot"),
         ({"into": {Unknown: ("day",)}}, "summed up by who, which is no field of test.v1.Beat"),
         ({"into": {Needy: ("day",)}}, "field beats of test.v1.Needy needs a default"),
-        ({"into": {Late: ("day",)}}, "start stands in the sort key"),
+        ({"into": {Late: ("day",)}}, "start must be in the sort key"),
     ],
 )
 def test_a_wrong_declaration_is_refused(changed: dict[str, Any], reason: str) -> None:

@@ -99,7 +99,7 @@ class Items(Generic[E]):
             if_match: store it only if the live item is at this revision.
 
         Returns:
-            The item as stored. If the backend could not tell what became of it, and a read of the client's own proves
+            The item as stored. If the backend did not know the outcome, and a read by the client proves
             that it was stored, `created` is False.
 
         Raises:
@@ -254,8 +254,8 @@ class Items(Generic[E]):
                 except OutcomeUnknownError as unknown:
                     # Each of them may have been written; sent again, it might undo what others wrote since.
                     answer = [Outcome(error=unknown)] * len(part)
-                told = answer[member] if isinstance(answer, Mapping) else answer
-                outcomes |= {place: outcome_of(each) for place, each in zip(part, told, strict=True)}
+                results = answer[member] if isinstance(answer, Mapping) else answer
+                outcomes |= {place: outcome_of(each) for place, each in zip(part, results, strict=True)}
             waiting = [place for place in waiting if _again(outcomes[place])]
             if not waiting or attempt == self._retries.attempts:
                 break

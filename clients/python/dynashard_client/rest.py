@@ -217,7 +217,7 @@ def _text(value: Any) -> str:
 
 
 def _refuse(answer: urllib3.BaseHTTPResponse) -> None:
-    """Raise what a refusal stands for: that of the API, or one of the gateway before it, which says little."""
+    """Raise the error of a refusal by the API, or by the gateway, whose refusals have few details."""
     problem = _problem_in(answer)
     if problem is None:
         _refuse_as_gateway(answer.status)

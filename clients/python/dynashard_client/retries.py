@@ -12,10 +12,7 @@ T = TypeVar("T")
 
 
 class LostError(Exception):
-    """No answer came, or one that says nothing: what was asked for may have been done.
-
-    `error` is what the caller is told if it is not asked for again.
-    """
+    """No answer came, or one without an outcome: the request may have been executed. `error` is for the caller."""
 
     def __init__(self, error: DynashardError) -> None:
         super().__init__(str(error))
@@ -43,7 +40,7 @@ class Retries:
         """Send until there is an answer.
 
         Args:
-            send: sends; told whether an earlier attempt may have been applied.
+            send: sends the request; its argument says whether an earlier attempt may have been applied.
             repeatable: whether what may have been done already can be asked for again. What was refused for now, as by
                 a throttle, is asked for again in any case.
 
@@ -74,7 +71,7 @@ class Retries:
 
 
 def _unknown(lost: LostError) -> DynashardError:
-    """What the caller of a write is told whose answer was lost before it reached the client."""
+    """Return the error for the caller of a write whose answer was lost."""
     if not isinstance(lost.error, EngineUnavailableError):
         return lost.error
     return OutcomeUnknownError(f"{lost.error} It is not sent again: read the item before you decide.")

@@ -1,6 +1,6 @@
 """Sharded counters: numbers that many writers add to at once.
 
-A counter is a few items, its slots. Whoever adds draws one of them; whoever reads adds them up. What is added as a step
+A counter is a few items, its slots. A writer adds to a random one, and a reader sums them up. What is added as a step
 of a transaction is added exactly once, and with it whatever else the transaction does.
 
     class Plays(Entity, name="plays.v1.Plays", key=Key(partition="{tenant_id}:{series}:{slot}")):
@@ -48,9 +48,9 @@ class Counters(Generic[E]):
 
     Attributes:
         model: the entity of the slots: with `slot` among its key fields, and with numbers that have a default of 0.
-        slots: of how many items a counter is. It can be raised at any time, and never lowered: what stands in slots
-            that nobody reads is not counted.
-        slot: the field that tells the slots apart, a whole number from 0. In the partition template, every slot is a
+        slots: how many items a counter has. It can be raised at any time, but never lowered: slots that are not read
+            are not counted.
+        slot: the field with the number of the slot, from 0. In the partition template, every slot is a
             partition of its own.
 
     Raises:
@@ -143,7 +143,7 @@ class CounterStore(Generic[E]):
         Transaction(self._store, [self.adding(key, **amounts)]).run()
 
     def total(self, key: Mapping[str, Any], *, consistent: bool = False) -> dict[str, Any]:
-        """What a counter stands at, by field; zeros for one that was never added to.
+        """Return the sums of a counter by field; zeros if nothing was ever added.
 
         Args:
             key: the fields of its key, all but the slot.
@@ -154,7 +154,7 @@ class CounterStore(Generic[E]):
         return self.totals([key], consistent=consistent)[0]
 
     def totals(self, keys: Sequence[Mapping[str, Any]], *, consistent: bool = False) -> list[dict[str, Any]]:
-        """What several counters stand at, in their order.
+        """Return the sums of several counters, in their order.
 
         Raises:
             UnprocessedError: with the keys that could not be read in time.

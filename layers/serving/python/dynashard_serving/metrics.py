@@ -29,7 +29,7 @@ class Figure:
 
     @property
     def written(self) -> Any:
-        """The value as it stands in a line."""
+        """The value in a line."""
         return sorted(self.value)[-MOST_VALUES:] if isinstance(self.value, Sequence) else self.value
 
 

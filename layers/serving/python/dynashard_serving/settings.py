@@ -25,9 +25,9 @@ class TableSettings:
         topology_lease_seconds: how long a view of the shard counts may be used.
         topology_operation_seconds: how long one request to the table may take, retries included: changes of shard
             counts wait for that long between their phases.
-        growth_mode: whether shard counts grow by themselves: `on`, `dry_run` (only told of) or `off`.
+        growth_mode: whether shard counts grow by themselves: `on`, `dry_run` (only reported) or `off`.
         growth_cooldown_seconds: how long a count is left alone after it changed.
-        growth_quiet_seconds: how long it must have stood before it shrinks; not below the cooldown.
+        growth_quiet_seconds: how long a count must be unchanged before it shrinks; not below the cooldown.
         endpoint: URL of DynamoDB, None for the region's own.
     """
 

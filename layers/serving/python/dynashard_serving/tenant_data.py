@@ -1,7 +1,7 @@
 """What is stored of a tenant, found by one reading of the table, several parts at a time.
 
-A tenant's items are in many logical partitions, some of which only the items themselves tell: one a user, one an
-incident, one a day. Each of their keys begins with the tenant, so that a stored key alone tells whose it is.
+A tenant's items are in many logical partitions, such as one for each user, incident or day, and only the items show
+which. Each of their keys begins with the tenant, so a stored key alone shows whose it is.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -66,8 +66,8 @@ class TenantData:
         """All that is stored of a tenant, whatever it is: live, expired, moved, or a piece.
 
         Raises:
-            InputError: the name is none of a tenant.
-            ConfigurationError: the keys of an entity do not tell whose they are.
+            InputError: the name is not that of a tenant.
+            ConfigurationError: the keys of an entity do not show whose they are.
             ThrottledError: throttling outlasted the retry policy.
 
         Cost: 1 read unit for every 4 KB of the whole table.
@@ -86,8 +86,8 @@ class TenantData:
         """The logical partitions that hold live items of a tenant, in the order of the entities.
 
         Raises:
-            InputError: the name is none of a tenant.
-            ConfigurationError: the keys of an entity do not tell whose they are.
+            InputError: the name is not that of a tenant.
+            ConfigurationError: the keys of an entity do not show whose they are.
             ThrottledError: throttling outlasted the retry policy.
 
         Cost: 1 read unit for every 4 KB of the whole table.
@@ -178,9 +178,7 @@ def _divider(entity: EntityDefinition[Any]) -> str:
     divider = str(rest[0])[:1] if rest else entity.separator
     if isinstance(first, TemplateField) and first.name == TENANT and divider in (DEFAULT_SEPARATOR, first.after[:1]):
         return divider
-    raise ConfigurationError(
-        f"the keys of {entity.name} do not tell where {TENANT} ends: look after its items yourself"
-    )
+    raise ConfigurationError(f"the keys of {entity.name} do not show where {TENANT} ends: handle its items yourself")
 
 
 def _held(item: Wire) -> StoredItem:

@@ -7,7 +7,7 @@ Each field of each item has a logical partition of its own, in the same table, u
         p#<version>#0000        the pieces
 
 A manifest is written before the pieces and removed after them, so that whatever is stored can be found by manifests.
-They stand in an index, spread over `BUCKETS` partitions for each field of an entity, by which a sweep finds them all.
+An index spreads them over `BUCKETS` partitions for each field of an entity, so that a sweep finds them all.
 """
 
 import base64
@@ -34,7 +34,7 @@ _AT_A_TIME: Final = 8
 
 
 def kind_of(entity: EntityDefinition[Any], field: str) -> str:
-    """What the stored partition keys of an attachment begin with. Entities' names hold no `~`: nobody else's do."""
+    """Return the beginning of an attachment's stored partition keys. It is unique, because no entity's name has `~`."""
     return f"{entity.name}~{field}"
 
 
@@ -122,7 +122,7 @@ class Pieces:
         self._store = store
 
     def write(self, manifest: Manifest, pieces: Sequence[bytes]) -> None:
-        """Store a version, which nobody sees before an item points to it.
+        """Store a version. Readers do not see it before an item points to it.
 
         Cost: 2 write units for the manifest and its index entry, 1 for each KB of the pieces; 2 round trips for up
         to 8 pieces.
@@ -169,7 +169,7 @@ class Pieces:
         self._store.transport.call("DeleteItem", {"TableName": table, "Key": last}, resend=Resend.ALWAYS)
 
     def manifests(self, kind: str, bucket: int, *, prefix: str = "") -> Iterator[list[Manifest]]:
-        """The manifests of a field of an entity that stand in a bucket of the index, page by page.
+        """The manifests of a field of an entity in a bucket of the index, page by page.
 
         Cost: 0.5 read units for every 4 KB, about 10 manifests; 1 round trip for 1 MB.
         """

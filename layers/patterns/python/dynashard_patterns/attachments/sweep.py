@@ -32,7 +32,7 @@ def sweep(
     """Remove the versions of an entity's attachments that no item points to.
 
     A version is left alone for as long as its writer may still make it current, and that of an expired item for as
-    long as somebody's clock may say that it has not. It may be stopped and run again at any time.
+    long as another clock may be behind. It may be stopped and run again at any time.
 
     Args:
         store: the table.

@@ -58,7 +58,7 @@ class Fields:
                 raise InvalidQueryError(f"{self._entity.name} has no attachment {name}", field="include")
 
     def read(self, name: str, key: ItemKey, pointer: Pointer, *, consistent: bool) -> tuple[Any] | None:
-        """The value that a pointer stands for, in a tuple; None if pieces of it are gone.
+        """Return the value of a pointer, in a tuple; None if pieces of it are gone.
 
         Raises:
             UndecodableItemError: they are not what was written.

@@ -1,4 +1,4 @@
-"""What happens to items, told from the table's stream: decoded changes, and what follows from them."""
+"""Change data capture: decode the table's stream to changes of items, and hand them to consumers."""
 
 from dynashard_patterns.changes.change import Change, Consumer, Kind
 from dynashard_patterns.changes.decode import decode, watched

@@ -1,4 +1,4 @@
-"""A change of an item, and who is told of it."""
+"""A change of an item, and its consumers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """Something that follows the changes of some entities.
+    """A consumer of the changes of some entities.
 
     Changes come at least once, in batches. Those of one stored item come in order, those of different items in any; an
     item that moves to another shard is another stored item from then on. So what `handle` does must be right when it is

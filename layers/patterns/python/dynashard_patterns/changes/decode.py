@@ -1,9 +1,9 @@
 """From a record of the table's stream to the change of an item, or to none.
 
-The stream tells of every write of a stored item. Some of them are the layer's own housekeeping and change nothing that
+The stream has every write of a stored item. Some of them are the layer's own housekeeping and change nothing that
 a reader could see:
 
-    before            after             what it is                                  told as
+    before            after             what it is                                  reported as
     nothing           item              a create, in every phase                    created
     nothing           moved copy        a move, its half at the new home            nothing
     nothing           mark              a create, its half at the old home          nothing
@@ -14,7 +14,7 @@ a reader could see:
     item              item              a replace or an update                      updated
     expired item      item              a create that DynamoDB's TTL was late for   created
 
-A moved copy bears `MovedFrom` until its next real write, which is told as `updated`.
+A moved copy bears `MovedFrom` until its next real write, which is reported as `updated`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -37,7 +37,7 @@ def watched(models: Iterable[type[Entity]]) -> dict[str, EntityDefinition[Any]]:
 
 
 def decode(record: Mapping[str, Any], registry: Mapping[str, EntityDefinition[Any]]) -> Change | None:
-    """The change that a record of the stream tells of.
+    """Return the change in a record of the stream.
 
     Args:
         record: as Lambda hands it on; the stream's view is `NEW_AND_OLD_IMAGES`.
@@ -51,8 +51,8 @@ def decode(record: Mapping[str, Any], registry: Mapping[str, EntityDefinition[An
 
     Cost: no request.
     """
-    told = record["dynamodb"]
-    old, new = told.get("OldImage"), told.get("NewImage")
+    images = record["dynamodb"]
+    old, new = images.get("OldImage"), images.get("NewImage")
     kind = _kind(old, new, record)
     entity = None if kind is None else _entity(new or old, registry)
     if kind is None or entity is None:
@@ -61,7 +61,7 @@ def decode(record: Mapping[str, Any], registry: Mapping[str, EntityDefinition[An
     after = entity.decode(new) if new else None
     fields = (after or before).__dict__
     key = {name: fields[name] for name in entity.key_fields}
-    return Change(kind, entity.model, key, before, after, told["SequenceNumber"])
+    return Change(kind, entity.model, key, before, after, images["SequenceNumber"])
 
 
 def _kind(old: Wire | None, new: Wire | None, record: Mapping[str, Any]) -> Kind | None:
@@ -101,7 +101,7 @@ def _entity(image: Wire, registry: Mapping[str, EntityDefinition[Any]]) -> Entit
 
 
 def _fits(entity: EntityDefinition[Any], image: Wire) -> bool:
-    """Whether an adopted item, which may have no type yet, stands under the keys of an entity."""
+    """Whether an adopted item, which may have no type yet, has the keys of an entity."""
     from dynashard.resharding.scope import fits, shape  # noqa: PLC0415 - the API serves without resharding
 
     partition = logical_partition_of(entity, image[PK]["S"])

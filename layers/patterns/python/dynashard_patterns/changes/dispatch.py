@@ -32,7 +32,7 @@ class Outcome:
 
     Attributes:
         again: the number of the first record that has to come again; None if none has to.
-        changes: how many changes of watched entities it told of.
+        changes: how many changes of watched entities it had.
         dead_letters: how many dead letters were kept.
         reason: why records have to come again, in one line.
     """
@@ -102,7 +102,7 @@ class _Batch:
         self.stop: _Stop | None = None
 
     def decoded(self, records: Sequence[Record], registry: Mapping[str, Any]) -> list[_Entry]:
-        """The changes that the records tell of, up to one that can neither be read nor set aside."""
+        """The changes of the records, up to one that can neither be decoded nor kept as a dead letter."""
         entries: list[_Entry] = []
         for position, record in enumerate(records):
             try:

@@ -26,8 +26,8 @@ class MaterializedCopies(Generic[S, C]):
             of=Incident, copy=Participation, make=participations, partition={"incident_id": "id"}
         )
 
-    All copies of one source, and no others, stand in one logical partition of the copies' entity. Its fields are the
-    key fields of the source.
+    A logical partition of the copies' entity has all copies of one source, and no others. Its fields are the key fields
+    of the source.
 
     Attributes:
         of: the entity of the sources.
@@ -54,7 +54,7 @@ class MaterializedCopies(Generic[S, C]):
         if self.of is self.copy or set(self.by.values()) != set(source.key_fields):
             raise DeclarationError(
                 copy.name,
-                f"its partition {copy.partition.text!r} must stand for one {source.name}, whose key is "
+                f"its partition {copy.partition.text!r} must identify one {source.name}, whose key is "
                 f"{', '.join(source.key_fields)}: use these fields, or name those that are called otherwise",
             )
         for entity in (source, copy):
@@ -107,22 +107,22 @@ class MaterializedCopies(Generic[S, C]):
             InvalidKeyError: there can be no such partition.
             EngineError: retries did not outlast what was in the way; run it again.
 
-        Cost: a read of all sources, and for each a Query of its copies; then a Scan of the whole table, since copies
-        whose source is gone stand where only their own keys tell. What differs is written as `Materializer.carry` does.
+        Cost: a read of all sources, and for each a Query of its copies; then a Scan of the whole table, because
+        only the keys of copies show that their source is gone. What differs is written as by `Materializer.carry`.
         """
         return inspect(self.materializer(db), partition, mend=True)
 
 
 def _check_times(source: EntityDefinition[Any], copy: EntityDefinition[Any], mine: str, theirs: str) -> None:
-    """Refuse a time that the copies' partition tells otherwise than the source's key: by days, say, not by seconds."""
+    """Refuse a time with another format than in the source's key, such as by days instead of by seconds."""
     [own] = _formats(copy.partition, mine)
     formats = {*_formats(source.partition, theirs), *_formats(source.sort, theirs)}
     exact = {""} if "" in formats else formats
     if exact != {own} and any("%" in each for each in (own, *exact)):
         raise DeclarationError(
             copy.name,
-            f"its partition {copy.partition.text!r} must tell {mine} as the key of {source.name} tells {theirs}, "
-            "with the same format: else copies of two sources could stand in one partition",
+            f"its partition {copy.partition.text!r} must format {mine} as the key of {source.name} formats {theirs}, "
+            "because otherwise one partition could have the copies of two sources",
         )
 
 

@@ -1,12 +1,12 @@
-"""Bringing the copies of a source up to date, whatever order and however often one is told of its changes.
+"""Bring the copies of a source up to date, in whatever order and however often its changes arrive.
 
-What a stream tells may come twice, late, and out of order, and others may be at work on the same source. So a change is
-only a signal to look: the source is read, its copies are read, and what differs is written in transactions which demand
+Changes may come twice, late, and out of order, and other processes may work on the same source. So a change is only a
+signal to look: the source is read, its copies are read, and what differs is written in transactions which demand
 that the source is still at the revision that was read. Nothing stale can be written.
 
-One gap is left: plain reads may see a transaction in part. Whoever looks in the instant between two of its items could
-take an old copy for a right one. So whoever has written looks at the source once more when the transaction is over, and
-starts again if it has changed. A writer that dies before has not acknowledged its change, which then comes again.
+One gap is left: plain reads may see a part of a transaction, and then take an old copy for a right one. So each writer
+reads the source again after its transaction, and starts again if the source has changed. If the writer dies before, its
+change is not acknowledged and comes again.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -156,7 +156,7 @@ class Materializer:
 
 
 def partition_of(copy: EntityDefinition[Any], by: Mapping[str, str], source: Mapping[str, Any]) -> str:
-    """The logical partition in which the copies of a source stand.
+    """Return the logical partition of the copies of a source.
 
     Raises:
         InvalidKeyError: the copies' keys cannot hold the source's.

@@ -19,7 +19,7 @@ Node = Annotated[str, Field(pattern=NODE, max_length=200)]
 """A node of the graph: its type and its id, such as `Actor.5`."""
 
 EDGE_KEY: Final = Key(partition="{tenant_id}:{node}", sort="{way}.{other}")
-"""The key of edges: all that a node is at either end of stands in one logical partition, by way and type."""
+"""The key of edges: one logical partition has all edges of a node, at either end, by way and type."""
 COUNT_KEY: Final = Key(partition="{tenant_id}:{node}:{way}:{slot}")
 """The key of their counters: each slot is a partition of its own."""
 NEWEST: Final = "newest"
@@ -71,8 +71,8 @@ class Edges(Generic[E]):
         model: the class of its items, derived from `Edge` with the key `EDGE_KEY`.
         forward: what the item at the first node says of the second, such as `FAN_OF`.
         backward: what the item at the second node says of the first, such as `FANNED_BY`.
-        counts: the class of the counters, derived from `EdgeCount` with the key `COUNT_KEY`; None if nobody asks how
-            many edges a node has.
+        counts: the class of the counters, derived from `EdgeCount` with the key `COUNT_KEY`; None if edges
+            are not counted.
         slots: of how many items a counter is, forward and backward. More let more edges of one node come at once;
             see `Counters.slots`.
 

@@ -1,4 +1,4 @@
-"""Finding and mending what the two ends of an edge, or its counters, do not agree on.
+"""Find and repair edges whose two ends, or whose counters, do not agree.
 
 Transactions keep them in agreement; this is for what came past them: a restored backup, items deleted by hand.
 """
@@ -56,7 +56,7 @@ class EdgeRepair(Generic[E]):
         return cls(db.store, edges, EdgeStore.on(db, edges))
 
     def check(self, tenant_id: str, node: str) -> Drift:
-        """What does not agree at a node. While edges come and go, their own halves and counts may be told for a moment.
+        """Return what does not agree at a node. Edges that come and go meanwhile may be reported.
 
         Cost: 1 read unit for each 4 KB of the node's edges, and 1 for the other half of each; 2 round trips for 100.
         """
@@ -65,7 +65,7 @@ class EdgeRepair(Generic[E]):
     def repair(self, tenant_id: str, node: str) -> Drift:
         """Write the missing halves of a node's edges, then set its counters right.
 
-        Right under traffic: a half is written only while its other half stands, and a counter only if none of its
+        Right under traffic: a half is written only while its other half exists, and a counter only if none of its
         slots has changed since before the edges were counted, which every edge that comes or goes changes.
 
         Returns:

@@ -259,7 +259,7 @@ class EdgeStore(Generic[E]):
         if order != "newest":
             return asked
         if kind is None:
-            raise InvalidQueryError("newest first takes a type: the newest of each stand together", field="type")
+            raise InvalidQueryError("order newest needs a type, because the index sorts by type first", field="type")
         if NEWEST not in self._items.entity.indexes:
             raise InvalidQueryError(f"{self._items.entity.name} has no index {NEWEST}", field="order")
         return {**asked, "index": NEWEST, "direction": "desc"}

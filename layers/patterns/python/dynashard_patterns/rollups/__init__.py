@@ -1,4 +1,4 @@
-"""Roll-ups: sums over items by spans of time, exactly in step with what the table's stream tells."""
+"""Roll-ups: sums over items by spans of time, which count each item of the table's stream exactly once."""
 
 from dynashard_patterns.rollups.counting import Counter, Tally
 from dynashard_patterns.rollups.dividing import divide

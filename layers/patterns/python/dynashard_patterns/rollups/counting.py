@@ -1,4 +1,4 @@
-"""Counting what the stream tells, each item exactly once.
+"""Count the items of the stream, each exactly once.
 
 A change can come again: in the same batch or another one, split otherwise, to two consumers at a time. So the table
 decides: one transaction marks the items, on condition that they are not marked yet, and adds what they come to. Either
@@ -23,7 +23,7 @@ from dynashard_patterns.rollups.packing import Pack, packed
 E = TypeVar("E", bound=Entity)
 
 MARKED_FOR: Final = timedelta(days=7)
-"""How long a mark stands: a stream keeps a change for 24 hours, and what delivers it may keep it some days more."""
+"""How long a mark is kept: a stream keeps a change for 24 hours, and its delivery may take some days more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ Fields = Mapping[str, Any]
 
 
 class Counted(Entity, name="dynashard.v1.Counted", key=Key(partition="{id}"), expires="expires_at"):
-    """That one item is part of some roll-ups. It expires long after nobody can deliver the item's change again.
+    """The mark of an item that is counted in some roll-ups. It expires long after the last delivery of its change.
 
     Its id is a digest of 128 bits of the roll-ups' name and the item's key: a partition of its own for each, so that
     none is hot.
@@ -109,7 +109,7 @@ class Summing(Generic[E]):
         if lacking:
             self._refuse(f"the key of {rows.name} lacks {', '.join(sorted(lacking))}")
         if START not in rows.sort_fields or "{" + START + "}" not in rows.sort.text:
-            self._refuse(f"{START} stands in the sort key of {rows.name}, without a format of its own")
+            self._refuse(f"{START} must be in the sort key of {rows.name}, without a format of its own")
         for name in self.by(rows.model):
             if name not in self.of.model_fields:
                 self._refuse(f"{rows.name} is summed up by {name}, which is no field of {definition(self.of).name}")

@@ -18,7 +18,7 @@ def divide(total: int, weights: Mapping[K, int | Fraction]) -> dict[K, int]:
 
     Args:
         total: what is divided, in the smallest unit there is, such as cents; not negative.
-        weights: by whom; not negative. If all are zero, nobody gets anything, and the sum is zero.
+        weights: by whom; not negative. If all are zero, all parts are zero.
 
     Raises:
         InvalidValueError: a negative total or weight.

@@ -60,7 +60,7 @@ class Exposed:
         address: the order of the key fields in an item's path; that of the key if empty. Only the last may hold a `/`.
         window: bounds on the time of a new item, checked when it is created or accepted; None for none.
         tag: the heading of its routes in the OpenAPI document; the path if None.
-        route: where REST serves an entity that has no operations; told to those who ask for one.
+        route: where REST serves an entity that has no operations, for error messages.
 
     Raises:
         DeclarationError: a name is not a field of the entity, or a part has the wrong type; it says what to write.

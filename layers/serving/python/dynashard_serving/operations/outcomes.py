@@ -13,5 +13,5 @@ def done(result: Any) -> Outcome:
 
 
 def refused(error: Exception) -> Outcome:
-    """The outcome of what raised this error; of an unexpected one it tells nothing."""
+    """Return the outcome with an error, without details if the error is unexpected."""
     return {"ok": False, "error": refusal_of(error).document()}
