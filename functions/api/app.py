@@ -167,11 +167,7 @@ def build_app(
     random: Callable[[], float] = random_numbers.random,
     sender: QueueSender | None = None,
 ) -> App:
-    """Compose the API.
-
-    Raises:
-        ConfigurationError: the domain exposes an entity that cannot be exposed.
-    """
+    """Compose the API. An entity that cannot be exposed raises `ConfigurationError`."""
     observer = Observer(settings.environment, metrics=settings.environment != "local")
     entities = [each.entity for each in exposed]
     backend = open_backend(settings, transport, entities, observer, runtime=Runtime(clock, random=random))

@@ -32,11 +32,7 @@ def body_limit(resource: Resource) -> int:
 
 
 def asked_of_one(resource: Resource, query: Query) -> tuple[bool, tuple[str, ...]]:
-    """What the query of a single item asks for: a consistent read, and the attachments to include.
-
-    Raises:
-        ValidationFailedError: with every other parameter, or a value that is none.
-    """
+    """Return whether the query of a single item asks for a consistent read, and the attachments to include."""
     attachments = tuple(resource.definition.attachments)
     parameters = Parameters(query, ("consistent", INCLUDE) if attachments else ("consistent",))
     text = parameters.text(INCLUDE)
@@ -45,11 +41,7 @@ def asked_of_one(resource: Resource, query: Query) -> tuple[bool, tuple[str, ...
 
 
 def fitting(answer: Response[Any], headers: Mapping[str, str]) -> Response[Any]:
-    """The answer as Lambda can give it: compressed where it is large and the client takes it so.
-
-    Raises:
-        AnswerTooLargeError: it is too large, or only fits when compressed.
-    """
+    """Return the answer, compressed if it is large and the client accepts that; refuse one that does not fit."""
     text = str(answer.body)
     if len(text) < COMPRESSED_FROM or answer.status_code != HTTPStatus.OK:
         return answer

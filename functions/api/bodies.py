@@ -14,13 +14,7 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 
 
 def json_object(incoming: ApiRequest, accepted: Sequence[str] = (JSON,)) -> Document:
-    """The body as a JSON object.
-
-    Raises:
-        ProblemError: 415 for another media type, 400 for bad JSON.
-        RequestTooLargeError: it holds too many values.
-        ValidationFailedError: JSON that is no object.
-    """
+    """Return the body as a JSON object; see `json_value`."""
     document = json_value(incoming, accepted)
     if not isinstance(document, dict):
         raise ValidationFailedError(FieldError("", "The body must be a JSON object.", "object_type"))
@@ -28,11 +22,7 @@ def json_object(incoming: ApiRequest, accepted: Sequence[str] = (JSON,)) -> Docu
 
 
 def json_value(incoming: ApiRequest, accepted: Sequence[str] = (JSON,)) -> Any:
-    """The body as JSON of any kind.
-
-    Raises:
-        ProblemError: 415 for another media type, 400 for bad JSON.
-    """
+    """Return the body as JSON. Refuse another media type (415), bad JSON (400) and too many values (413)."""
     media_type = incoming.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type not in (*accepted, GZIP):
         raise ProblemError(
@@ -44,12 +34,7 @@ def json_value(incoming: ApiRequest, accepted: Sequence[str] = (JSON,)) -> Any:
 
 
 def parse_json(raw: bytes) -> Any:
-    """Parse JSON as RFC 8259 means it; see `json_input.read_json`.
-
-    Raises:
-        ProblemError: 400 that says where and why.
-        RequestTooLargeError: it holds too many values.
-    """
+    """Parse JSON as `json_input.read_json` does; bad JSON is a `ProblemError` with the place and the reason."""
     try:
         return read_json(raw)
     except MalformedJsonError as error:

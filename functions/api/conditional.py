@@ -45,11 +45,7 @@ def preferred_handling(headers: Mapping[str, str]) -> str | None:
 
 
 def conditions_of(headers: Mapping[str, str]) -> Conditions:
-    """What the headers `If-Match` and `If-None-Match` demand.
-
-    Raises:
-        ProblemError: 400 if one is malformed.
-    """
+    """Return what `If-Match` and `If-None-Match` demand. Malformed headers are refused (400)."""
     match, none_match = headers.get("if-match"), headers.get("if-none-match")
     if match is None and none_match is None:
         return UNCONDITIONAL
@@ -60,11 +56,7 @@ def conditions_of(headers: Mapping[str, str]) -> Conditions:
 
 
 def tags_of(name: str, value: str) -> Revisions:
-    """The revisions of a header's value: `*`, or a list of entity tags.
-
-    Raises:
-        ProblemError: 400 if it is neither.
-    """
+    """Return the revisions of a header's value: `*`, or a list of entity tags. Anything else is refused (400)."""
     if value.strip() == "*":
         return Revisions(anything=True)
     strong: set[str] = set()

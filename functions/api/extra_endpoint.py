@@ -61,11 +61,7 @@ class ExtraEndpoint:
 
 
 def asked(model: type[M], query: Query) -> M:
-    """What a query asks for, as a model of its parameters.
-
-    Raises:
-        ValidationFailedError: with every parameter that is unknown, repeated, missing or none of its values.
-    """
+    """Return the query as a model of its parameters, or refuse each parameter that is not valid (422)."""
     given = Parameters(query, [field.alias or name for name, field in model.model_fields.items()])
     try:
         return model.model_validate_strings(given.once())

@@ -75,11 +75,7 @@ REQUEST_OF: Final[Mapping[str, Callable[[Resource, ApiRequest], Write]]] = {
 
 
 def idempotency_key(incoming: ApiRequest) -> str | None:
-    """The header `Idempotency-Key`; None without one.
-
-    Raises:
-        ProblemError: 400 if it cannot be a key.
-    """
+    """Return the header `Idempotency-Key`, or None. An unusable key is refused (400)."""
     key = incoming.headers.get("idempotency-key")
     if key is not None and not usable(key):
         raise ProblemError("malformed_header", f"Idempotency-Key is 1 to {MAX_KEY_LENGTH} printable ASCII characters.")

@@ -40,11 +40,7 @@ class ListingRoute:
 
 
 def list_of(resource: Resource, incoming: ApiRequest) -> List:
-    """What the query of a listing asks for.
-
-    Raises:
-        ValidationFailedError: with every parameter at fault.
-    """
+    """Return the request of a listing, or refuse each parameter that is not valid (422)."""
     names = [name for name, _ in incoming.query]
     index = index_of(resource, dict(reversed(incoming.query)).get("index"), names)
     several, sorted_by = resource.partition_fields(index), resource.sort_fields(index)

@@ -55,11 +55,7 @@ class Parameters:
         return {name: self._values[name][0] for name in names if name in self._values}
 
     def flag(self, name: str) -> bool:
-        """Whether a parameter is `true`; false if it was not given.
-
-        Raises:
-            ValidationFailedError: for anything but `true` and `false`.
-        """
+        """Whether a parameter is `true`; false if it was not given. Other values are refused (422)."""
         value = self._values.get(name, ["false"])[0]
         if value not in _FLAG:
             raise ValidationFailedError(FieldError(name, f"Use one of {', '.join(_FLAG)}.", "enum"))
@@ -67,9 +63,5 @@ class Parameters:
 
 
 def consistent_only(query: Query, *, allowed: bool = True) -> bool:
-    """Read the query of a single item: `consistent=true|false`, or nothing at all where that is not allowed.
-
-    Raises:
-        ValidationFailedError: with every other parameter.
-    """
+    """Read the query of a single item: `consistent=true|false`, or no parameter if that is not allowed."""
     return Parameters(query, ("consistent",) if allowed else ()).flag("consistent")

@@ -30,11 +30,7 @@ class QueueMessage:
     deduplication: str | None = None
 
     def refuse_too_large(self) -> None:
-        """Refuse a message that no queue takes.
-
-        Raises:
-            ItemTooLargeError: with its size and the limit.
-        """
+        """Raise `ItemTooLargeError` if no queue accepts the message."""
         if len(self.body) > MAX_BYTES:
             raise ItemTooLargeError(
                 f"The request is a message of {len(self.body)} bytes, and a queue takes {MAX_BYTES}: send it without "

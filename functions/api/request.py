@@ -65,11 +65,7 @@ class ApiRequest:
         *,
         max_body: int = MAX_BODY_BYTES,
     ) -> Self:
-        """Read a request whose token API Gateway has verified.
-
-        Raises:
-            ProblemError: 401 without claims, 403 without a tenant, 400 or 413 if a part cannot be read.
-        """
+        """Read a request whose token API Gateway has verified, or refuse it (400, 401, 403, 413)."""
         tenant = tenant_of(event, tenant_claim)
         refuse_long(event, path)
         return cls(
@@ -89,11 +85,7 @@ class ApiRequest:
 
 
 def tenant_of(event: Mapping[str, Any], claim: TenantClaim) -> str:
-    """The tenant in the claims that the gateway's authorizer has verified; nothing else is asked.
-
-    Raises:
-        ProblemError: 401 if there are no claims, 403 if they name no tenant.
-    """
+    """Return the tenant in the claims that API Gateway verified. Refuse missing claims (401) or tenants (403)."""
     authorizer = (event.get("requestContext") or {}).get("authorizer") or {}
     claims = (authorizer.get("jwt") or {}).get("claims")
     if not isinstance(claims, Mapping):
@@ -113,11 +105,7 @@ def tenant_of(event: Mapping[str, Any], claim: TenantClaim) -> str:
 
 
 def refuse_long(event: Mapping[str, Any], path: str) -> None:
-    """Refuse a request whose path or headers are longer than an HTTP API passes on.
-
-    Raises:
-        ProblemError: 400 with the part, its length and the bound.
-    """
+    """Refuse a path or headers that are longer than an HTTP API passes on (400)."""
     headers = sum(len(str(name)) + len(str(value)) for name, value in (event.get("headers") or {}).items())
     for code, part, length, most in (
         ("malformed_path", "path", len(path), MAX_PATH_BYTES),
@@ -128,11 +116,7 @@ def refuse_long(event: Mapping[str, Any], path: str) -> None:
 
 
 def query_of(event: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """The query's names and values; repeated names stay repeated.
-
-    Raises:
-        ProblemError: 400 if an escape is no UTF-8.
-    """
+    """Return the query's names and values. Names may repeat. Escapes that are not UTF-8 are refused (400)."""
     raw = event.get("rawQueryString") or ""
     if len(raw) > MAX_QUERY_BYTES:
         raise ProblemError(
@@ -153,11 +137,7 @@ def headers_of(event: Mapping[str, Any]) -> dict[str, str]:
 
 
 def body_of(event: Mapping[str, Any], limit: int = MAX_BODY_BYTES) -> bytes:
-    """The raw body, uncompressed if its type or its encoding says gzip.
-
-    Raises:
-        ProblemError: 413 if it is too large, 400 if it cannot be decoded, 415 for another encoding.
-    """
+    """Return the body, decompressed. Refuse large ones (413), undecodable ones (400), other encodings (415)."""
     body = event.get("body") or ""
     encoded = bool(event.get("isBase64Encoded"))
     # Four characters of base64 are at most three bytes, a character of text is at least one.

@@ -57,11 +57,7 @@ class Resource(Served):
             raise ConfigurationError(f"{self.definition.name} cannot be exposed as /{self.path}: {problem}")
 
     def key_of(self, incoming: ApiRequest) -> Document:
-        """The key a path and a token address.
-
-        Raises:
-            NotFoundError: the path is not the address of any item.
-        """
+        """Return the key that a path and a token address. A path that addresses no item is refused (404)."""
         values = path_values(incoming.path, f"{self.root}/", len(self.path_fields))
         if values is None:
             raise NotFoundError(f"{incoming.path} is not the address of an item: {self.template}")

@@ -12,30 +12,18 @@ RESERVED = frozenset({"health", "docs", "openapi.json"})
 
 
 def exposed_resources(exposed: Sequence[Exposed] = ENTITIES) -> tuple[Resource, ...]:
-    """A resource for every exposed entity, those that `domain.ENTITIES` names by default.
-
-    Raises:
-        ConfigurationError: one of them cannot be exposed, or its path is taken.
-    """
+    """Return a resource for each exposed entity; by default those of `domain.ENTITIES`."""
     refuse_paths([one.path for one in exposed])
     return tuple(Resource(one) for one in exposed)
 
 
 def family_listings(families: Sequence[FamilyListing] = FAMILY_LISTINGS) -> tuple[FamilyResource, ...]:
-    """A listing for every group of entities, those that `domain.FAMILY_LISTINGS` names by default.
-
-    Raises:
-        ConfigurationError: one of them cannot be listed so.
-    """
+    """Return the listings of families; by default those of `domain.FAMILY_LISTINGS`."""
     return tuple(FamilyResource(one) for one in families)
 
 
 def refuse_paths(paths: Sequence[str]) -> None:
-    """Refuse paths that cannot be, or that two things would be served at.
-
-    Raises:
-        ConfigurationError: names the path.
-    """
+    """Raise `ConfigurationError` for a path that is invalid or used twice."""
     for path, times in Counter(paths).items():
         if times > 1 or path in RESERVED or not path.replace("-", "").isalnum() or not path.isascii():
             raise ConfigurationError(

@@ -151,11 +151,7 @@ class Routes:
         return endpoint is not None and endpoint.expensive
 
     def refuse(self, method: str, path: str) -> Response[Any]:
-        """Answer a request that leads nowhere.
-
-        Raises:
-            ProblemError: 405 with `Allow` if the path is served, else 404.
-        """
+        """Refuse a request without an endpoint: 405 with `Allow` if the path is served, else 404."""
         endpoint = self._find(path)
         if endpoint is None:
             raise ProblemError("no_such_route", f"Nothing is served at this path; resources live below {PREFIX}/.")

@@ -27,11 +27,7 @@ class Members:
     members: Mapping[str, Any]
 
     def only(self, *names: str) -> None:
-        """Refuse members besides these.
-
-        Raises:
-            ValidationFailedError: with each of them.
-        """
+        """Refuse all other members."""
         known = ", ".join(names) or "nothing"
         unknown = [name for name in self.members if name not in names]
         if unknown:
@@ -86,11 +82,7 @@ class Members:
         return value
 
     def question(self, model: type[M]) -> M:
-        """All members, as a model of them; those that are null count as left out.
-
-        Raises:
-            ValidationFailedError: with every member that is unknown, missing or none of its values.
-        """
+        """Return all members as a model; members that are null count as left out."""
         self.only(*(field.alias or name for name, field in model.model_fields.items()))
         given = {name: value for name, value in self.members.items() if value is not None}
         # As over REST, where all of these are text: a day is a time, and "50" is a number.
@@ -116,11 +108,7 @@ class Asked(Members):
 
 
 def tenant_in(event: Mapping[str, Any], tenants: TenantRule) -> str:
-    """The tenant that a request acts for.
-
-    Raises:
-        ValidationFailedError: there is none, or it does not match the pattern of tenants.
-    """
+    """Return the tenant that a request acts for, or refuse it."""
     tenant = event.get(TENANT)
     if tenant is None:
         raise ValidationFailedError(FieldError(TENANT, "Name the tenant.", "missing"))
@@ -131,12 +119,7 @@ def tenant_in(event: Mapping[str, Any], tenants: TenantRule) -> str:
 
 
 def mapping(event: Any) -> Mapping[str, Any]:
-    """The event as an object within the bounds of a request.
-
-    Raises:
-        InputError: it is something else, nested too deep, or holds a number that is too long.
-        RequestTooLargeError: it holds too many values.
-    """
+    """Return the event as an object within the bounds of a request, or refuse it."""
     if not isinstance(event, Mapping):
         raise InputError("a request is an object with an operation, an entity and a tenant_id")
     try:

@@ -8,12 +8,7 @@ from dynashard_serving.operations.served import OperationError, Served
 
 
 def find(entities: Mapping[str, Served], name: Any, systems: Collection[str] = ()) -> Served:
-    """The entity that a request names; `systems` are what can be asked for besides.
-
-    Raises:
-        InputError: there is none of this name; the message lists those there are.
-        OperationError: it is not served by itself; the message says what to ask for.
-    """
+    """Return the entity that a request names; `systems` are other names. A refusal says what to ask for."""
     if not isinstance(name, str) or name not in entities:
         known = ", ".join(dict.fromkeys([*(one.name for one in entities.values()), *systems]))
         raise InputError(f"no entity is called {str(name)[:100]!r}; there are {known}", field="entity")

@@ -139,11 +139,7 @@ class Plan:
 def decide(
     wanted: WantedThroughput, limits: Limits, state: TableState, memory: Memory, *, run: str, now: float
 ) -> Plan:
-    """What a run has to do.
-
-    Raises:
-        PrewarmRefusedError: It must not run.
-    """
+    """Return what a run has to do, or raise `PrewarmRefusedError`."""
     most = max(wanted.write_units, wanted.index_write_units)
     if most > limits.ceiling_write_units:
         raise PrewarmRefusedError(

@@ -71,11 +71,7 @@ class Steps:
         self._log = log
 
     def run(self, event: Mapping[str, Any]) -> dict[str, Any]:
-        """Run the step that the event names.
-
-        Raises:
-            PrewarmError: The step cannot be done, now or at all.
-        """
+        """Run the step that the event names."""
         steps: dict[str, Callable[[str, Mapping[str, Any]], dict[str, Any]]] = {
             "plan": self.plan,
             "raise": self.raise_warm_throughput,
@@ -111,11 +107,7 @@ class Steps:
         return {}
 
     def arm(self, run: str, _data: Mapping[str, Any]) -> dict[str, Any]:
-        """Note the run and set the stop-loss, before anything is switched.
-
-        Raises:
-            PrewarmInterruptedError: Another run has the table now.
-        """
+        """Note the run and set the stop-loss before anything is switched. Refused if another run has the table."""
         now = self._clock()
         self._remember(self._own(run).switched(run, now))
         start = now + STOP_LOSS_AFTER_SECONDS
@@ -127,12 +119,7 @@ class Steps:
         return {"stop_loss_at": start}
 
     def switch(self, run: str, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Switch the table to provisioned.
-
-        Raises:
-            NotYetError: The table is changing.
-            PrewarmInterruptedError: Another run has the table now.
-        """
+        """Switch the table to provisioned, unless it is changing or another run has it."""
         self._own(run)
         state = self._state()
         if state.on_demand:
@@ -153,12 +140,7 @@ class Steps:
         return {}
 
     def allocate(self, run: str, _data: Mapping[str, Any]) -> dict[str, Any]:
-        """Wait until the partitions are there.
-
-        Raises:
-            NotYetError: DynamoDB is still allocating.
-            PrewarmInterruptedError: The table is no longer provisioned, or another run has it.
-        """
+        """Raise `NotYetError` until the partitions exist; fail if the table was switched back meanwhile."""
         self._own(run)
         state = self._state()
         if not state.active:
@@ -181,11 +163,7 @@ class Steps:
         return {}
 
     def restore(self, _run: str, _data: Mapping[str, Any]) -> dict[str, Any]:
-        """Bring the table to on-demand, and see it there.
-
-        Raises:
-            NotYetError: It is not there yet; the next try looks again.
-        """
+        """Return the table to on-demand; raise `NotYetError` until it is."""
         try:
             state = self._state()
         except self._clients.dynamodb.exceptions.ResourceNotFoundException:

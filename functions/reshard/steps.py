@@ -64,11 +64,7 @@ class Steps:
         }
 
     def work(self, data: Mapping[str, Any]) -> bool:
-        """Work on one task for a slice of time. Returns whether it is complete.
-
-        Raises:
-            DynashardError: as the layer's mover does.
-        """
+        """Work on one task for a slice of time. Return whether it is complete."""
         complete = self._resharder.work(data["key"], int(data["task"]), seconds=self._slice)
         self._log(f"{data['key']}: task {data['task']} {'complete' if complete else 'goes on'}")
         return complete

@@ -345,7 +345,7 @@ def test_copies_tell_a_time_as_the_key_of_their_source_does(partition: str, *, t
         id: str
         at: datetime
 
-    with nullcontext() if taken else pytest.raises(DeclarationError, match="with the same format"):
+    with nullcontext() if taken else pytest.raises(DeclarationError, match="must format"):
         MaterializedCopies(of=Tick, copy=Tock, make=lambda _: ())
 
 

@@ -107,11 +107,7 @@ class Message:
 
     @classmethod
     def parse(cls, body: str, entities: Mapping[str, Served], tenants: TenantRule) -> "Message":
-        """Read a message.
-
-        Raises:
-            PoisonError: it cannot succeed.
-        """
+        """Read a message, or raise `PoisonError` because it cannot succeed."""
         document = _object(body)
         tenant, operation = document.get(TENANT), document.get("operation")
         if not isinstance(tenant, str) or not tenants.allows(tenant):
@@ -136,11 +132,7 @@ class Message:
         )
 
     def request(self) -> Write:
-        """The write that the message asks for.
-
-        Raises:
-            ValidationFailedError: its key or its patch is none.
-        """
+        """Return the write that the message asks for, or refuse its key or patch."""
         match self.operation:
             case "create":
                 return Create(tenant=self.tenant, item=self.items[0])
