@@ -93,7 +93,7 @@ class Asynchronous:
         try:
             refuse_untimely(self._resource, request, about, self._clock())
         except ValidationFailedError:
-            # A repeat of what was accepted before is answered as it was.
+            # A repeat of an accepted request gets the first answer.
             if "idempotency-key" not in incoming.headers or self._records.find(record, consistent=True) is None:
                 raise
         kept = self._kept(record)

@@ -82,7 +82,7 @@ def operation(name: str, summary: str, tag: str, text: str, answers: Schema, *, 
         summary: what it does, in a few words.
         tag: its heading.
         text: what it does, in sentences.
-        answers: by status, those that are no problem.
+        answers: by status, those of success.
         more: statuses of problems besides those of every route.
     """
     responses = {**answers, **refused(*more)}

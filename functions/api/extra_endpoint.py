@@ -1,4 +1,4 @@
-"""Routes that are no entity's resource: what they answer, and what their documentation says."""
+"""Routes besides the resources of entities: their answers and their documentation."""
 
 import re
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""All routes that are no entity's resource."""
+"""All routes besides the resources of entities."""
 
 from typing import Final
 

@@ -81,7 +81,7 @@ def choice_of(
 
 
 def paging_of(given: Parameters) -> Paging:
-    """How the parameters of a listing want its pages turned. What is no number is no limit that there is."""
+    """Return the pages that the parameters of a listing ask for. A limit that is not a number becomes 0 and fails."""
     default, text = Paging(), given.text("limit")
     limit = DEFAULT_LIMIT if text is None else 0
     if text and text.isascii() and text.isdigit() and len(text) <= len(str(MAX_LIMIT)):

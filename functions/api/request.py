@@ -127,7 +127,7 @@ def query_of(event: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
         return tuple(parse_qsl(raw, keep_blank_values=True, errors="strict", max_num_fields=MAX_PARAMETERS))
     except ValueError as error:
         raise ProblemError(
-            "malformed_query", f"The query string is no UTF-8, or has more than {MAX_PARAMETERS} parameters."
+            "malformed_query", f"The query string is not UTF-8, or has more than {MAX_PARAMETERS} parameters."
         ) from error
 
 
@@ -176,7 +176,7 @@ def _inflated(raw: bytes, limit: int) -> bytes:
         # One byte over the limit shows that there is more, and no more than that is decompressed.
         inflated = unzip.decompress(raw, limit + 1)
     except zlib.error as error:
-        raise ProblemError("malformed_body", f"The body is no gzip; send it as {GZIP}, or as it is.") from error
+        raise ProblemError("malformed_body", f"The body is not gzip; send it as {GZIP}, or uncompressed.") from error
     if len(inflated) <= limit and (not unzip.eof or unzip.unused_data):
         raise ProblemError("malformed_body", "The body is not one whole gzip stream.")
     return inflated

@@ -119,7 +119,7 @@ def _representation(resource: Resource, shown: Schema) -> Schema:
     schema["properties"][REVISION] = dict(_REVISION)
     for name in resource.definition.server_fields:
         schema["properties"][name]["readOnly"] = True
-    # Every field is answered, also one with a default; those beside the item are, if they are asked for.
+    # Every field is answered, even one with a default. Attachments are answered if they were included.
     schema["required"] = [name for name in schema["properties"] if name not in resource.definition.attachments]
     return schema
 

@@ -50,7 +50,7 @@ class Members:
         return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
     def word(self, name: str, default: str) -> str:
-        """A word of a few, its default if it is left out; anything but text is none of them."""
+        """A text, its default if it is left out, and an empty one for anything else, which the operation refuses."""
         value = self.members.get(name)
         value = default if value is None else value
         return value if isinstance(value, str) else ""

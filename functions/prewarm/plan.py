@@ -14,7 +14,7 @@ SPARE_SWITCHES: Final = 1
 BILLED_HOURS: Final = 2
 """Provisioned capacity is billed by the hour begun; a run takes under an hour, which may lie across two."""
 TABLE: Final = ""
-"""Key of the table itself beside its indexes."""
+"""Key of the table itself among its indexes."""
 
 Action = Literal["none", "raise", "switch"]
 
@@ -191,7 +191,7 @@ def _switch(
 
 
 def _switches_in_a_day(state: TableState, memory: Memory, *, run: str, now: float) -> int:
-    """Runs noted, this one aside, and a return that none of them explains: one that was made by hand."""
+    """Count the other noted runs, and a return that no run explains because it was made by hand."""
     noted = [at for name, at in (memory.switches or {}).items() if name != run and now - at < DAY_SECONDS]
     returned = state.returned_at
     by_hand = returned is not None and now - returned < DAY_SECONDS and all(at > returned for at in noted)

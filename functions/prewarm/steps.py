@@ -242,7 +242,7 @@ class Steps:
         }
 
     def _schedule(self, **timing: Any) -> None:
-        """Set the stop-loss. It calls DynamoDB itself: none of our code has to work for it to act."""
+        """Set the stop-loss. It calls DynamoDB itself, so that it acts even if our code fails."""
         scheduler = self._clients.scheduler
         indexes = [name for name in self._state().warm if name != TABLE]
         schedule = {

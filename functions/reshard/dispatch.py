@@ -46,9 +46,9 @@ class Dispatcher:
 
 
 def wanted(change: Mapping[str, Any]) -> Image | None:
-    """The record as it is now, if this write of it asks for work: a change that begins, or goes on after a pause.
+    """Return the present record, if this write of it asks for work: a change that begins, or resumes after a pause.
 
-    What is in the table beside records, such as how far tasks have come, has no count.
+    Other items of the table, such as the progress of tasks, have no count.
     """
     new: Image = change.get("NewImage") or {}
     old: Image = change.get("OldImage") or {}

@@ -45,8 +45,8 @@ class Writer:
     ) -> tuple[list[str], Tally]:
         """Do a batch.
 
-        Messages of one group are done one after the other, everything else up to `workers` at a time. One message's
-        failure is no other's, but those behind it in its group have to wait.
+        Messages of one group are done one after the other, everything else up to `workers` at a time. The failure
+        of a message affects only those behind it in its group, which have to wait.
 
         Args:
             records: of the SQS event.

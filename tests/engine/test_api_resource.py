@@ -216,7 +216,7 @@ def test_entity_that_cannot_be_exposed_is_refused_with_the_reason(exposed: Expos
     [
         (
             {"filters": ("colour",)},
-            "filters names 'colour', which is no field; write some of tenant_id, account, number",
+            "filters names 'colour', which is not a field; write some of tenant_id, account, number",
         ),
         ({"filters": "kind"}, "filters is 'kind': write a tuple of names, such as filters=(\"kind\",)"),
         ({"filters": 7}, "filters is 7: write a tuple of names"),

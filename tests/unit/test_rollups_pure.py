@@ -228,7 +228,7 @@ class Late(Entity, name="test.v1.Late", key=Key("{tenant}:{start:%Y}", "{level}#
         ({"keep": {"decade": timedelta(1)}}, "'decade' is not one of"),
         ({"keep": {"day": timedelta(1)}}, "no field of expiry"),
         ({"into": {NoSlot: ("day",)}}, "lacks slot"),
-        ({"into": {Unknown: ("day",)}}, "summed up by who, which is no field of test.v1.Beat"),
+        ({"into": {Unknown: ("day",)}}, "summed up by who, which is not a field of test.v1.Beat"),
         ({"into": {Needy: ("day",)}}, "field beats of test.v1.Needy needs a default"),
         ({"into": {Late: ("day",)}}, "start must be in the sort key"),
     ],

@@ -89,7 +89,7 @@ class Client:
         return Items(model, self._transport, self._retries, tenant=self._tenant)
 
     def call(self, operation: str, name: str, members: Mapping[str, Any] | None = None) -> Any:
-        """What direct invocation answers to an operation, as JSON: of edges, roll-ups, and whatever is no entity.
+        """Return what direct invocation answers to an operation on edges, roll-ups or another system, as JSON.
 
         Args:
             operation: such as `list`; a read is sent again if no answer comes.

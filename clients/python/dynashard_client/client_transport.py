@@ -25,7 +25,7 @@ class ClientTransport(Protocol):
         ...
 
     def call(self, name: str, request: Request) -> Any:
-        """As `ask`, of what is no entity, by its outside name.
+        """As `ask`, for a system that is not an entity, by its name.
 
         Raises:
             ConfigurationError: this transport has no such requests.

@@ -56,7 +56,7 @@ class LambdaTransport:
             )
         document = json.loads(body)
         if not isinstance(document, dict) or "ok" not in document:
-            raise ConfigurationError(f"{self._function} is no function for direct invocation: check its name")
+            raise ConfigurationError(f"{self._function} is not a function for direct invocation: check its name")
         return document
 
     def _sent(self, call: Callable[[Any], Any]) -> Any:

@@ -85,7 +85,7 @@ class RestTransport:
         return operations[request["operation"]](entity, request)
 
     def call(self, name: str, request: Request) -> Any:
-        """Refuses: over REST, what is no entity has requests of its own; see `ClientTransport.call`."""
+        """Refuse the call, because systems that are not entities have paths of their own over REST."""
         raise ConfigurationError(f"{request['operation']} of {name} goes over Lambda: ask the paths of REST themselves")
 
     def _create(self, entity: EntityDefinition[Any], request: Request) -> Any:

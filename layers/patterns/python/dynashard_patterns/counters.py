@@ -64,7 +64,7 @@ class Counters(Generic[E]):
     def __post_init__(self) -> None:
         entity = definition(self.model)
         if self.slot not in entity.key_fields:
-            raise DeclarationError(entity.name, f"is to be a counter, but {self.slot} is no field of its key")
+            raise DeclarationError(entity.name, f"is to be a counter, but {self.slot} is not a field of its key")
         if plain_types(self.model.model_fields[self.slot].annotation) != {int}:
             raise DeclarationError(entity.name, f"is to be a counter: declare {self.slot} as an int")
         if not 1 <= self.slots <= MOST_SLOTS:

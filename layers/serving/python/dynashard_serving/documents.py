@@ -72,9 +72,7 @@ def _refuse_unknown(model: type[BaseModel], document: Mapping[str, Any]) -> None
     known = {name for field, info in model.model_fields.items() for name in (field, info.alias)}
     unknown = [name for name in document if name not in known]
     if len(unknown) > MOST_FIELD_ERRORS:
-        errors = [
-            FieldError(name, "There is no such field.", "extra_forbidden") for name in unknown[:MOST_FIELD_ERRORS]
-        ]
+        errors = [FieldError(name, "Unknown field.", "extra_forbidden") for name in unknown[:MOST_FIELD_ERRORS]]
         raise ValidationFailedError(*errors, omitted=len(unknown) - len(errors))
 
 

@@ -102,7 +102,7 @@ def signing_keys(name: str, text: str) -> tuple[str, ...]:
     try:
         keys = json.loads(text)
     except json.JSONDecodeError as error:
-        raise ConfigurationError(f'{name} is no JSON: give a list such as ["newest", "older"]') from error
+        raise ConfigurationError(f'{name} is not JSON: give a list such as ["newest", "older"]') from error
     return key_list(keys, name)
 
 

@@ -1,16 +1,16 @@
-"""Creates that are done once however often they are asked for: by an idempotency key, in a table of their own.
+"""Creates that are done once per idempotency key, however often they are sent, by records in a table of their own.
 
-A key is one tenant's, one entity's. What is kept is only what the answer adds to the request (identifier, revision,
-stamps, defaults): a retry brings the rest again, and its digest must be the first one's.
+A key belongs to one tenant and one entity. A record keeps only what the answer adds to the request (identifier,
+revision, stamps, defaults). A retry sends the rest again, and its digest must equal that of the first request.
 
-Item and record are put in one transaction, on condition that there is no record. So a create of which nobody knows what
-became of it can be sent again: whichever of the requests is executed first is the one that counts, and as long as its
-record lives none of the others ever does anything, however late it is executed, and though the item is gone.
+One transaction puts the item and the record, on condition that there is no record. So a create with an unknown outcome
+can be sent again: the request that is executed first counts. As long as its record lives, no other one has any effect,
+however late it is executed, even if the item is gone.
 
-Items that a transaction cannot hold (attachments, random placement) are created in steps: the record keeps the item
-that was planned, then the item is created, then the record gets the answer. A retry goes on with the plan.
+Items that a transaction cannot hold (attachments, random placement) are created in steps: the record keeps the planned
+item, then the item is created, then the record gets the answer. A retry continues with the plan.
 
-Creates that were refused leave no record, so the retry of an error is a new attempt.
+A refused create leaves no record, so the retry of an error is a new attempt.
 """
 
 import json

@@ -48,7 +48,7 @@ class Fields:
         return Place.of(self._entity, name, key)
 
     def require(self, names: Iterable[str]) -> None:
-        """Refuse names that are no attachments.
+        """Refuse names of other fields than attachments.
 
         Raises:
             InvalidQueryError: with the name.

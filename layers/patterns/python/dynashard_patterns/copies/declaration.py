@@ -50,7 +50,7 @@ class MaterializedCopies(Generic[S, C]):
         source, copy = definition(self.of), definition(self.copy)
         unknown = sorted(self.partition.keys() - set(copy.partition_fields))
         if unknown:
-            raise DeclarationError(copy.name, f"{unknown[0]} is no field of its partition, {copy.partition.text!r}")
+            raise DeclarationError(copy.name, f"{unknown[0]} is not a field of its partition, {copy.partition.text!r}")
         if self.of is self.copy or set(self.by.values()) != set(source.key_fields):
             raise DeclarationError(
                 copy.name,

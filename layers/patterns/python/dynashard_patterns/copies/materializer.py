@@ -63,7 +63,7 @@ class Materializer:
 
         Raises:
             WriteContendedError: the source kept changing; try again.
-            InvalidValueError: what `make` gives is no copy of this source.
+            InvalidValueError: `make` returned an item that is not a copy of this source.
 
         Cost: a consistent read of the source and a consistent Query of its copies. If they differ, 2 write units for
         each copy that does (and its index entries), 2 for the check of the source in each transaction, and one more
@@ -135,7 +135,7 @@ class Materializer:
         return expires is None or int(expires.timestamp()) > self.db.store.now()
 
     def _same(self, wanted: Entity, stored: Entity) -> bool:
-        """Whether a copy is stored as it is wanted, but for what writes stamp."""
+        """Whether a copy is stored as wanted, apart from stamps."""
         as_stored = self._entity.decode(self._entity.encode(wanted.__dict__))
         names = type(wanted).model_fields.keys() - self._entity.server_fields
         return all(as_stored.__dict__[name] == stored.__dict__[name] for name in names)

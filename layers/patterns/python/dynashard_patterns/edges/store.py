@@ -136,7 +136,7 @@ class EdgeStore(Generic[E]):
             order: `key` by type and id, `newest` by time, for one type only; `any` is cheapest for nodes of many
                 shards.
             limit: edges a page, 1 to 1000.
-            cursor: that of the page before, with every other argument but `limit` as it was.
+            cursor: that of the previous page, with all other arguments except `limit` unchanged.
 
         Raises:
             InvalidQueryError: with the argument at fault.
@@ -169,7 +169,7 @@ class EdgeStore(Generic[E]):
         """Write the missing half of an edge.
 
         Returns:
-            Whether it was written; if not, the edge is not as it was.
+            Whether it was written; if not, the edge has changed.
         """
         return self._tried([*self._creating(missing), Check(self._edges.model, there, revision=there.revision)])
 
@@ -222,7 +222,7 @@ class EdgeStore(Generic[E]):
         try:
             node: str = self._items.entity.check_value(field, text)
         except InvalidValueError as error:
-            message = f"{str(text)[:50]!r} is no node: use its type and its id, such as User.9"
+            message = f"{str(text)[:50]!r} is not a node: use its type and its id, such as User.9"
             raise InvalidValueError(message, field=field) from error
         return node
 

@@ -112,7 +112,7 @@ class Summing(Generic[E]):
             self._refuse(f"{START} must be in the sort key of {rows.name}, without a format of its own")
         for name in self.by(rows.model):
             if name not in self.of.model_fields:
-                self._refuse(f"{rows.name} is summed up by {name}, which is no field of {definition(self.of).name}")
+                self._refuse(f"{rows.name} is summed up by {name}, which is not a field of {definition(self.of).name}")
         for name, found in rows.model.model_fields.items():
             if name not in rows.key_fields and found.is_required():
                 self._refuse(f"field {name} of {rows.name} needs a default: a row begins with its first item")

@@ -75,7 +75,7 @@ class RollUps(Summing[E]):
             level is summed up into; `slot` is 0, and there is no revision.
 
         Raises:
-            InvalidQueryError: an unknown level, a range that is none or too long, or a field that is none of the group.
+            InvalidQueryError: an unknown level, an empty or too long range, or a field that is not of the group.
             InvalidKeyError: a field of the group is missing or cannot be.
 
         Cost: 1 Query for each shard of the group's partition and every 1 MB; 0.5 read units for 4 KB, about 25 parts, 1
@@ -88,7 +88,7 @@ class RollUps(Summing[E]):
         given = {**by, LEVEL: span}
         for name in by:
             if name not in entity.key_fields or name in OWN_FIELDS:
-                raise InvalidQueryError(f"{name} is no field by which {entity.name} is summed up", field=name)
+                raise InvalidQueryError(f"{name} is not a field by which {entity.name} is summed up", field=name)
         partition = {name: given[name] for name in entity.partition_fields if name in given}
         first, after = sort_text(entity, given, start), sort_text(entity, given, end)
         found: Any = db.collection(rows).scan(partition, start=first, end=after, consistent=consistent)

@@ -40,7 +40,7 @@ class Revisions:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What must hold of an item for a request to be done. None is no such demand."""
+    """The conditions of a request on an item; None for no condition."""
 
     if_match: Revisions | None = None
     if_none_match: Revisions | None = None

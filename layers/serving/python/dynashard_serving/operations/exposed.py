@@ -86,14 +86,14 @@ class Exposed:
         if self._names("address") and set(self.address) - set(known.key_fields):
             self._refuse(f"its address must name the fields of its key: {', '.join(known.key_fields)}")
         if self.window is not None and self.window.field not in self.entity.model_fields:
-            self._refuse(f"its window is of {self.window.field}, which is no field: write one with a time")
+            self._refuse(f"its window is of {self.window.field}, which is not a field: write one with a time")
 
     def _check_filters(self) -> None:
         known = definition(self.entity)
         for name in self._names("filters"):
             if name not in self.entity.model_fields:
                 fields = ", ".join(self.entity.model_fields)
-                self._refuse(f"filters names {name!r}, which is no field; write some of {fields}")
+                self._refuse(f"filters names {name!r}, which is not a field; write some of {fields}")
             if name in known.attachments:
                 self._refuse(f"filters names {name}, which is an attachment: listings do not read it; leave it out")
 
