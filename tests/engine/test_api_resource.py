@@ -232,7 +232,7 @@ def test_entity_that_cannot_be_exposed_is_refused_with_the_reason(exposed: Expos
         ({"operations": ("list", "burn")}, "operations are some of list, create, get, put, update, delete, not burn"),
         ({"operations": "list"}, 'such as operations=("list",)'),
         ({"address": ("colour",)}, "its address must name the fields of its key: tenant_id, account, number"),
-        ({"window": Window("colour", timedelta(1), timedelta(1))}, "its window is of colour, which is no field"),
+        ({"window": Window("colour", timedelta(1), timedelta(1))}, "its window is of colour, which is not a field"),
     ],
 )
 def test_wrong_exposure_is_refused_where_it_is_declared(wrong: dict[str, Any], reason: str) -> None:

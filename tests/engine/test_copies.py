@@ -359,7 +359,7 @@ def test_an_engine_out_of_reach_is_told_to_whoever_brings_changes_again(world: W
 
 @pytest.mark.parametrize(
     ("partition", "message"),
-    [({}, "must identify one"), ({"case": "title"}, "must identify one"), ({"nothing": "id"}, "no field")],
+    [({}, "must identify one"), ({"case": "title"}, "must identify one"), ({"nothing": "id"}, "not a field")],
     ids=["missing", "not a key", "unknown"],
 )
 def test_a_partition_that_is_not_that_of_one_source_is_refused(partition: dict[str, str], message: str) -> None:
