@@ -113,7 +113,7 @@ def consume(stream: Stream, db: Dynashard, random: Random, done: list[bool], cou
         records = stream.after(shard, at, random.randrange(1, 100))
         if not records and ended:
             return
-        outcome = dispatcher.take(random.sample(records, len(records)))
+        outcome = dispatcher.dispatch(random.sample(records, len(records)))
         counted["batches"] += 1
         if outcome.again is not None:
             counted["batches again"] += 1

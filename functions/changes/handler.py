@@ -25,7 +25,7 @@ logger = logging.getLogger("changes")
 def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     """Answer a batch of stream records: from which one on the batch has to come again, if it has to."""
     with within(time_to_answer(seconds_left(context))):
-        outcome = _dispatcher().take(event["Records"])
+        outcome = _dispatcher().dispatch(event["Records"])
     write_line(metrics(_settings().environment, outcome, time.time()))
     if outcome.again is None:
         return {"batchItemFailures": []}

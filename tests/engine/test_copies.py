@@ -236,7 +236,7 @@ def _deliver(world: World, random: Random, records: Sequence[Any]) -> Sequence[A
     batch = list(records[start : start + random.randrange(1, 30)])
     shuffled = random.sample(batch, len(batch))
     plan = [random.choice(FAULTS)(random.randrange(1, 4))] if random.random() < 0.5 else []
-    outcome = Dispatcher([PARTS.consumer(world.db(plan))], keep=_never).take(shuffled)
+    outcome = Dispatcher([PARTS.consumer(world.db(plan))], keep=_never).dispatch(shuffled)
     if outcome.again is None and start == 0:
         return records[len(batch) :]
     return records
@@ -281,7 +281,7 @@ def test_a_change_that_cannot_be_copied_is_set_aside_and_others_go_on(
     world.case("b", "bob", "cyd", key="d")
     letters: list[DeadLetter] = []
 
-    outcome = Dispatcher([PARTS.consumer(world.db())], keep=letters.append).take(records_of(stream))
+    outcome = Dispatcher([PARTS.consumer(world.db())], keep=letters.append).dispatch(records_of(stream))
 
     assert (outcome.again, outcome.changes, outcome.dead_letters) == (None, 3, 1)
     assert "cannot hold" in letters[0].reason

@@ -133,7 +133,7 @@ def followed(wire: Transport, table: str, engine_url: str, dynamodb: RawDynamoDB
     with topology_table_on(wire) as topology:
         followed = Followed(wire, Streamed(engine_url, dynamodb).on, table, topology)
         # Each entity's first request writes down what is declared; then the counts stand for an hour.
-        followed.follower(below=True, mode="off").take(followed.records)
+        followed.follower(below=True, mode="off").dispatch(followed.records)
         followed.clock.now += 3600
         followed.wire.calls.clear()
         yield followed
@@ -142,13 +142,13 @@ def followed(wire: Transport, table: str, engine_url: str, dynamodb: RawDynamoDB
 def test_rows_of_an_episode_that_everybody_watches_get_more_shards_and_lose_no_ping(followed: Followed) -> None:
     follower = followed.follower(below=True)
 
-    first = follower.take(followed.records)
+    first = follower.dispatch(followed.records)
     wished_after_one = followed.wishes()
     followed.clock.now += 10
-    second = follower.take(followed.records)
+    second = follower.dispatch(followed.records)
     wished_after_two = followed.wishes()
     followed.hot = False
-    third = follower.take(followed.records)
+    third = follower.dispatch(followed.records)
 
     assert wished_after_one == {}
     assert wished_after_two == {HOT: (2, "throttle")}
@@ -172,7 +172,7 @@ def test_no_count_changes_at_a_limit_of_the_table_in_a_dry_run_or_switched_off(
     follower = followed.follower(below=below, mode=mode)
 
     for _ in range(2):
-        assert follower.take(followed.records).again is not None
+        assert follower.dispatch(followed.records).again is not None
         followed.clock.now += 10
 
     assert followed.wishes() == {}

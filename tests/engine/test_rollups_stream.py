@@ -62,10 +62,10 @@ def test_what_the_stream_tells_is_counted_once(
     pings.update(stored[4], set={"viewer_id": "v"})
     records = records_of(stream)
     for start in (0, 25, 10, 50):
-        outcome = Dispatcher([PLAYS.consumer(db)], keep=letters.append).take(records[start : start + 40])
+        outcome = Dispatcher([PLAYS.consumer(db)], keep=letters.append).dispatch(records[start : start + 40])
         assert outcome.again is None
     for record in reversed(records_of(stream)):
-        Dispatcher([PLAYS.consumer(db)], keep=letters.append).take([record])
+        Dispatcher([PLAYS.consumer(db)], keep=letters.append).dispatch([record])
 
     pings_in, seconds_in = Counter[Any](), Counter[Any]()
     for each in stored:

@@ -77,7 +77,7 @@ def test_a_batch_is_handed_on_as_one_to_each_consumer_of_its_entities() -> None:
     everything = Consumer("both", (Note, Memo), both.consumer.handle)
     dispatcher = Dispatcher([notes.consumer, everything, memos.consumer], keep=_never)
 
-    outcome = dispatcher.take([record(1), record(2, "dispatch.v1.Memo"), record(3), record(4, "else")])
+    outcome = dispatcher.dispatch([record(1), record(2, "dispatch.v1.Memo"), record(3), record(4, "else")])
 
     assert (notes.batches, both.batches, memos.batches) == ([[1, 3]], [[1, 2, 3]], [[2]])
     assert (outcome.again, outcome.changes, outcome.dead_letters) == (None, 3, 0)
@@ -86,7 +86,7 @@ def test_a_batch_is_handed_on_as_one_to_each_consumer_of_its_entities() -> None:
 def test_a_batch_that_concerns_nobody_calls_nobody() -> None:
     hearer = Hearer()
 
-    outcome = Dispatcher([hearer.consumer], keep=_never).take([record(1, "else")])
+    outcome = Dispatcher([hearer.consumer], keep=_never).dispatch([record(1, "else")])
 
     assert (hearer.batches, outcome.again, outcome.changes) == ([], None, 0)
 
@@ -106,7 +106,7 @@ def test_a_batch_that_concerns_nobody_calls_nobody() -> None:
 def test_what_can_pass_brings_the_whole_batch_again(error: Exception) -> None:
     hearer = Hearer(at({3}, error))
 
-    outcome = Dispatcher([hearer.consumer], keep=_never).take([record(number) for number in range(1, 6)])
+    outcome = Dispatcher([hearer.consumer], keep=_never).dispatch([record(number) for number in range(1, 6)])
 
     assert outcome.again == sequence(1)
     assert type(error).__name__ in outcome.reason
@@ -120,7 +120,7 @@ def test_a_change_at_fault_is_found_and_set_aside_and_all_others_are_handled(err
     hearer = Hearer(at({4}, error))
     letters: list[DeadLetter] = []
 
-    outcome = Dispatcher([hearer.consumer], keep=letters.append).take([record(number) for number in range(1, 101)])
+    outcome = Dispatcher([hearer.consumer], keep=letters.append).dispatch([record(number) for number in range(1, 101)])
 
     assert sorted(set(hearer.handled)) == [number for number in range(1, 101) if number != 4]
     assert [(letter.consumer, letter.sequence) for letter in letters] == [("hearer", sequence(4))]
@@ -135,7 +135,7 @@ def test_a_record_that_cannot_be_read_is_set_aside() -> None:
     bad = record(2)
     bad["dynamodb"]["NewImage"]["id"] = {"S": "two"}
 
-    outcome = Dispatcher([hearer.consumer], keep=letters.append).take([record(1), bad, record(3)])
+    outcome = Dispatcher([hearer.consumer], keep=letters.append).dispatch([record(1), bad, record(3)])
 
     assert hearer.batches == [[1, 3]]
     assert [(letter.consumer, letter.sequence) for letter in letters] == [(None, sequence(2))]
@@ -145,7 +145,7 @@ def test_a_record_that_cannot_be_read_is_set_aside() -> None:
 def test_a_dead_letter_that_cannot_be_kept_comes_again() -> None:
     hearer = Hearer(at({2}, KeyError("bad")))
 
-    outcome = Dispatcher([hearer.consumer], keep=_full).take([record(1), record(2), record(3)])
+    outcome = Dispatcher([hearer.consumer], keep=_full).dispatch([record(1), record(2), record(3)])
 
     assert outcome.again == sequence(2)
     assert "cannot be kept" in outcome.reason
@@ -155,10 +155,10 @@ def test_of_several_consumers_the_one_that_got_least_far_decides() -> None:
     early, late = Hearer(at({2}, THROTTLED), entity=Memo), Hearer(at({4}, THROTTLED))
     records = [record(1), record(2, "dispatch.v1.Memo"), record(3), record(4)]
 
-    assert Dispatcher([late.consumer], keep=_never).take(records).again == sequence(1)
-    assert Dispatcher([early.consumer], keep=_never).take(records).again == sequence(2)
-    assert Dispatcher([early.consumer, late.consumer], keep=_never).take(records).again == sequence(1)
-    assert Dispatcher([early.consumer, Hearer().consumer], keep=_never).take(records).again == sequence(2)
+    assert Dispatcher([late.consumer], keep=_never).dispatch(records).again == sequence(1)
+    assert Dispatcher([early.consumer], keep=_never).dispatch(records).again == sequence(2)
+    assert Dispatcher([early.consumer, late.consumer], keep=_never).dispatch(records).again == sequence(1)
+    assert Dispatcher([early.consumer, Hearer().consumer], keep=_never).dispatch(records).again == sequence(2)
 
 
 @given(
@@ -181,7 +181,7 @@ def test_in_the_end_every_change_is_handled_or_set_aside_once(poison: set[int], 
     dispatcher = Dispatcher([hearer.consumer], keep=lambda letter: letters.update({letter.sequence: letter}))
     records = [record(number) for number in range(count)]
     for _ in range(len(hindered) + 1):
-        outcome = dispatcher.take(records)
+        outcome = dispatcher.dispatch(records)
         numbers = [each["dynamodb"]["SequenceNumber"] for each in records]
         records = [] if outcome.again is None else records[numbers.index(outcome.again) :]
 

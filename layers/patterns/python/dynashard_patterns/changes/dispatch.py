@@ -69,7 +69,7 @@ class Dispatcher:
         self._registry = watched({model for each in self._consumers for model in each.entities})
         self._keep = keep
 
-    def take(self, records: Sequence[Record]) -> Outcome:
+    def dispatch(self, records: Sequence[Record]) -> Outcome:
         """Hand a batch to every consumer that it concerns.
 
         An error that can pass stops a consumer at the first record of the part it was given, and the batch has to come
@@ -84,7 +84,7 @@ class Dispatcher:
         stops = [work.stop] if work.stop else []
         for consumer in self._consumers:
             mine = [entry for entry in entries if entry.change.entity in consumer.entities]
-            stopped = work.give(consumer, mine)
+            stopped = work.deliver(consumer, mine)
             stops += [stopped] if stopped else []
         first = min(stops, key=lambda stop: stop.position, default=None)
         if first is None:
@@ -108,7 +108,7 @@ class _Batch:
             try:
                 change = decode(record, registry)
             except Exception as error:  # noqa: BLE001 - whatever it is that cannot be read, it is set aside
-                self.stop = self._bury(None, position, record, error)
+                self.stop = self._keep_letter(None, position, record, error)
                 if self.stop:
                     break
                 continue
@@ -116,7 +116,7 @@ class _Batch:
                 entries.append(_Entry(position, record, change))
         return entries
 
-    def give(self, consumer: Consumer, entries: Sequence[_Entry]) -> _Stop | None:
+    def deliver(self, consumer: Consumer, entries: Sequence[_Entry]) -> _Stop | None:
         """Have a consumer handle changes; from where on they have to come again, if they have to."""
         if not entries:
             return None
@@ -126,12 +126,12 @@ class _Batch:
             if _passes(error):
                 return _Stop(entries[0].position, f"{consumer.name}: {_line(error)}")
             if len(entries) == 1:
-                return self._bury(consumer.name, entries[0].position, entries[0].record, error)
+                return self._keep_letter(consumer.name, entries[0].position, entries[0].record, error)
             half = len(entries) // 2
-            return self.give(consumer, entries[:half]) or self.give(consumer, entries[half:])
+            return self.deliver(consumer, entries[:half]) or self.deliver(consumer, entries[half:])
         return None
 
-    def _bury(self, consumer: str | None, position: int, record: Record, error: Exception) -> _Stop | None:
+    def _keep_letter(self, consumer: str | None, position: int, record: Record, error: Exception) -> _Stop | None:
         try:
             self._keep(DeadLetter(consumer, _line(error), record))
         except Exception as lost:  # noqa: BLE001 - what cannot be kept must come again
