@@ -90,18 +90,10 @@ class Attempt:
 class IdempotentCreates:
     """Creates that answer a repeated request as they answered the first. Safe to share between threads."""
 
-    def __init__(
-        self,
-        table: str,
-        transport: Transport,
-        *,
-        clock: Callable[[], float] = time.time,
-        new_claim: Callable[[], str] = token_urlsafe,
-    ) -> None:
+    def __init__(self, table: str, transport: Transport, *, clock: Callable[[], float] = time.time) -> None:
         self._table = table
         self._transport = transport
         self._clock = clock
-        self._new_claim = new_claim
 
     def run(self, attempt: Attempt, items: Repository[Any]) -> tuple[Document, bool]:
         """Create once for this key.
@@ -134,7 +126,7 @@ class IdempotentCreates:
             if kept is None:
                 raise
             return self._answered(attempt, kept, items)
-        claim = self._new_claim()
+        claim = token_urlsafe()
         try:
             created = items.create_with(attempt.item, self._recording(attempt, claim))
         except ConditionFailedError as met:
@@ -186,7 +178,7 @@ class IdempotentCreates:
         return document, True
 
     def _in_steps(self, attempt: Attempt, items: Repository[Any]) -> tuple[Document, bool]:
-        claim = self._new_claim()
+        claim = token_urlsafe()
         kept, again = self._claimed(attempt, claim)
         if _ANSWER in kept:
             return _restored(kept[_ANSWER]["S"], attempt.body), True

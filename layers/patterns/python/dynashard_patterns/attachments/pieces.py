@@ -38,11 +38,6 @@ def kind_of(entity: EntityDefinition[Any], field: str) -> str:
     return f"{entity.name}~{field}"
 
 
-def text_of(entity: EntityDefinition[Any], partition: str) -> str:
-    """A logical partition without the entity's own beginning, as pieces' keys name it."""
-    return partition.removeprefix(f"{entity.prefix}{entity.separator}") if entity.prefix else partition
-
-
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where the versions of one field of one item are.
@@ -64,7 +59,8 @@ class Place:
         Raises:
             InvalidKeyError: the item's key is too long.
         """
-        name = f"{text_of(entity, key.partition)}:{key.sort}"
+        beginning = f"{entity.prefix}{entity.separator}" if entity.prefix else ""
+        name = f"{key.partition.removeprefix(beginning)}:{key.sort}"
         if len(name.encode()) > MAX_SORT_KEY_BYTES - _KEY_ROOM:
             raise InvalidKeyError(
                 f"the key of an item with attachments has at most {MAX_SORT_KEY_BYTES - _KEY_ROOM} bytes"
@@ -168,19 +164,16 @@ class Pieces:
         self._send([Call("DeleteItem", {"TableName": table, "Key": wire_key(key)}, Resend.ALWAYS) for key in keys])
         self._store.transport.call("DeleteItem", {"TableName": table, "Key": last}, resend=Resend.ALWAYS)
 
-    def manifests(self, kind: str, bucket: int, *, prefix: str = "") -> Iterator[list[Manifest]]:
-        """The manifests of a field of an entity in a bucket of the index, page by page.
+    def manifests(self, kind: str, bucket: int) -> Iterator[list[Manifest]]:
+        """The manifests of a `Place.kind` in a bucket of the index, page by page.
 
         Cost: 0.5 read units for every 4 KB, about 10 manifests; 1 round trip for 1 MB.
         """
-        condition, values = f"{index_pk(_SLOT)} = :kind", {":kind": {"S": f"{kind}:{bucket}"}}
-        if prefix:
-            condition, values[":prefix"] = f"{condition} AND begins_with({index_sk(_SLOT)}, :prefix)", {"S": prefix}
         request: Wire = {
             "TableName": self._store.table,
             "IndexName": _SLOT,
-            "KeyConditionExpression": condition,
-            "ExpressionAttributeValues": values,
+            "KeyConditionExpression": f"{index_pk(_SLOT)} = :kind",
+            "ExpressionAttributeValues": {":kind": {"S": f"{kind}:{bucket}"}},
         }
         for answer in pages(self._store.transport, Call("Query", request)):
             yield [Manifest.of(item) for item in answer["Items"]]

@@ -11,7 +11,7 @@ from dynashard.repository.store import Store
 from dynashard.routing import logical_partition_of
 from dynashard.schema import PK, SK
 from dynashard.transport.interface import Wire
-from dynashard_patterns.attachments.pieces import BUCKETS, Manifest, Pieces, Place, kind_of, text_of
+from dynashard_patterns.attachments.pieces import BUCKETS, Manifest, Pieces, Place, kind_of
 from dynashard_patterns.attachments.pointer import pointers_left
 from dynashard_patterns.attachments.versions import GRACE_SECONDS
 
@@ -93,11 +93,3 @@ def _unreferenced(
 
 def _points(item: Wire | None, name: str, version: Manifest) -> bool:
     return any(each.version == version.version for each in pointers_left(item, [name]).values())
-
-
-def versions_of(store: Store, entity: EntityDefinition[Any], name: str, partition: str) -> Iterator[Manifest]:
-    """All versions of a field that items of one logical partition have, current or not."""
-    prefix = f"{text_of(entity, partition)}:"
-    for bucket in range(BUCKETS):
-        for page in Pieces(store).manifests(kind_of(entity, name), bucket, prefix=prefix):
-            yield from (each for each in page if each.place.key.partition == partition)
