@@ -1,7 +1,6 @@
 """Who follows whom, over HTTP: edges of a graph, listed from either end."""
 
 import re
-from functools import partial
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote
@@ -11,12 +10,11 @@ from pydantic import BaseModel
 
 from domain import FOLLOWS, Follow
 from dynashard.errors import NotFoundError
-from dynashard_patterns import Edge
 from dynashard_patterns.edges import NODE
 from dynashard_serving.backend import Backend
-from dynashard_serving.documents import Document, representation, validated
+from dynashard_serving.documents import validated
 from dynashard_serving.edges import WAYS, EdgesWanted, Graph, NewEdge, Node
-from dynashard_serving.pages import page_that_fits
+from dynashard_serving.operations.items import shown
 from functions.api.bodies import JSON, json_object
 from functions.api.conditional import etag
 from functions.api.describing import Operation, Schema, answer, body, operation, page, page_of, ref
@@ -53,13 +51,11 @@ def _add(backend: Backend, incoming: ApiRequest) -> Response[str]:
     added = Graph(backend, FOLLOWS).store.add(incoming.tenant, wanted.node, wanted.other)
     location = "/".join([ROOT, *(quote(end, safe="") for end in (wanted.node, wanted.other))])
     status = HTTPStatus.CREATED if added.created else HTTPStatus.OK
-    return answered(_shown(added.edge), status, {**etag(added.edge.revision), "Location": location})
+    return answered(shown(added.edge), status, {**etag(added.edge.revision), "Location": location})
 
 
 def _list(backend: Backend, incoming: ApiRequest) -> Response[str]:
-    wanted, graph = asked(EdgesWanted, incoming.query), Graph(backend, FOLLOWS)
-    options = {"limit": wanted.limit, "cursor": wanted.cursor}
-    page = page_that_fits(partial(graph.page, incoming.tenant, wanted), options, _shown)
+    page = Graph(backend, FOLLOWS).page(incoming.tenant, asked(EdgesWanted, incoming.query))
     return page_answered(ROOT, incoming.query, page)
 
 
@@ -72,7 +68,7 @@ def _count(backend: Backend, incoming: ApiRequest) -> Response[str]:
 def _read(backend: Backend, incoming: ApiRequest) -> Response[str]:
     consistent = consistent_only(incoming.query)
     found = Graph(backend, FOLLOWS).get(incoming.tenant, *_ends(incoming), consistent=consistent)
-    return answered(_shown(found), headers=etag(found.revision))
+    return answered(shown(found), headers=etag(found.revision))
 
 
 def _remove(backend: Backend, incoming: ApiRequest) -> Response[str]:
@@ -88,16 +84,12 @@ def _ends(incoming: ApiRequest) -> tuple[str, str]:
     return ends[0], ends[1]
 
 
-def _shown(edge: Edge) -> Document:
-    return representation(edge, edge.revision)
-
-
 def _schemas() -> dict[str, Schema]:
     models: dict[str, type[BaseModel]] = {"FollowCreate": FollowCreate, "FollowCounts": FollowCounts}
-    shown = Follow.model_json_schema(mode="serialization")
-    shown["properties"]["revision"] = {"type": "string", "readOnly": True}
+    follow = Follow.model_json_schema(mode="serialization")
+    follow["properties"]["revision"] = {"type": "string", "readOnly": True}
     schemas = {name: model.model_json_schema() for name, model in models.items()}
-    return {**schemas, "Follow": shown, "FollowPage": page_of(ref("Follow"))}
+    return {**schemas, "Follow": follow, "FollowPage": page_of(ref("Follow"))}
 
 
 def _described(

@@ -1,7 +1,6 @@
 """What can be asked for besides entities: edges, roll-ups, revenue, and entities that are listed as one."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from pydantic import BaseModel
@@ -16,7 +15,6 @@ from dynashard_serving.documents import Document, validated
 from dynashard_serving.edges import EdgesWanted, Graph, NewEdge, Node, Way
 from dynashard_serving.operations.families import Family
 from dynashard_serving.operations.items import shown
-from dynashard_serving.pages import page_that_fits
 from functions.commands.items import PAGING, choice_of, paging_of
 from functions.commands.request import Members
 
@@ -62,9 +60,7 @@ class Follows:
         self._graph.store.remove(asked.tenant, *_ends(asked))
 
     def _list(self, asked: Members) -> Mapping[str, Any]:
-        wanted = asked.question(EdgesWanted)
-        options = {"limit": wanted.limit, "cursor": wanted.cursor}
-        return page_that_fits(partial(self._graph.page, asked.tenant, wanted), options, shown).document
+        return self._graph.page(asked.tenant, asked.question(EdgesWanted)).document
 
     def _count(self, asked: Members) -> int:
         counted = asked.question(Counted)
