@@ -19,12 +19,7 @@ class FullError(Exception):
 
 
 class Admission(Generic[C]):
-    """The calls of one function. Not safe to share between threads.
-
-    Args:
-        limit: calls that may run at once, 1 or more.
-        places: calls that may wait.
-    """
+    """The calls of one function: at most `limit` run, and `places` wait. Not safe to share between threads."""
 
     def __init__(self, limit: int, places: int) -> None:
         self._limit = limit

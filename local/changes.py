@@ -32,16 +32,7 @@ Handle = Callable[[dict[str, Any]], Mapping[str, Any]]
 
 @dataclass
 class Follower:
-    """Consumes one stream.
-
-    Args:
-        stream: the stream.
-        places: the position in it.
-        handle: the function.
-        give_up: called with a record that never succeeds, and the reason.
-        sleep: waits so many seconds.
-        log: writes a line about a failure.
-    """
+    """Consumes one stream; `give_up` is called with a record that never succeeds, and the reason."""
 
     stream: Stream
     places: Places

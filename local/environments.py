@@ -90,11 +90,7 @@ class Environments:
 
     After a change of the code, `prepare` and `replace` start new environments and end the old ones after they answer.
 
-    Args:
-        spec: the function.
-        limit: how many environments may run.
-        log: where the function's standard output goes.
-        places: how many calls may wait for one.
+    At most `limit` environments run, and at most `places` calls wait for one. The log gets their standard output.
     """
 
     def __init__(self, spec: FunctionSpec, *, limit: int, log: Path, places: int = PLACES) -> None:
@@ -184,10 +180,7 @@ class Environments:
     async def invoke(self, event: Mapping[str, Any], request_id: str, *, expensive: bool = False) -> Any:
         """Return what the handler returns for an event, through JSON as on Lambda.
 
-        Args:
-            event: the event.
-            request_id: the id in the function's context.
-            expensive: whether the call waits longer, and is refused earlier, than others.
+        Expensive calls wait longer, and are refused earlier, than others.
 
         Raises:
             PayloadTooLargeError: the event is over 6 MB; the function was not called.

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any, Protocol
 
@@ -27,30 +28,21 @@ class Function(Protocol):
         ...
 
 
+@dataclass(frozen=True)
 class Gateway:
     """Routes, authorises and invokes. `report` gets one line about each failure that callers see as a 500."""
 
-    def __init__(
-        self,
-        routes: RouteTable,
-        issuer: Issuer,
-        functions: Mapping[str, Function],
-        *,
-        report: Callable[[str], None],
-        clock: Callable[[], float] = time.time,
-        new_id: Callable[[], str] = lambda: token_hex(8),
-    ) -> None:
-        self._routes = routes
-        self._issuer = issuer
-        self._functions = functions
-        self._report = report
-        self._clock = clock
-        self._new_id = new_id
+    routes: RouteTable
+    issuer: Issuer
+    functions: Mapping[str, Function]
+    report: Callable[[str], None]
+    clock: Callable[[], float] = time.time
+    new_id: Callable[[], str] = lambda: token_hex(8)
 
     async def answer(self, request: HttpRequest) -> HttpResponse:
         """Answer a request. The gateway's own refusals are `{"message": ...}`, as on AWS."""
-        request_id = self._new_id()
-        origin, cors = request.header("origin"), self._routes.cors
+        request_id = self.new_id()
+        origin, cors = request.header("origin"), self.routes.cors
         if request.method == "OPTIONS" and cors.origins and origin:
             response = HttpResponse(204, cors.preflight(origin))
         else:
@@ -67,24 +59,24 @@ class Gateway:
             return refusal(431, "Request Header Fields Too Large")
         if len(request.body) > MAX_BODY_BYTES:
             return refusal(413, "Request Entity Too Large")
-        found = self._routes.match(request.method, request.decoded_path)
+        found = self.routes.match(request.method, request.decoded_path)
         if found is None:
             return refusal(404, "Not Found")
         route, parameters = found
         claims, scopes = None, None
         if route.authorizer is not None:
             try:
-                claims = self._issuer.verify(request.header("authorization"), route.authorizer.audience)
+                claims = self.issuer.verify(request.header("authorization"), route.authorizer.audience)
             except UnauthorizedError as error:
                 return refusal(401, "Unauthorized", [("www-authenticate", _challenge(error.reason))])
             scopes = _scopes(claims)
             if route.scopes and not set(route.scopes) & set(scopes or ()):
                 return refusal(403, "Forbidden")
-        invocation = Invocation(request_id, self._clock(), route.key, parameters, claims, scopes)
+        invocation = Invocation(request_id, self.clock(), route.key, parameters, claims, scopes)
         return await self._invoked(request, route, invocation)
 
     async def _invoked(self, request: HttpRequest, route: Route, invocation: Invocation) -> HttpResponse:
-        event, function = build_event(request, invocation), self._functions[route.function]
+        event, function = build_event(request, invocation), self.functions[route.function]
         try:
             answer = await function.invoke(event, invocation.request_id, expensive=route.expensive)
             return build_response(answer)
@@ -93,7 +85,7 @@ class Gateway:
         except OverloadedError:
             return refusal(503, "Service Unavailable", [("retry-after", RETRY_AFTER)])
         except (FunctionError, WrongAnswerError) as error:
-            self._report(f"{request.method} {request.path}: {error} (request {invocation.request_id})")
+            self.report(f"{request.method} {request.path}: {error} (request {invocation.request_id})")
             return refusal(500, "Internal Server Error")
 
 

@@ -8,6 +8,7 @@ web pages cannot call it without a preflight request; signatures are not verifie
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any, Final
 
@@ -27,23 +28,17 @@ COMMANDS_NAME: Final = "commands"
 _SIGNED: Final = "AWS4-HMAC-SHA256 "
 
 
+@dataclass(frozen=True)
 class Invoker:
     """Answers invocations of functions, by each of their names. `report` gets one line about each that failed."""
 
-    def __init__(
-        self,
-        functions: Mapping[str, Function],
-        *,
-        report: Callable[[str], None],
-        new_id: Callable[[], str] = lambda: token_hex(16),
-    ) -> None:
-        self._functions = functions
-        self._report = report
-        self._new_id = new_id
+    functions: Mapping[str, Function]
+    report: Callable[[str], None]
+    new_id: Callable[[], str] = lambda: token_hex(16)
 
     async def answer(self, request: Request) -> Response:
         """Answer one request."""
-        request_id = self._new_id()
+        request_id = self.new_id()
         try:
             name = self._wanted(request)
             event = await _event(request)
@@ -57,7 +52,7 @@ class Invoker:
         if not request.headers.get("authorization", "").startswith(_SIGNED):
             raise _RefusedError(403, "MissingAuthenticationTokenException", "Sign the request, with any credentials.")
         name: str = request.path_params["name"].rpartition(":function:")[2]
-        if name not in self._functions:
+        if name not in self.functions:
             raise _RefusedError(404, "ResourceNotFoundException", f"Function not found: {name}")
         kind = request.headers.get("x-amz-invocation-type", "RequestResponse")
         if kind not in ("RequestResponse", "DryRun"):
@@ -68,7 +63,7 @@ class Invoker:
     async def _invoked(self, name: str, event: Any, request_id: str) -> Response:
         started = time.monotonic()
         try:
-            answer = await self._functions[name].invoke(event, request_id, expensive=is_expensive(event))
+            answer = await self.functions[name].invoke(event, request_id, expensive=is_expensive(event))
         except PayloadTooLargeError:
             return _answer_to(_too_large(), request_id)
         except OverloadedError:
@@ -76,7 +71,7 @@ class Invoker:
             return _answer_to(refused, request_id)
         except FunctionError as error:
             seconds = time.monotonic() - started
-            self._report(f"invocation of {name}: {error} after {seconds:.1f} s (request {request_id})")
+            self.report(f"invocation of {name}: {error} after {seconds:.1f} s (request {request_id})")
             failed = {"errorType": "Runtime.Error", "errorMessage": str(error)}
             return _answer(orjson.dumps(failed), _headers(request_id) | {"X-Amz-Function-Error": "Unhandled"})
         return _answer(orjson.dumps(answer), _headers(request_id))

@@ -192,12 +192,12 @@ class ApiStack(FunctionStack):
         alarms.failing(function, "The API's function fails or times out. Read its log.")
         alarms.add(
             "Crowded",
-            "Lambda refuses requests: all the concurrency that the API's function may have is taken.",
+            "Lambda refuses requests, because the concurrency of the API's function is used up.",
             function.metric_throttles(period=alarms.period),
         )
         alarms.add(
             "ServerErrors",
-            "Callers are answered by 5xx. The function's log names the requests.",
+            "Callers get 5xx answers. The function's log names the requests.",
             self.api.metric_server_error(period=alarms.period, statistic="Sum"),
             threshold=MOST_SERVER_ERRORS,
         )

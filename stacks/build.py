@@ -1,7 +1,7 @@
-"""Builds what is deployed: the layers and the functions, with their packages and bytecode, without Docker.
+"""Builds the layers and the functions for a deployment, with packages and bytecode, without Docker.
 
     build/sharding/python/...         the sharding layer and its packages
-    build/patterns/python/...         what follows from items, or is stored beside them
+    build/patterns/python/...         what is derived from items, or stored out of line
     build/serving/python/...          what every function needs to serve items
     build/domain/python/...           the entities
     build/functions/NAME/functions/NAME/...   one function, and what only it needs
@@ -26,13 +26,13 @@ ROOT = Path(__file__).resolve().parent.parent
 LAMBDA_PYTHON = "3.13"
 
 SERVICES = frozenset({"cloudwatch", "dynamodb", "scheduler", "secretsmanager", "sqs", "ssm", "stepfunctions", "sts"})
-"""The services any function calls: botocore carries the descriptions of 400, which are nine tenths of its size."""
+"""The services that functions call; the descriptions of all 400 services are nine tenths of botocore's size."""
 
 NEVER_USED = ("__pycache__", "bin", "tests", "*.pyi", "py.typed", "RECORD", "INSTALLER", "REQUESTED", "examples-1.json")
 
 
 class BuildError(Exception):
-    """A package could not be fetched or compiled; the message carries the tool's own words."""
+    """A package could not be fetched or compiled; the message has the tool's output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def _assemble(asset: Asset, target: Target, folder: Path, root: Path) -> Path:
 
 
 def _install(blocks: Sequence[str], target: Target, content: Path) -> None:
-    """Install locked packages, wheels only, save the one that publishes none and is pure Python."""
+    """Install locked packages, as wheels only, except one that publishes none and is pure Python."""
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as lock:
         lock.write("".join(blocks))
         lock.flush()
@@ -178,7 +178,7 @@ def _compile(target: Target, folders: Sequence[tuple[Path, str]], root: Path) ->
 
 
 def _blocks(lock: str, excluded: frozenset[str] = frozenset()) -> Iterator[str]:
-    """Requirements of a lock with their hashes, each as its own text, without comments."""
+    """Return each requirement of a lock with its hashes, without comments."""
     joined = re.sub(r"\\\n\s*", " ", lock)
     for line in joined.splitlines():
         if line and not line.startswith(("#", " ")) and _name(line) not in excluded:

@@ -66,9 +66,9 @@ class ChangesStack(FunctionStack):
             function.metric("IteratorAge", period=alarms.period, statistic="Maximum"),
             threshold=LATE_SECONDS * 1000,
         )
-        alarms.failing(function, "The function that follows changes fails or times out. Read its log.")
+        alarms.failing(function, "The stream consumer fails or times out. Read its log.")
         alarms.filled(
             "GivenUp",
-            "Changes could not be handled. Read the queue for the reasons, mend them, then repair what follows them.",
+            "Changes could not be handled. The queue has the reasons: fix them, then repair copies and roll-ups.",
             self.dead,
         )

@@ -1,9 +1,8 @@
 """Writes the wheel by which `requirements.txt` makes this checkout's packages importable.
 
-pip refuses editable packages in one file with hashes, because a folder has no hash. The wheel has one. It holds no
-code of the backend, only a line for the interpreter's start: pip records where a wheel was installed from, the wheel
-lies in the checkout, and so the line finds the checkout and puts its packages on the path. It installs the command
-`dynashard` as well.
+pip refuses editable packages in one file with hashes, because a folder has no hash. The wheel has one. It has only a
+line for the interpreter's start, which puts the packages of the checkout on the path: pip records where a wheel was
+installed from, and the wheel is in the checkout. It installs the command `dynashard` as well.
 
 The wheel changes only with this module and the scripts in pyproject.toml. Two writes are the same bytes.
 """

@@ -105,7 +105,7 @@ class PrewarmStack(FunctionStack):
         ).create_alarm(
             self,
             "Alarm",
-            alarm_description="A pre-warm did not end well. See docs/deploying.md: is the table on-demand?",
+            alarm_description="A pre-warm has failed. See docs/deploying.md: is the table on-demand?",
             threshold=1,
             evaluation_periods=1,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,

@@ -1,13 +1,12 @@
-"""The state machine that runs a pre-warm, in Amazon States Language. Pure: settings in, definition out.
+"""The state machine that runs a pre-warm, in Amazon States Language.
 
 The provisioned way:
 
     Plan -> Arm -> Switch -> Allocate -> Remember -> Restore -> StandDown -> Report
               any failure, and a deletion, go to Restore ----^
 
-Whatever happens before it, every path goes through Restore, and Restore is left only when the table was seen
-on-demand or after RESTORE_MINUTES of trying. Then, and if the machine itself stops, the stop-loss that Arm
-has set switches back on its own.
+Every path goes through Restore, which ends when the table is on-demand, or after RESTORE_MINUTES. Then, and if the
+machine itself stops, the stop-loss that Arm has set switches the table back.
 """
 
 from typing import Any
@@ -18,9 +17,9 @@ MACHINE_SECONDS = 3300
 """CloudFormation waits an hour for a custom resource; the stop-loss begins after that hour."""
 POLL_SECONDS = 30
 RESTORE_MINUTES = 25
-"""A deletion may find the table still allocating: then both changes have to fit."""
+"""Long enough for two changes, because a deletion may find the table still allocating."""
 STEP_SECONDS = 60
-"""Longer than the function may run: a step that timed out is not running any more."""
+"""Longer than the function may run, so that a step that timed out has ended."""
 
 State = dict[str, Any]
 
@@ -125,7 +124,7 @@ class _Steps:
 
 
 def _poll(task: State, attempts: int) -> None:
-    """Let a task ask this often whether the table has stopped changing."""
+    """Let a task check this often whether the table has stopped changing."""
     task["Retry"][0]["MaxAttempts"] = attempts
 
 

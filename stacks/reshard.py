@@ -31,9 +31,9 @@ OLDEST = "OldestReshardHours"
 """Metric that the watch writes."""
 FINISH_SECONDS = 60
 """What a function may need after its slice to complete what it has begun, with retries."""
-LOOK_ATTEMPTS = 10
+DELIVERY_ATTEMPTS = 10
 """How often EventBridge tries to deliver a scheduled run within `WATCH_MINUTES`; then the next one is due."""
-LOOK_RETRIES = 2
+WATCH_RETRIES = 2
 """How often Lambda repeats a failed scheduled run; two is the most that it allows."""
 
 
@@ -113,7 +113,7 @@ class ReshardStack(FunctionStack):
                 metrics_read(),
             ],
             machine=True,
-            unkept="Looks that fail go to a queue as its destination for failures, which rings an alarm.",
+            unkept="Failed runs go to a queue as its destination for failures, which rings an alarm.",
         )
         # The construct for this would also let the role read the queue.
         kept = lambda_.CfnEventInvokeConfig(
@@ -122,7 +122,7 @@ class ReshardStack(FunctionStack):
             function_name=watch.function.function_name,
             qualifier="$LATEST",
             maximum_event_age_in_seconds=WATCH_MINUTES * 60,
-            maximum_retry_attempts=LOOK_RETRIES,
+            maximum_retry_attempts=WATCH_RETRIES,
             destination_config=lambda_.CfnEventInvokeConfig.DestinationConfigProperty(
                 on_failure=lambda_.CfnEventInvokeConfig.OnFailureProperty(destination=self.missed.queue_arn)
             ),
@@ -130,13 +130,13 @@ class ReshardStack(FunctionStack):
         # Lambda refuses the destination while the role may not send to it.
         kept.node.add_dependency(watch.role)
         name = self.settings.name
-        self._look(watch, "WatchRule", f"Looks after changes of shard counts ({name})", Duration.minutes(WATCH_MINUTES))
-        self._look(
+        self._schedule(watch, "WatchRule", f"Watches changes of shard counts ({name})", Duration.minutes(WATCH_MINUTES))
+        self._schedule(
             watch, "ShrinkRule", f"Halves shard counts that are quiet ({name})", Duration.hours(SHRINK_HOURS), SHRINK
         )
         return watch
 
-    def _look(
+    def _schedule(
         self,
         watch: PythonFunction,
         construct_id: str,
@@ -152,7 +152,7 @@ class ReshardStack(FunctionStack):
             targets=[
                 targets.LambdaFunction(
                     watch.function,
-                    retry_attempts=LOOK_ATTEMPTS,
+                    retry_attempts=DELIVERY_ATTEMPTS,
                     max_event_age=Duration.minutes(WATCH_MINUTES),
                     dead_letter_queue=self.missed,
                     event=None if event is None else events.RuleTargetInput.from_object(event),
@@ -203,7 +203,7 @@ class ReshardStack(FunctionStack):
         alarms = Alarms(self, self.settings, "docs/deploying.md", Duration.minutes(WATCH_MINUTES))
         alarms.ended_badly(
             self.machine,
-            "A change of a shard count has ended badly and stands still. Its status says why; mend it and resume.",
+            "A change of a shard count has failed and is paused. Its status has the reason; fix the cause and resume.",
         )
         alarms.add(
             "Stuck",
@@ -213,20 +213,18 @@ class ReshardStack(FunctionStack):
         )
         alarms.filled(
             "Undispatched",
-            "Changes of shard counts were asked for and not started; the watch starts them. Empty the queue.",
+            "Changes of shard counts were requested and not started; the watch starts them. Empty the queue.",
             self.lost,
         )
         alarms.filled(
             "LooksMissed",
-            "A look after changes of shard counts could not be taken. Read the queue for why; the next look makes up.",
+            "The watch of shard changes could not run. The queue has the reasons; the next run makes up for it.",
             self.missed,
         )
-        alarms.failing(
-            watch.function, "The look after changes of shard counts fails. Read the log of the function.", "Unwatched"
-        )
+        alarms.failing(watch.function, "The watch of shard changes fails. Read the log of its function.", "Unwatched")
         alarms.add(
             "CannotGrow",
-            "A key range is hot, and its count does not grow: the declaration is at its end.",
+            "A key range is hot, and its count cannot grow any more.",
             alarms.own("GrowthCannot", "Sum"),
         )
         alarms.add(

@@ -1,4 +1,4 @@
-"""The state machine that carries one change of a shard count, in Amazon States Language. Pure: numbers in, JSON out.
+"""The state machine that carries out one change of a shard count, in Amazon States Language.
 
     Advance -> Next -> wait -> Wait --------------> Advance
                     -> work -> Work (all at once) -> Rest -> Advance
@@ -6,8 +6,8 @@
                     -> done -> Done
       a failure of any of them -> Stop (pauses the change and says why) -> Failed
 
-Nothing of the change is kept in it: the record and the progress of its tasks are in the topology table, so that an
-execution may end at any point and another go on.
+The record of the change and the progress of its tasks are in the topology table, so an execution may end at any point
+and another one continues.
 """
 
 from typing import Any
@@ -19,9 +19,9 @@ MARGIN_SECONDS = 30
 """A task gives up this long after its function must have ended: what has timed out is not running any more."""
 ADVANCE_SECONDS = 120
 HOPELESS = ("ConfigurationError", "DeclarationError")
-"""Errors that another try would meet again, by the names of the layer's classes."""
+"""Errors that a retry would raise again, by the names of the layer's classes."""
 CROWDED = ("Lambda.TooManyRequestsException",)
-"""Lambda's refusal while all that the function may run at once is running, for other changes as a rule."""
+"""Lambda's refusal while the function's concurrency is used up, usually by other changes."""
 STARTED_BEFORE = ("StepFunctions.ExecutionAlreadyExistsException", "StepFunctions.ExecutionAlreadyExists")
 
 State = dict[str, Any]
@@ -61,7 +61,7 @@ def definition(
             },
             "Wait": {"Type": "Wait", "SecondsPath": "$.step.seconds", "Next": "Advance"},
             "Work": _work(work, work_seconds, concurrency),
-            # Tasks that hand over at once, as a throttled one may, do not turn this into a busy loop.
+            # Tasks that end at once, such as throttled ones, do not become a busy loop.
             "Rest": {"Type": "Wait", "Seconds": REST_SECONDS, "Next": "Advance"},
             "Continue": _continue(partition),
             "Continued": {"Type": "Succeed"},
@@ -78,7 +78,7 @@ def definition(
 
 
 def _work(function: str, seconds: int, concurrency: int) -> State:
-    """One slice of each task; those that are not complete come again in the next round."""
+    """One slice of each task; incomplete tasks are repeated in the next round."""
     return {
         "Type": "Map",
         "ItemsPath": "$.step.tasks",
@@ -97,7 +97,7 @@ def _work(function: str, seconds: int, concurrency: int) -> State:
 
 
 def _continue(partition: str) -> State:
-    """A new execution for the rest, before the history of this one is full."""
+    """A new execution continues before the history of this one is full."""
     return {
         "Type": "Task",
         "Resource": f"arn:{partition}:states:::states:startExecution",
@@ -127,10 +127,10 @@ def _task(function: str, seconds: int, parameters: State) -> State:
 
 
 def _queueing() -> State:
-    """A task that finds no room waits for that of others, about an hour: it has not failed."""
+    """A task waits about an hour for concurrency that others use; it has not failed."""
     return {
         "ErrorEquals": list(CROWDED),
-        # Few tries, far apart: each of them takes room in the execution's history.
+        # Few tries, far apart, because each one is in the execution's history.
         "IntervalSeconds": 30,
         "MaxAttempts": 30,
         "BackoffRate": 2.0,
@@ -140,7 +140,7 @@ def _queueing() -> State:
 
 
 def _retry() -> State:
-    """Ten tries over about a quarter of an hour: what lasts longer is for a person to look at."""
+    """Ten tries over about a quarter of an hour; a longer failure needs a person."""
     return {
         "ErrorEquals": ["States.ALL"],
         "IntervalSeconds": 2,

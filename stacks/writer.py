@@ -105,7 +105,7 @@ class WriterStack(FunctionStack):
             # A writer may not outlast the wait between two phases of a changing count.
             timeout_seconds=settings.longest_operation_seconds,
             concurrency=settings.concurrency["writer"],
-            unkept="What it cannot do stays on its queue, and goes to a queue of dead letters in the end.",
+            unkept="What it cannot execute stays on its queue, and becomes a dead letter in the end.",
         )
 
     def _mapping(self, name: str, queue: sqs.Queue, most: int) -> None:
@@ -140,18 +140,18 @@ class WriterStack(FunctionStack):
             )
             alarms.filled(
                 f"{name}Dead",
-                "Accepted writes could not be done. Read why, mend it, then `dynashard queue redrive`.",
+                "Accepted writes could not be executed. Read and fix the causes, then `dynashard queue redrive`.",
                 dead,
             )
         alarms.add(
             "Lag",
-            "From acceptance to stored it takes minutes.",
+            "Accepted writes are stored after minutes.",
             alarms.own("WriterLagSeconds", "p99"),
             threshold=LATE_SECONDS,
         )
         alarms.add(
             "Throttled",
-            "The writer's throughput is below what comes in: items stay on the queue.",
+            "The writer is throttled: items stay on the queue.",
             alarms.own("WriterLeft", "Sum"),
             threshold=MOST_LEFT,
         )

@@ -24,7 +24,7 @@ def main(
     Returns:
         The exit status: 0 after Ctrl-C or SIGTERM, 1 after one message on stderr that says what is wrong.
     """
-    sys.stdout.write("Deploying to a local AWS, which takes about half a minute ...\n")
+    sys.stdout.write("Deploying to a local AWS, which takes a minute or two ...\n")
     sys.stdout.flush()
     try:
         with TemporaryDirectory(prefix="dynashard-") as folder, deploy(Path(folder), tenant_claim) as deployment:

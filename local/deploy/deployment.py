@@ -25,13 +25,7 @@ _OVER_TLS: Final = ("X-Forwarded-Proto", "https")
 
 @dataclass(frozen=True)
 class Deployment:
-    """The environment `dev`, deployed.
-
-    Attributes:
-        aws: the local AWS.
-        issuer: the token issuer that its gateway trusts.
-        outputs: outputs of its stacks, by stack.
-    """
+    """The environment `dev`, deployed, with the outputs of its stacks by stack."""
 
     aws: Ministack
     issuer: Issuer
@@ -66,9 +60,7 @@ class Deployment:
 def deployed(folder: Path, tenant_claim: str) -> Iterator[Deployment]:
     """Start a local AWS and a token issuer, and deploy what `make build/host/.done` has built.
 
-    Args:
-        folder: for everything that is written; the assembly is in `cdk.out`.
-        tenant_claim: the claim that carries the tenant.
+    The folder gets everything that is written, with the assembly in `cdk.out`.
 
     Raises:
         LocalStackError: the local AWS does not start, or CDK fails.

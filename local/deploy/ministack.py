@@ -4,7 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -122,19 +122,10 @@ class Ministack:
         own = {"PATH": os.environ["PATH"], "HOME": folder, "TMPDIR": folder, "AWS_DEFAULT_REGION": REGION}
         return {**own, **self.variables}
 
-    def client(self, service: str) -> Any:
-        """Return botocore's client of one of its services."""
-        return self._client(service, "test", "test")
-
-    def acting_as(self, role: str) -> Callable[[str], Any]:
-        """Return what makes botocore's clients that act under a role."""
-        assumed = self.client("sts").assume_role(RoleArn=role, RoleSessionName="local")["Credentials"]
-        credentials = [assumed[name] for name in ("AccessKeyId", "SecretAccessKey", "SessionToken")]
-        return lambda service: self._client(service, *credentials)
-
-    def _client(self, service: str, *credentials: str) -> Any:
+    def client(self, service: str, *credentials: str) -> Any:
+        """Return botocore's client of one of its services; without credentials, it acts as the root of the account."""
         names = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
-        given: dict[str, Any] = dict(zip(names, credentials, strict=False))
+        given: dict[str, Any] = dict(zip(names, credentials or ("test", "test"), strict=False))
         return get_session().create_client(service, region_name=REGION, endpoint_url=self.url, **given)
 
     def log_tail(self) -> str:

@@ -1,9 +1,10 @@
 """The deployment of the tests: built when that is due, and called over HTTP."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 from filelock import FileLock
@@ -37,6 +38,12 @@ class Deployment(deployment.Deployment):
     def tenant(self, tenant: str) -> httpx.Client:
         """A caller of this tenant."""
         return self.client(self.issuer.issue({TENANT_CLAIM: tenant}))
+
+    def acting_as(self, role: str) -> Callable[[str], Any]:
+        """What makes botocore's clients that act under a role."""
+        assumed = self.aws.client("sts").assume_role(RoleArn=role, RoleSessionName="e2e")["Credentials"]
+        credentials = [assumed[name] for name in ("AccessKeyId", "SecretAccessKey", "SessionToken")]
+        return lambda service: self.aws.client(service, *credentials)
 
 
 @contextmanager

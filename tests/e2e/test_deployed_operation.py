@@ -151,7 +151,7 @@ def test_cursors_are_signed_with_the_generated_secret_and_outlive_its_rotation(
 def test_the_function_may_do_nothing_but_what_its_role_says(deployment: Deployment) -> None:
     function = deployment.resource("Api", "AWS::Lambda::Function")
     role = deployment.aws.client("lambda").get_function_configuration(FunctionName=function)["Role"]
-    acting = deployment.aws.acting_as(role)
+    acting = deployment.acting_as(role)
     table, secret = deployment.table, deployment.resource("Api", "AWS::SecretsManager::Secret")
 
     attempts: list[tuple[str, str, dict[str, Any]]] = [

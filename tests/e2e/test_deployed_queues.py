@@ -51,7 +51,7 @@ def test_poison_is_kept_with_its_reason_put_back_by_command_and_taken_out(
 def test_the_other_functions_too_may_do_nothing_but_what_their_roles_say(deployment: Deployment, stack: str) -> None:
     function = deployment.resource(stack, "AWS::Lambda::Function")
     role = deployment.aws.client("lambda").get_function_configuration(FunctionName=function)["Role"]
-    acting = deployment.aws.acting_as(role)
+    acting = deployment.acting_as(role)
     data, queues = deployment.outputs[f"{PREFIX}-Data"], deployment.resources("Reshard", "AWS::SQS::Queue").values()
 
     attempts: list[tuple[str, str, dict[str, Any]]] = [
