@@ -222,10 +222,10 @@ def test_a_replica_is_no_index_that_callers_name(world: World) -> None:
 @pytest.mark.parametrize(
     ("declared", "reason"),
     [
-        ({"shards": Shards(4, read_replicas=4)}, "4 read replicas: there are 3 index slots"),
+        ({"shards": Shards(4, read_replicas=4)}, "read_replicas is 4; there are 3 index slots"),
         (
             {"shards": Shards(4, read_replicas=1), "indexes": [Index("GSI3", "by_id", "{tenant}", "{id}")]},
-            "uses GSI3 for by_id and for a read replica",
+            "uses GSI3 twice: for by_id and for replica_1",
         ),
         ({"indexes": [Index("GSI1", "by_id", "{tenant}", "{id}", shards=Shards(2, read_replicas=1))]}, "of the table"),
     ],

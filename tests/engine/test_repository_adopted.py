@@ -48,7 +48,7 @@ def test_adopted_expiry_with_a_fraction_is_understood_and_nonsense_named(world: 
     assert world.people.find(key()) is None
     adopted(world, ExpiresAt={"N": "1900000000000"})
 
-    with pytest.raises(UndecodableItemError, match=r"ExpiresAt .* is no time in epoch seconds"):
+    with pytest.raises(UndecodableItemError, match=r"ExpiresAt .* is not a time in epoch seconds"):
         world.people.get(key())
 
 

@@ -13,12 +13,9 @@ from dynashard.topology import Phase, Topology, View
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The places where the item of a key may be under a view.
+    """The stored partition keys of an item under a view: `old` by the present count, `new` by the target of a change.
 
-    Attributes:
-        view: the view.
-        old: the stored partition key under the present count.
-        new: the one under the target count of a change; equal to `old` if no change moves this key.
+    They are equal if no change moves the key.
     """
 
     view: View

@@ -57,13 +57,8 @@ def compile_entity(
 
 def _add_replicas(definition: EntityDefinition[Any], key: Key, shards: Shards) -> None:
     """Add read replicas: indexes on the item's own key, with as many shards or the next power of two."""
-    taken = {index.slot: index.name for index in definition.indexes.values()}
     spread = Shards(1 << (shards.count - 1).bit_length(), max=shards.max)
     for number, slot in enumerate(INDEX_SLOTS[::-1][: shards.read_replicas], 1):
-        if slot in taken:
-            raise WrongDeclarationError(
-                f"uses {slot} for {taken[slot]} and for a read replica: use another slot for it, or fewer replicas"
-            )
         copy = Index(slot, f"replica_{number}", key.partition, key.sort or "", spread, unpadded=key.unpadded)
         _add_index(definition, copy, replica=True)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import InitVar, dataclass
 from datetime import UTC, datetime
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Final, Literal, TypeVar
 
 from ksuid import Ksuid
@@ -246,14 +246,10 @@ def new_id() -> Any:
     return Field(default_factory=fresh_id, min_length=1)
 
 
-def stamp_created() -> datetime:
-    """Return the time, as a creation stamp has it until the repository sets it."""
-    return datetime.now(UTC)
-
-
-def stamp_updated() -> datetime:
-    """Return the time, as a change stamp has it until the repository sets it."""
-    return datetime.now(UTC)
+stamp_created: Final = partial(datetime.now, UTC)
+"""Default of a creation stamp until the repository sets it."""
+stamp_updated: Final = partial(datetime.now, UTC)
+"""Default of a change stamp until the repository sets it."""
 
 
 def created_at() -> Any:
