@@ -189,7 +189,7 @@ def path_values(path: str, prefix: str, count: int) -> tuple[str, ...] | None:
     decoding once is right for both. As a decoded slash looks like any other, the last value takes the rest.
 
     Raises:
-        ProblemError: 400 if an escape is no UTF-8.
+        ProblemError: 400 if an escape is not UTF-8.
     """
     parts = path.removeprefix(prefix).split("/", count - 1)
     try:

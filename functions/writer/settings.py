@@ -32,7 +32,7 @@ class Settings(TableSettings):
     def __post_init__(self) -> None:
         TableSettings.__post_init__(self)
         if self.workers < 1:
-            raise ConfigurationError("LANES must be at least 1")
+            raise ConfigurationError("LANES: use at least 1")
 
     @classmethod
     def values_from(cls, environ: Mapping[str, str]) -> dict[str, Any]:

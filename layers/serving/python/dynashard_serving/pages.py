@@ -45,7 +45,7 @@ def page_that_fits(
     Cost: that of `read`, twice for a page that was too large.
     """
     while True:
-        with told_outside():
+        with named_outside():
             page = read(**options)
         items = [shown(item) for item in page.items]
         document = {"items": items, "cursor": page.cursor}
@@ -68,7 +68,7 @@ def answer_bytes(text: str) -> int:
 
 
 @contextmanager
-def told_outside() -> Iterator[None]:
+def named_outside() -> Iterator[None]:
     """Name the argument at fault of an invalid query as callers name it."""
     try:
         yield

@@ -28,7 +28,7 @@ _WAVE: Final = 8
 """Batches that are sent at a time."""
 
 Scanned = Callable[[int], None]
-"""Told how many more stored items were looked at."""
+"""Called with the number of stored items that were just read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dynashard_serving.operations.choosing import chosen, listed
 from dynashard_serving.operations.items import CollectionOf, shown
 from dynashard_serving.operations.requests import Choice, List
 from dynashard_serving.operations.served import Served
-from dynashard_serving.pages import Answer, page_that_fits, told_outside
+from dynashard_serving.pages import Answer, named_outside, page_that_fits
 
 
 class Listings:
@@ -42,7 +42,7 @@ class Listings:
         """
         served.require("count")
         options = chosen(served, choice)
-        with told_outside():
+        with named_outside():
             return self._collection_of(served.entity).count(**options)
 
 
