@@ -1,8 +1,8 @@
-"""The Queries that one request may send, and how long it may go on sending them.
+"""The quota of one request: how many Queries it may send, and for how long.
 
 A request can read several times: a page again because it was too large, two scans for one answer, a count of several
-partitions. So the bound belongs to the request, not to the call. A function opens an allowance around each request,
-and every listing, scan and count inside takes from it. Without an allowance nothing is bounded.
+partitions. So the bound belongs to the request. A function opens an allowance around each request, and every listing,
+scan and count inside uses it up. Without an allowance nothing is bounded.
 """
 
 import sys
@@ -25,7 +25,7 @@ class Allowance:
 
     Args:
         queries: the most Queries it may send.
-        seconds: how long it may read. After that pages end short, and scans and counts are refused.
+        seconds: how long it may read. Afterwards pages end short, and scans and counts are refused.
         clock: monotonic, in seconds.
     """
 
@@ -40,7 +40,7 @@ class Allowance:
 
     @property
     def left(self) -> int:
-        """How many Queries may still be sent."""
+        """The number of Queries that may still be sent."""
         return self.queries - self._used
 
     @property
@@ -53,30 +53,27 @@ class Allowance:
 
         Args:
             queries: how many it needs.
-            reason: why it needs them and what to do instead; it follows the numbers in the message.
+            reason: why, and what to do instead; the end of the message.
             field: the argument at fault.
 
         Raises:
             QueryTooWideError: with both numbers and the reason.
         """
         if queries > self.left:
-            most = f"one request may send {self.queries}"
+            needed = "1 Query" if queries == 1 else f"{queries} Queries"
             spent = f" and has sent {self._used} already" if self._used else ""
-            raise QueryTooWideError(f"this takes {_queries(queries)}, and {most}{spent}: {reason}", field=field)
+            message = f"this takes {needed}, and one request may send {self.queries}{spent}: {reason}"
+            raise QueryTooWideError(message, field=field)
 
     def take(self, queries: int) -> None:
-        """Count Queries that are about to be sent.
+        """Count Queries before they are sent.
 
         Raises:
-            QueryTooWideError: there are more than are left; none of them may be sent.
+            QueryTooWideError: they are more than are left; none of them may be sent.
         """
         with self._lock:
             self.demand(queries, "read less at a time, with a lower limit, fewer partitions or a shorter range")
             self._used += queries
-
-
-def _queries(number: int) -> str:
-    return "1 Query" if number == 1 else f"{number} Queries"
 
 
 _ALLOWANCES: ContextVar[Allowance | None] = ContextVar("dynashard_allowance", default=None)
@@ -99,5 +96,5 @@ def allowing(queries: int, seconds: float = inf) -> Iterator[Allowance]:
 
 
 def current_allowance() -> Allowance:
-    """Return the allowance of this context; one without bounds if there is none."""
+    """Return the allowance of this context, or one without bounds."""
     return _ALLOWANCES.get() or Allowance()

@@ -1,6 +1,6 @@
-"""Ranges of sort keys, and the one key condition DynamoDB takes for each.
+"""Ranges of sort keys, and the one key condition that DynamoDB takes for each.
 
-Text is compared as DynamoDB compares it, by UTF-8 bytes, which is the order of Python's strings too.
+DynamoDB compares texts by their UTF-8 bytes, which is the order of Python's strings too.
 """
 
 import sys
@@ -25,12 +25,12 @@ class Bounds:
 
     @classmethod
     def of(cls, *, prefix: str | None, start: str | None, end: str | None) -> "Bounds":
-        """The keys that begin with `prefix`, or those from `start` up to, but not including, `end`."""
+        """Return the keys that begin with `prefix`, or those from `start` up to, but not including, `end`."""
         if prefix:
-            # A range, not `begins_with`: the local engine's takes `A0` to begin with `a`.
+            # A range, because the local engine's `begins_with` ignores case.
             after = _after_prefix(prefix)
             if after is not None and not _fits(after):
-                # Then the prefix fills a sort key itself.
+                # The prefix is as long as a sort key may be.
                 return cls(low=prefix, high=prefix)
             return cls(low=prefix, high=after, high_open=True)
         return cls(low=start, high=end, high_open=True)
@@ -43,25 +43,22 @@ class Bounds:
         return self.low > self.high or (self.low == self.high and (self.low_open or self.high_open))
 
     def after(self, key: str, *, forward: bool) -> "Bounds":
-        """What is left beyond `key`, the key left out."""
+        """Return the keys beyond `key`."""
         return replace(self, low=key, low_open=True) if forward else replace(self, high=key, high_open=True)
 
     def at(self, key: str, *, forward: bool) -> "Bounds":
-        """What is left from `key` on, the key included."""
+        """Return the keys from `key` on."""
         return replace(self, low=key, low_open=False) if forward else replace(self, high=key, high_open=False)
 
     def until(self, key: str, *, forward: bool) -> "Bounds":
-        """What lies before `key` in reading order, the key included."""
+        """Return the keys up to `key` in reading order."""
         return self.at(key, forward=not forward)
 
     def condition(self, attribute: str, *, forward: bool) -> tuple[str, dict[str, dict[str, str]]]:
-        """The condition on the sort key, '' for none, with its values.
-
-        It may let in keys beyond the far bound; `contains` tells them.
-        """
+        """Return the condition on the sort key, '' for none, and its values. It may admit keys beyond the far end."""
         low, high = self.low, self.high
         if low is not None and high is not None:
-            # The text that comes just after another is that text and a NUL; none comes just before another.
+            # The next text after another is that text and a NUL; there is no last text before another.
             first = low + "\0" if self.low_open else low
             if (forward or not self.high_open) and _fits(first):
                 return f"{attribute} BETWEEN :low AND :high", {":low": {"S": first}, ":high": {"S": high}}
@@ -80,12 +77,11 @@ class Bounds:
 
 
 def _fits(text: str) -> bool:
-    """Whether DynamoDB takes a text for a sort key."""
     return len(text.encode()) <= MAX_SORT_KEY_BYTES
 
 
 def _after_prefix(prefix: str) -> str | None:
-    """The smallest text after all that begin with `prefix`; None if nothing comes after them."""
+    """The smallest text after all that begin with `prefix`; None if there is none."""
     stem = prefix.rstrip(_LAST)
     if not stem:
         return None

@@ -1,7 +1,7 @@
-"""Cursors: opaque, versioned, signed tokens that continue a listing.
+"""Cursors of keyset pagination: opaque, versioned, signed tokens that continue a listing.
 
-A token is the signed, compressed JSON of where the listing stands and the fingerprint of the question it answers.
-Signing and key rotation are itsdangerous': the last key of the list signs, all of them verify.
+A token is the signed, compressed JSON of the listing's position, and the fingerprint of its query. itsdangerous signs
+(HMAC-SHA256) and rotates keys: it signs with the last key of its list and verifies with all.
 """
 
 import re
@@ -22,14 +22,14 @@ VERSION: Final = b"2"
 MIN_KEY_BYTES: Final = 16
 FINGERPRINT_BYTES: Final = 8
 MAX_LENGTH: Final = 512 * 1024
-"""The most characters of a token; the widest listing with the longest sort keys has fewer."""
+"""The most characters of a token; the widest listing with the longest sort keys needs fewer."""
 _RAW: Final = b"\0"
 _PACKED: Final = b"\1"
 _NO_HEADER: Final = -15
-"""Tells zlib to leave header and checksum out: the signature says more."""
+"""Makes zlib omit header and checksum, because the signature makes them superfluous."""
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]")
-"""The one way to write a token: base64 as such would let characters in between and idle bits at the end pass."""
-_DAMAGED: Final = "the cursor is damaged; pass it on exactly as it was answered, or list from the start"
+"""The one spelling of a token: base64 itself would accept other characters in between and unused bits at the end."""
+_DAMAGED: Final = "the cursor is damaged; send it exactly as it was returned, or list from the start"
 
 
 class CursorCodec:
@@ -37,8 +37,8 @@ class CursorCodec:
 
     Args:
         keys: secrets of at least 16 bytes, newest first: the first signs, all verify. To rotate, put a new one in
-            front, and remove the last one when no cursor signed with it is in use. `CursorKeys` reads them from where
-            they are stored: for the first cursor, and again for a cursor that they do not verify.
+            front, and remove the last one when no cursor signed with it is in use. `CursorKeys` are read from where
+            they are stored for the first cursor, and again for a cursor that they do not verify.
 
     Raises:
         ConfigurationError: no key, or one that is too short.
@@ -46,11 +46,10 @@ class CursorCodec:
 
     def __init__(self, keys: Sequence[str] | CursorKeys) -> None:
         self._keys = keys
-        # Keys that are kept elsewhere are read with the first cursor.
         self._made = None if isinstance(keys, CursorKeys) else (keys, _signer_of(keys))
 
     def issue(self, state: Any, fingerprint: bytes) -> str:
-        """A token for a state of JSON values."""
+        """Return the token for a state of JSON values."""
         raw = orjson.dumps(state)
         packed = zlib.compress(raw, level=9, wbits=_NO_HEADER)
         body = _PACKED + packed if len(packed) < len(raw) else _RAW + raw
@@ -58,10 +57,10 @@ class CursorCodec:
         return self._signer.sign(VERSION + encoded).decode()
 
     def read(self, token: str, fingerprint: bytes) -> Any:
-        """The state of a token.
+        """Return the state of a token.
 
         Raises:
-            InvalidCursorError: damaged, forged, of another version, or issued for another question.
+            InvalidCursorError: damaged, forged, of another version, or issued for another query.
         """
         if len(token) > MAX_LENGTH or not _TOKEN.fullmatch(token):
             raise InvalidCursorError(_DAMAGED, field="cursor")
@@ -69,7 +68,7 @@ class CursorCodec:
             signed = self._verified(token)
         except BadSignature as error:
             raise InvalidCursorError(_DAMAGED, field="cursor") from error
-        # From here on it is our own work, though perhaps that of another release or for another question.
+        # The token is genuine, though perhaps of another release or for another query.
         if signed[:1] != VERSION:
             raise InvalidCursorError("the cursor is of another version; list from the start", field="cursor")
         encoded = signed[1:]
@@ -107,7 +106,7 @@ def _signer_of(keys: Sequence[str]) -> Signer:
 
 
 def pack_texts(texts: Sequence[str]) -> list[Any]:
-    """Texts without what all of them begin with, which comes first."""
+    """Return the common beginning of all texts, and then the rest of each."""
     first, last = min(texts), max(texts)
     length = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
     shared = first[:length]
@@ -115,6 +114,6 @@ def pack_texts(texts: Sequence[str]) -> list[Any]:
 
 
 def unpack_texts(packed: Sequence[str]) -> list[str]:
-    """The texts that `pack_texts` packed."""
+    """Return the texts that `pack_texts` packed."""
     shared, *rest = packed
     return [shared + text for text in rest]

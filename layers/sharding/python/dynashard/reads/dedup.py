@@ -1,9 +1,9 @@
-"""One item for each value of a field: copies that stand in several logical partitions are listed once.
+"""One item for each value of a field: materialized copies in several logical partitions are listed once.
 
-Copies of one thing have one sort key, which tells its value: so copies are neighbours in order, and a cursor needs to
-know no more than the last sort key, after which reading goes on everywhere. What breaks that are copies that are
-changed one after the other: for a while, one of them stands elsewhere. So what a page drops is told by the values of
-all its items, and those that changed shortly before they were returned are remembered by the cursor.
+Copies have equal sort keys, which contain the field. So they are neighbours in order, and a cursor needs only the last
+sort key, after which reading continues in all partitions. But copies are updated one after the other, and one may still
+be at its former position. So a page drops items by the values of all its items, and the cursor remembers the values
+that changed shortly before they were returned.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from dynashard.codec import decode_value
 from dynashard.transport.interface import Wire
 
 SETTLING: Final = 300
-"""Seconds after a change in which not all copies may have followed it."""
+"""Seconds after a change in which copies may not have been updated."""
 MEMORY: Final = 64
 """How many values a cursor remembers at most: those that changed last."""
 _HASH_BYTES: Final = 6
@@ -27,13 +27,13 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Dedup:
-    """What one listing drops.
+    """Drops copies from one listing.
 
     Attributes:
         attribute: the stored attribute whose values are returned once.
-        changed: the stored attribute that says when an item was changed; None if none does.
+        changed: the stored attribute with the time of an item's change; None if there is none.
         recent: hashes of values that earlier pages returned, and when their items were changed, in epoch seconds.
-        excess: how many items are met for one that is returned, on average.
+        excess: how many items are read for one that is returned, on average.
     """
 
     attribute: str
@@ -42,7 +42,7 @@ class Dedup:
     excess: float = 1.0
 
     def drop_repeats(self, items: Iterable[T], stored: Callable[[T], Wire]) -> list[T]:
-        """The items without those whose value another one before them has, or was returned by an earlier page."""
+        """Return the items without those whose value an item before them has, or an earlier page returned."""
         seen: set[str] = set()
         kept = []
         for item in items:
@@ -55,7 +55,7 @@ class Dedup:
         return kept
 
     def remembered(self, returned: Sequence[Wire], now: int) -> dict[str, int]:
-        """What the next page must know of the values that were returned so far."""
+        """Return what the next page needs as `recent`."""
         recent = {value: at for value, at in self.recent.items() if at > now - SETTLING}
         for item in returned:
             value, at = self._value(item), self._changed_at(item)

@@ -4,6 +4,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from xxhash import xxh64_digest
@@ -89,14 +90,26 @@ class Enumeration:
         )
 
     def _layouts(self) -> Callable[[], Sequence[Layout]]:
+        entity, partitions, router = self._query.entity, self._query.partitions, self._store.router
+
+        def of_index(index: IndexDefinition, make: Callable[[IndexDefinition, str, View], Layout]) -> Layouts:
+            return self._made(lambda: [router.topology.index_view(entity, index)] * len(partitions), partial(make, index))
+
         index, replica = self._query.index_definition, self._pick_replica()
         if index is not None:
-            return self._index_layouts(index)
-        table = self._table_layouts()
+            return of_index(index, self._index_layout)
+        table = self._made(lambda: [router.topology.view(entity, each) for each in partitions], self._table_layout)
         if replica is None:
             return table
-        copy = self._replica_layouts(replica)
+        copy = of_index(replica, self._replica_layout)
         return lambda: copy() if self._replica_usable(replica) else table()
+
+    def _made(self, views: Callable[[], Sequence[View]], make: Callable[[str, View], Layout]) -> Layouts:
+        def layout(part: int, view: View) -> Layout:
+            made = make(self._query.partitions[part], view)
+            return replace(made, in_memory=self._in_memory, expires=view.expires)
+
+        return Layouts(views, layout)
 
     def _pick_replica(self) -> IndexDefinition | None:
         """The read replica that this call reads; None for the table."""
@@ -114,69 +127,47 @@ class Enumeration:
         views = [router.topology.view(entity, partition) for partition in self._query.partitions]
         return all(view.stable and not view.markers for view in (*views, router.topology.index_view(entity, replica)))
 
-    def _replica_layouts(self, replica: IndexDefinition) -> Layouts:
-        entity, partitions, router = self._query.entity, self._query.partitions, self._store.router
+    def _replica_layout(self, replica: IndexDefinition, partition: str, view: View) -> Layout:
+        entity = self._query.entity
+        entries = partition if entity.prefix else f"{replica.prefix}{replica.separator}{partition}"
+        return Layout(
+            streams=sources_of(shard_keys(CALCULATED, entries, replica.separator, view.count)),
+            reading=replace(self._reading(self._live), slot=replica.slot, unique=True),
+            signature=(replica.slot, view.count),
+            hash_of=lambda row: hash_of(CALCULATED, ItemKey(partition, row[SK]["S"])),
+        )
 
-        def make(part: int, view: View) -> Layout:
-            partition = partitions[part]
-            entries = partition if entity.prefix else f"{replica.prefix}{replica.separator}{partition}"
-            return Layout(
-                streams=sources_of(shard_keys(CALCULATED, entries, replica.separator, view.count)),
-                reading=replace(self._reading(self._live), slot=replica.slot, unique=True),
-                signature=(replica.slot, view.count),
-                hash_of=lambda row: hash_of(CALCULATED, ItemKey(partition, row[SK]["S"])),
-                in_memory=self._in_memory,
-                expires=view.expires,
-            )
+    def _table_layout(self, partition: str, view: View) -> Layout:
+        entity, rule = self._query.entity, rule_of(self._query.entity)
+        count = _table_count(view, fixed=rule.fixed)
+        moving = rule.fixed and not view.stable
+        follows = moving and view.phase is not Phase.SETTLE
+        return Layout(
+            streams=sources_of(shard_keys(rule, partition, entity.separator, count)),
+            reading=self._passing(self._listed) if follows else self._reading(self._live),
+            signature=(count, follows, moving),
+            hash_of=(lambda row: hash_of(rule, ItemKey(partition, row[SK]["S"]))) if rule.fixed else None,
+            follows=follows,
+            foreign=moving or (rule.fixed and view.changed),
+            strays=_stray_homes(entity, partition, view) if moving and not follows else None,
+            moving=moving,
+        )
 
-        return Layouts(lambda: [router.topology.index_view(entity, replica)] * len(partitions), make)
-
-    def _table_layouts(self) -> Layouts:
-        entity, partitions, router = self._query.entity, self._query.partitions, self._store.router
-        rule = rule_of(entity)
-
-        def make(part: int, view: View) -> Layout:
-            partition = partitions[part]
-            count = _table_count(view, fixed=rule.fixed)
-            moving = rule.fixed and not view.stable
-            follows = moving and view.phase is not Phase.SETTLE
-            return Layout(
-                streams=sources_of(shard_keys(rule, partition, entity.separator, count)),
-                reading=self._passing(self._listed) if follows else self._reading(self._live),
-                signature=(count, follows, moving),
-                hash_of=(lambda row: hash_of(rule, ItemKey(partition, row[SK]["S"]))) if rule.fixed else None,
-                follows=follows,
-                foreign=moving or (rule.fixed and view.changed),
-                strays=_stray_homes(entity, partition, view) if moving and not follows else None,
-                moving=moving,
-                in_memory=self._in_memory,
-                expires=view.expires,
-            )
-
-        return Layouts(lambda: [router.topology.view(entity, partition) for partition in partitions], make)
-
-    def _index_layouts(self, index: IndexDefinition) -> Layouts:
-        entity, partitions, router = self._query.entity, self._query.partitions, self._store.router
-
-        def make(part: int, view: View) -> Layout:
-            partition = partitions[part]
-            # An index lags behind, so it may show markers for as long as any may exist, whatever the phase.
-            moving = view.markers or not view.stable
-            reading = self._passing(self._listed) if moving else self._reading(self._listed)
-            return Layout(
-                streams=index_streams(index, partition, view),
-                reading=reading if view.stable else replace(reading, change=f"{view.count}>{view.new_count}"),
-                signature=(view.count, view.new_count, view.stable, view.markers, view.version),
-                hash_of=_entry_hash(entity, index, partition),
-                follows=True,
-                moving=moving,
-                version=_short(f"{moving} {view.version}") if moving or view.version else "",
-                identity=lambda stored, sort: _short(f"{logical_partition_of(entity, stored)}\0{sort}"),
-                in_memory=self._in_memory,
-                expires=view.expires,
-            )
-
-        return Layouts(lambda: [router.topology.index_view(entity, index)] * len(partitions), make)
+    def _index_layout(self, index: IndexDefinition, partition: str, view: View) -> Layout:
+        entity = self._query.entity
+        # An index lags behind, so it may show markers for as long as any may exist, whatever the phase.
+        moving = view.markers or not view.stable
+        reading = self._passing(self._listed) if moving else self._reading(self._listed)
+        return Layout(
+            streams=index_streams(index, partition, view),
+            reading=reading if view.stable else replace(reading, change=f"{view.count}>{view.new_count}"),
+            signature=(view.count, view.new_count, view.stable, view.markers, view.version),
+            hash_of=_entry_hash(entity, index, partition),
+            follows=True,
+            moving=moving,
+            version=_short(f"{moving} {view.version}") if moving or view.version else "",
+            identity=lambda stored, sort: _short(f"{logical_partition_of(entity, stored)}\0{sort}"),
+        )
 
     def _live(self, row: Wire) -> bool:
         return is_live(row, self._now) and self._ours(row)

@@ -28,10 +28,9 @@ class Fetch:
     Attributes:
         transport: sends them.
         budget: how much work the call may do.
-        layouts: returns the layouts now, one for each logical partition that is listed.
+        layouts: returns the layouts now, one for each logical partition.
         moved_items: finds the items that relocation markers lead to; None if there are no markers.
-        consumed: capacity used so far.
-        rounds: round trips so far.
+        consumed, rounds: capacity used and round trips made so far.
         allowance: the Queries that the request may send.
         clock: returns the time in epoch seconds.
     """

@@ -1,4 +1,4 @@
-"""Conditions on fields that DynamoDB applies after reading: they save answers, not read units."""
+"""Filter expressions: conditions on fields that DynamoDB applies after reading. They save answers, not read units."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ class Filter:
     Attributes:
         field: the field.
         operator: a comparison, `begins_with`, `contains` (a part of a text, a member of a list or set), or `exists`.
-        value: what to compare with; for `exists`, True or False.
+        value: the value to compare with; for `exists`, True or False.
     """
 
     field: str
@@ -35,7 +35,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class FilterExpression:
-    """Filters as DynamoDB takes them; `terms` are the same ones for the layer itself."""
+    """Filters as DynamoDB takes them; `terms` are the same for items that the layer filters itself."""
 
     text: str
     names: dict[str, str]
@@ -43,28 +43,28 @@ class FilterExpression:
     terms: tuple[Term, ...] = ()
 
     def __and__(self, other: "FilterExpression") -> "FilterExpression":
-        """Both; their placeholders must differ."""
+        """Return both, whose placeholders must differ."""
         text = " AND ".join(term for term in (self.text, other.text) if term)
         return FilterExpression(text, self.names | other.names, self.values | other.values, self.terms + other.terms)
 
     @property
     def passing_markers(self) -> "FilterExpression":
-        """The same, but marks pass: what they lead to is what has to answer."""
+        """The same, but relocation markers pass, because the items that they lead to are filtered."""
         if not self.text:
             return self
         return replace(self, text=f"({self.text}) OR attribute_exists({MOVED_TO})")
 
     def matches(self, item: Mapping[str, Any]) -> bool:
-        """Whether a stored item passes, as DynamoDB would say."""
+        """Whether a stored item passes, by DynamoDB's rules."""
         return all(term.holds(item) for term in self.terms)
 
 
 def filter_expression(entity: EntityDefinition[Any], filters: Sequence[Filter]) -> FilterExpression:
-    """All filters joined by AND; the text is '' if there are none.
+    """Return all filters joined by AND; the text is '' if there are none.
 
     Raises:
-        InvalidQueryError: a field the entity does not have, or an operator that is none.
-        InvalidValueError: a value the field does not take.
+        InvalidQueryError: an unknown field or operator.
+        InvalidValueError: a value that the field does not take.
     """
     texts: list[str] = []
     terms: list[Term] = []
@@ -89,28 +89,28 @@ def filter_expression(entity: EntityDefinition[Any], filters: Sequence[Filter]) 
             values[value] = _sought(entity, condition)
             texts.append(f"{operator}({name}, {value})")
         else:
-            raise InvalidQueryError(f"{operator!r} is no filter operator", field=field)
+            raise InvalidQueryError(f"{operator!r} is not a filter operator", field=field)
         terms.append(Term(names[name], operator, values[value]))
     return FilterExpression(" AND ".join(texts), names, values, tuple(terms))
 
 
 def _compared(entity: EntityDefinition[Any], condition: Filter) -> dict[str, Any]:
-    """The value of a comparison: one that the field could have."""
+    """The value of a comparison, which must be one that the field could have."""
     field, operator = condition.field, condition.operator
     stored = entity.encode({field: entity.check_value(field, condition.value)})
     if not stored:
-        raise InvalidQueryError(f"{field} is not stored where it is None: ask whether it exists", field=field)
+        raise InvalidQueryError(f"{field} is not stored if it is None; use exists", field=field)
     [value] = stored.values()
     if operator not in _EQUALITIES and not _ORDERED.issuperset(value):
-        raise InvalidQueryError(f"{field} holds values without an order: {operator} cannot compare them", field=field)
+        raise InvalidQueryError(f"{field} has values without an order, which {operator} cannot compare", field=field)
     return dict(value)
 
 
 def _sought(entity: EntityDefinition[Any], condition: Filter) -> dict[str, Any]:
-    """The value that a function looks for: a part of a text or a member of a set, whatever the field's own type."""
+    """The value that a function looks for, which may be of another type than the field: a member, or part of a text."""
     field, operator = condition.field, condition.operator
     if field == entity.expires:
-        raise InvalidQueryError(f"{field} holds a time: compare it instead", field=field)
+        raise InvalidQueryError(f"{field} is a time; use a comparison", field=field)
     value = entity.encode_field(field, condition.value)
     if operator == "begins_with" and not {"S", "B"}.issuperset(value):
         raise InvalidQueryError(f"{field}: begins_with takes a text or bytes", field=field)

@@ -55,11 +55,6 @@ class Listing(Generic[E]):
         self._item_bytes: dict[str | None, float] = {}
         self._excess: dict[str | None, float] = {}
 
-    @property
-    def entity(self) -> EntityDefinition[E]:
-        """The compiled declaration of the (first) entity."""
-        return self._entity
-
     def page(self, query: Query, cursor: str | None = None) -> Page[Any]:
         """Return one page: entities, or mappings if the query asks for some fields only.
 

@@ -1,7 +1,4 @@
-"""Filter conditions on stored items as DynamoDB itself would decide them.
-
-For items that no Query's filter has seen: those a mark led to.
-"""
+"""Filter conditions by DynamoDB's rules, for items that a relocation marker led to, not a Query."""
 
 import operator
 from base64 import b64decode
@@ -16,13 +13,7 @@ _MEMBER_TYPES: Final = {"SS": "S", "NS": "N", "BS": "B"}
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One condition on a stored attribute.
-
-    Attributes:
-        attribute: its name.
-        operator: a comparison, `begins_with`, `contains`, `exists` or `not_exists`.
-        value: what to compare with, in DynamoDB JSON.
-    """
+    """One condition on a stored attribute; `value` is in DynamoDB JSON."""
 
     attribute: str
     operator: str
@@ -36,7 +27,7 @@ class Term:
         if self.operator == "not_exists":
             return stored is None
         if stored is None:
-            # An attribute that is not there differs from every value, and no other comparison with it holds.
+            # An absent attribute differs from every value, and no other comparison with it holds.
             return self.operator == "<>"
         return _OPERATORS[self.operator](stored, self.value)
 
@@ -46,7 +37,7 @@ def _equal(stored: Mapping[str, Any], value: Mapping[str, Any]) -> bool:
 
 
 def _comparable(value: Mapping[str, Any]) -> Any:
-    """A value that equals another one exactly if DynamoDB says so. Numbers may be written in several ways."""
+    """A value that equals another one exactly if they are equal in DynamoDB. Numbers have several spellings."""
     [(kind, plain)] = value.items()
     if kind in _MEMBER_TYPES:
         return kind, frozenset(_comparable({_MEMBER_TYPES[kind]: member}) for member in plain)

@@ -104,17 +104,14 @@ class MovedItems:
         ]
         away = [item for item in strays if not passed(item) and _version(item) not in self.tried]
         for item in away:
-            self._relocate(item)
+            self.tried.add(_version(item))
+            places = self.store.router.places(self.entity, self._key(stored_key(item)))
+            if settling(places):
+                bring_home(self.store, item, places)
         if away:
             raise OvertakenError
         kept = mine | {stored_key(item) for item in strays}
         return [row for row in rows if stored_key(row) in kept]
-
-    def _relocate(self, item: Wire) -> None:
-        self.tried.add(_version(item))
-        places = self.store.router.places(self.entity, self._key(stored_key(item)))
-        if settling(places):
-            bring_home(self.store, item, places)
 
     def _items(self, send: Send) -> StoredItems:
         reading, pauses = Reading(consistent=True), self.store.retry_policy.pauses()

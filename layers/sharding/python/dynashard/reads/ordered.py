@@ -272,8 +272,10 @@ def _page(
     """The items up to where every source has been read, and where that is."""
     reading = runs[0].layout.reading
     ranked = _ranked(reading, runs, fetch, dedup)
+    sign = 1 if reading.forward else -1
     open_runs = [run for run in runs if not run.ended]
-    least = _least(open_runs, forward=reading.forward) if open_runs else None
+    least_first = min if reading.forward else max
+    least = least_first(open_runs, key=lambda run: (run.place[0], sign * run.place[1]), default=None)
     known = ranked if least is None else takewhile(lambda item: not _before(reading, least.place, item), ranked)
     items = list(islice(known, limit))
     rows = [row for _, row in items]
@@ -311,13 +313,6 @@ def _end_at(position: Position, run: _Run, items: Sequence[_Ranked], after: Page
     taken = [row for rank, row in items if rank == run.rank]
     position = with_seen(layout, replace(position, forced=False), before, taken, positions=1)
     return PageEnd(position, number, streams, passed, layout.version, part)
-
-
-def _least(runs: Sequence[_Run], *, forward: bool) -> _Run:
-    """The source that was read least far."""
-    if forward:
-        return min(runs, key=lambda run: run.place)
-    return max(runs, key=lambda run: (run.place[0], -run.place[1]))
 
 
 def encode_end(end: PageEnd, partitions: Sequence[str], recent: Mapping[str, int] | None = None) -> list[Any]:

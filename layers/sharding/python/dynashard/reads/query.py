@@ -152,7 +152,7 @@ class Query:
 
     @property
     def several(self) -> bool:
-        """Whether the listing is of more than one logical partition."""
+        """Whether more than one logical partition is listed."""
         return len(self._named) > 1
 
     @property
