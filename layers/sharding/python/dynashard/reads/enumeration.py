@@ -90,15 +90,15 @@ class Enumeration:
         )
 
     def _layouts(self) -> Callable[[], Sequence[Layout]]:
-        entity, partitions, router = self._query.entity, self._query.partitions, self._store.router
+        entity, partitions, topology = self._query.entity, self._query.partitions, self._store.router.topology
 
         def of_index(index: IndexDefinition, make: Callable[[IndexDefinition, str, View], Layout]) -> Layouts:
-            return self._made(lambda: [router.topology.index_view(entity, index)] * len(partitions), partial(make, index))
+            return self._made(lambda: [topology.index_view(entity, index)] * len(partitions), partial(make, index))
 
         index, replica = self._query.index_definition, self._pick_replica()
         if index is not None:
             return of_index(index, self._index_layout)
-        table = self._made(lambda: [router.topology.view(entity, each) for each in partitions], self._table_layout)
+        table = self._made(lambda: [topology.view(entity, each) for each in partitions], self._table_layout)
         if replica is None:
             return table
         copy = of_index(replica, self._replica_layout)
@@ -123,9 +123,9 @@ class Enumeration:
 
     def _replica_usable(self, replica: IndexDefinition) -> bool:
         """Whether nothing moves and no markers are left. Otherwise a replica may hold an item twice, or its marker."""
-        entity, router = self._query.entity, self._store.router
-        views = [router.topology.view(entity, partition) for partition in self._query.partitions]
-        return all(view.stable and not view.markers for view in (*views, router.topology.index_view(entity, replica)))
+        entity, topology = self._query.entity, self._store.router.topology
+        views = [topology.view(entity, partition) for partition in self._query.partitions]
+        return all(view.stable and not view.markers for view in (*views, topology.index_view(entity, replica)))
 
     def _replica_layout(self, replica: IndexDefinition, partition: str, view: View) -> Layout:
         entity = self._query.entity
