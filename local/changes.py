@@ -31,7 +31,7 @@ Handle = Callable[[dict[str, Any]], Mapping[str, Any]]
 
 
 @dataclass
-class Follower:
+class StreamConsumer:
     """Consumes one stream; `give_up` is called with a record that never succeeds, and the reason."""
 
     stream: Stream
@@ -93,7 +93,7 @@ def main() -> None:
 
     endpoint = os.environ["DYNAMODB_ENDPOINT"]
     stream = Stream(streams_client(endpoint), stream_of(endpoint, table), table)
-    follower = Follower(
+    consumer = StreamConsumer(
         stream,
         Places(folder / PLACES, stream.arn),
         lambda event: handler(event, None),
@@ -102,7 +102,7 @@ def main() -> None:
         log,
     )
     while True:
-        if not follower.poll():
+        if not consumer.poll():
             time.sleep(POLL_SECONDS)
 
 

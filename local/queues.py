@@ -8,12 +8,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from local.environments import FunctionSpec
 from local.queue_server import serving_queues
 from local.queue_store import DATABASE, QueueSpec, QueueStore
 from local.settings import Settings
 from local.template import Templates
-from local.worker import WorkerSpec
 
 WRITER: Final = "functions.writer.handler.handler"
 QUEUE_LOG: Final = "writer.log"
@@ -64,17 +62,8 @@ def queue_specs(templates: Templates, settings: Settings) -> list[QueueSpec]:
     return specs
 
 
-def writer_worker(spec: FunctionSpec, queues: Queues, settings: Settings) -> WorkerSpec:
-    """Return the worker process that invokes the writer."""
-    environment = {
-        **spec.environment,
-        **queues.variables,
-        SPECS: json.dumps([asdict(each) for each in queues.store.queues.values()]),
-        "DATA_DIR": str(settings.data_dir),
-        # The local engine executes one request at a time.
-        "LANES": "4",
-        "PYTHONUNBUFFERED": "1",
-    }
-    return WorkerSpec(
-        "local.queue_worker", environment, settings.data_dir / QUEUE_LOG, WRITER.removesuffix(".handler.handler")
-    )
+def writer_variables(queues: Queues) -> dict[str, str]:
+    """Return the environment variables of the worker that invokes the writer."""
+    specs = [asdict(each) for each in queues.store.queues.values()]
+    # The local engine executes one request at a time.
+    return {SPECS: json.dumps(specs), "LANES": "4", "PYTHONUNBUFFERED": "1"}

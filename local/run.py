@@ -19,7 +19,7 @@ from local.errors import LocalStackError
 from local.functions import cursor_key, function_named, function_specs
 from local.gateway import Gateway
 from local.invoking import COMMANDS, COMMANDS_NAME, Invoker
-from local.queues import QUEUE_LOG, WRITER, running_queues, writer_worker
+from local.queues import QUEUE_LOG, WRITER, running_queues, writer_variables
 from local.reloading import Reloader
 from local.routes import route_table
 from local.server import build_app
@@ -75,13 +75,14 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
     commands, writer, consumer = (
         specs(function_named(templates, handler))[0] for handler in (COMMANDS, WRITER, CONSUMER)
     )
+    writer = replace(writer, environment={**writer.environment, **writer_variables(queues)})
     # Not warmed, because most stacks never use it.
     direct = _environments(commands, settings, stack)
     workers = [
         _worker(spec, stack)
         for spec in (
             _background(served[0], settings, "local.resharding", RESHARD_LOG),
-            writer_worker(writer, queues, settings),
+            _background(writer, settings, "local.queue_worker", QUEUE_LOG, "functions.writer"),
             _background(consumer, settings, "local.changes", CHANGES_LOG, "functions.changes"),
         )
     ]

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import typer
@@ -45,6 +46,16 @@ class Work:
     def seconds(self) -> float:
         """How long it has taken so far."""
         return round(time.monotonic() - self._begun, 3)
+
+    def adders(self, number: int) -> list[Callable[[int], None]]:
+        """Return functions that each add to one of the numbers shown."""
+        counts = [0] * number
+
+        def add(at: int, more: int) -> None:
+            counts[at] += more
+            self.advance(*counts)
+
+        return [partial(add, at) for at in range(number)]
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.changes import ATTEMPTS, BATCH, Follower
+from local.changes import ATTEMPTS, BATCH, StreamConsumer
 from local.stream import Places, Record
 
 pytestmark = pytest.mark.unit
@@ -49,7 +49,7 @@ class World:
         self._handle = handle
         places: Any = Places(path, "arn") if path else _Memory()
         stream: Any = Records(count)
-        self.follower = Follower(stream, places, self._answer, self._give_up, self.slept.append, lambda _: None)
+        self.consumer = StreamConsumer(stream, places, self._answer, self._give_up, self.slept.append, lambda _: None)
 
     def _answer(self, event: dict[str, Any]) -> dict[str, Any]:
         self.given.append([int(record["dynamodb"]["SequenceNumber"]) for record in event["Records"]])
@@ -69,17 +69,17 @@ class _Memory(dict[str, str]):
 def test_everything_is_handed_on_in_order_and_in_batches() -> None:
     world = World(250, lambda _: None)
 
-    assert world.follower.poll() == 250
+    assert world.consumer.poll() == 250
     assert [len(batch) for batch in world.given] == [BATCH, BATCH, 50]
     assert flat(world.given) == list(range(1, 251))
-    assert world.follower.poll() == 0
+    assert world.consumer.poll() == 0
 
 
 def test_a_batch_comes_again_from_where_it_failed() -> None:
     failures = iter([7, None])
     world = World(10, lambda _: next(failures, None))
 
-    world.follower.poll()
+    world.consumer.poll()
 
     assert world.given[0] == list(range(1, 11))
     assert flat(world.given[1:]) == [7, 8, 9, 10]
@@ -89,7 +89,7 @@ def test_a_batch_comes_again_from_where_it_failed() -> None:
 def test_a_record_that_never_succeeds_is_given_up_and_only_that_one() -> None:
     world = World(20, lambda batch: 5 if 5 in batch else None)
 
-    assert world.follower.poll() == 20
+    assert world.consumer.poll() == 20
 
     assert world.given_up == [5]
     assert len(world.slept) == ATTEMPTS - 1
@@ -105,14 +105,14 @@ def test_a_function_that_falls_is_called_again() -> None:
 
     world = World(4, fall)
 
-    assert (world.follower.poll(), world.given_up) == (4, [])
+    assert (world.consumer.poll(), world.given_up) == (4, [])
 
 
 def test_an_answer_about_an_unknown_record_brings_everything_again() -> None:
     answers = iter([99, None])
     world = World(3, lambda _: next(answers, None))
 
-    world.follower.poll()
+    world.consumer.poll()
 
     assert world.given[0] == [1, 2, 3]
     assert set(flat(world.given[1:])) == {1, 2, 3}
@@ -125,9 +125,9 @@ def test_a_follower_that_is_killed_goes_on_where_it_had_written_down_to_be(tmp_p
         return None
 
     with pytest.raises(KeyboardInterrupt):
-        World(250, killed, tmp_path / "places.json").follower.poll()
+        World(250, killed, tmp_path / "places.json").consumer.poll()
     again = World(250, lambda _: None, tmp_path / "places.json")
-    again.follower.poll()
+    again.consumer.poll()
 
     assert again.given[0][0] == BATCH + 1
     assert flat(again.given) == list(range(BATCH + 1, 251))
@@ -158,7 +158,7 @@ def test_in_the_end_every_record_was_handled_or_given_up(count: int, never: set[
         return None
 
     world = World(count, handle)
-    world.follower.poll()
+    world.consumer.poll()
 
     assert set(world.given_up) == {number for number in never if number <= count}
     assert handled == set(range(1, count + 1)) - never

@@ -36,9 +36,9 @@ def export(
     """
     backend = open_backend(environment)
     with working("{:>11,} items read, {:,} exported") as work, on_interrupt(lambda: f"{to} is unchanged"):
-        seen = _Seen(work)
-        partitions = _tenant_data(backend).partitions(tenant, time.time(), seen.scanned)
-        items = export_items(backend, partitions, to, workers=workers, advance=seen.done)
+        scanned, done = work.adders(2)
+        partitions = _tenant_data(backend).partitions(tenant, time.time(), scanned)
+        items = export_items(backend, partitions, to, workers=workers, advance=done)
     summary = {"account": tenant, "to": str(to), "items": items.total(), "entities": dict(items)}
     summary |= {"read_units": work.read_units, "seconds": work.seconds}
     show(summary, *_lines(tenant, items, "exported", work), as_json=as_json)
@@ -62,32 +62,14 @@ def remove(
         raise CommandError(f"--confirm names {confirm!r}, not {tenant!r}; nothing was removed")
     data = _tenant_data(open_backend(environment))
     with working("{:>11,} items read, {:,} removed") as work, on_interrupt(lambda: "run it again to remove the rest"):
-        seen = _Seen(work)
+        scanned, done = work.adders(2)
         if confirm is None:
-            kinds, verb = found(data, tenant, seen.scanned), "would be removed (name the account with --confirm)"
+            kinds, verb = found(data, tenant, scanned), "would be removed (name the account with --confirm)"
         else:
-            kinds, verb = purge(data, tenant, scanned=seen.scanned, removed=seen.done).removed, "removed"
+            kinds, verb = purge(data, tenant, scanned=scanned, removed=done).removed, "removed"
     summary = {"account": tenant, "confirmed": confirm is not None, "items": kinds.total(), "types": dict(kinds)}
     summary |= {**work.units, "seconds": work.seconds}
     show(summary, *_lines(tenant, kinds, verb, work), as_json=as_json)
-
-
-class _Seen:
-    """Shows how many items were read and dealt with."""
-
-    def __init__(self, work: Work) -> None:
-        self._work = work
-        self._counts = Counter[str]()
-
-    def scanned(self, more: int) -> None:
-        self._add(scanned=more)
-
-    def done(self, more: int) -> None:
-        self._add(done=more)
-
-    def _add(self, **more: int) -> None:
-        self._counts.update(more)
-        self._work.advance(self._counts["scanned"], self._counts["done"])
 
 
 def _tenant_data(backend: Backend) -> TenantData:

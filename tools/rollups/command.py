@@ -15,6 +15,7 @@ from tools.export.choice import TENANT, choose
 from tools.failure import WITH_ERRORS, CommandError, on_interrupt
 from tools.options import AsJson, Day, Environment, Month
 from tools.progress import show, working
+from tools.verify.derived import row_text, sums_text
 
 _SHOWN: Final = 20
 _NAMES: Final = ", ".join(each.name for each in ROLL_UPS)
@@ -52,7 +53,7 @@ def check(
     total = len(shown) + more
     line = f"{total:,} rows of {name} differ from the items" + (f"; {more:,} are not shown" if more else "")
     summary = {"roll_ups": name, "differing": total, "first": [_as_dict(each) for each in shown]}
-    show(summary, *map(_line, shown), line, as_json=as_json)
+    show(summary, *(f"{row_text(each)}: {sums_text(each)}" for each in shown), line, as_json=as_json)
     if total:
         raise typer.Exit(WITH_ERRORS)
 
@@ -101,11 +102,3 @@ def _as_dict(drift: Drift) -> dict[str, Any]:
     key = {field: str(value) for field, value in drift.row.key}
     stored, expected = ({field: str(value) for field, value in each.items()} for each in (drift.stored, drift.expected))
     return {"entity": definition(drift.row.model).name, **key, "told": stored, "truth": expected}
-
-
-def _line(drift: Drift) -> str:
-    key = ", ".join(f"{field} {value}" for field, value in drift.row.key)
-    sums = ", ".join(
-        f"{field} {value} instead of {drift.expected.get(field, 0)}" for field, value in drift.stored.items()
-    )
-    return f"{definition(drift.row.model).name} {key}: {sums}"

@@ -140,7 +140,7 @@ class Times:
                 left = {drift.row for drift in _lacking(mender, start, end, span.hours)}
             for drift in lacking:
                 yield Finding(
-                    Kind.ROLL_UP, _row(drift), _sums(drift), mended=left is not None and drift.row not in left
+                    Kind.ROLL_UP, row_text(drift), sums_text(drift), mended=left is not None and drift.row not in left
                 )
             yield 1
 
@@ -157,12 +157,14 @@ def _lacking(mender: RollUpRepair[Any], start: datetime, end: datetime, hours: C
     return [drift for drift in mender.check(start, end, hours=hours) if drift.lacking]
 
 
-def _row(drift: Drift) -> str:
+def row_text(drift: Drift) -> str:
+    """Name the row of a roll-up that differs."""
     key = ", ".join(f"{name} {value}" for name, value in drift.row.key)
     return f"{definition(drift.row.model).name} {key}"
 
 
-def _sums(drift: Drift) -> str:
+def sums_text(drift: Drift) -> str:
+    """Describe how a row of a roll-up differs."""
     return ", ".join(f"{name} {value} instead of {drift.expected.get(name, 0)}" for name, value in drift.stored.items())
 
 
