@@ -28,7 +28,7 @@ class Deferred:
     Args:
         backend: the entities.
         sender: the way to the queues.
-        queue_url: the queue of what is only added; None if that is done at once.
+        queue_url: the queue of new items; None if they are stored at once.
         operations_queue_url: the queue of writes that callers do not wait for; None if all are done at once.
         clock: epoch seconds.
     """

@@ -15,7 +15,7 @@ class Settings(ServingSettings):
 
     Attributes:
         tenant_claim: the token's claim that carries the tenant.
-        queue_url: the queue of what is only added; None where there is none.
+        queue_url: the queue of new items; None if there is none.
         operations_queue_url: the queue of writes that callers do not wait for; None where there is none.
     """
 

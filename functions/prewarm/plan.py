@@ -1,4 +1,4 @@
-"""What a pre-warm has to do, decided from what is known. Pure: no clock, no network."""
+"""Decide what a pre-warm has to do. The functions are pure: no clock, no network."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -152,7 +152,7 @@ def decide(
 
 
 def _raise(wanted: WantedThroughput, limits: Limits, state: TableState) -> Plan:
-    """Warm throughput can only go up: what has grown past it is left alone."""
+    """Raise warm throughput. It can only go up, so throughput above the target is left alone."""
     targets = {
         name: target
         for name, present in state.warm.items()

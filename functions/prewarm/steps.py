@@ -96,7 +96,7 @@ class Steps:
         return {"action": plan.action, "reason": plan.reason, "dollars": round(plan.dollars, 2)}
 
     def raise_warm_throughput(self, run: str, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Raise the warm throughput of what is below it now; nothing if an earlier try has done it."""
+        """Raise warm throughput that is below the target; nothing if an earlier try has done it."""
         targets = dict(self._decide(run, data, self._state(), self._memory()).targets or {})
         if targets:
             table = targets.pop(TABLE, None)

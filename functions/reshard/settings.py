@@ -33,7 +33,7 @@ class Settings(TableSettings):
 
     @property
     def timing(self) -> Timing:
-        """The times that bound how long anybody may act on what was published before."""
+        """The times that bound how long a process may act on an earlier phase."""
         return Timing(self.topology_lease_seconds, self.topology_operation_seconds, self.topology_skew_seconds)
 
     @property

@@ -12,7 +12,7 @@ LEFT: Final = "WriterLeft"
 """Items whose message comes again."""
 POISON: Final = "WriterDeadLetters"
 LAG: Final = "WriterLagSeconds"
-"""From the acceptance of a message to what it asks for being stored."""
+"""From the acceptance of a message to the storing of its items."""
 
 
 def line(environment: str, tally: Tally, now: float) -> str:

@@ -10,7 +10,7 @@ class End(Enum):
 
     STORED = "stored"
     DUPLICATE = "duplicate"
-    """It was done before: a message, or what it carries, came a second time."""
+    """It was done before: a message or an item came a second time."""
     LEFT = "left"
     """It cannot be done now; its message stays on the queue."""
     POISON = "poison"

@@ -1,6 +1,6 @@
 """When shard counts change by themselves: doubled after a key range was throttled, halved after a long quiet time.
 
-The policy receives throttles, reads counts and requests changes through what it is constructed with.
+The policy receives throttles, reads counts and requests changes through its collaborators.
 Source of cooldown, random wait and history: AWS, 'Choosing the right number of shards'.
 """
 

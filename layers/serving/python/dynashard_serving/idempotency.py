@@ -318,7 +318,7 @@ def _require_fits(record: Wire) -> None:
     size = item_size(record)
     if size > schema.MAX_ITEM_BYTES:
         raise ItemTooLargeError(
-            f"What is stored differs from what was sent by {size} bytes, and {schema.MAX_ITEM_BYTES} can be kept for "
+            f"The stored item differs from the request by {size} bytes, and {schema.MAX_ITEM_BYTES} can be kept for "
             "repeats of the request. Store less in the item.",
             size=size,
             limit=schema.MAX_ITEM_BYTES,

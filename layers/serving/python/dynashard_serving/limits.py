@@ -30,9 +30,9 @@ MAX_TAGS: Final = 50
 MAX_LINK_BYTES: Final = 8 * 1024
 """A `Link` header. A longer one is left out, because no request could carry its URL."""
 MAX_ANSWER_BYTES: Final = (6 * 1024 - 64) * 1024
-"""Lambda answers at most 6 MB; the rest is left to headers and what is around a result."""
+"""Lambda answers at most 6 MB; the rest is for headers and the envelope of a result."""
 WRITE_ATTEMPTS: Final = 5
-"""How often a read and a write of what was read are tried while other writers come between."""
+"""How often a read and a conditional write are tried while other writers interfere."""
 MAX_BATCH: Final = 1000
 """Keys, puts or deletes of one batch."""
 MAX_CHOICES: Final = MAX_PARTITIONS

@@ -33,7 +33,7 @@ _Series = Mapping[str, Mapping[datetime, float]]
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How busy a table or index is, compared with what it may consume.
+    """How busy a table or index is, compared with its limit.
 
     Attributes:
         below: whether it was throttled although it was below its limit as a whole, so that a key range is hot; False

@@ -112,7 +112,7 @@ class TenantData:
         return sorted(found.values(), key=lambda each: (order.index(each.entity.name), str(each.fields)))
 
     def remove(self, held: Sequence[StoredItem]) -> None:
-        """Delete what is stored, whatever it is.
+        """Delete stored items of any kind.
 
         Raises:
             ThrottledError: throttling outlasted the retry policy; some of it may be deleted.

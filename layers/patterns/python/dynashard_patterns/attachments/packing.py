@@ -50,7 +50,7 @@ class Packer:
             ItemTooLargeError: it is larger than declared.
         """
         try:
-            # The item was checked when it was made; what it holds may have been changed since.
+            # The item was checked when it was made, but its mutable values may have changed since.
             text = self._values.dump_json(self._values.validate_python(value))
         except (ValidationError, PydanticSerializationError, RecursionError) as error:
             reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
@@ -88,5 +88,5 @@ class Packer:
 
     def _damaged(self, pointer: Pointer) -> UndecodableItemError:
         return UndecodableItemError(
-            f"{self._name}: what is stored of version {pointer.version} is not what was written. Write it anew"
+            f"{self._name}: the stored pieces of version {pointer.version} are damaged. Write the field again"
         )

@@ -48,7 +48,7 @@ class Pointer:
 
 
 def pointers_left(item: Mapping[str, Any] | None, fields: Iterable[str]) -> dict[str, Pointer]:
-    """As `pointers`, without what was stored before a field was declared an attachment: it goes with its item."""
+    """As `pointers`, without values that were stored before the field became an attachment: they go with the item."""
     found: dict[str, Pointer] = {}
     for name in fields:
         with suppress(UndecodableItemError):

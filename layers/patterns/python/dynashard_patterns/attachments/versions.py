@@ -61,7 +61,7 @@ class Fields:
         """Return the value of a pointer, in a tuple; None if pieces of it are gone.
 
         Raises:
-            UndecodableItemError: they are not what was written.
+            UndecodableItemError: they are damaged.
 
         Cost: as `Pieces.read`.
         """

@@ -14,12 +14,11 @@ class Change:
     """What has happened to one item.
 
     Attributes:
-        kind: `created`, `updated`, `deleted`, or `expired`: the table's TTL, or the layer, took away what was past its
-            time.
+        kind: `created`, `updated`, `deleted`, or `expired`: the table's TTL, or the layer, deleted an expired item.
         entity: the item's class.
         key: its key fields.
-        old: what it was; None for `created`.
-        new: what it is; None for `deleted` and `expired`.
+        old: the item before; None for `created`.
+        new: the item after; None for `deleted` and `expired`.
         sequence: the number of the record in its part of the stream. Larger is later there; numbers of two parts
             cannot be compared.
     """

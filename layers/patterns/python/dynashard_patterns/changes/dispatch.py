@@ -1,4 +1,4 @@
-"""Batches of stream records to the consumers that follow them: what can pass comes again, what cannot is set aside."""
+"""Deliver batches of stream records to consumers: transient errors bring records again, others make dead letters."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

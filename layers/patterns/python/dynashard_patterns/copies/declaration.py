@@ -87,7 +87,7 @@ class MaterializedCopies(Generic[S, C]):
     def check(self, db: Dynashard, partition: Mapping[str, Any] | None = None) -> Iterator[Progress]:
         """As `repair`, but nothing is written.
 
-        While sources change, what is on its way to copies counts as drift: look again.
+        Changes on their way to copies count as drift, so check again while sources change.
         """
         return inspect(self.materializer(db), partition, mend=False)
 
@@ -105,7 +105,7 @@ class MaterializedCopies(Generic[S, C]):
 
         Raises:
             InvalidKeyError: there can be no such partition.
-            EngineError: retries did not outlast what was in the way; run it again.
+            EngineError: retries did not help; run it again.
 
         Cost: a read of all sources, and for each a Query of its copies; then a Scan of the whole table, because
         only the keys of copies show that their source is gone. What differs is written as by `Materializer.carry`.

@@ -9,7 +9,7 @@ _MOST_REASONS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """How many copies are not what they should be.
+    """How many copies differ from their sources.
 
     Attributes:
         missing: copies that there should be.
@@ -37,7 +37,7 @@ class Progress:
     Attributes:
         sources: sources looked at.
         copies: stored copies looked at, for such as have no source.
-        drift: what was found, and mended if that was asked for.
+        drift: the drift that was found, and repaired if that was requested.
         unfit: sources that no copies can be made of.
         reasons: why, for the first of them.
     """

@@ -59,7 +59,7 @@ class Materializer:
     def carry(self, key: Mapping[str, Any]) -> Drift:
         """Bring the copies of one source up to date.
 
-        Returns: what was not right, and is now.
+        Returns: the drift that was repaired.
 
         Raises:
             WriteContendedError: the source kept changing; try again.
@@ -85,7 +85,7 @@ class Materializer:
                 raise WriteContendedError(f"{self._entity.name}: their source {dict(key)} keeps changing; try again")
 
     def drift(self, key: Mapping[str, Any]) -> Drift:
-        """By how much the copies of one source differ from what they should be. Cost: two reads, as of `carry`."""
+        """Return how the copies of one source differ from it. Cost: two reads, as of `carry`."""
         return self._difference(key, self._read(key))[1]
 
     def source_of(self, copy: Mapping[str, Any]) -> dict[str, Any]:
@@ -141,7 +141,7 @@ class Materializer:
         return all(as_stored.__dict__[name] == stored.__dict__[name] for name in names)
 
     def _write(self, key: Mapping[str, Any], source: Entity | None, steps: Sequence[Put | Delete]) -> bool:
-        """Do the steps as long as the source is what it was; whether it was so for all of them."""
+        """Do the steps while the source is unchanged; whether all were done."""
         check = Check(self.of, key, _revision(source))
         most = _MOST_STILL if self._entity.shards is None else _MOST_MOVING
         for chunk in bounded(steps, self._size, most=most, most_size=_MOST_BYTES):

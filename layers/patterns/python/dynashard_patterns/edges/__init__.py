@@ -1,6 +1,6 @@
 """Edges between nodes of a graph: who follows whom, listed and counted from both ends.
 
-An edge is two items, one at each of its nodes, which come and go in one transaction, together with what is counted.
+An edge is two items, one at each of its nodes, which come and go in one transaction with its counters.
 
 Source: "Falling In And Out Of Love with DynamoDB, Part II" of 0x74696d, whose keys these are.
 """

@@ -1,6 +1,7 @@
 """Find and repair edges whose two ends, or whose counters, do not agree.
 
-Transactions keep them in agreement; this is for what came past them: a restored backup, items deleted by hand.
+Transactions keep them in agreement. Repair is for changes without transactions: a restored backup, items deleted by
+hand.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,7 +27,7 @@ class Drift:
     Attributes:
         node: the node.
         halves: edges, as `way.other`, whose other half is missing.
-        counted: what the counters are off by, by way: what they said less what is there.
+        counted: by way, the count of the counters less the number of edges, if they differ.
         mended: whether all of it was mended. False if it was only looked for, or edges came and went all the time.
     """
 

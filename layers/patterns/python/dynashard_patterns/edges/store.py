@@ -181,7 +181,7 @@ class EdgeStore(Generic[E]):
         return self._pair(edge.tenant_id, *ends, fields, since=edge.since)[forward]
 
     def _tried(self, steps: Sequence[Step]) -> bool:
-        """Do steps, if what they ask for is so; whether it was."""
+        """Do steps, and return whether their preconditions held."""
         try:
             self._transact(steps)
         except TransactionRefusedError:

@@ -63,7 +63,7 @@ class Counter(Generic[E]):
         self._marks = db.collection(Counted)
 
     def handle(self, changes: Sequence[Change]) -> None:
-        """Count what was created; other changes count nothing.
+        """Count created items; other changes count nothing.
 
         Raises:
             DynashardError: some of it could not be counted. What was counted is not counted again when all of it

@@ -12,7 +12,7 @@ K = TypeVar("K", bound=Hashable)
 def divide(total: int, weights: Mapping[K, int | Fraction]) -> dict[K, int]:
     """Parts of a total in proportion to weights: none is off by one or more, and their sum is the total.
 
-    Everyone gets the whole number below their exact part; what is left goes, one each, to the largest remainders,
+    Each part is the whole number below the exact one; the rest goes, one each, to the largest remainders,
     and among equal remainders to the first in the order of the mapping. Source: the method of largest remainders
     (Hamilton's).
 
@@ -24,7 +24,7 @@ def divide(total: int, weights: Mapping[K, int | Fraction]) -> dict[K, int]:
         InvalidValueError: a negative total or weight.
     """
     if total < 0 or any(weight < 0 for weight in weights.values()):
-        raise InvalidValueError("only what is not negative can be divided, and by what is not negative")
+        raise InvalidValueError("the total and the weights must not be negative")
     whole = sum(weights.values())
     if not whole:
         return dict.fromkeys(weights, 0)

@@ -1,4 +1,4 @@
-"""From items to transactions: what is marked together, and what that adds to which rows."""
+"""Pack items into transactions: which are marked together, and what they add to which rows."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
