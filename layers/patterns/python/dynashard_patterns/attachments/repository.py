@@ -235,7 +235,7 @@ class AttachmentRepository(Repository[E]):
         """
         for _ in self._tries():
             current = self._read(key, Reading(consistent=True))
-            self._require(if_match, None if current is None else revision_in(current), key)
+            self._require(if_match, current, key)
             fresh.renew()
             write = write_of(current, fresh.attributes(current))
             fresh.store()
