@@ -31,7 +31,7 @@ node_modules/.done: package-lock.json
 	$(MINISTACK)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/ministack.txt
 	@touch $@
 
-# The site's tools: nobody who runs or tests the backend needs them.
+# The site's tools, which are not needed to run or test the backend.
 .venv-docs/.done: requirements/docs.txt | .venv/.done
 	$(BIN)/python -m venv .venv-docs
 	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt

@@ -1,4 +1,4 @@
-"""The API of the local stack, for the scripts beside this file."""
+"""The API of the local stack, for the scripts in this folder."""
 
 import json
 import os

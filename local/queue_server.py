@@ -137,13 +137,8 @@ def system_attributes(delivery: Delivery) -> dict[str, str]:
 @contextmanager
 def serving_queues(store: QueueStore) -> Iterator[str]:
     """Serve the store on a free port of 127.0.0.1 during the block; yields the URL."""
-    calls = QueueCalls(store)
-
-    class Handler(_Handler):
-        def answer(self, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
-            return calls.answer(operation, request)
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    handler = type("Handler", (_Handler,), {"calls": QueueCalls(store)})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
     Thread(target=server.serve_forever, name="queues", daemon=True).start()
     try:
@@ -154,19 +149,17 @@ def serving_queues(store: QueueStore) -> Iterator[str]:
 
 
 class _Handler(BaseHTTPRequestHandler):
+    calls: QueueCalls
     protocol_version = "HTTP/1.1"
     # Otherwise every answer on a kept connection waits for an acknowledgement.
     disable_nagle_algorithm = True
     wbufsize = -1
 
-    def answer(self, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
-        raise NotImplementedError
-
     def do_POST(self) -> None:
         operation = self.headers.get("X-Amz-Target", "").removeprefix(_TARGET)
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         try:
-            self._write(HTTPStatus.OK, self.answer(operation, json.loads(body)))
+            self._write(HTTPStatus.OK, self.calls.answer(operation, json.loads(body)))
         except RefusedError as error:
             self._refuse(HTTPStatus.BAD_REQUEST, error.code, str(error))
         except (KeyError, TypeError, ValueError) as error:

@@ -21,7 +21,7 @@ class CommandError(Exception):
 
 
 class CommandInterruptedError(CommandError):
-    """Somebody pressed Ctrl-C."""
+    """Ctrl-C was pressed."""
 
     status = INTERRUPTED
 

@@ -24,8 +24,8 @@ PYTHON: Final = ROOT / ".venv-ministack" / "bin" / "python"
 LONGEST_SECONDS: Final = 300.0
 """How long to wait for the local AWS, and for commands on it; far longer than they take on a busy machine."""
 
-# The end of the pipe means that the process which started it is gone or done, for whatever reason. Then everything in
-# the process group is killed, with the functions' processes.
+# The end of the pipe means that the process which started it has ended or was killed. Then the watchdog kills the
+# process group, with the functions' processes.
 _WATCHED: Final = 'exec 3<&0; (read -r _ <&3; kill -s KILL -- -$$) & exec 3<&-; exec "$@" </dev/null'
 
 

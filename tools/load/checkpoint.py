@@ -83,8 +83,8 @@ class CheckpointFile:
             raise CommandError("--resume needs the checkpoint of the load: name its file with --state")
         found = self._read(self._path)
         if (found.target, found.entity, found.tenant) != (target, entity, tenant):
-            whose = "with tenants in its rows" if found.tenant is None else f"for tenant {found.tenant}"
-            raise CommandError(f"{self._path} is of a load of {found.entity} {whose} into {found.target}")
+            tenants = "with tenants in its rows" if found.tenant is None else f"for tenant {found.tenant}"
+            raise CommandError(f"{self._path} is of a load of {found.entity} {tenants} into {found.target}")
         return found
 
     @staticmethod

@@ -73,8 +73,8 @@ def _partition(model: type[Entity], text: str, environment: str | None, plot: Pa
         typer.echo(json.dumps({**head, **count.as_dict(), "marks": marks, "shards": loads}))
         return
     _show_shards(shards)
-    whose = "a count of its own" if own else "the count of all partitions without their own"
-    line = f"{total(shards)}; {shown(count.count)} shards, {whose}"
+    scope = "a count of its own" if own else "the count of all partitions without their own"
+    line = f"{total(shards)}; {shown(count.count)} shards, {scope}"
     typer.echo(f"{line}; {count.change}" if count.change else line)
     _show_history(count)
 

@@ -85,17 +85,17 @@ class Homes:
 
     def _marker(self, entity: EntityDefinition[Any], mark: Wire) -> Finding:
         place, count = self._home(entity, mark)
-        sort, stands = mark[SK]["S"], mark[PK]["S"]
-        if stands != place:
+        sort, stored = mark[SK]["S"], mark[PK]["S"]
+        if stored != place:
             detail = f"it points to {moved_to(mark)} shards, and the change has ended"
-            mended = self.mend and self._delete(stands, sort, mark[MOVED_TO]["N"])
+            mended = self.mend and self._delete(stored, sort, mark[MOVED_TO]["N"])
             return Finding(Kind.MARKER, key_text(mark), detail, mended=mended)
-        partition = logical_partition_of(entity, stands)
+        partition = logical_partition_of(entity, stored)
         target = home(entity, ItemKey(partition, sort), moved_to(mark))
-        item = None if target == stands else stored_at(self.store, target, sort)
+        item = None if target == stored else stored_at(self.store, target, sort)
         if item is None or not is_live(item, self.store.now()):
             detail = "it is at the home of its key, and there is no item where it points to"
-            mended = self.mend and self._delete(stands, sort, mark[MOVED_TO]["N"])
+            mended = self.mend and self._delete(stored, sort, mark[MOVED_TO]["N"])
             return Finding(Kind.LOST_TARGET, key_text(mark), detail, mended=mended)
         detail = f"it is at the home of its key, whose item is at {target}"
         return Finding(Kind.LOST_TARGET, key_text(mark), detail, mended=self.mend and self._return(mark, item, count))
