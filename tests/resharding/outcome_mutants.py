@@ -9,7 +9,7 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from dynashard.errors import ThrottledError, TransactionCanceledError
-from dynashard.repository import evidence, items, transaction_run, writes
+from dynashard.repository import evidence, items, outcomes, transaction_run, writes
 from dynashard.repository.evidence import Proof
 from dynashard.repository.transaction_run import Transaction
 from dynashard.repository.writes import Kind, Write
@@ -101,7 +101,7 @@ def _token_forgotten(stack: ExitStack) -> None:
 
 def _settled_by_nothing(stack: ExitStack) -> None:
     """What should settle a transaction uses up another token."""
-    settles = transaction_run.settled_by_token
+    settles = outcomes.settled_by_token
     stack.enter_context(
         patch.object(transaction_run, "settled_by_token", lambda store, token: settles(store, token[::-1]))
     )
