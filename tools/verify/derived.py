@@ -129,15 +129,15 @@ class Times:
         """
         for of, span in sorted(self._met.items(), key=itemgetter(0)):
             start, end = self._start(span.first, span.ends), Level.MONTH.end(Level.MONTH.start(span.last))
-            mender = RollUpRepair(self.db, self.declared, dict(of), clock=self.clock)
-            lacking = _lacking(mender, start, end, span.hours)
+            repair = RollUpRepair(self.db, self.declared, dict(of), clock=self.clock)
+            lacking = _lacking(repair, start, end, span.hours)
             if lacking:
                 # What was created just now is counted a moment later.
-                lacking = _lacking(mender, start, end, span.hours)
+                lacking = _lacking(repair, start, end, span.hours)
             left = None
             if lacking and self.mend:
-                mender.repair(start, end, hours=span.hours)
-                left = {drift.row for drift in _lacking(mender, start, end, span.hours)}
+                repair.repair(start, end, hours=span.hours)
+                left = {drift.row for drift in _lacking(repair, start, end, span.hours)}
             for drift in lacking:
                 yield Finding(
                     Kind.ROLL_UP, row_text(drift), sums_text(drift), mended=left is not None and drift.row not in left
@@ -153,8 +153,8 @@ class Times:
         return (Level.HOUR.start(first) + _HOUR).astimezone(UTC)
 
 
-def _lacking(mender: RollUpRepair[Any], start: datetime, end: datetime, hours: Collection[datetime]) -> list[Drift]:
-    return [drift for drift in mender.check(start, end, hours=hours) if drift.lacking]
+def _lacking(repair: RollUpRepair[Any], start: datetime, end: datetime, hours: Collection[datetime]) -> list[Drift]:
+    return [drift for drift in repair.check(start, end, hours=hours) if drift.lacking]
 
 
 def row_text(drift: Drift) -> str:
