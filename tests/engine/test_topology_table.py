@@ -250,7 +250,7 @@ def test_two_who_change_at_once_are_told_apart(wire: Transport, name: str, sever
 def test_a_conflict_says_look_again(wire: Transport, name: str) -> None:
     table = TopologyTable(FaultyTransport(wire, [conflict("PutItem")]), name)
 
-    with pytest.raises(TopologyChangedError, match="just changing the topology"):
+    with pytest.raises(TopologyChangedError, match="changing the topology now"):
         table.save((None, first("busy")))
 
 

@@ -28,9 +28,10 @@ class Timing:
 
     def __post_init__(self) -> None:
         if self.lease <= 0:
-            raise ConfigurationError("the lease of a view must be above 0 seconds")
+            raise ConfigurationError(f"the lease of a view is {self.lease:g} seconds; it must be above 0 seconds")
         if min(self.operation, self.skew, self.lag) < 0:
-            raise ConfigurationError("operation, skew and lag are times in seconds and may not be negative")
+            times = f"operation {self.operation:g}, skew {self.skew:g}, lag {self.lag:g}"
+            raise ConfigurationError(f"{times} seconds: none may be below 0")
 
     def wait(self, lease: float) -> float:
         """Return the seconds after a publication until no view of this lease precedes it."""

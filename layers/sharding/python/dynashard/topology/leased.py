@@ -47,7 +47,7 @@ class LeasedTopology:
         runtime: its clocks.
 
     Raises:
-        ConfigurationError: a lease of no length. Its methods raise what the transport raises.
+        ConfigurationError: the lease is not above 0. The methods raise what the transport raises.
     """
 
     def __init__(

@@ -111,7 +111,7 @@ class TopologyTable:
                 ) from error
             raise TopologyChangedError(f"the topology of {keys} was changed meanwhile; read it again") from error
         except TransactionConflictError as error:
-            raise TopologyChangedError("another client is just changing the topology; read it again") from error
+            raise TopologyChangedError("another client is changing the topology now; read it again") from error
 
     def _stands(self, changes: Sequence[tuple[Record | None, Record]]) -> bool:
         """Whether the stored records are those that were to be written."""
