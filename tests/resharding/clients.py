@@ -122,13 +122,13 @@ class Client:
             transport=self.transport,
             table=TABLE,
             router=Router(LookedTopology(topology, actor, self._scheduler)),
-            runtime=Runtime(self._scheduler.clock),
+            runtime=Runtime(self._scheduler.clock, random=self._random.random),
             new_revision=self._revision,
             retry_policy=RetryPolicy(
                 seconds=_PATIENCE,
                 runtime=Runtime(monotonic=self._scheduler.clock, sleep=self._sleep, random=self._random.random),
             ),
-            **self._more(),
+            batch_concurrency=1,
         )
         self.collection: Collection[Any] = Collection(store, _CURSORS, traffic.model)
         self._revisions = count(1)
@@ -428,11 +428,6 @@ class Client:
 
     def _sleep(self, seconds: float) -> None:
         self._scheduler.sleep(self._actor, seconds)
-
-    def _more(self) -> dict[str, Any]:
-        """What a store takes besides, if it does."""
-        known = Store.__dataclass_fields__
-        return {"random": self._random.random, "batch_concurrency": 1} if "random" in known else {}
 
 
 def _condition(known: Any | None, *, often: float, random: Random) -> tuple[str | None, int | None]:
