@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import uvicorn
+from starlette.applications import Starlette
 
 from dynashard_serving.tenants import DEFAULT_PATTERN, TenantRule
 from local import stopping
@@ -86,11 +87,8 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
             _background(consumer, settings, "local.changes", CHANGES_LOG, "functions.changes"),
         )
     ]
-    watching: list[Worker | Reloader] = [*workers]
-    if settings.local_reload == "on":
-        reloader = Reloader([*functions.values(), direct], workers, say=_say)
-        stack.callback(reloader.close)
-        watching.append(reloader)
+    every = [*functions.values(), direct]
+    started: list[Worker | Reloader] = [*workers, *_reloader(every, workers, settings, stack)]
     audience = routes.audience[0] if routes.audience else "local"
     issuer = Issuer(local_key(settings.data_dir), f"http://127.0.0.1:{port}/local", audience)
     app = build_app(
@@ -98,20 +96,25 @@ def _serve(settings: Settings, stack: ExitStack) -> int:
         issuer,
         tenant_claim=_function_variable(templates, "TENANT_CLAIM", "tenant_id"),
         tenants=TenantRule(_function_variable(templates, "TENANT_PATTERN", DEFAULT_PATTERN)),
-        ready=lambda: _ready(watching, banner(port, engine, settings)),
+        ready=lambda: _ready(started, banner(port, engine, settings)),
         invoker=Invoker({commands.name: direct, COMMANDS_NAME: direct}, report=_report),
     )
+    _answer(app, listener, engine, every)
+    return 0
+
+
+def _answer(app: Starlette, listener: socket.socket, engine: Engine, functions: Iterable[Environments]) -> None:
+    """Answer requests until a signal, or until the engine ends."""
     config = uvicorn.Config(
         app, log_level="info", server_header=False, date_header=True, timeout_graceful_shutdown=GRACE_SECONDS
     )
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     server = uvicorn.Server(config)
-    crashes = _stop_with(engine, server, [*functions.values(), direct])
+    crashes = _stop_with(engine, server, functions)
     stopping.check()
     server.run(sockets=[listener])
     if crashes:
         raise LocalStackError(crashes[0])
-    return 0
 
 
 def _prepare(data_dir: Path) -> None:
@@ -170,6 +173,16 @@ def _worker(spec: WorkerSpec, stack: ExitStack) -> Worker:
     worker = Worker(spec, report=_report)
     stack.callback(worker.close)
     return worker
+
+
+def _reloader(
+    functions: Iterable[Environments], workers: Iterable[Worker], settings: Settings, stack: ExitStack
+) -> list[Reloader]:
+    if settings.local_reload == "off":
+        return []
+    reloader = Reloader(functions, workers, say=_say)
+    stack.callback(reloader.close)
+    return [reloader]
 
 
 def _ready(workers: Iterable[Worker | Reloader], text: str) -> None:
