@@ -96,7 +96,7 @@ def test_without_waiting_the_wish_is_written_down_and_nothing_else(world: Reshar
 
 IMPOSSIBLE = [
     (["users", "abc", "--to", "24"], "24 is not a power of two"),
-    (["users", "abc", "--to", "2048"], "1024 is the most"),
+    (["users", "abc", "--to", "2048"], "at most 1024 are possible"),
     (["users", "abc", "--to", "16", "--create"], "has 16 shards already"),
     (["users", "abc:d", "--to", "32"], "has the form tenant_id, but 'abc:d' has 2 parts"),
     (["users", "", "--to", "32"], "tenant_id"),
