@@ -104,12 +104,15 @@ def write_once(store: Store, writes: Mapping[StoredKey, Write]) -> Unfinished[St
     Cost: one BatchWriteItem for 25 writes, 16 at a time, and what one write for each would cost.
     """
     parts = list(chunks(list(writes), _WRITE_LIMIT))
-    requests = [{"RequestItems": {store.table: [_action(key, writes[key]) for key in part]}} for part in parts]
+    calls = [
+        Call("BatchWriteItem", {"RequestItems": {store.table: [_action(key, writes[key]) for key in part]}})
+        for part in parts
+    ]
     left: list[StoredKey] = []
     unknown: list[StoredKey] = []
     cause: EngineError | None = None
     failed: DynashardError | None = None
-    for part, answer in zip(parts, store.transport.try_all([Call("BatchWriteItem", r) for r in requests]), strict=True):
+    for part, answer in zip(parts, store.transport.try_all(calls), strict=True):
         if isinstance(answer, OutcomeUnknownError):
             unknown += part
         elif isinstance(answer, ThrottledError | TransactionConflictError):
@@ -118,7 +121,9 @@ def write_once(store: Store, writes: Mapping[StoredKey, Write]) -> Unfinished[St
         elif isinstance(answer, DynashardError):
             failed = failed or answer
         else:
-            left += [_key_of(action) for action in answer.get("UnprocessedItems", {}).get(store.table, [])]
+            unprocessed = answer.get("UnprocessedItems", {}).get(store.table, [])
+            requests = [request for action in unprocessed for request in action.values()]
+            left += [stored_key(request.get("Item") or request["Key"]) for request in requests]
     if failed is not None:
         raise failed
     return Unfinished(left, cause, unknown)
@@ -148,8 +153,3 @@ def _action(key: StoredKey, write: Write) -> Wire:
     if write.item is None:
         return {"DeleteRequest": {"Key": wire_key(key)}}
     return {"PutRequest": {"Item": {**wire_key(key), **write.item}}}
-
-
-def _key_of(action: Wire) -> StoredKey:
-    [(_, request)] = action.items()
-    return stored_key(request.get("Item") or request["Key"])

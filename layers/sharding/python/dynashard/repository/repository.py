@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final, Generic
+from typing import Any, Final, Generic, cast
 
 from dynashard.entity import Handling, ItemKey, handling_of, revision_in
 from dynashard.errors import (
@@ -24,7 +24,7 @@ from dynashard.repository.changes import Changes, check_changes, fields_after
 from dynashard.repository.conditions import exists_already, is_live
 from dynashard.repository.items import E, Items, KeyLike
 from dynashard.repository.late import ensure_home
-from dynashard.repository.operation import read_operation, write_operation
+from dynashard.repository.store import read_operation, write_operation
 from dynashard.repository.transaction import Companion, Create, Delete, Put, Update
 from dynashard.repository.transaction_run import Transaction
 from dynashard.repository.writes import Kind, Write
@@ -74,8 +74,7 @@ class Repository(Items[E]):
         """
         level = self._level(handling)
         if level is Handling.EXACTLY_ONCE:
-            stored: E = self._exactly_once(Create(item))
-            return stored
+            return self._exactly_once(Create(item))
         write = self._put_write(Kind.CREATE, item, created=None)
         if level is Handling.GUARDED and self._read(item, Reading(consistent=True)) is not None:
             # After a lost answer a stored item proves nothing; before the first request it does.
@@ -100,11 +99,10 @@ class Repository(Items[E]):
         Cost: 2 write units and those of the action, twice what it costs alone; 1 round trip. As much if it is refused.
         """
         try:
-            stored: E = self._exactly_once(Create(item), companion)
+            return self._exactly_once(Create(item), companion)
         except OutcomeUnknownError as unknown:
             unknown.key = self._key_named(item)
             raise
-        return stored
 
     def confirm_created(self, key: KeyLike, revision: str, shards: int) -> bool:
         """Whether readers find the item that a create stored, unless it was changed or deleted since.
@@ -226,8 +224,7 @@ class Repository(Items[E]):
         if level is Handling.EXACTLY_ONCE:
             # A read afterwards could fail, or find what others have written since: the answer would not be true.
             step = Update(entity.model, key, set=set, remove=remove, add=add, if_match=if_match, returns=True)
-            updated: E = self._exactly_once(step)
-            return updated
+            return self._exactly_once(step)
         known = self._known(key, changes)
         if level is Handling.PLAIN and not self._reads_first(changes, known):
             return self._apply(item_key, key, changes, known, if_match)
@@ -351,13 +348,13 @@ class Repository(Items[E]):
     def _level(self, handling: str | None) -> Handling:
         return handling_of(handling, self._entity.handling)
 
-    def _exactly_once(self, step: Create | Put | Update | Delete, companion: Companion | None = None) -> Any:
-        """Do a step as a transaction, whose token settles its outcome; return what it stored, if a whole item."""
+    def _exactly_once(self, step: Create | Put | Update | Delete, companion: Companion | None = None) -> E:
+        """Do a step as a transaction, whose token settles its outcome; return what it stored, if not a delete."""
         try:
             [stored] = Transaction(self._store, [step], companion).run()
         except TransactionRefusedError as refused:
             raise refused.cause if refused.cause is not None else refused from None
-        return stored
+        return cast("E", stored)
 
     def _delete_what_is_read(self, key: KeyLike) -> None:
         """Delete the live item, whatever others write meanwhile."""

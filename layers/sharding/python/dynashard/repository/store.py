@@ -1,16 +1,20 @@
-"""What every operation on stored items needs, in one frozen object."""
+"""What every operation on stored items needs, in one frozen object, and the deadline of each operation.
+
+An operation is a public method, with all of its requests, pauses and reads of evidence.
+"""
 
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from dynashard.entity import EntityDefinition
 from dynashard.errors import ThrottledError
 from dynashard.repository.retry_policy import RetryPolicy
 from dynashard.routing import Router
 from dynashard.runtime import SYSTEM, Runtime
-from dynashard.transport.deadline import LONGEST_OPERATION, require_time
+from dynashard.transport.deadline import LONGEST_OPERATION, require_time, within
 from dynashard.transport.interface import Transport
 
 Throttled = Callable[[EntityDefinition[Any], str | None, ThrottledError], None]
@@ -62,3 +66,31 @@ class Store:
     def now(self) -> int:
         """The time by which items expire, in epoch seconds."""
         return int(self.runtime.clock())
+
+
+class _OnStore(Protocol):
+    _store: Store
+
+
+S = TypeVar("S", bound=_OnStore)
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def write_operation(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """Bound a method by the store's longest operation, a share of it kept for evidence after a lost answer."""
+    return _bounded(method, reserve=True)
+
+
+def read_operation(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """Bound a method by the store's longest operation."""
+    return _bounded(method, reserve=False)
+
+
+def _bounded(method: Callable[Concatenate[S, P], R], *, reserve: bool) -> Callable[Concatenate[S, P], R]:
+    @wraps(method)
+    def bounded(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with within(self._store.operation_seconds, reserve=reserve):
+            return method(self, *args, **kwargs)
+
+    return bounded

@@ -19,10 +19,9 @@ from dynashard.errors import (
     TransactionCanceledError,
     TransactionConflictError,
 )
-from dynashard.repository.operation import write_operation
 from dynashard.repository.outcomes import answered_late, settled_by_token, unsettled
 from dynashard.repository.participant import Participant, Verdict
-from dynashard.repository.store import Store
+from dynashard.repository.store import Store, write_operation
 from dynashard.repository.transaction import Companion, Step
 from dynashard.schema import MAX_ITEM_BYTES
 from dynashard.transport.classification import is_number_refused, no_number

@@ -1,6 +1,6 @@
 """Prepares what the steps of a transaction write, independent of the stored partition keys."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -143,7 +143,11 @@ class StepWrites(Items[Any]):
         entity = self.entity
         if changes.set or not changes.add or step.if_match is not None:
             raise InvalidValueError(f"{self._name(step.key)}: an item that may be missing can only be added to")
-        _require_complete(entity, known.keys() | changes.add.keys())
+        for name, field in entity.model.model_fields.items():
+            if field.is_required() and name not in {*known, *changes.add}:
+                raise InvalidValueError(
+                    f"{entity.name} cannot be created without {name}: give it a default", field=name
+                )
         if self._reads_first(changes, known) or not _starts_empty(entity, changes):
             current = self._read(step.key, Reading(consistent=True))
             if current is None:
@@ -199,12 +203,6 @@ class StepWrites(Items[Any]):
 
 def _default(field: FieldInfo) -> Any:
     return field.get_default(call_default_factory=True, validated_data={})
-
-
-def _require_complete(entity: EntityDefinition[Any], given: Collection[str]) -> None:
-    for name, field in entity.model.model_fields.items():
-        if field.is_required() and name not in given:
-            raise InvalidValueError(f"{entity.name} cannot be created without {name}: give it a default", field=name)
 
 
 def _starts_empty(entity: EntityDefinition[Any], changes: Changes) -> bool:
