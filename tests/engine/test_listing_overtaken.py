@@ -64,6 +64,20 @@ def test_what_comes_home_between_two_pages_is_listed_once(world: Moving, order: 
     assert found == sorted(ids)
 
 
+def test_an_ordered_page_that_meets_strays_in_all_shards_is_read_once_more(world: Moving) -> None:
+    world.resharder.start(ABC, 8, survey=False)
+    world.until(ABC, "settle")
+    late = strays(Thing, 4, 8, 12)
+    for item in late:
+        world.inner.call("PutItem", {"TableName": world.table, "Item": item})
+
+    page = things(client(world)).list(TENANT, order="ordered", limit=100)
+
+    assert len({item["PK"]["S"] for item in late}) > 2
+    assert [item.id for item in page.items] == sorted(item["SK"]["S"] for item in late)
+    assert page.consumed.requests <= 3 * 8
+
+
 @pytest.mark.parametrize("name", ["scan", "count"])
 def test_what_was_stored_late_is_read_once(world: Moving, name: str) -> None:
     world.resharder.start(ABC, 8, survey=False)

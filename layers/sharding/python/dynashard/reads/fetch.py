@@ -1,6 +1,7 @@
 """Sends the requests of one call of a listing, in waves, and counts what they consume."""
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from time import time
@@ -94,8 +95,7 @@ class Fetch:
             chunks = self._query(layouts, reads)
         if any(layout.foreign or layout.follows or layout.moving for layout in layouts):
             parts = [layouts[read.part] for read in reads]
-            at_home = [self._own(layouts, states, *each) for each in zip(reads, chunks, strict=True)]
-            chunks = self._without_dead_markers(layouts, parts, at_home)
+            chunks = self._without_dead_markers(layouts, parts, self._all_own(layouts, states, reads, chunks))
         return chunks
 
     def send(self, layouts: Sequence[Layout], calls: Sequence[Call]) -> list[Wire]:
@@ -140,6 +140,26 @@ class Fetch:
         for (i, _), answer in zip(sent, answers, strict=True):
             chunks[i] = layouts[reads[i].part].reading.chunk(answer, reads[i].bounds)
         return chunks
+
+    def _all_own(
+        self,
+        layouts: Sequence[Layout],
+        states: Sequence[Positions] | None,
+        reads: Sequence[StreamRead],
+        chunks: Sequence[Chunk],
+    ) -> list[Chunk]:
+        """The chunks without foreign items, except strays.
+
+        Raises:
+            OvertakenError: strays were moved home. All chunks come first, so that one wave more reads all that moved.
+        """
+        own: list[Chunk] = []
+        for each in zip(reads, chunks, strict=True):
+            with suppress(OvertakenError):
+                own.append(self._own(layouts, states, *each))
+        if len(own) < len(chunks):
+            raise OvertakenError
+        return own
 
     def _own(
         self, layouts: Sequence[Layout], states: Sequence[Positions] | None, read: StreamRead, chunk: Chunk
