@@ -16,9 +16,9 @@ from local.gateway import Gateway
 from local.routes import Authorizer, Route, RouteTable
 from local.server import build_app as build_server
 from local.tokens import Issuer
-from tests.engine.api_on_engine import settings_of
-from tests.engine.clients_on_engine import InProcess
-from tests.engine.queue_world import INTAKE, OPERATIONS, QueueWorld
+from tests.engine.api.api_on_engine import settings_of
+from tests.engine.clients.clients_on_engine import InProcess
+from tests.engine.writer.queue_world import INTAKE, OPERATIONS, QueueWorld
 from tests.patience import PATIENCE_SECONDS
 
 AUDIENCE = "dynashard"

@@ -10,7 +10,7 @@ from domain import ENTITIES, User
 from dynashard.errors import AlreadyExistsError, ValidationFailedError
 from dynashard_client import Client
 from tests.e2e.local_process import LocalProcess
-from tests.engine.clients_on_engine import lambda_client
+from tests.engine.clients.clients_on_engine import lambda_client
 from tests.typescript import compiled, run
 
 pytestmark = pytest.mark.e2e

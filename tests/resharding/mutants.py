@@ -13,7 +13,7 @@ from dynashard.resharding import Timing, controller
 from dynashard.resharding.context import Context
 from dynashard.routing import Places
 from dynashard.topology import Phase
-from tests.engine.late_world import RULES
+from tests.engine.repository.late_world import RULES
 from tests.resharding.outcome_mutants import LEVELS, OUTCOMES
 
 

@@ -1,0 +1,54 @@
+"""The API function on the real engine."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import uuid4
+
+from domain import ENTITIES
+from dynashard import LeasedTopology, definition, schema
+from dynashard.transport import Transport, connect
+from functions.api.app import build_app
+from functions.api.settings import Settings
+from tests.api_caller import Caller
+from tests.engine.raw_dynamodb import RawDynamoDB
+from tests.engine.topology.topology_world import create_topology_table
+
+KEYS = ("the-newest-cursor-key", "an-older-cursor-key")
+TOPOLOGY = "dynashard-topology-of-the-api"
+
+
+@contextmanager
+def idempotency_table(dynamodb: RawDynamoDB) -> Iterator[str]:
+    """An empty table of idempotency records."""
+    name = f"dynashard-idempotency-{uuid4().hex}"
+    dynamodb.call(
+        "CreateTable",
+        TableName=name,
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[{"AttributeName": schema.IDEMPOTENCY_KEY, "AttributeType": "S"}],
+        KeySchema=[{"AttributeName": schema.IDEMPOTENCY_KEY, "KeyType": "HASH"}],
+    )
+    yield name
+    dynamodb.call("DeleteTable", TableName=name)
+
+
+@contextmanager
+def engine_transport(engine_url: str) -> Iterator[Transport]:
+    """The way to the engine, where the topology of the API's entities is founded."""
+    transport = connect(engine_url, "us-east-1", access_key="local", secret_key="local")  # noqa: S106
+    create_topology_table(transport, TOPOLOGY)
+    for exposed in ENTITIES:
+        # Before any test scripts a fault: what is founded once is nobody's second PutItem.
+        LeasedTopology(transport, TOPOLOGY).view(definition(exposed.entity), "")
+    yield transport
+    transport.close()
+
+
+def settings_of(table: str, idempotency: str = "unused", **more: object) -> Settings:
+    values = {"environment": "local", "cursor_keys": KEYS, "topology_table": TOPOLOGY, **more}
+    return Settings(table=table, idempotency_table=idempotency, **values)  # type: ignore[arg-type]
+
+
+def caller_on(transport: Transport, table: str, idempotency: str = "unused", **more: object) -> Caller:
+    """A caller of an API of its own on this table."""
+    return Caller(build_app(settings_of(table, idempotency, **more), transport))

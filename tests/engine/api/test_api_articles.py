@@ -1,0 +1,127 @@
+"""Articles over REST: a logical partition for each author and year."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dynashard.transport import Transport
+from tests.api_caller import Caller
+from tests.engine.api.api_on_engine import caller_on, engine_transport
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture(scope="module")
+def transport(engine_url: str) -> Iterator[Transport]:
+    with engine_transport(engine_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def caller(transport: Transport, table: str) -> Caller:
+    return caller_on(transport, table)
+
+
+def an_article(**fields: Any) -> dict[str, Any]:
+    return {
+        "author": "parth_modi",
+        "title": "How do partitions split?",
+        "published_at": "2017-03-01T10:00:00Z",
+        "text": "Slowly.",
+        **fields,
+    }
+
+
+def test_the_year_and_the_address_follow_from_the_article(caller: Caller) -> None:
+    created = caller.post("/v1/articles", an_article())
+
+    assert (created.status, created.headers["location"]) == (
+        201,
+        "/v1/articles/parth_modi/2017/how-do-partitions-split",
+    )
+    assert caller.get(created.headers["location"]).json["text"] == "Slowly."
+
+
+def test_two_authors_may_use_one_title_and_an_author_uses_it_once_a_year(caller: Caller) -> None:
+    assert caller.post("/v1/articles", an_article()).status == 201
+    assert caller.post("/v1/articles", an_article(author="ada")).status == 201
+    assert caller.post("/v1/articles", an_article(published_at="2018-03-01T10:00:00Z")).status == 201
+    assert caller.post("/v1/articles", an_article()).code == "already_exists"
+
+
+def test_the_year_is_that_of_utc(caller: Caller) -> None:
+    late = caller.post("/v1/articles", an_article(published_at="2018-01-01T00:30:00+02:00"))
+
+    assert late.json["year"] == 2017
+
+
+def test_a_title_is_corrected_without_moving_the_article(caller: Caller) -> None:
+    location = caller.post("/v1/articles", an_article()).headers["location"]
+
+    assert caller.patch(location, {"title": "How they split"}).json["slug"] == "how-do-partitions-split"
+    assert caller.patch(location, {"published_at": "2019-01-01T00:00:00Z"}).fields == {"": "value_error"}
+
+
+def test_years_of_an_author_are_listed_as_one_newest_first(caller: Caller) -> None:
+    for year in (2015, 2016, 2017):
+        for month in (2, 7):
+            body = an_article(title=f"{month}", published_at=f"{year}-{month:02d}-01T00:00:00Z")
+            assert caller.post("/v1/articles", body).status == 201
+    caller.post("/v1/articles", an_article(author="ada"))
+    query = "author=parth_modi&year=2017&year=2016&year=2015&index=by_date&order=ordered&direction=desc&limit=4"
+
+    first = caller.get("/v1/articles", query=query)
+    second = caller.get("/v1/articles", query=f"{query}&cursor={first.json['cursor']}")
+
+    shown = [item["published_at"][:7] for item in [*first.json["items"], *second.json["items"]]]
+    assert shown == ["2017-07", "2017-02", "2016-07", "2016-02", "2015-07", "2015-02"]
+    assert second.json["cursor"] is None
+
+
+def test_a_cursor_belongs_to_its_years(caller: Caller) -> None:
+    for title in ("a", "b"):
+        caller.post("/v1/articles", an_article(title=title))
+    cursor = caller.get("/v1/articles", query="author=parth_modi&year=2016&year=2017&limit=1").json["cursor"]
+
+    assert cursor
+    for years in ("year=2017", "year=2016&year=2018"):
+        answer = caller.get("/v1/articles", query=f"author=parth_modi&{years}&limit=1&cursor={cursor}")
+        assert (answer.status, answer.code) == (400, "invalid_cursor")
+
+
+@pytest.mark.parametrize(
+    ("query", "fields"),
+    [
+        ("author=a", {"year": "missing"}),
+        ("&".join(f"author={number}&year={number + 2000}" for number in range(11)), {"partition": "out_of_range"}),
+        ("author=a&year=soon", {"year": "int_parsing"}),
+        ("author=a:b&year=2017", {"author": "invalid_key"}),
+        ("author=a&year=2017&index=by_date&published_at=x", {"published_at": "datetime_from_date_parsing"}),
+    ],
+)
+def test_a_bad_listing_is_refused_by_field(caller: Caller, query: str, fields: dict[str, str]) -> None:
+    assert caller.get("/v1/articles", query=query).fields == fields
+
+
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        ({"title": ""}, {"title": "string_too_short"}),
+        ({"title": "x" * 301}, {"title": "string_too_long"}),
+        ({"year": 2016}, {"": "value_error"}),
+        ({"slug": "a b"}, {"slug": "string_pattern_mismatch"}),
+        ({"published_at": "2017-03-01T10:00:00"}, {"published_at": "timezone_aware"}),
+        ({"author": "a:b"}, {"author": "invalid_key"}),
+    ],
+)
+def test_a_bad_article_is_refused_by_field(caller: Caller, body: dict[str, Any], fields: dict[str, str]) -> None:
+    assert caller.post("/v1/articles", an_article(**body)).fields == fields
+
+
+def test_another_tenant_sees_nothing(caller: Caller) -> None:
+    location = caller.post("/v1/articles", an_article()).headers["location"]
+
+    assert caller.of("other").get(location).status == 404
+    query = {"author": "parth_modi", "year": "2017"}
+    assert caller.of("other").get("/v1/articles", query=query).json["items"] == []

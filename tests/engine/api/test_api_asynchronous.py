@@ -1,0 +1,349 @@
+"""`Prefer: respond-async`: accepted, recorded, done once and in order, and told of."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from domain import Exposed, Incident, User
+from dynashard.transport import Transport
+from dynashard.transport.interface import Wire
+from functions.api.deferred import transacted
+from functions.api.resource import Resource
+from tests.api_caller import TENANT, Answer, a_user
+from tests.depth import examples
+from tests.engine.api.api_on_engine import engine_transport
+from tests.engine.writer.queue_world import OPERATIONS, KilledError, QueueWorld
+from tests.faults import Fault, lost_answer, lost_request, meanwhile, throttled
+
+pytestmark = pytest.mark.engine
+
+LATER = {"prefer": "respond-async"}
+
+
+@pytest.fixture(scope="module")
+def transport(engine_url: str) -> Iterator[Transport]:
+    with engine_transport(engine_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def world(transport: Transport, table: str, tmp_path: Path) -> QueueWorld:
+    return QueueWorld(transport, table, tmp_path)
+
+
+def told(world: QueueWorld, accepted: Answer) -> dict[str, Any]:
+    """What the status resource of an accepted request says."""
+    answer = world.caller.get(accepted.headers["location"], query="consistent=true")
+    assert answer.status == 200
+    document: dict[str, Any] = answer.json
+    return document
+
+
+def ended(world: QueueWorld, accepted: Answer) -> tuple[str, int | None, str | None]:
+    """State, status and the problem's code."""
+    document = told(world, accepted)
+    return document["state"], document["status"], (document["problem"] or {}).get("code")
+
+
+def user(world: QueueWorld, name: str = "1") -> dict[str, Any] | None:
+    answer = world.caller.get(f"/v1/users/{name}", query="consistent=true")
+    document: dict[str, Any] = answer.json
+    return document if answer.status == 200 else None
+
+
+def killed_after(operation: str) -> Fault:
+    def strike(send: Any, request: Mapping[str, Any]) -> Wire:
+        send(request)
+        raise KilledError
+
+    return Fault(operation, strike)
+
+
+def test_a_create_is_accepted_then_done(world: QueueWorld) -> None:
+    accepted = world.caller.post("/v1/users", a_user(id="1"), headers=LATER)
+
+    assert accepted.status == 202
+    assert accepted.headers["preference-applied"] == "respond-async"
+    assert accepted.headers["location"] == f"/v1/operations/{accepted.json['id']}"
+    assert ended(world, accepted) == ("pending", None, None)
+    assert user(world) is None
+    world.drain(OPERATIONS)
+    assert ended(world, accepted) == ("done", 201, None)
+    assert told(world, accepted)["target"] == "/v1/users/1"
+    assert user(world) is not None
+
+
+def test_put_patch_and_delete_follow_each_other(world: QueueWorld) -> None:
+    answers = [
+        world.caller.put("/v1/users/1", a_user(display_name="One"), headers=LATER),
+        world.caller.put("/v1/users/1", a_user(display_name="Two", department="old"), headers=LATER),
+        world.caller.patch("/v1/users/1", {"department": None}, headers=LATER),
+    ]
+    world.drain(OPERATIONS)
+
+    assert [ended(world, each)[1] for each in answers] == [201, 200, 200]
+    found = user(world)
+    assert found is not None
+    assert (found["display_name"], found["department"]) == ("Two", None)
+    assert found["created_at"] <= found["updated_at"]
+    gone = world.caller.delete("/v1/users/1", headers=LATER)
+    world.drain(OPERATIONS)
+    assert (ended(world, gone), user(world)) == (("done", 204, None), None)
+
+
+@pytest.mark.parametrize(
+    ("method", "body", "fields"),
+    [
+        ("POST", {"id": "1"}, {"email", "display_name"}),
+        ("POST", a_user(id="1", revision="x"), {"revision"}),
+        ("POST", a_user(id="1", tenant_id="other"), {"tenant_id"}),
+        ("PUT", a_user(id="2"), {"id"}),
+        ("PATCH", {"email": "none"}, {"email"}),
+        ("PATCH", {"email": None}, {"email"}),
+        ("PATCH", {"nothing": 1}, {"nothing"}),
+        ("PATCH", {"id": "2"}, {"id"}),
+        ("PATCH", {"tenant_id": "other"}, {"tenant_id"}),
+    ],
+)
+def test_what_can_be_checked_is_refused_at_once(
+    world: QueueWorld, method: str, body: dict[str, Any], fields: set[str]
+) -> None:
+    answer = world.caller.send(method, "/v1/users" if method == "POST" else "/v1/users/1", body, headers=LATER)
+
+    assert set(answer.fields) == fields
+    assert world.sqs.sent == []
+    assert list(world.operations.scan({"tenant_id": TENANT})) == []
+
+
+@pytest.mark.parametrize(
+    ("method", "headers", "problem"),
+    [
+        ("POST", {}, "already_exists"),
+        ("PUT", {"if-match": '"stale"'}, "revision_mismatch"),
+        ("PUT", {"if-none-match": "*"}, "precondition_failed"),
+        ("PATCH", {"if-match": '"stale"'}, "revision_mismatch"),
+        ("DELETE", {"if-match": '"stale", W/"weak"'}, "revision_mismatch"),
+    ],
+)
+def test_what_fails_later_is_told_as_a_problem(
+    world: QueueWorld, method: str, headers: dict[str, str], problem: str
+) -> None:
+    before = world.caller.post("/v1/users", a_user(id="1")).json
+    path, body = ("/v1/users", a_user(id="1")) if method == "POST" else ("/v1/users/1", a_user(id="1"))
+
+    accepted = world.caller.send(method, path, None if method == "DELETE" else body, headers=LATER | headers)
+    world.drain(OPERATIONS)
+
+    document = told(world, accepted)
+    assert (document["state"], document["problem"]["code"]) == ("failed", problem)
+    assert document["status"] == document["problem"]["status"]
+    assert document["problem"]["type"] == f"urn:dynashard:problem:{problem}"
+    assert user(world) == before
+
+
+@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+def test_what_is_not_there_cannot_be_changed(world: QueueWorld, method: str) -> None:
+    accepted = world.caller.send(method, "/v1/users/1", {} if method == "PATCH" else None, headers=LATER)
+    world.drain(OPERATIONS)
+
+    assert ended(world, accepted) == ("failed", 404, "not_found")
+
+
+def test_the_right_revision_is_accepted(world: QueueWorld) -> None:
+    etag = world.caller.post("/v1/users", a_user(id="1")).etag
+
+    accepted = world.caller.patch("/v1/users/1", {"department": "new"}, headers={**LATER, "if-match": etag})
+    world.drain(OPERATIONS)
+
+    assert ended(world, accepted) == ("done", 200, None)
+
+
+FAULTS = [
+    pytest.param(throttled("TransactWriteItems"), id="throttled"),
+    pytest.param(lost_request("TransactWriteItems"), id="request lost"),
+    pytest.param(lost_answer("TransactWriteItems"), id="answer lost"),
+    pytest.param(lost_request("GetItem"), id="read lost"),
+    pytest.param(killed_after("TransactWriteItems"), id="killed after the transaction"),
+    pytest.param(killed_after("GetItem"), id="killed before it"),
+]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+def test_each_is_done_once_and_told_of_rightly_whatever_happens(world: QueueWorld, method: str, fault: Fault) -> None:
+    if method != "POST":
+        world.caller.post("/v1/users", a_user(id="1"))
+    body = {"department": "new"} if method == "PATCH" else a_user(id="1", department="new")
+    path = "/v1/users" if method == "POST" else "/v1/users/1"
+    accepted = world.caller.send(method, path, None if method == "DELETE" else body, headers=LATER)
+
+    with suppress(KilledError):
+        world.poll(OPERATIONS, [fault])
+    world.later()
+    world.drain(OPERATIONS)
+
+    assert ended(world, accepted) == ("done", {"POST": 201, "PUT": 200, "PATCH": 200, "DELETE": 204}[method], None)
+    found = user(world)
+    assert (found is None) if method == "DELETE" else (found is not None and found["department"] == "new")
+
+
+def test_a_message_that_comes_again_undoes_nothing_that_came_after(world: QueueWorld) -> None:
+    world.caller.post("/v1/users", a_user(id="1"))
+    accepted = world.caller.put("/v1/users/1", a_user(department="async"), headers=LATER)
+    with suppress(KilledError):
+        world.poll(OPERATIONS, [killed_after("TransactWriteItems")])
+    world.caller.patch("/v1/users/1", {"department": "sync"})
+
+    world.later()
+    world.drain(OPERATIONS)
+
+    found = user(world)
+    assert found is not None
+    assert found["department"] == "sync"
+    assert ended(world, accepted) == ("done", 200, None)
+
+
+def test_a_failing_operation_holds_up_those_behind_it_about_the_same_item_only(world: QueueWorld) -> None:
+    first = world.caller.put("/v1/users/1", a_user(department="first"), headers=LATER)
+    second = world.caller.put("/v1/users/1", a_user(department="second"), headers=LATER)
+    other = world.caller.put("/v1/users/2", a_user(), headers=LATER)
+
+    def strike(send: Any, request: Mapping[str, Any]) -> Wire:
+        return (throttled("").strike if "first" in str(request) else lambda send, asked: send(asked))(send, request)
+
+    world.poll(OPERATIONS, [Fault("TransactWriteItems", strike, None)])
+
+    assert [ended(world, each)[0] for each in (first, second, other)] == ["pending", "pending", "done"]
+    world.later()
+    world.drain(OPERATIONS)
+    assert [ended(world, each)[1] for each in (first, second)] == [201, 200]
+
+
+def test_another_writer_in_between_is_no_failure(world: QueueWorld) -> None:
+    world.caller.post("/v1/users", a_user(id="1"))
+    accepted = world.caller.patch("/v1/users/1", {"department": "new"}, headers=LATER)
+
+    def other() -> None:
+        world.database().collection(User).update({"tenant_id": TENANT, "id": "1"}, set={"display_name": "Other"})
+
+    world.poll(OPERATIONS, [meanwhile("TransactWriteItems", other)])
+
+    found = user(world)
+    assert found is not None
+    assert (found["department"], found["display_name"]) == ("new", "Other")
+    assert ended(world, accepted) == ("done", 200, None)
+
+
+def test_an_operation_that_cannot_be_done_for_long_ends_as_failed(world: QueueWorld) -> None:
+    accepted = world.caller.put("/v1/users/1", a_user(), headers=LATER)
+    for _ in range(40):
+        world.poll(OPERATIONS, [throttled("TransactWriteItems", nth=None)])
+        world.later(900)
+
+    assert ended(world, accepted) == ("failed", 429, "key_range_throttled")
+    assert world.dead_letters(OPERATIONS) == []
+
+
+def test_an_operation_out_of_the_dead_letters_is_not_done_out_of_turn(world: QueueWorld) -> None:
+    accepted = world.caller.put("/v1/users/1", a_user(), headers=LATER)
+    (delivery,) = world.store.receive(OPERATIONS, 1)
+    world.store.delete([delivery.receipt])
+    world.send(OPERATIONS, delivery.body[:-1] + ',"redriven":true}', group="g")
+    world.drain(OPERATIONS)
+
+    assert ended(world, accepted) == ("failed", 409, "write_contended")
+    assert user(world) is None
+
+
+def test_a_request_that_the_queue_refuses_leaves_no_record(world: QueueWorld) -> None:
+    world.sqs.refusing = [["0"]] * 3
+
+    answer = world.caller.put("/v1/users/1", a_user(), headers=LATER)
+
+    assert (answer.status, answer.code) == (503, "queue_unavailable")
+    assert list(world.operations.scan({"tenant_id": TENANT})) == []
+
+
+def test_a_repeated_idempotency_key_is_one_operation(world: QueueWorld) -> None:
+    headers = {**LATER, "idempotency-key": "k"}
+
+    first = world.caller.post("/v1/users", a_user(), headers=headers)
+    again = world.caller.post("/v1/users", a_user(), headers=headers)
+    world.drain(OPERATIONS)
+    after = world.caller.post("/v1/users", a_user(), headers=headers)
+    world.drain(OPERATIONS)
+
+    assert first.headers["location"] == again.headers["location"] == after.headers["location"]
+    assert ended(world, first) == ("done", 201, None)
+    assert len(list(world.database().collection(User).scan({"tenant_id": TENANT}))) == 1
+    other = world.caller.post("/v1/users", a_user(display_name="Other"), headers=headers)
+    assert (other.status, other.code) == (422, "idempotency_key_reused")
+
+
+def test_records_are_gone_after_a_week(world: QueueWorld) -> None:
+    accepted = world.caller.put("/v1/users/1", a_user(), headers=LATER)
+    world.drain(OPERATIONS)
+    world.later(7 * 24 * 3600 + 1)
+
+    assert world.caller.get(accepted.headers["location"]).status == 404
+
+
+def test_records_are_their_tenants_own_and_read_only(world: QueueWorld) -> None:
+    location = world.caller.put("/v1/users/1", a_user(), headers=LATER).headers["location"]
+
+    assert world.caller.of("other").get(location).status == 404
+    assert world.caller.delete(location).status == 405
+
+
+@pytest.mark.parametrize("value", ["respond-async, wait=10", "Respond-Async;x=1", "handling=lenient,respond-async"])
+def test_the_preference_is_read_as_a_list(world: QueueWorld, value: str) -> None:
+    assert world.caller.put("/v1/users/1", a_user(), headers={"prefer": value}).status == 202
+
+
+@pytest.mark.parametrize("value", ["", "respond-sync", "return=minimal", "respond-asynchronously"])
+def test_other_preferences_change_nothing(world: QueueWorld, value: str) -> None:
+    assert world.caller.put("/v1/users/1", a_user(), headers={"prefer": value}).status == 201
+
+
+def test_what_no_transaction_can_hold_is_done_at_once() -> None:
+    assert not transacted(Resource(Exposed(Incident, path="incidents")))
+    assert transacted(Resource(Exposed(User, path="users")))
+
+
+@settings(max_examples=examples(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_accepted_writes_end_as_if_they_had_been_done_one_after_the_other(
+    world: QueueWorld, data: st.DataObject
+) -> None:
+    name = f"u{data.draw(st.integers(0, 10**12), label='name')}"
+    path, model, answers = f"/v1/users/{name}", None, []
+    for number in range(data.draw(st.integers(1, 5), label="writes")):
+        match data.draw(st.sampled_from(["put", "patch", "delete"])):
+            case "put":
+                answers.append(world.caller.put(path, a_user(department=str(number)), headers=LATER))
+                model = [str(number), "Ada"]
+            case "patch":
+                answers.append(world.caller.patch(path, {"display_name": f"n{number}"}, headers=LATER))
+                model = [model[0], f"n{number}"] if model else None
+            case _:
+                answers.append(world.caller.delete(path, headers=LATER))
+                model = None
+    for _ in range(data.draw(st.integers(0, 4), label="rounds")):
+        operation = data.draw(st.sampled_from(["TransactWriteItems", "GetItem", "PutItem"]))
+        nth = data.draw(st.integers(1, 5))
+        fault = data.draw(st.sampled_from([throttled(operation, nth=nth), lost_answer(operation, nth=nth)]))
+        world.poll(OPERATIONS, [fault])
+        if data.draw(st.booleans()):
+            with suppress(KilledError):
+                world.poll(OPERATIONS, [killed_after(operation)])
+        world.later()
+    world.drain(OPERATIONS)
+
+    found = user(world, name)
+    assert (found and [found["department"], found["display_name"]]) == model
+    assert {ended(world, each)[0] for each in answers} <= {"done", "failed"}

@@ -1,0 +1,57 @@
+"""One item, one text: what a write answers is what every way of reading answers."""
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from domain import Exposed
+from dynashard.transport import Transport
+from dynashard_serving.documents import representation, without, written
+from functions.api.app import build_app
+from functions.commands.handler import build_commands
+from tests.api_caller import Answer, Caller
+from tests.depth import examples
+from tests.engine.api.api_on_engine import engine_transport, settings_of
+from tests.every_field import Everything, items
+
+pytestmark = pytest.mark.engine
+
+EXPOSED = (Exposed(Everything, path="everything"),)
+
+
+@pytest.fixture(scope="module")
+def transport(engine_url: str) -> Iterator[Transport]:
+    with engine_transport(engine_url) as opened:
+        yield opened
+
+
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(item=items)
+def test_every_way_of_reading_answers_what_the_write_answered(
+    transport: Transport, table: str, item: Everything
+) -> None:
+    caller = Caller(build_app(settings_of(table), transport, exposed=EXPOSED))
+    direct = build_commands(settings_of(table), transport, exposed=EXPOSED)
+    identity = uuid4().hex
+    body = {**without(representation(item, None), ["tenant_id", "id"]), "id": identity}
+
+    created = caller.post("/v1/everything", body)
+    assert created.status == 201, created.json
+    read = caller.get(f"/v1/everything/{identity}")
+    listed = caller.get("/v1/everything", query=f"prefix={identity}")
+    invoked = direct.answer(
+        {"operation": "get", "entity": "everything", "tenant_id": created.json["tenant_id"], "key": {"id": identity}}
+    )
+    patched = caller.patch(f"/v1/everything/{identity}", {})
+    put = caller.put(f"/v1/everything/{identity}", created.json)
+
+    assert read.content == created.content
+    assert listed.json["items"] == [created.json]
+    assert written(invoked["result"]).encode() == created.content
+    assert _unrevised(patched) == _unrevised(put) == _unrevised(created)
+
+
+def _unrevised(answer: Answer) -> list[tuple[str, str]]:
+    return [(name, written(value)) for name, value in answer.json.items() if name != "revision"]

@@ -1,0 +1,206 @@
+"""What a domain may say of an entity when it exposes it, and what follows over REST."""
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+from openapi_spec_validator import validate
+from pydantic import AwareDatetime
+
+from domain import READS, Exposed, FamilyListing
+from dynashard import Dynashard, Entity, Index, Key, Registry, Shards
+from dynashard.errors import ConfigurationError
+from dynashard.topology import DeclaredTopology
+from dynashard.transport import Transport
+from dynashard_serving.backend import Backend
+from dynashard_serving.idempotency import IdempotentCreates
+from functions.api.app import App
+from functions.api.observing import Observer
+from functions.api.openapi import document_of
+from functions.api.request import TenantClaim
+from functions.api.resource import Resource
+from functions.api.resources import family_listings
+from functions.api.routes import Routes
+from tests.api_caller import Caller
+from tests.engine.api.api_on_engine import KEYS, engine_transport, settings_of
+
+pytestmark = pytest.mark.engine
+
+REGISTRY = Registry()
+README = Path(__file__).parents[3] / "README.md"
+
+
+class Visit(
+    Entity,
+    name="visit.v1.Visit",
+    key=Key(partition="{tenant_id}:{place}", sort="{at}#{guest}"),
+    shards=Shards(2),
+    indexes=[Index("GSI1", "by_guest", partition="{tenant_id}:{guest}", sort="{kind}#{at}#{place}", shards=Shards(2))],
+    registry=REGISTRY,
+):
+    """Somebody was somewhere."""
+
+    tenant_id: str
+    place: str
+    at: Annotated[datetime, AwareDatetime]
+    guest: str
+    kind: str = "short"
+
+
+class File(Entity, name="file.v1.File", key=Key(partition="{tenant_id}:{path}", sort="{id}"), registry=REGISTRY):
+    """A file; its path holds slashes."""
+
+    tenant_id: str
+    path: str
+    id: str
+
+
+VISITS = Exposed(Visit, path="visits", distinct=("at",))
+
+
+@pytest.fixture(scope="module")
+def transport(engine_url: str) -> Iterator[Transport]:
+    with engine_transport(engine_url) as opened:
+        yield opened
+
+
+def caller_of(transport: Transport, table: str, exposed: Sequence[Exposed]) -> Caller:
+    backend = Backend(Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=KEYS))
+    resources = [Resource(each) for each in exposed]
+    routes = Routes(settings_of(table), resources, backend, IdempotentCreates("unused", transport))
+    return Caller(App(routes, Observer("local", metrics=False), TenantClaim("tenant_id"), lambda: 0.0))
+
+
+@pytest.fixture
+def caller(transport: Transport, table: str) -> Caller:
+    called = caller_of(transport, table, [VISITS])
+    for place, day, guest, kind in (
+        ("bar", 1, "ada", "short"),
+        ("bar", 2, "bob", "long"),
+        ("zoo", 1, "ada", "long"),
+        ("zoo", 3, "ada", "short"),
+    ):
+        body = {"place": place, "at": f"2026-11-0{day}T00:00:00Z", "guest": guest, "kind": kind}
+        assert called.post("/v1/visits", body).status == 201
+    return called
+
+
+def visits(caller: Caller, query: str) -> list[str]:
+    items = caller.get("/v1/visits", query=query).json["items"]
+    return [f"{item['place']} {item['at'][8:10]} {item['guest']}" for item in items]
+
+
+def test_an_adopters_entity_takes_twenty_lines(transport: Transport, table: str) -> None:
+    """The entity of the README, as it stands there: what is declared in 20 lines is created, listed and documented."""
+    [declared] = re.findall(r"```python\n([^`]*class Project\([^`]*)```", README.read_text())
+    [exposing] = re.findall(r"`(Exposed\(Project, [^`]*\))`", README.read_text())
+    importing = "from domain.projects import Project"
+    lines = [line for line in [*declared.splitlines(), importing, exposing] if line.strip()]
+    assert len(lines) <= 20
+    space: dict[str, Any] = {"Exposed": Exposed, "__name__": "domain.projects"}
+    exec(declared, space)  # noqa: S102 - the README's own code
+    exposed = eval(exposing, space)  # noqa: S307
+    caller = caller_of(transport, table, [exposed])
+
+    created = caller.post("/v1/projects", {"id": "p1", "owner_id": "ada", "title": "Engine"})
+    assert (created.status, created.headers["location"]) == (201, "/v1/projects/p1")
+    assert caller.get("/v1/projects/p1").json["title"] == "Engine"
+    assert caller.patch("/v1/projects/p1", {"title": "Engines"}).status == 200
+    assert caller.put("/v1/projects/p2", {"owner_id": "bob", "title": "Loom"}).status == 201
+    assert {item["id"] for item in caller.get("/v1/projects").json["items"]} == {"p1", "p2"}
+    assert len(caller.get("/v1/projects", query="owner_id=ada").json["items"]) == 1
+    assert len(caller.get("/v1/projects", query="index=by_owner&owner_id=ada").json["items"]) == 1
+    assert caller.delete("/v1/projects/p2").status == 204
+    document = document_of([Resource(exposed)])
+    validate(document)
+    assert {"/v1/projects", "/v1/projects/{id}"} <= set(document["paths"])
+
+
+def test_first_fields_of_the_sort_key_choose_items(caller: Caller) -> None:
+    assert visits(caller, "place=zoo&at=2026-11-03") == ["zoo 03 ada"]
+    assert visits(caller, "place=zoo&at=2026-11-01T01:00:00%2B01:00") == ["zoo 01 ada"]
+    assert visits(caller, "place=zoo&at=2026-11-02") == []
+
+
+def test_an_index_is_found_by_the_fields_that_are_given(caller: Caller) -> None:
+    assert visits(caller, "guest=ada&kind=short&order=ordered") == ["bar 01 ada", "zoo 03 ada"]
+    assert visits(caller, "guest=ada&kind=short&at=2026-11-03") == ["zoo 03 ada"]
+    assert visits(caller, "guest=ada&kind=short&at=2026-11-03&place=zoo&index=by_guest") == ["zoo 03 ada"]
+
+
+def test_several_places_are_listed_as_one(caller: Caller) -> None:
+    query = "place=bar&place=zoo&order=ordered&direction=desc"
+
+    assert visits(caller, query) == ["zoo 03 ada", "bar 02 bob", "bar 01 ada", "zoo 01 ada"]
+    assert visits(caller, f"{query}&distinct=at") == ["zoo 03 ada", "bar 02 bob", "bar 01 ada"]
+    assert visits(caller, f"place=bar&{query}") == visits(caller, query)
+
+
+@pytest.mark.parametrize(
+    ("query", "fields"),
+    [
+        ("", {"place": "missing"}),
+        ("guest=ada&at=2026-11-01", {"kind": "invalid_key"}),
+        ("guest=ada&kind=short&prefix=x", {"prefix": "contradiction"}),
+        ("guest=ada&kind=a%23b", {"kind": "invalid_key"}),
+        ("place=bar&at=soon", {"at": "datetime_from_date_parsing"}),
+        ("place=bar&at=2026-11-01&at=2026-11-02", {"at": "repeated_parameter"}),
+        ("place=bar&distinct=kind", {"distinct": "enum"}),
+        ("place=bar&place=zoo&distinct=at", {"distinct": "invalid_query"}),
+        ("place=bar&include=at", {"include": "unknown_parameter"}),
+    ],
+)
+def test_a_listing_is_refused_by_field(caller: Caller, query: str, fields: dict[str, str]) -> None:
+    answer = caller.get("/v1/visits", query=query)
+
+    assert answer.fields == fields
+
+
+def test_only_the_operations_that_are_named_are_served(transport: Transport, table: str) -> None:
+    caller = caller_of(transport, table, [Exposed(Visit, path="visits", operations=READS)])
+    address = "/v1/visits/bar/2026-11-01T00:00:00Z/ada"
+
+    refused = [
+        caller.post("/v1/visits", {}),
+        caller.put(address, {}),
+        caller.delete(address),
+        caller.patch(address, {}),
+    ]
+    assert [(answer.status, answer.headers["allow"]) for answer in refused] == [(405, "GET, HEAD")] * 4
+    assert caller.get(address).status == 404
+    hidden = caller_of(transport, table, [Exposed(Visit, path="visits", operations=())])
+    assert hidden.get("/v1/visits", query="place=bar").code == "no_such_route"
+
+
+def test_documentation_knows_only_what_is_served() -> None:
+    document = document_of(
+        [
+            Resource(Exposed(Visit, path="visits", operations=READS)),
+            Resource(Exposed(File, path="files", operations=())),
+        ]
+    )
+
+    validate(document)
+    assert set(document["paths"]) == {"/v1/health", "/v1/visits", "/v1/visits/{place}/{at}/{guest}"}
+    assert set(document["paths"]["/v1/visits"]) == {"get"}
+    assert "File" not in document["components"]["schemas"]
+
+
+def test_an_address_may_put_the_field_with_slashes_last(transport: Transport, table: str) -> None:
+    caller = caller_of(transport, table, [Exposed(File, path="files", address=("id", "path"))])
+
+    created = caller.post("/v1/files", {"path": "/shared/a.txt", "id": "1"})
+
+    assert created.headers["location"] == "/v1/files/1/%2Fshared%2Fa.txt"
+    assert caller.get(created.headers["location"]).json["path"] == "/shared/a.txt"
+    assert caller.get("/v1/files/1//shared/a.txt").status == 200
+    assert caller.get("/v1/files", query="path=%2Fshared%2Fa.txt").json["items"][0]["id"] == "1"
+    assert caller.post("/v1/files", {"path": "a", "id": "1/2"}).fields == {"id": "unaddressable"}
+
+
+def test_entities_of_different_partitions_are_not_listed_as_one() -> None:
+    with pytest.raises(ConfigurationError, match="different logical partitions"):
+        family_listings([FamilyListing((Visit, File), path="both")])

@@ -1,0 +1,137 @@
+"""Follows over REST: an edge seen from both ends, and counted."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from dynashard.transport import Transport
+from tests.api_caller import Caller
+from tests.engine.api.api_on_engine import caller_on, engine_transport
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture(scope="module")
+def transport(engine_url: str) -> Iterator[Transport]:
+    with engine_transport(engine_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def caller(transport: Transport, table: str) -> Caller:
+    return caller_on(transport, table)
+
+
+def follow(caller: Caller, node: str, other: str) -> None:
+    assert caller.post("/v1/follows", {"node": node, "other": other}).status == 201
+
+
+def others(caller: Caller, **query: str) -> list[str]:
+    return [item["other"] for item in caller.get("/v1/follows", query=query).json["items"]]
+
+
+def counts(caller: Caller, node: str) -> tuple[int, int]:
+    found = caller.get("/v1/follows/counts", query={"of": node}).json
+    return found["following"], found["followers"]
+
+
+def test_an_edge_is_listed_from_both_ends_and_counted(caller: Caller) -> None:
+    created = caller.post("/v1/follows", {"node": "User.9", "other": "Actor.5"})
+
+    assert (created.status, created.headers["location"]) == (201, "/v1/follows/User.9/Actor.5")
+    assert caller.get("/v1/follows/User.9/Actor.5").json == created.json
+    assert others(caller, of="User.9") == ["Actor.5"]
+    assert others(caller, of="Actor.5", way="backward") == ["User.9"]
+    assert others(caller, of="Actor.5") == []
+    assert (counts(caller, "User.9"), counts(caller, "Actor.5")) == ((1, 0), (0, 1))
+
+
+def test_following_twice_changes_nothing(caller: Caller) -> None:
+    first = caller.post("/v1/follows", {"node": "User.9", "other": "Actor.5"})
+    second = caller.post("/v1/follows", {"node": "User.9", "other": "Actor.5"})
+
+    assert (first.status, second.status) == (201, 200)
+    assert second.json == first.json
+    assert counts(caller, "Actor.5") == (0, 1)
+
+
+def test_an_edge_is_removed_from_both_ends_once(caller: Caller) -> None:
+    follow(caller, "User.9", "Actor.5")
+
+    assert caller.delete("/v1/follows/User.9/Actor.5").status == 204
+    assert caller.delete("/v1/follows/User.9/Actor.5").code == "not_found"
+    assert caller.get("/v1/follows/User.9/Actor.5").status == 404
+    assert others(caller, of="Actor.5", way="backward") == []
+    assert counts(caller, "Actor.5") == (0, 0)
+
+
+def test_edges_are_listed_by_type_and_page_by_page(caller: Caller) -> None:
+    for other in ("Actor.1", "Actor.2", "Actor.3", "Series.1"):
+        follow(caller, "User.9", other)
+
+    assert others(caller, of="User.9", type="Actor") == ["Actor.1", "Actor.2", "Actor.3"]
+    assert others(caller, of="User.9", type="Actor", order="newest")[:1] == ["Actor.3"]
+    first = caller.get("/v1/follows", query={"of": "User.9", "limit": "3"})
+    assert 'rel="next"' in first.headers["link"]
+    rest = caller.get("/v1/follows", query={"of": "User.9", "limit": "3", "cursor": first.json["cursor"]})
+    assert [item["other"] for item in [*first.json["items"], *rest.json["items"]]] == others(caller, of="User.9")
+
+
+@pytest.mark.parametrize(
+    ("query", "fields"),
+    [
+        ({}, {"of": "missing"}),
+        ({"of": "nobody"}, {"of": "invalid_value"}),
+        ({"of": "User.1:2"}, {"of": "invalid_value"}),
+        ({"of": "User.1", "order": "newest"}, {"type": "invalid_query"}),
+        ({"of": "User.1", "way": "up"}, {"way": "literal_error"}),
+        ({"of": "User.1", "limit": "0"}, {"limit": "greater_than_equal"}),
+        ({"of": "User.1", "direction": "asc"}, {"direction": "unknown_parameter"}),
+    ],
+)
+def test_a_bad_listing_is_refused_by_field(caller: Caller, query: Mapping[str, str], fields: dict[str, str]) -> None:
+    assert caller.get("/v1/follows", query=query).fields == fields
+
+
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        ({"node": "User.1"}, ["other"]),
+        ({"node": "User.1", "other": "x"}, ["other"]),
+        ({"node": "User.1", "other": "Actor.1", "since": "2026-01-01T00:00:00Z"}, ["since"]),
+        ([], [""]),
+    ],
+)
+def test_a_bad_edge_is_refused_by_field(caller: Caller, body: Any, fields: list[str]) -> None:
+    assert list(caller.post("/v1/follows", body).fields) == fields
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("PUT", "/v1/follows", "GET, POST, HEAD"),
+        ("PUT", "/v1/follows/User.1/Actor.1", "GET, DELETE, HEAD"),
+        ("POST", "/v1/follows/counts", "GET, HEAD"),
+    ],
+)
+def test_an_edge_is_written_as_a_whole_only(caller: Caller, method: str, path: str, allowed: str) -> None:
+    answer = caller.send(method, path, {})
+
+    assert (answer.status, answer.headers["allow"]) == (405, allowed)
+
+
+def test_a_cursor_that_is_none_is_400(caller: Caller) -> None:
+    answer = caller.get("/v1/follows", query={"of": "User.1", "cursor": "x"})
+
+    assert (answer.status, answer.code) == (400, "invalid_cursor")
+
+
+def test_another_tenant_sees_nothing(caller: Caller) -> None:
+    follow(caller, "User.9", "Actor.5")
+    other = caller.of("other")
+
+    assert others(other, of="User.9") == []
+    assert counts(other, "Actor.5") == (0, 0)
+    assert other.get("/v1/follows/User.9/Actor.5").status == 404
+    assert other.delete("/v1/follows/User.9/Actor.5").status == 404

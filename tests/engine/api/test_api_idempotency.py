@@ -1,0 +1,183 @@
+"""`Idempotency-Key` on creates."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dynashard.transport import Transport
+from tests.api_caller import Caller, a_user
+from tests.engine.api.api_on_engine import caller_on, engine_transport, idempotency_table
+from tests.engine.raw_dynamodb import RawDynamoDB
+from tests.faults import FaultyTransport, afterwards, lost_request, throttled
+
+pytestmark = pytest.mark.engine
+
+KEY = {"Idempotency-Key": "order-66"}
+INCIDENT = {"number": 1, "title": "Errors above 1%", "participants": ["user_ada"]}
+"""It may have attachments, so that it is created in steps."""
+
+
+@pytest.fixture(scope="module")
+def transport(engine_url: str) -> Iterator[Transport]:
+    with engine_transport(engine_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def records(dynamodb: RawDynamoDB) -> Iterator[str]:
+    with idempotency_table(dynamodb) as name:
+        yield name
+
+
+@pytest.fixture
+def caller(transport: Transport, table: str, records: str) -> Caller:
+    return caller_on(transport, table, records)
+
+
+def _stored(dynamodb: RawDynamoDB, records: str) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = dynamodb.call("Scan", TableName=records)["Items"]
+    return items
+
+
+def test_repeated_create_gets_the_first_answer(caller: Caller) -> None:
+    first = caller.post("/v1/users", a_user(), headers=KEY)
+    again = caller.post("/v1/users", a_user(), headers=KEY)
+
+    assert (first.status, again.status) == (201, 201)
+    assert again.content == first.content
+    assert (again.etag, again.headers["location"]) == (first.etag, first.headers["location"])
+    assert again.headers["idempotency-replayed"] == "true"
+    assert "idempotency-replayed" not in first.headers
+
+
+def test_first_answer_is_repeated_even_after_the_item_changed(caller: Caller) -> None:
+    first = caller.post("/v1/users", a_user(), headers=KEY)
+    caller.patch(first.headers["location"], {"display_name": "Countess"})
+
+    again = caller.post("/v1/users", a_user(), headers=KEY)
+
+    assert again.content == first.content
+
+
+def test_first_answer_is_repeated_even_after_the_item_was_deleted_and_creates_none(caller: Caller) -> None:
+    first = caller.post("/v1/users", a_user(id="1"), headers=KEY)
+    caller.delete("/v1/users/1")
+
+    again = caller.post("/v1/users", a_user(id="1"), headers=KEY)
+
+    assert (again.status, again.content) == (201, first.content)
+    assert caller.get("/v1/users/1").status == 404
+
+
+def test_key_with_another_body_is_refused(caller: Caller) -> None:
+    caller.post("/v1/users", a_user(), headers=KEY)
+
+    answer = caller.post("/v1/users", a_user(display_name="Other"), headers=KEY)
+
+    assert (answer.status, answer.code) == (422, "idempotency_key_reused")
+
+
+def test_key_is_one_tenants_own(caller: Caller) -> None:
+    first = caller.post("/v1/users", a_user(), headers=KEY)
+
+    other = caller.of("xyz").post("/v1/users", a_user(), headers=KEY)
+
+    assert other.status == 201
+    assert other.json["tenant_id"] == "xyz"
+    assert other.json["id"] != first.json["id"]
+
+
+def test_failed_create_is_not_kept(caller: Caller) -> None:
+    caller.post("/v1/users", a_user(id="1"))
+
+    refused = caller.post("/v1/users", a_user(id="1"), headers=KEY)
+    caller.delete("/v1/users/1")
+    again = caller.post("/v1/users", a_user(id="1"), headers=KEY)
+
+    assert (refused.status, refused.code) == (409, "already_exists")
+    assert again.status == 201
+    assert "idempotency-replayed" not in again.headers
+
+
+def test_create_that_was_throttled_succeeds_when_it_is_repeated(transport: Transport, table: str, records: str) -> None:
+    faulty = FaultyTransport(transport, [throttled("TransactWriteItems", nth=None)])
+
+    refused = caller_on(faulty, table, records).post("/v1/users", a_user(), headers=KEY)
+    again = caller_on(transport, table, records).post("/v1/users", a_user(), headers=KEY)
+
+    assert not faulty.waiting
+    assert (refused.status, again.status) == (429, 201)
+
+
+def test_second_request_while_the_first_is_under_way_in_steps_is_told_to_wait(
+    caller: Caller, transport: Transport, table: str, records: str
+) -> None:
+    seconds = []
+    meanwhile = afterwards("PutItem", lambda: seconds.append(caller.post("/v1/incidents", INCIDENT, headers=KEY)))
+    faulty = FaultyTransport(transport, [meanwhile])
+
+    first = caller_on(faulty, table, records).post("/v1/incidents", INCIDENT, headers=KEY)
+
+    assert first.status == 201
+    [second] = seconds
+    assert (second.status, second.code, second.headers["retry-after"]) == (409, "request_in_progress", "1")
+
+
+def test_create_whose_record_cannot_be_finished_is_still_answered(
+    transport: Transport, table: str, records: str
+) -> None:
+    faulty = FaultyTransport(transport, [throttled("UpdateItem")])
+    caller = caller_on(faulty, table, records)
+
+    first = caller.post("/v1/incidents", INCIDENT, headers=KEY)
+    again = caller.post("/v1/incidents", INCIDENT, headers=KEY)
+
+    assert not faulty.waiting
+    assert first.status == 201
+    assert caller.get(first.headers["location"]).json == first.json
+    assert (again.status, again.code) == (409, "request_in_progress")
+
+
+@pytest.mark.parametrize(("operation", "path"), [("TransactWriteItems", "users"), ("PutItem", "incidents")])
+def test_create_without_any_answer_can_be_sent_again(
+    transport: Transport, table: str, records: str, operation: str, path: str
+) -> None:
+    faulty = FaultyTransport(transport, [lost_request(operation, nth=None)])
+
+    body = a_user() if path == "users" else INCIDENT
+    answer = caller_on(faulty, table, records).post(f"/v1/{path}", body, headers=KEY)
+
+    assert (answer.status, answer.code) == (503, "outcome_unknown")
+    assert answer.json["details"]["resend"] is True
+    assert answer.headers["retry-after"] == "1"
+
+
+def test_record_holds_nothing_of_the_request(caller: Caller, dynamodb: RawDynamoDB, records: str) -> None:
+    caller.post("/v1/users", a_user(email="secret@example.com", department="x" * 200), headers=KEY)
+
+    [record] = _stored(dynamodb, records)
+    assert "secret@example.com" not in str(record)
+    assert "x" * 200 not in str(record)
+    assert record["expiration"]["N"].isdigit()
+
+
+def test_large_item_is_replayed_although_its_record_is_small(caller: Caller) -> None:
+    body = a_user(id="i" * 900, display_name="d" * 200)
+    first = caller.post("/v1/users", body, headers=KEY)
+
+    assert caller.post("/v1/users", body, headers=KEY).content == first.content
+
+
+def test_refused_body_leaves_no_record(caller: Caller, dynamodb: RawDynamoDB, records: str) -> None:
+    answer = caller.post("/v1/users", {}, headers=KEY)
+
+    assert answer.status == 422
+    assert _stored(dynamodb, records) == []
+
+
+@pytest.mark.parametrize("key", ["", "x" * 256, "käse"])
+def test_unusable_key_is_refused(caller: Caller, key: str) -> None:
+    answer = caller.post("/v1/users", a_user(), headers={"Idempotency-Key": key})
+
+    assert (answer.status, answer.code) == (400, "malformed_header")

@@ -1,0 +1,78 @@
+"""While DynamoDB refuses, listings are refused first, and what is logged of it is one line a request."""
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from dynashard.transport import Transport
+from functions.api.app import build_app
+from tests.api_caller import Caller, a_user
+from tests.engine.api.api_on_engine import engine_transport, settings_of
+from tests.engine.commands.commands_on_engine import Service, commands_on
+from tests.faults import FaultyTransport, lost_request, throttled
+
+pytestmark = pytest.mark.engine
+
+REASON = "TableReadMaxOnDemandThroughputExceeded"
+
+
+@pytest.fixture(scope="module")
+def transport(engine_url: str) -> Iterator[Transport]:
+    with engine_transport(engine_url) as transport:
+        yield transport
+
+
+@pytest.fixture
+def refusing(transport: Transport, table: str) -> Iterator[Caller]:
+    """An API of its own whose listings DynamoDB throttles, every one."""
+    faulty = FaultyTransport(transport, [throttled("Query", reason=REASON, nth=None)])
+    yield Caller(build_app(settings_of(table), faulty, random=lambda: 0.0))
+    assert faulty.sent("Query") > 0
+
+
+def test_listings_are_refused_and_single_items_are_served(refusing: Caller) -> None:
+    created = refusing.post("/v1/users", a_user(id="1"))
+    first = refusing.get("/v1/users")
+
+    answers = {path: refusing.get(path) for path in ("/v1/users", "/v1/on-call?team_id=t", "/v1/users/1", "/v1/health")}
+
+    assert created.status == 201
+    assert first.status == 429
+    assert {path: answer.status for path, answer in answers.items()} == {
+        "/v1/users": 503,
+        "/v1/on-call?team_id=t": 503,
+        "/v1/users/1": 200,
+        "/v1/health": 200,
+    }
+    assert answers["/v1/users"].code == "overloaded"
+    assert int(answers["/v1/users"].headers["retry-after"]) >= 1
+
+
+def test_direct_invocation_refuses_the_same_operations(transport: Transport, table: str) -> None:
+    faulty = FaultyTransport(transport, [throttled("Query", reason=REASON, nth=None)])
+    service = Service(commands_on(faulty, table, random=lambda: 0.0))
+    service.result("create", item=a_user(id="1"))
+
+    first = service.error("list")
+    second, single = service.error("list"), service.result("get", key={"id": "1"})
+
+    assert first["code"] in ("throttled", "table_throttled")
+    assert (second["code"], second["retry_after"]) == ("overloaded", 1)
+    assert single["id"] == "1"
+
+
+def test_an_expected_error_on_our_side_is_the_requests_one_line(
+    transport: Transport, table: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caller = Caller(build_app(settings_of(table), FaultyTransport(transport, [lost_request("GetItem", nth=None)])))
+    caplog.set_level(logging.INFO)
+    caplog.clear()
+
+    answer = caller.get("/v1/users/1")
+
+    [record] = caplog.records
+    assert answer.status == 503
+    assert record.exc_info is None
+    assert record.__dict__["code"] == "engine_unavailable"
+    assert record.__dict__["error"].startswith("EngineUnavailableError: ")

@@ -1,0 +1,277 @@
+"""Another entity becomes a resource by its declaration alone."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from openapi_spec_validator import validate
+from pydantic import BaseModel
+
+from domain import Exposed, User, Window
+from dynashard import Dynashard, Entity, Index, Key, Registry, Shards, created_at
+from dynashard.errors import ConfigurationError, DeclarationError
+from dynashard.topology import DeclaredTopology
+from dynashard.transport import Transport
+from dynashard_serving.backend import Backend
+from dynashard_serving.idempotency import IdempotentCreates
+from functions.api.app import App
+from functions.api.observing import Observer
+from functions.api.openapi import document_of
+from functions.api.request import TenantClaim
+from functions.api.resource import Resource
+from functions.api.resources import exposed_resources
+from functions.api.routes import Routes
+from tests.api_caller import Caller
+from tests.engine.api.api_on_engine import KEYS, engine_transport, settings_of
+
+pytestmark = pytest.mark.engine
+
+REGISTRY = Registry()
+
+
+class Price(BaseModel, extra="forbid"):
+    amount: Decimal
+    currency: str = "EUR"
+
+
+# What an adopter writes, twenty lines of it at most.
+class Entry(
+    Entity,
+    name="ledger.v1.Entry",
+    key=Key(partition="{tenant_id}:{account}", sort="{number:08d}"),
+    shards=Shards(4),
+    indexes=[Index("GSI1", "by_kind", partition="{tenant_id}:{kind}", sort="{number:08d}", shards=Shards(2))],
+    registry=REGISTRY,
+):
+    """A line of an account."""
+
+    tenant_id: str
+    account: str
+    number: int
+    kind: str = "note"
+    text: str = ""
+    price: Price | None = None
+    tags: set[str] | None = None
+    booked_at: datetime = created_at()
+
+
+ENTRIES = Exposed(Entry, path="entries", filters=("kind",))
+
+
+@pytest.fixture(scope="module")
+def transport(engine_url: str) -> Iterator[Transport]:
+    with engine_transport(engine_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def caller(transport: Transport, table: str) -> Caller:
+    backend = Backend(Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=KEYS))
+    routes = Routes(settings_of(table), [Resource(ENTRIES)], backend, IdempotentCreates("unused", transport))
+    return Caller(App(routes, Observer("local", metrics=False), TenantClaim("tenant_id"), lambda: 0.0))
+
+
+def an_entry(**fields: Any) -> dict[str, Any]:
+    return {"account": "cash", "number": 7, **fields}
+
+
+def test_key_of_several_fields_has_a_segment_for_each(caller: Caller) -> None:
+    created = caller.post("/v1/entries", an_entry())
+
+    assert (created.status, created.headers["location"]) == (201, "/v1/entries/cash/7")
+    assert caller.get("/v1/entries/cash/7").json == created.json
+    assert caller.put("/v1/entries/cash/8", {"kind": "bill"}).json["number"] == 8
+    assert caller.patch("/v1/entries/cash/8", {"kind": "note"}).json["kind"] == "note"
+    assert caller.delete("/v1/entries/cash/8").status == 204
+
+
+@pytest.mark.parametrize("address", ["cash", "cash/seven", "/7", "cash/", "cash/7/x"])
+def test_path_that_is_no_address_is_404(caller: Caller, address: str) -> None:
+    answer = caller.get(f"/v1/entries/{address}")
+
+    assert (answer.status, answer.code) == (404, "not_found")
+
+
+def test_nested_values_decimals_and_sets_survive(caller: Caller) -> None:
+    entry = an_entry(price={"amount": "12.3400000000000000001"}, tags=["b", "a"])
+
+    created = caller.post("/v1/entries", entry)
+    read = caller.get("/v1/entries/cash/7")
+
+    assert created.json["price"] == {"amount": "12.3400000000000000001", "currency": "EUR"}
+    assert sorted(read.json["tags"]) == ["a", "b"]
+    assert read.json["price"] == created.json["price"]
+
+
+def test_patch_reaches_into_nested_values(caller: Caller) -> None:
+    caller.post("/v1/entries", an_entry(price={"amount": "1", "currency": "USD"}))
+
+    patched = caller.patch("/v1/entries/cash/7", {"price": {"currency": None}})
+
+    assert patched.json["price"] == {"amount": "1", "currency": "EUR"}
+
+
+def test_nested_field_at_fault_is_named_with_its_path(caller: Caller) -> None:
+    answer = caller.post("/v1/entries", an_entry(price={"amount": "much", "tax": 1}))
+
+    assert answer.fields["price.amount"] == "decimal_parsing"
+
+
+def test_unknown_fields_of_nested_values_are_refused_like_those_of_the_item(caller: Caller) -> None:
+    price = {"amount": "1", "tax": 1}
+    caller.post("/v1/entries", an_entry(price={"amount": "1"}))
+
+    refused = [
+        caller.post("/v1/entries", an_entry(number=8, price=price)),
+        caller.put("/v1/entries/cash/7", {"price": price}),
+        caller.patch("/v1/entries/cash/7", {"price": price}),
+        caller.patch("/v1/entries/cash/7", {"price": {"tax": 1}}),
+    ]
+
+    assert [answer.fields for answer in refused] == [{"price.tax": "extra_forbidden"}] * 4
+    assert caller.get("/v1/entries/cash/7").json["price"] == {"amount": "1", "currency": "EUR"}
+
+
+def test_value_that_dynamodb_cannot_store_is_refused(caller: Caller) -> None:
+    digits = caller.post("/v1/entries", an_entry(price={"amount": "1" * 39}))
+    empty = caller.post("/v1/entries", an_entry(tags=[]))
+
+    assert (digits.status, empty.status) == (422, 422)
+    assert {error["code"] for answer in (digits, empty) for error in answer.json["errors"]} == {"invalid_value"}
+
+
+def test_listing_needs_the_partition_fields(caller: Caller) -> None:
+    for number in range(20):
+        caller.post("/v1/entries", an_entry(number=number, kind=("note", "bill")[number % 2]))
+
+    missing = caller.get("/v1/entries")
+    listed = caller.get("/v1/entries", query="account=cash&order=ordered&limit=3&kind=bill&from=00000002")
+    indexed = caller.get("/v1/entries", query="index=by_kind&kind=note&order=ordered")
+    looked_up = caller.get("/v1/entries", query="index=by_kind&kind=note&number=4")
+
+    assert missing.fields == {"account": "missing"}
+    assert [item["number"] for item in listed.json["items"]] == [3, 5, 7]
+    assert [item["number"] for item in indexed.json["items"]] == list(range(0, 20, 2))
+    assert [item["number"] for item in looked_up.json["items"]] == [4]
+    following = caller.get("/v1/entries", query=urlsplit(listed.headers["link"][1:].partition(">")[0]).query)
+    assert [item["number"] for item in following.json["items"]] == [9, 11, 13]
+
+
+def test_number_that_does_not_fit_its_place_is_refused(caller: Caller) -> None:
+    answer = caller.post("/v1/entries", an_entry(number=10**9))
+
+    assert answer.fields == {"number": "invalid_key"}
+
+
+def test_item_over_400_kb_is_refused_with_its_size(caller: Caller) -> None:
+    answer = caller.post("/v1/entries", an_entry(text="x" * (400 * 1024 - 150)))
+
+    assert (answer.status, answer.code) == (413, "item_too_large")
+    assert answer.json["details"]["size"] > answer.json["details"]["limit"]
+
+
+def test_document_of_several_resources_is_valid() -> None:
+    document = document_of([Resource(ENTRIES), Resource(Exposed(User, path="users"))])
+
+    validate(document)
+    assert "/v1/entries/{account}/{number}" in document["paths"]
+    assert {"Entry", "EntryPatch", "User", "UserPage"} <= set(document["components"]["schemas"])
+
+
+class Public(Entity, name="public.v1.Page", key=Key(partition="all", sort="{id}"), registry=REGISTRY):
+    id: str
+
+
+class Single(Entity, name="single.v1.Tenant", key=Key(partition="{tenant_id}"), registry=REGISTRY):
+    tenant_id: str
+
+
+class Limited(Entity, name="limited.v1.Item", key=Key(partition="{tenant_id}:{limit}", sort="{id}"), registry=REGISTRY):
+    tenant_id: str
+    limit: str
+    id: str
+
+
+@pytest.mark.parametrize(
+    ("exposed", "reason"),
+    [
+        (Exposed(Public, path="pages"), "tenants would see each other"),
+        (Exposed(Single, path="tenants"), "no address"),
+        (Exposed(Limited, path="items"), "query parameters: limit"),
+        (Exposed(Entry, path="entries", address=("number",)), "account, number"),
+    ],
+)
+def test_entity_that_cannot_be_exposed_is_refused_with_the_reason(exposed: Exposed, reason: str) -> None:
+    with pytest.raises(ConfigurationError, match=reason):
+        Resource(exposed)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        (
+            {"filters": ("colour",)},
+            "filters names 'colour', which is not a field; write some of tenant_id, account, number",
+        ),
+        ({"filters": "kind"}, "filters is 'kind': write a tuple of names, such as filters=(\"kind\",)"),
+        ({"filters": 7}, "filters is 7: write a tuple of names"),
+        (
+            {"distinct": ("colour",)},
+            "distinct names 'colour', which is in no sort key of the table or an index; write some of number",
+        ),
+        (
+            {"distinct": ("kind",)},
+            "distinct names 'kind', which is in no sort key of the table or an index; write some of number",
+        ),
+        ({"distinct": "number"}, 'such as distinct=("number",)'),
+        ({"operations": ("list", "burn")}, "operations are some of list, create, get, put, update, delete, not burn"),
+        ({"operations": "list"}, 'such as operations=("list",)'),
+        ({"address": ("colour",)}, "its address must name the fields of its key: tenant_id, account, number"),
+        ({"window": Window("colour", timedelta(1), timedelta(1))}, "its window is of colour, which is not a field"),
+    ],
+)
+def test_wrong_exposure_is_refused_where_it_is_declared(wrong: dict[str, Any], reason: str) -> None:
+    with pytest.raises(DeclarationError) as refused:
+        Exposed(Entry, path="entries", **wrong)
+
+    assert str(refused.value).startswith("ledger.v1.Entry: cannot be exposed as /entries: ")
+    assert reason in str(refused.value)
+
+
+def test_wrong_exposure_ends_the_function_when_it_starts() -> None:
+    program = "import domain\nfrom domain import Exposed, User\n"
+    program += "domain.ENTITIES = (*domain.ENTITIES, Exposed(User, path='users'))\nimport functions.api.handler\n"
+
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)  # noqa: S603 - this very interpreter
+
+    assert ended.returncode == 1
+    assert "/users cannot be a resource" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    "paths", [("entries", "entries"), ("health",), ("docs",), ("",), ("a/b",), ("{id}",), ("a b",), ("é",)]
+)
+def test_path_that_is_taken_or_none_is_refused(paths: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigurationError, match="cannot be a resource"):
+        exposed_resources([Exposed(Entry, path=path) for path in paths])
+
+
+class Leaky(
+    Entity,
+    name="leaky.v1.Item",
+    key=Key(partition="{tenant_id}", sort="{id}"),
+    indexes=[Index("GSI1", "by_email", partition="{email}", sort="{id}")],
+    registry=REGISTRY,
+):
+    tenant_id: str
+    id: str
+    email: str
+
+
+def test_index_that_is_not_of_one_tenant_is_not_served() -> None:
+    assert Resource(Exposed(Leaky, path="leaky")).indexes == {}

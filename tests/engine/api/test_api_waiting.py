@@ -1,0 +1,182 @@
+"""`Prefer: wait=5`: an item is answered when its copies are current, or when the time is over."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from domain import PARTICIPATIONS, Exposed, Incident, User
+from dynashard import Dynashard
+from dynashard.errors import NotFoundError
+from dynashard.reads import allowing
+from dynashard.topology import DeclaredTopology
+from dynashard.transport import Transport
+from functions.api.request import ApiRequest
+from functions.api.resource import Resource
+from functions.api.waiting import MOST_SECONDS, Waiting, preferred
+from tests.engine.api.api_on_engine import KEYS, caller_on, engine_transport
+
+pytestmark = pytest.mark.engine
+
+INCIDENT = {"tenant_id": "abc", "id": "i1", "number": 1, "title": "Disk", "participants": ["user_ada", "team_red"]}
+KEY = {"tenant_id": "abc", "id": "i1"}
+
+
+class Context:
+    """Lambda's context, with so many seconds left."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def get_remaining_time_in_millis(self) -> int:
+        return int(self._seconds * 1000)
+
+
+class Answer:
+    def __init__(self) -> None:
+        self.headers: dict[str, str] = {}
+
+
+class World:
+    """A database, and time that passes only while somebody waits."""
+
+    def __init__(self, db: Dynashard) -> None:
+        self.db = db
+        self.materializer = PARTICIPATIONS.materializer(db)
+        self.now = 0.0
+        self.on_sleep: Callable[[], object] = lambda: None
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.on_sleep()
+
+    def get(self, prefer: str, *, entity: Any = Incident, left: float = 29) -> dict[str, str]:
+        materializers = [self.materializer] if entity is Incident else []
+        resource = Resource(Exposed(entity, path="things"))
+        waiting = Waiting(resource, materializers, clock=lambda: self.now, sleep=self.sleep)
+        asked = incoming(prefer)
+        answer: Any = Answer()
+        waiting.where_preferred(lambda _: answer)(replace(asked, context=Context(left)))
+        headers: dict[str, str] = answer.headers
+        return headers
+
+
+def incoming(prefer: str) -> ApiRequest:
+    return ApiRequest("GET", "/v1/things/i1", (), {"prefer": prefer}, b"", "abc")
+
+
+@pytest.fixture(scope="module")
+def transport(engine_url: str) -> Iterator[Transport]:
+    with engine_transport(engine_url) as transport:
+        yield transport
+
+
+@pytest.fixture
+def world(transport: Transport, table: str) -> World:
+    return World(Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=list(KEYS)))
+
+
+def test_it_answers_as_soon_as_the_copies_are_made(world: World) -> None:
+    world.db.collection(Incident).create(Incident(**INCIDENT))
+    looks: list[float] = []
+
+    def follow_at_the_third_look() -> None:
+        looks.append(world.now)
+        if len(looks) == 3:
+            world.materializer.carry(KEY)
+
+    world.on_sleep = follow_at_the_third_look
+
+    assert world.get("wait=5") == {"Preference-Applied": "wait=5"}
+    assert len(looks) == 3
+    assert world.now < 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda items: items.update(KEY, set={"title": "Another"}),
+        lambda items: items.delete(KEY),
+    ],
+    ids=["changed", "deleted"],
+)
+def test_copies_of_an_earlier_state_are_waited_for(world: World, change: Callable[[Any], object]) -> None:
+    items = world.db.collection(Incident)
+    items.create(Incident(**INCIDENT))
+    world.materializer.carry(KEY)
+    assert world.get("wait=5") == {"Preference-Applied": "wait=5"}
+
+    change(items)
+
+    assert world.get("wait=5") == {}
+    world.materializer.carry(KEY)
+    assert world.get("wait=5") == {"Preference-Applied": "wait=5"}
+
+
+@pytest.mark.parametrize(
+    ("prefer", "left", "waited"),
+    [("wait=2", 29, 2), ("wait=600", 29, MOST_SECONDS), ("wait=9", 6, 3), ("wait=0", 29, 0)],
+)
+def test_it_answers_with_what_there_is_when_the_time_is_over(
+    world: World, prefer: str, left: float, waited: float
+) -> None:
+    world.db.collection(Incident).create(Incident(**INCIDENT))
+
+    assert world.get(prefer, left=left) == {}
+    assert world.now == pytest.approx(waited)
+
+
+def test_what_nothing_is_copied_from_is_answered_at_once(world: World) -> None:
+    assert world.get("wait=5", entity=User) == {"Preference-Applied": "wait=5"}
+    assert world.now == 0
+
+
+def test_nobody_waits_who_did_not_ask_for_it(world: World) -> None:
+    world.db.collection(Incident).create(Incident(**INCIDENT))
+
+    assert world.get("respond-async") == {}
+    assert world.now == 0
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("wait=5", 5),
+        ("respond-async, wait=10", 10),
+        ("Wait=7; foo=bar", 7),
+        ('wait="3"', 3),
+        ("wait", None),
+        ("wait=-1", None),
+        ("wait=soon", None),
+        ("waiting=5", None),
+        ("wait=" + "9" * 5000, None),
+        ("", None),
+    ],
+)
+def test_the_preference_is_read_and_what_cannot_be_is_ignored(header: str, seconds: int | None) -> None:
+    assert preferred(incoming(header)) == seconds
+
+
+def test_rest_says_whether_the_copies_are_current(transport: Transport, table: str, world: World) -> None:
+    api = caller_on(transport, table)
+    api.post("/v1/incidents", {name: value for name, value in INCIDENT.items() if name != "tenant_id"})
+
+    before = api.get("/v1/incidents/i1", headers={"Prefer": "wait=0"})
+    with suppress(NotFoundError):
+        world.materializer.carry(KEY)
+    after = api.get("/v1/incidents/i1", headers={"Prefer": "wait=0"})
+
+    assert (before.status, after.status) == (200, 200)
+    assert "preference-applied" not in before.headers
+    assert after.headers["preference-applied"] == "wait=0"
+
+
+def test_it_answers_without_the_header_when_the_queries_of_the_request_are_used_up(world: World) -> None:
+    world.db.collection(Incident).create(Incident(**INCIDENT))
+
+    with allowing(3) as allowance:
+        assert world.get("wait=10") == {}
+
+    assert allowance.left == 0

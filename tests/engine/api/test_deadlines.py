@@ -1,0 +1,177 @@
+"""Every request ends within what its function has left, however slowly the database answers, if it answers at all."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from dynashard.errors import EngineError
+from dynashard.runtime import Runtime
+from dynashard.transport import Transport
+from dynashard.transport.attempts import Attempts, resend_of
+from dynashard.transport.capacity import WRITING
+from dynashard.transport.classification import unanswered
+from dynashard.transport.deadline import remaining, within
+from dynashard.transport.interface import Resend, Wire
+from functions.api.app import build_app
+from tests.api_caller import Caller, a_user
+from tests.engine.api.api_on_engine import TOPOLOGY, engine_transport, idempotency_table, settings_of
+from tests.engine.raw_dynamodb import RawDynamoDB
+from tests.one_by_one import OneByOne
+
+pytestmark = pytest.mark.engine
+
+READ_TIMEOUT = 10.0
+
+
+class Silence(OneByOne):
+    """Executes requests on the engine and never answers: each attempt takes as long as its sender waits.
+
+    Time passes only here and in pauses. Reads of the topology are answered, and with `reads_answered` all reads.
+    """
+
+    def __init__(self, inner: Transport, *, reads_answered: bool, takes: float = READ_TIMEOUT) -> None:
+        self.now = 1_780_000_000.0
+        self.writes = 0
+        self.reads = 0
+        self._inner = inner
+        self._reads_answered = reads_answered
+        self._takes = takes
+        self._attempts = Attempts(most=10, runtime=Runtime(sleep=self._sleep, random=lambda: 0.5))
+
+    def clock(self) -> float:
+        return self.now
+
+    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
+        if TOPOLOGY in str(request):
+            return self._inner.call(operation, request, resend=resend)
+        resend = resend or resend_of(operation, request)
+
+        def once(_: int) -> Wire:
+            left = remaining()
+            if left <= 0:
+                raise unanswered(operation, "Deadline", "Sent after the deadline")
+            self.writes += operation in WRITING
+            self.reads += operation not in WRITING
+            if operation not in WRITING and self._reads_answered:
+                return self._inner.call(operation, request, resend=resend)
+            with suppress(EngineError):
+                self._inner.call(operation, request, resend=resend)
+            self.now += min(self._takes, left)
+            raise unanswered(operation, "ReadTimeoutError", "The answer was lost")
+
+        return self._attempts.run(once, operation, resend)
+
+    def _sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class Context:
+    """Lambda's context at the start of an invocation."""
+
+    aws_request_id = "request-1"
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def get_remaining_time_in_millis(self) -> int:
+        return int(self._seconds * 1000)
+
+
+@pytest.fixture(scope="module")
+def transport(engine_url: str) -> Iterator[Transport]:
+    with engine_transport(engine_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def records(dynamodb: RawDynamoDB) -> Iterator[str]:
+    with idempotency_table(dynamodb) as name:
+        yield name
+
+
+WRITES: dict[str, tuple[str, dict[str, Any] | None, dict[str, str]]] = {
+    "create": ("POST", a_user(), {}),
+    "create with a key": ("POST", a_user(), {"idempotency-key": "once"}),
+    "create exactly once": ("POST", a_user(), {"prefer": "handling=exactly-once"}),
+    "put": ("PUT", a_user(), {}),
+    "put exactly once": ("PUT", a_user(), {"prefer": "handling=exactly-once"}),
+    "put on a revision": ("PUT", a_user(), {"if-match": '"another"'}),
+    "patch": ("PATCH", {"display_name": "Countess"}, {}),
+    "delete": ("DELETE", None, {}),
+    "guarded delete": ("DELETE", None, {"prefer": "handling=guarded"}),
+}
+
+
+def _sent(caller: Caller, silence: Silence, write: str, seconds: float, path: str) -> tuple[dict[str, Any], float]:
+    """The answer to a write by a function that has so many seconds left, and how long it took."""
+    method, document, headers = WRITES[write]
+    headers = {"content-type": "application/merge-patch+json" if method == "PATCH" else "application/json", **headers}
+    body = b"" if document is None else json.dumps(document).encode()
+    event = caller.event(method, "/v1/users" if method == "POST" else path, body=body, headers=headers)
+    began = silence.now
+    with within(10_000, silence.clock):
+        answer = caller.app.handle(event, Context(seconds))
+    return answer, silence.now - began
+
+
+@pytest.mark.parametrize("seconds", [29.0, 6.0, 0.9])
+@pytest.mark.parametrize("write", WRITES)
+def test_a_write_whose_answers_are_all_lost_is_unknown_within_the_time_of_its_function(
+    transport: Transport, table: str, records: str, write: str, seconds: float
+) -> None:
+    silence = Silence(transport, reads_answered=False)
+
+    answer, took = _sent(
+        Caller(build_app(settings_of(table, records), silence)), silence, write, seconds, "/v1/users/a"
+    )
+
+    assert took < seconds
+    assert answer["statusCode"] == 503
+    assert json.loads(answer["body"])["code"] == ("outcome_unknown" if silence.writes else "engine_unavailable")
+
+
+@pytest.mark.parametrize("seconds", [29.0, 6.0, 0.9])
+@pytest.mark.parametrize("write", WRITES)
+def test_a_write_whose_reads_are_answered_ends_within_the_time_of_its_function(
+    transport: Transport, table: str, records: str, write: str, seconds: float
+) -> None:
+    at_peace = Caller(build_app(settings_of(table, records), transport))
+    path = at_peace.post("/v1/users", a_user()).headers["location"]
+    silence = Silence(transport, reads_answered=True)
+
+    answer, took = _sent(Caller(build_app(settings_of(table, records), silence)), silence, write, seconds, path)
+
+    assert took < seconds
+    unknown = answer["statusCode"] == 503 and json.loads(answer["body"])["code"] == "outcome_unknown"
+    assert unknown or answer["statusCode"] in ((412,) if write == "put on a revision" else (200, 201, 204))
+
+
+@pytest.mark.parametrize("seconds", [29.0, 6.0, 2.0])
+def test_time_is_left_to_look_for_evidence(transport: Transport, table: str, seconds: float) -> None:
+    """One attempt would take all of the time; what stands stored proves that it was done."""
+    at_peace = Caller(build_app(settings_of(table), transport))
+    path = at_peace.post("/v1/users", a_user()).headers["location"]
+    silence = Silence(transport, reads_answered=True, takes=1_000.0)
+    caller = Caller(build_app(settings_of(table), silence))
+
+    answer, took = _sent(caller, silence, "put", seconds, path)
+
+    assert (answer["statusCode"], silence.writes) == (200, 1)
+    assert silence.reads
+    assert took < seconds
+
+
+@pytest.mark.parametrize("seconds", [4.0, 20.0])
+def test_an_operation_takes_no_longer_than_changes_of_counts_wait(
+    transport: Transport, table: str, seconds: float
+) -> None:
+    silence = Silence(transport, reads_answered=False)
+    caller = Caller(build_app(settings_of(table, topology_operation_seconds=seconds), silence))
+
+    answer, took = _sent(caller, silence, "create", 900.0, "")
+
+    assert json.loads(answer["body"])["code"] == "outcome_unknown"
+    assert took <= seconds

@@ -1,0 +1,342 @@
+"""The client: the same behaviour over direct invocation and over REST."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from domain import Article, Incident, Shift, User, UserStatus
+from dynashard.errors import (
+    AlreadyExistsError,
+    ConfigurationError,
+    DynashardError,
+    EngineUnavailableError,
+    InvalidCursorError,
+    ItemTooLargeError,
+    KeyRangeThrottledError,
+    NotFoundError,
+    OutcomeUnknownError,
+    RevisionMismatchError,
+    TableThrottledError,
+    ValidationFailedError,
+)
+from dynashard.transport import Transport
+from dynashard_client import Client, Items
+from tests.engine.api.api_on_engine import engine_transport, idempotency_table
+from tests.engine.clients.clients_on_engine import WAYS, Served, served
+from tests.engine.raw_dynamodb import RawDynamoDB
+from tests.faults import FaultyTransport, throttled
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture(scope="module")
+def inner(engine_url: str) -> Iterator[Transport]:
+    with engine_transport(engine_url) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def wire(inner: Transport) -> FaultyTransport:
+    return FaultyTransport(inner)
+
+
+@pytest.fixture(scope="module")
+def backend(wire: FaultyTransport, create_table: Any, dynamodb: RawDynamoDB) -> Iterator[Served]:
+    with idempotency_table(dynamodb) as records, served(wire, create_table(), records) as serving:
+        yield serving
+
+
+@pytest.fixture(params=WAYS)
+def client(request: pytest.FixtureRequest, backend: Served, tenant: str) -> Iterator[Client]:
+    backend.pauses.clear()
+    backend.network.plan.clear()
+    with backend.client(request.param, tenant) as opened:
+        yield opened
+
+
+@pytest.fixture
+def users(client: Client) -> Items[User]:
+    return client.collection(User)
+
+
+def a_user(tenant: str, **fields: Any) -> User:
+    return User(**{"tenant_id": tenant, "email": "ada@example.com", "display_name": "Ada", **fields})
+
+
+def test_item_is_created_read_replaced_patched_and_deleted(users: Items[User], tenant: str) -> None:
+    created = users.create(a_user(tenant, id="ada"))
+    put = users.put(created.model_copy(update={"display_name": "Countess"}), if_match=created.revision)
+    patched = users.update({"id": "ada"}, {"department": "maths", "status": UserStatus.DISABLED})
+
+    assert created.revision
+    assert (put.created, put.item.display_name, put.item.created_at) == (False, "Countess", created.created_at)
+    assert (patched.department, patched.status, patched.display_name) == ("maths", UserStatus.DISABLED, "Countess")
+    read = users.get(patched, consistent=True)
+    assert (read, read.revision) == (patched, patched.revision)
+    users.delete(read, if_match=read.revision)
+    assert users.find({"id": "ada"}) is None
+
+
+def test_what_is_no_entity_is_called_by_its_name_over_lambda(backend: Served, tenant: str) -> None:
+    backend.network.plan.clear()
+    ends = {"node": "User.9", "other": "Actor.5"}
+    with backend.client("lambda", tenant) as client:
+        edge = client.call("create", "follows", {"item": ends})
+        backend.network.plan.append(500)
+        listed = client.call("list", "follows", {"of": "User.9"})
+        client.call("delete", "follows", {"key": ends})
+        with pytest.raises(NotFoundError):
+            client.call("get", "follows", {"key": ends})
+    with backend.client("rest", tenant) as client, pytest.raises(ConfigurationError):
+        client.call("list", "follows", {"of": "User.9"})
+
+    assert listed == {"items": [edge], "cursor": None}
+
+
+def test_put_says_whether_it_created(users: Items[User], tenant: str) -> None:
+    assert [users.put(a_user(tenant, id="ada")).created for _ in range(2)] == [True, False]
+
+
+def test_refusals_are_the_layers_own_errors(users: Items[User], client: Client, tenant: str) -> None:
+    first = users.create(a_user(tenant, id="ada"))
+    users.update({"id": "ada"}, {"display_name": "Countess"})
+
+    with pytest.raises(AlreadyExistsError):
+        users.create(a_user(tenant, id="ada"))
+    with pytest.raises(NotFoundError):
+        users.get({"id": "bob"})
+    with pytest.raises(NotFoundError):
+        users.delete({"id": "bob"})
+    for change in (
+        lambda: users.put(first, if_match=first.revision),
+        lambda: users.update(first, {"display_name": "x"}, if_match=first.revision),
+        lambda: users.delete(first, if_match=first.revision),
+    ):
+        with pytest.raises(RevisionMismatchError):
+            change()
+    with pytest.raises(ValidationFailedError) as refused:
+        users.update({"id": "ada"}, {"email": "nobody", "shoe_size": 7})
+    assert {error.field for error in refused.value.errors} == {"email", "shoe_size"}
+    with pytest.raises(ItemTooLargeError) as large:
+        client.collection(Article).put(an_article(tenant, text="x" * 409_200))
+    assert large.value.limit
+
+
+def test_reused_key_and_foreign_tenant_are_refused(users: Items[User], tenant: str) -> None:
+    first = users.create(a_user(tenant), idempotency_key="k-1")
+
+    with pytest.raises(DynashardError) as reused:
+        users.create(a_user(tenant, display_name="Other"), idempotency_key="k-1")
+    assert reused.value.code == "idempotency_key_reused"
+    for foreign in (lambda: users.create(a_user("xyz")), lambda: users.put(a_user("xyz"))):
+        with pytest.raises(ValidationFailedError, match="tenant_id"):
+            foreign()
+    with pytest.raises(ValidationFailedError, match="tenant_id"):
+        users.get(a_user("xyz"))
+    with pytest.raises(ValidationFailedError, match="tenant_id"):
+        users.delete({"tenant_id": "xyz", "id": first.id})
+    assert users.get(first) == first
+
+
+def test_listings_are_paged_in_order_and_both_ways(users: Items[User], tenant: str) -> None:
+    users.batch_write(put=[a_user(tenant, id=f"{n:02d}", department="ab"[n % 2]) for n in range(9)])
+
+    page = users.list(order="ordered", limit=4)
+    rest = list(users.items(order="ordered", limit=4, cursor=page.cursor))
+    backwards = [user.id for user in users.items(order="ordered", direction="desc", limit=3)]
+
+    assert [user.id for user in [*page.items, *rest]] == [f"{n:02d}" for n in range(9)]
+    assert backwards == [f"{n:02d}" for n in reversed(range(9))]
+    assert sorted(user.id for user in users.items(limit=4)) == [f"{n:02d}" for n in range(9)]
+    assert [user.id for user in users.items(order="ordered", start="03", end="06")] == ["03", "04", "05"]
+    assert [user.id for user in users.items(order="ordered", prefix="07")] == ["07"]
+    assert users.count() == 9
+    assert users.count({"department": "a"}, index="by_department") == 5
+    assert users.count(filters={"status": UserStatus.DISABLED}) == 0
+    assert users.list(order="ordered", fields=["id", "status"], limit=1).items == [
+        {"id": "00", "status": UserStatus.ACTIVE}
+    ]
+
+
+def test_index_looks_an_item_up_by_the_field_of_its_sort_key(users: Items[User], tenant: str) -> None:
+    users.batch_write(put=[a_user(tenant, id=name, email=f"{name}@example.com") for name in ("ada", "ad")])
+
+    [found] = users.items(index="by_email", sort={"email": "ada@example.com"})
+
+    assert found.id == "ada"
+
+
+def an_article(tenant: str, year: int = 2017, **fields: Any) -> Article:
+    at = datetime(year, 5, 4, tzinfo=UTC)
+    return Article(**{"tenant_id": tenant, "author": "parth", "title": "Sharding", "published_at": at, **fields})
+
+
+def test_several_partitions_are_listed_as_one(client: Client, tenant: str) -> None:
+    articles = client.collection(Article)
+    articles.batch_write(put=[an_article(tenant, year, title=f"In {year}") for year in (2015, 2016, 2017)])
+
+    asked = {"author": "parth", "year": [2015, 2017]}
+    found = list(articles.items(asked, index="by_date", order="ordered", direction="desc", limit=1))
+
+    assert [article.title for article in found] == ["In 2017", "In 2015"]
+    assert articles.count(asked) == 2
+    assert articles.get({"author": "parth", "year": 2016, "slug": "in-2016"}).year == 2016
+
+
+def test_keys_of_several_fields_address_one_item(client: Client, tenant: str) -> None:
+    shifts = client.collection(Shift)
+    hours = [datetime(2026, 11, 21, hour, tzinfo=UTC) for hour in (8, 16)]
+    shift = Shift(tenant_id=tenant, team_id="t1", schedule_id="s 1", user_id="ü", starts_at=hours[0], ends_at=hours[1])
+
+    created = shifts.create(shift)
+
+    assert shifts.get(created) == created
+    assert [each.shift_id for each in shifts.items(sort={"team_id": "t1", "schedule_id": "s 1"})] == [shift.shift_id]
+
+
+def test_bad_cursor_and_bad_listing_are_refused(users: Items[User]) -> None:
+    with pytest.raises(InvalidCursorError):
+        users.list(cursor="forged")
+    with pytest.raises(ValidationFailedError):
+        users.list(index="by_nothing")
+    with pytest.raises(ValidationFailedError):
+        users.list(limit=0)
+    with pytest.raises(TypeError, match="filter"):
+        users.count(filter={})
+
+
+def test_batches_have_an_outcome_for_each(users: Items[User], tenant: str) -> None:
+    put, gone = users.batch_write(
+        put=[a_user(tenant, id="1"), a_user("xyz", id="2"), a_user(tenant, id="3")], delete=[{"id": "9"}]
+    )
+    read = users.batch_get([{"id": "3"}, {"id": "2"}, {"id": "1"}])
+
+    assert [outcome.ok for outcome in put] == [True, False, True]
+    assert isinstance(put[1].error, ValidationFailedError)
+    assert [outcome.ok for outcome in gone] == [True]
+    assert [outcome.item and outcome.item.id for outcome in read] == ["3", None, "1"]
+    assert isinstance(read[1].error, NotFoundError)
+
+
+def test_throttled_request_is_sent_again_after_what_the_backend_says(
+    users: Items[User], backend: Served, wire: FaultyTransport, tenant: str
+) -> None:
+    created = users.create(a_user(tenant))
+    wire._plan[:] = [throttled("GetItem", nth=wire.sent("GetItem") + nth) for nth in (1, 2)]
+    wire._struck.clear()
+
+    assert users.get(created) == created
+    assert not wire.waiting
+    assert backend.pauses == [1.1, 1.2]
+
+
+def test_throttling_that_lasts_is_told_by_its_own_error(
+    users: Items[User], backend: Served, wire: FaultyTransport, tenant: str
+) -> None:
+    wire._plan[:] = [throttled("GetItem", nth=None)]
+    wire._struck.clear()
+
+    with pytest.raises((KeyRangeThrottledError, TableThrottledError, DynashardError)) as told:
+        users.get(a_user(tenant))
+    wire._plan.clear()
+
+    assert (told.value.status, told.value.retryable) == (429, True)
+    assert len(backend.pauses) == 4
+
+
+@pytest.mark.parametrize("status", [502, 503, 504])
+def test_create_whose_answer_was_lost_is_done_once(
+    users: Items[User], backend: Served, tenant: str, status: int
+) -> None:
+    backend.network.plan[:] = [status, status]
+
+    created = users.create(a_user(tenant))
+
+    assert backend.network.plan == []
+    assert list(users.items()) == [created]
+    assert backend.pauses == [0.1, 0.2]
+
+
+def test_delete_whose_answer_was_lost_is_unknown_and_not_repeated(
+    users: Items[User], backend: Served, tenant: str
+) -> None:
+    created = users.create(a_user(tenant))
+    backend.network.plan[:] = [503]
+    before = backend.network.requests
+
+    with pytest.raises(OutcomeUnknownError):
+        users.delete(created, if_match=created.revision)
+
+    assert backend.network.requests - before == 1
+
+
+def test_guarded_change_whose_answer_was_lost_is_not_repeated(users: Items[User], backend: Served, tenant: str) -> None:
+    created = users.create(a_user(tenant))
+    changed = created.model_copy(update={"display_name": "Countess"})
+    backend.network.plan[:] = [503]
+
+    with pytest.raises(EngineUnavailableError, match="may have been done"):
+        users.put(changed, if_match=created.revision)
+
+    assert users.get(created).display_name == "Countess"
+    assert backend.pauses == []
+
+
+def test_change_without_a_guard_is_not_repeated(users: Items[User], backend: Served, tenant: str) -> None:
+    """It could undo what others wrote since."""
+    created = users.create(a_user(tenant))
+    backend.network.plan[:] = [502]
+    before = backend.network.requests
+
+    with pytest.raises(OutcomeUnknownError):
+        users.update(created, {"display_name": "Countess"})
+
+    assert backend.network.requests - before == 1
+
+
+def test_busy_gateway_is_asked_again(users: Items[User], backend: Served, tenant: str) -> None:
+    created = users.create(a_user(tenant))
+    backend.network.plan[:] = [429]
+
+    assert users.get(created) == created
+
+
+def test_answer_that_stays_away_is_told(users: Items[User], backend: Served) -> None:
+    backend.network.plan[:] = [503] * 5
+
+    with pytest.raises(EngineUnavailableError):
+        users.get({"id": "1"})
+
+    assert len(backend.pauses) == 4
+
+
+def test_details_come_when_they_are_asked_for_and_stay_when_they_are_not_named(client: Client, tenant: str) -> None:
+    incidents = client.collection(Incident)
+    incidents.create(Incident(tenant_id=tenant, id="i1", number=1, title="Slow", details={"log": [1, None]}))
+
+    [listed] = incidents.list().items
+    incidents.put(listed.model_copy(update={"title": "Slower"}))
+    incidents.update({"id": "i1"}, {"status": "LOOKED_AT"})
+    full = incidents.get({"id": "i1"}, include=["details"])
+
+    assert "details" not in listed.model_fields_set
+    assert (full.title, full.status, full.details) == ("Slower", "LOOKED_AT", {"log": [1, None]})
+    with pytest.raises(ValidationFailedError, match="include"):
+        incidents.get({"id": "i1"}, include=["title"])
+
+
+def test_pages_of_large_items_are_short(client: Client, tenant: str) -> None:
+    articles = client.collection(Article)
+    # More than one answer holds, in requests of what one of them holds.
+    for numbers in (range(9), range(9, 17)):
+        outcomes, _ = articles.batch_write(put=[an_article(tenant, title=f"T{n}", text="x" * 390_000) for n in numbers])
+        assert all(outcome.ok for outcome in outcomes)
+
+    pages = list(articles.pages({"author": "parth", "year": 2017}, limit=400))
+
+    assert len(pages) > 1
+    assert sorted(article.slug for page in pages for article in page.items) == sorted(f"t{n}" for n in range(17))
+    read = articles.batch_get([an_article(tenant, title=f"T{n}") for n in range(17)])
+    assert all(outcome.ok for outcome in read)

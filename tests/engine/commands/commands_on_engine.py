@@ -1,0 +1,69 @@
+"""The function for direct invocation on the real engine."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from domain import ENTITIES, Exposed
+from dynashard.transport import Transport
+from dynashard_serving.limits import MAX_QUERIES
+from dynashard_serving.settings import ServingSettings
+from functions.commands.answers import Commands
+from functions.commands.handler import build_commands
+from tests.engine.api.api_on_engine import KEYS, TOPOLOGY
+
+TENANT = "abc"
+
+
+@dataclass(frozen=True)
+class Service:
+    """A service that invokes the function, through JSON as on Lambda."""
+
+    commands: Commands
+    tenant: str = TENANT
+    entity: str = "user.v1.User"
+
+    def ask(self, operation: str, **members: Any) -> dict[str, Any]:
+        event = {"operation": operation, "entity": self.entity, "tenant_id": self.tenant, **members}
+        answer: dict[str, Any] = json.loads(json.dumps(self.commands.answer(json.loads(json.dumps(event)))))
+        return answer
+
+    def result(self, operation: str, **members: Any) -> Any:
+        """What a request that succeeds is answered."""
+        answer = self.ask(operation, **members)
+        assert answer["ok"] is True, answer
+        assert answer.keys() == {"ok", "result"}
+        return answer["result"]
+
+    def error(self, operation: str, **members: Any) -> dict[str, Any]:
+        """What a request that fails is answered."""
+        answer = self.ask(operation, **members)
+        assert answer["ok"] is False, answer
+        assert answer.keys() == {"ok", "error"}
+        error: dict[str, Any] = answer["error"]
+        return error
+
+    def fields(self, operation: str, **members: Any) -> dict[str, str]:
+        """The codes of the fields at fault."""
+        return {error["field"]: error["code"] for error in self.error(operation, **members)["errors"]}
+
+
+def commands_on(
+    transport: Transport,
+    table: str,
+    idempotency: str = "unused",
+    *,
+    exposed: tuple[Exposed, ...] = ENTITIES,
+    max_queries: int = MAX_QUERIES,
+    **more: Any,
+) -> Commands:
+    """What answers requests about this table."""
+    settings = ServingSettings(
+        table=table,
+        topology_table=TOPOLOGY,
+        idempotency_table=idempotency,
+        environment="local",
+        cursor_keys=KEYS,
+        max_queries=max_queries,
+    )
+    return build_commands(settings, transport, exposed=exposed, **more)

@@ -1,0 +1,408 @@
+"""Direct invocation: single items and batches."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from domain import ENTITIES, READS, Exposed, User
+from dynashard import RetryPolicy, definition
+from dynashard.runtime import Runtime
+from dynashard.transport import Transport
+from functions.api.extra_endpoints import EXTRA_ENDPOINTS
+from tests.api_caller import a_user
+from tests.engine.api.api_on_engine import caller_on, engine_transport, idempotency_table
+from tests.engine.commands.commands_on_engine import Service, commands_on
+from tests.engine.raw_dynamodb import RawDynamoDB
+from tests.faults import FaultyTransport, lost_after, lost_answer, lost_request, throttled, unprocessed
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture(scope="module")
+def transport(engine_url: str) -> Iterator[Transport]:
+    with engine_transport(engine_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def records(dynamodb: RawDynamoDB) -> Iterator[str]:
+    with idempotency_table(dynamodb) as name:
+        yield name
+
+
+@pytest.fixture
+def service(transport: Transport, table: str, records: str) -> Service:
+    return Service(commands_on(transport, table, records))
+
+
+def test_created_item_is_read_by_its_key_and_over_rest(service: Service, transport: Transport, table: str) -> None:
+    created = service.result("create", item=a_user(id="ada"))
+
+    assert service.result("get", key={"id": "ada"}) == created
+    assert service.result("get", key={"id": "ada", "tenant_id": "abc"}, consistent=True) == created
+    assert caller_on(transport, table).get("/v1/users/ada").json == created
+    assert created["revision"]
+
+
+def test_entity_goes_by_its_outside_name_too(service: Service) -> None:
+    created = service.result("create", entity="users", item=a_user())
+
+    assert service.result("get", key={"id": created["id"]}) == created
+
+
+def test_create_of_an_item_that_exists_is_refused(service: Service) -> None:
+    service.result("create", item=a_user(id="ada"))
+
+    assert service.error("create", item=a_user(id="ada"))["code"] == "already_exists"
+
+
+def test_put_creates_then_replaces_and_takes_back_what_was_read(service: Service) -> None:
+    first = service.result("put", item=a_user(id="ada"))
+    second = service.result("put", item={**first["item"], "display_name": "Countess"})
+
+    assert (first["created"], second["created"]) == (True, False)
+    assert second["item"]["display_name"] == "Countess"
+    assert second["item"]["created_at"] == first["item"]["created_at"]
+    assert second["item"]["revision"] != first["item"]["revision"]
+
+
+def test_update_merges_a_patch(service: Service) -> None:
+    service.result("create", item=a_user(id="ada", department="maths"))
+
+    updated = service.result("update", key={"id": "ada"}, patch={"department": None, "display_name": "Countess"})
+
+    assert (updated["department"], updated["display_name"]) == (None, "Countess")
+    assert service.result("get", key={"id": "ada"}) == updated
+
+
+def test_deleted_item_is_gone(service: Service) -> None:
+    service.result("create", item=a_user(id="ada"))
+
+    assert service.result("delete", key={"id": "ada"}) is None
+    assert service.error("get", key={"id": "ada"})["code"] == "not_found"
+    assert service.error("delete", key={"id": "ada"})["code"] == "not_found"
+
+
+@pytest.mark.parametrize(
+    ("operation", "members"),
+    [
+        ("put", {"item": a_user(id="ada")}),
+        ("update", {"key": {"id": "ada"}, "patch": {"display_name": "x"}}),
+        ("delete", {"key": {"id": "ada"}}),
+    ],
+)
+def test_if_match_guards_every_change(service: Service, operation: str, members: dict[str, Any]) -> None:
+    stale = service.result("create", item=a_user(id="ada"))["revision"]
+    fresh = service.result("update", key={"id": "ada"}, patch={"display_name": "Countess"})["revision"]
+
+    assert service.error(operation, if_match=stale, **members)["code"] == "revision_mismatch"
+    service.result(operation, if_match=fresh, **members)
+
+
+def test_repeated_create_gets_the_first_answer(service: Service) -> None:
+    first = service.result("create", item=a_user(), idempotency_key="order-66")
+    service.result("delete", key={"id": first["id"]})
+
+    assert service.result("create", item=a_user(), idempotency_key="order-66") == first
+    reused = service.error("create", item=a_user(display_name="Other"), idempotency_key="order-66")
+    assert reused["code"] == "idempotency_key_reused"
+
+
+def test_idempotency_keys_are_those_of_rest(service: Service, transport: Transport, table: str, records: str) -> None:
+    first = caller_on(transport, table, records).post("/v1/users", a_user(), headers={"Idempotency-Key": "k-1"})
+
+    assert service.result("create", item=a_user(), idempotency_key="k-1") == first.json
+
+
+INCIDENT = {"number": 1, "title": "Errors above 1%", "participants": ["user_ada"]}
+"""It may have attachments, so that it is created in steps."""
+
+
+def test_create_whose_outcome_was_lost_is_answered_when_it_is_repeated(
+    transport: Transport, table: str, records: str
+) -> None:
+    faulty = FaultyTransport(transport, [lost_after("TransactWriteItems", lambda: None, nth=None)])
+
+    lost = Service(commands_on(faulty, table, records)).error("create", item=a_user(), idempotency_key="k-1")
+    service = Service(commands_on(transport, table, records))
+    again = service.result("create", item=a_user(), idempotency_key="k-1")
+
+    assert (lost["code"], lost["retry_after"], lost["details"]["resend"]) == ("outcome_unknown", 1, True)
+    assert service.result("list")["items"] == [again]
+
+
+def test_create_in_steps_whose_outcome_was_lost_goes_on_with_the_same_item(
+    transport: Transport, table: str, records: str
+) -> None:
+    # The second PutItem is the item's: it is stored, but nobody learns of it.
+    faulty = FaultyTransport(transport, [lost_answer("PutItem", nth=2), lost_request("GetItem")])
+    service = Service(commands_on(faulty, table, records), entity="incidents")
+
+    lost = service.error("create", item=INCIDENT, idempotency_key="k-1")
+    again = service.result("create", item=INCIDENT, idempotency_key="k-1")
+
+    assert not faulty.waiting
+    assert (lost["code"], lost["retry_after"]) == ("outcome_unknown", 1)
+    assert service.result("count") == 1
+    assert service.result("list")["items"] == [again]
+
+
+def test_create_that_was_ended_is_taken_up_when_its_time_is_over(
+    transport: Transport, table: str, records: str
+) -> None:
+    now = [1_780_000_000.0]
+    faulty = FaultyTransport(transport, [throttled("UpdateItem")])
+    service = Service(commands_on(faulty, table, records, clock=lambda: now[0]), entity="incidents")
+
+    first = service.result("create", item=INCIDENT, idempotency_key="k-1")
+    waiting = service.error("create", item=INCIDENT, idempotency_key="k-1")
+    now[0] += 31
+    again = service.result("create", item=INCIDENT, idempotency_key="k-1")
+
+    assert not faulty.waiting
+    assert (waiting["code"], waiting["retry_after"]) == ("request_in_progress", 1)
+    assert again == first
+    assert service.result("count") == 1
+
+
+def test_another_items_place_is_no_answer_to_a_create_that_was_ended(
+    transport: Transport, table: str, records: str
+) -> None:
+    faulty = FaultyTransport(transport, [throttled("PutItem", nth=2)])
+    service = Service(commands_on(faulty, table, records), entity="incidents")
+    mine = {**INCIDENT, "id": "i1"}
+    service.error("create", item=mine, idempotency_key="k-1")
+    service.result("create", item={**mine, "title": "Somebody else's"})
+
+    again = service.error("create", item=mine, idempotency_key="k-1")
+
+    assert not faulty.waiting
+    assert again["code"] == "already_exists"
+
+
+def test_tenants_see_only_their_own(service: Service) -> None:
+    service.result("create", item=a_user(id="ada"))
+    other = Service(service.commands, tenant="xyz")
+
+    assert other.error("get", key={"id": "ada"})["code"] == "not_found"
+    assert other.result("count") == 0
+    assert other.fields("get", key={"id": "ada", "tenant_id": "abc"}) == {"key.tenant_id": "immutable"}
+    assert other.fields("create", item=a_user(tenant_id="abc")) == {"tenant_id": "immutable"}
+    assert other.fields("put", item=a_user(id="ada", tenant_id="abc")) == {"tenant_id": "immutable"}
+    assert other.error("update", key={"id": "ada"}, patch={"display_name": "x"})["code"] == "not_found"
+    assert other.error("delete", key={"id": "ada"})["code"] == "not_found"
+    assert other.fields("list", partition={"tenant_id": "abc"}) == {"partition.tenant_id": "immutable"}
+    outcome = other.result("batch_write", put=[a_user(id="ada", tenant_id="abc")])["put"][0]
+    assert outcome["error"]["errors"][0]["code"] == "immutable"
+
+
+def test_update_cannot_move_an_item(service: Service) -> None:
+    service.result("create", item=a_user(id="ada"))
+
+    for patch in ({"id": "bob"}, {"tenant_id": "xyz"}):
+        assert list(service.fields("update", key={"id": "ada"}, patch=patch).values()) == ["immutable"]
+
+
+def test_batch_reads_and_writes_with_an_outcome_for_each(service: Service) -> None:
+    written = service.result(
+        "batch_write",
+        put=[a_user(id="1"), {"id": "2"}, a_user(id="3"), a_user(id="x" * 1100)],
+        delete=[{"id": "4"}, {"name": "5"}],
+    )
+    read = service.result("batch_get", keys=[{"id": "3"}, {"id": "2"}, {}, {"id": "1"}])
+
+    assert [outcome["ok"] for outcome in written["put"]] == [True, False, True, False]
+    assert [outcome["ok"] for outcome in written["delete"]] == [True, False]
+    assert written["put"][3]["error"]["code"] == "invalid_key"
+    assert [outcome.get("error", {}).get("code") for outcome in read] == [None, "not_found", "validation_failed", None]
+    assert [outcome["result"]["id"] for outcome in read if outcome["ok"]] == ["3", "1"]
+
+
+def test_key_that_cannot_be_does_not_keep_others_from_being_read(service: Service) -> None:
+    service.result("create", item=a_user(id="1"))
+
+    read = service.result("batch_get", keys=[{"id": ""}, {"id": "1"}, {"id": "x" * 1100}])
+
+    assert [outcome.get("error", {}).get("code") for outcome in read] == ["invalid_key", None, "invalid_key"]
+
+
+def test_key_that_stands_twice_in_a_batch_is_written_once(service: Service) -> None:
+    written = service.result("batch_write", put=[a_user(id="1"), a_user(id="1")], delete=[{"id": "1"}])
+
+    outcomes = [*written["put"], *written["delete"]]
+    assert [outcome.get("error", {}).get("code") for outcome in outcomes] == [None, "invalid_key", "invalid_key"]
+    assert service.result("count") == 1
+
+
+def test_item_that_is_too_large_does_not_keep_others_from_being_written(service: Service) -> None:
+    item = {"author": "parth", "published_at": "2017-05-04T00:00:00Z"}
+
+    written = service.result(
+        "batch_write",
+        entity="articles",
+        put=[{**item, "title": "Short"}, {**item, "title": "Long", "text": "x" * 500_000}],
+    )
+
+    assert [outcome.get("error", {}).get("code") for outcome in written["put"]] == [None, "item_too_large"]
+    assert service.result("count", entity="articles", partition={"author": "parth", "year": 2017}) == 1
+
+
+def test_what_a_batch_left_over_is_told_by_its_outcome(transport: Transport, table: str) -> None:
+    faulty = FaultyTransport(transport, [unprocessed("BatchWriteItem", keep=1, nth=None)])
+    once = RetryPolicy(seconds=0, runtime=Runtime(sleep=lambda _: None))
+    service = Service(commands_on(faulty, table, retry_policy=once))
+
+    written = service.result("batch_write", put=[a_user(id="1"), a_user(id="2")])["put"]
+
+    [left] = [outcome["error"] for outcome in written if not outcome["ok"]]
+    assert (left["code"], len(left["details"]["keys"])) == ("unprocessed", 1)
+    [done] = [place for place, outcome in enumerate(written, 1) if outcome["ok"]]
+    assert [item["id"] for item in service.result("list")["items"]] == [str(done)]
+
+
+def test_what_a_batch_did_not_read_may_be_asked_for_again(transport: Transport, table: str) -> None:
+    faulty = FaultyTransport(transport, [unprocessed("BatchGetItem", keep=1, nth=None)])
+    service = Service(
+        commands_on(faulty, table, retry_policy=RetryPolicy(seconds=0, runtime=Runtime(sleep=lambda _: None)))
+    )
+
+    read = service.result("batch_get", keys=[{"id": "1"}, {"id": "2"}])
+
+    assert [outcome["error"]["code"] for outcome in read] == ["unprocessed"] * 2
+
+
+def test_items_that_one_answer_cannot_hold_are_asked_for_again(service: Service) -> None:
+    item = {"author": "parth", "published_at": "2017-05-04T00:00:00Z", "text": "x" * 390_000}
+    service.result("batch_write", entity="articles", put=[{**item, "title": f"T{number}"} for number in range(17)])
+    keys = [{"author": "parth", "year": 2017, "slug": f"t{number}"} for number in range(17)]
+
+    read = service.result("batch_get", entity="articles", keys=keys)
+    rest = service.result(
+        "batch_get", entity="articles", keys=[k for k, r in zip(keys, read, strict=True) if not r["ok"]]
+    )
+
+    assert [outcome["ok"] for outcome in read] == [True] * 15 + [False] * 2
+    assert {outcome["error"]["code"] for outcome in read[15:]} == {"answer_too_large"}
+    assert [outcome["ok"] for outcome in rest] == [True, True]
+
+
+def test_entity_that_is_only_read_takes_no_changes(transport: Transport, table: str) -> None:
+    service = Service(commands_on(transport, table, exposed=(Exposed(User, path="users", operations=READS),)))
+
+    assert service.result("list") == {"items": [], "cursor": None}
+    for operation in ("create", "put", "update", "delete", "batch_write"):
+        assert service.error(operation)["code"] == "method_not_allowed"
+
+
+@pytest.mark.parametrize("asked", [each for each in ENTITIES if not each.operations], ids=lambda each: each.path)
+def test_what_is_not_served_names_what_is(service: Service, asked: Exposed) -> None:
+    name = definition(asked.entity).name
+
+    error = service.error("update", entity=name)
+
+    assert error["code"] == "method_not_allowed"
+    instead = {
+        "follow.v1.Follow": "follow.v1.Follow is not served with update; it is with create, get, delete, list, count.",
+        "follow.v1.Count": "follow.v1.Count is not served by itself: ask for follows.",
+    }
+    assert error["message"] == instead.get(name, f"{name} is not served by itself: ask for roll-ups.")
+    assert asked.route in {special.template for special in EXTRA_ENDPOINTS}
+
+
+def test_time_of_a_new_item_has_the_bounds_it_has_over_rest(transport: Transport, table: str) -> None:
+    now = datetime(2026, 11, 21, 12, tzinfo=UTC)
+    service = Service(commands_on(transport, table, clock=now.timestamp), entity="ping.v1.Ping")
+    ping = {"series": "s", "episode": "e", "id": "p", "session_id": "x"}
+
+    late = service.fields("create", item={**ping, "at": (now - timedelta(days=8)).isoformat()})
+    taken = service.result("create", item={**ping, "at": (now - timedelta(days=6)).isoformat()})
+
+    assert late == {"at": "outside_window"}
+    assert taken["id"] == "p"
+
+
+@pytest.mark.parametrize("event", [None, 7, "x", [], {}, {"operation": ["create"]}, {"operation": "drop"}])
+def test_what_is_no_request_is_refused(service: Service, event: Any) -> None:
+    answer = service.commands.answer(event)
+
+    assert (answer["ok"], answer["error"]["code"]) == (False, "invalid_input")
+    assert "there are create, get, put" in answer["error"]["message"] or not isinstance(event, dict)
+
+
+def test_unknown_entity_is_told_of_those_there_are(service: Service) -> None:
+    error = service.error("get", entity="user.v2.User", key={"id": "1"})
+
+    assert (error["code"], error["errors"][0]["field"]) == ("invalid_input", "entity")
+    assert "user.v1.User" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("operation", "members", "fields"),
+    [
+        ("create", {}, {"item": "missing"}),
+        ("create", {"item": []}, {"item": "dict_type"}),
+        ("create", {"item": {}}, {"email": "missing", "display_name": "missing"}),
+        ("create", {"item": a_user(created_at="2026-01-01T00:00:00Z")}, {"created_at": "read_only"}),
+        ("create", {"item": a_user(), "idempotency_key": ""}, {"idempotency_key": "out_of_range"}),
+        ("create", {"item": a_user(), "idempotency_key": 7}, {"idempotency_key": "str_type"}),
+        ("create", {"item": a_user(), "if_match": "x"}, {"if_match": "unknown_parameter"}),
+        ("create", {"tenant_id": None, "item": a_user()}, {"tenant_id": "missing"}),
+        *(
+            ("create", {"tenant_id": tenant, "item": a_user()}, {"tenant_id": "string_pattern_mismatch"})
+            for tenant in ("", "a:b", "\ud800", 7, True, ["abc"], "null", "true", " abc", "abc\n", "a b", "a" * 65)
+        ),
+        ("get", {}, {"key": "missing"}),
+        ("get", {"key": {}}, {"key.id": "missing"}),
+        ("get", {"key": {"id": 7}}, {"key.id": "string_type"}),
+        ("get", {"key": {"id": "1"}, "consistent": "yes"}, {"consistent": "bool_type"}),
+        ("get", {"key": {"id": ""}}, {"id": "invalid_key"}),
+        ("update", {"key": {"id": "1"}}, {"patch": "missing"}),
+        ("batch_get", {"keys": [1]}, {"keys.0": "object_type"}),
+        ("batch_get", {"keys": [{}] * 1001}, {"keys": "out_of_range"}),
+    ],
+)
+def test_bad_input_names_the_fields(
+    service: Service, operation: str, members: dict[str, Any], fields: dict[str, str]
+) -> None:
+    assert service.fields(operation, **members) == fields
+
+
+def test_fault_of_ours_is_logged_and_not_told(table: str) -> None:
+    class Broken:
+        def call(self, operation: str, request: Any) -> Any:
+            raise RuntimeError(f"secret of {operation} {request}")
+
+    errors: list[Exception] = []
+
+    class Log:
+        def failed(self, error: Exception) -> None:
+            errors.append(error)
+
+        growth_failed = failed
+
+        def grew(self, report: Any) -> None:
+            raise AssertionError(report)
+
+    service = Service(commands_on(FaultyTransport(Broken()), table, log=Log()))  # type: ignore[arg-type]
+
+    error = service.error("get", key={"id": "1"})
+
+    assert error["code"] == "internal_error"
+    assert "secret" not in str(error)
+    assert len(errors) == 1
+
+
+def test_half_of_a_surrogate_pair_is_refused_in_a_batch_too(service: Service) -> None:
+    [outcome] = service.result("batch_write", delete=[{"\ud800": "a"}])["delete"]
+
+    assert outcome["error"]["code"] == "validation_failed"
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_time_that_utc_cannot_express_is_refused(service: Service, time: str) -> None:
+    article = {"author": "parth", "title": "On", "published_at": time}
+    asked = Service(service.commands, entity="articles")
+
+    assert asked.fields("create", item=article) == {"published_at": "value_error"}

@@ -1,0 +1,163 @@
+"""The loop of a local worker brings every change to its end, whatever happens to it."""
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from threading import Lock
+from typing import Any
+
+import pytest
+
+from dynashard.resharding import Resharder
+from dynashard.transport import Transport
+from dynashard.transport.interface import Wire
+from local.driver import drive
+from tests.engine.resharding.resharding_world import Event, Moving, Old, Thing, index, moving_world, partition, whole
+from tests.faults import Fault, FaultyTransport, lost_request, throttled
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture
+def world(wire: Transport, table: str) -> Iterator[Moving]:
+    with moving_world(wire, table) as made:
+        yield made
+
+
+def run(world: Moving, resharder: Resharder, *, loops: int = 5000, workers: int = 3) -> list[str]:
+    """Drive until nothing is left to do; what was logged."""
+    left = iter(range(loops))
+    logged: list[str] = []
+
+    def stop() -> bool:
+        assert next(left, None) is not None, f"not over after {loops} rounds: {world.resharder.busy()}"
+        return world.on(world.inner).keys() == []
+
+    drive(resharder, stop=stop, sleep=leap(world), workers=workers, log=logged.append)
+    return logged
+
+
+def leap(world: Moving) -> Callable[[float], None]:
+    """Nobody waits in tests: a pause of a second is ten."""
+
+    def sleep(seconds: float) -> None:
+        world.clock.now += 10 * seconds
+
+    return sleep
+
+
+def test_several_changes_side_by_side(world: Moving) -> None:
+    for tenant in ("abc", "b"):
+        world.fill(Thing, 30, tenant=tenant)
+    scopes = [partition(Thing), partition(Thing, "b"), partition(Event), whole(Old)]
+    for scope in scopes:
+        world.resharder.start(scope, 16)
+
+    logged = run(world, world.on(world.inner))
+
+    assert logged == []
+    assert [world.resharder.status(scope).count for scope in scopes] == [16] * 4
+    assert (world.misplaced(Thing, 16), world.marks()) == ([], [])
+
+
+def test_a_change_that_is_asked_for_while_the_worker_runs(world: Moving) -> None:
+    world.fill(Thing, 10, colour=lambda _: "red")
+    rounds = iter(range(2000))
+
+    def stop() -> bool:
+        now = next(rounds)
+        if now == 3:
+            world.resharder.start(index(Thing, "by_colour"), 8)
+        return now > 3 and world.resharder.keys() == []
+
+    drive(world.on(world.inner), stop=stop, sleep=leap(world))
+
+    assert world.resharder.status(index(Thing, "by_colour")).count == 8
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault("BatchGetItem", lambda *_: explode(), nth=4),
+        Fault("Query", lambda *_: explode(), nth=2),
+        lost_request("PutItem", nth=2),
+        lost_request("BatchGetItem", nth=1),
+        lost_request("PutItem", nth=6),
+        throttled("TransactWriteItems", nth=2),
+        lost_request("GetItem", nth=2),
+    ],
+    ids=lambda fault: f"{fault.operation} {fault.nth}",
+)
+def test_errors_are_told_and_tried_again(world: Moving, fault: Fault) -> None:
+    world.fill(Thing, 30)
+    world.resharder.start(partition(Thing), 8)
+    faulty = FaultyTransport(world.inner, [fault])
+
+    run(world, world.on(faulty))
+
+    assert faulty.waiting == []
+    assert world.resharder.status(partition(Thing)).count == 8
+    assert (world.misplaced(Thing, 8), world.marks()) == ([], [])
+
+
+def explode() -> Wire:
+    raise RuntimeError("a mistake of the programmer")
+
+
+def test_what_fails_for_ever_is_told_less_and_less_often_and_hinders_nobody(world: Moving) -> None:
+    world.resharder.start(partition(Thing), 8)
+    world.resharder.start(partition(Old), 8)
+    resharder = world.on(world.inner)
+    advance, lock = resharder.advance, Lock()
+    failed: list[float] = []
+
+    def fails(key: str) -> Any:
+        if key == partition(Thing).key:
+            with lock:
+                failed.append(world.clock.now)
+            raise RuntimeError("a mistake of the programmer")
+        return advance(key)
+
+    resharder.advance = fails  # type: ignore[method-assign]
+    logged: list[str] = []
+    rounds = iter(range(400))
+    drive(resharder, stop=lambda: next(rounds, None) is None, sleep=leap(world), log=logged.append)
+
+    assert world.resharder.status(partition(Old)).count == 8
+    pauses = [later - earlier for earlier, later in pairwise(failed)]
+    assert len(pauses) > 6
+    assert pauses[-1] >= 60 > pauses[0]
+    assert len(logged) == len(failed)
+    assert "move.v1.Thing:abc" in logged[0]
+
+
+def test_a_paused_change_waits_for_its_resumption(world: Moving) -> None:
+    world.fill(Thing, 10)
+    world.resharder.start(partition(Thing), 8)
+    world.resharder.pause(partition(Thing))
+    rounds = iter(range(300))
+
+    def stop() -> bool:
+        now = next(rounds)
+        if now == 100:
+            assert world.resharder.status(partition(Thing)).stage == "pending"
+            world.resharder.resume(partition(Thing))
+        return now > 100 and world.resharder.keys() == []
+
+    drive(world.on(world.inner), stop=stop, sleep=leap(world))
+
+    assert world.resharder.status(partition(Thing)).count == 8
+
+
+def test_a_worker_that_was_stopped_is_followed_by_another(world: Moving) -> None:
+    world.fill(Thing, 40)
+    world.resharder.start(partition(Thing), 8)
+
+    for rounds in range(4, 400, 3):
+        left = iter(range(rounds))
+        drive(world.on(world.inner), stop=lambda left=left: next(left, None) is None, sleep=leap(world))  # type: ignore[misc]
+        if world.resharder.keys() == []:
+            break
+
+    assert world.resharder.status(partition(Thing)).count == 8
+    assert (world.misplaced(Thing, 8), world.marks()) == ([], [])

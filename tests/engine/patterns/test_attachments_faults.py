@@ -1,0 +1,281 @@
+"""Writers of attachments that die or are refused at any request, and readers and sweeps that come after them."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from dynashard.errors import (
+    DynashardError,
+    EngineUnavailableError,
+    RevisionMismatchError,
+    ThrottledError,
+    UndecodableItemError,
+)
+from dynashard_patterns.attachments.repository import AttachmentRepository
+from dynashard_patterns.attachments.sweep import Swept
+from tests.engine.patterns.attachment_world import (
+    KEY,
+    Dying,
+    Killed,
+    Report,
+    everything,
+    large,
+    pointed,
+    reports,
+    stored,
+    versions,
+)
+from tests.engine.stored_things import NOON, World
+from tests.faults import Fault, lost_answer, lost_request, meanwhile, meanwhile_repeated, repeated, throttled
+
+pytestmark = pytest.mark.engine
+
+DAY = 24 * 60 * 60
+Act = Callable[[AttachmentRepository[Report], Report], object]
+NEW = large(2, 600)
+ACTS: dict[str, tuple[bool, Act]] = {
+    "create": (False, lambda on, key: on.create(Report(id=key.id, details=NEW))),
+    "put": (True, lambda on, key: on.put(Report(id=key.id, title="new", details=NEW))),
+    "update": (True, lambda on, key: on.update(key, set={"details": NEW, "title": "new"})),
+    "remove": (True, lambda on, key: on.update(key, set={"details": None, "title": "new"})),
+    "delete": (True, lambda on, key: on.delete(key)),
+}
+
+
+def swept(world: World) -> Swept:
+    return list(reports(world).sweep())[-1]
+
+
+@pytest.mark.parametrize("name", ACTS)
+def test_a_writer_killed_at_any_request_leaves_the_old_or_the_new_and_a_sweep_the_current_alone(
+    world: World, name: str
+) -> None:
+    exists, act = ACTS[name]
+    old = {"old": 1}
+    done = False
+    seen = set()
+    for requests in range(20):
+        key = Report(id=f"{name}-{requests}")
+        if exists:
+            reports(world).create(Report(id=key.id, details=old, title="old"))
+        try:
+            act(reports(world, Dying(world.inner, before=requests)), key)
+            done = True
+        except Killed:
+            pass
+
+        found = reports(world).find(key, include=["details"])
+
+        # Summary and details are of one write.
+        states = {"old": ("old", old), "new": ("new", None if name == "remove" else NEW)}
+        if name == "create":
+            states = {"new": ("", NEW)}
+        state = next(
+            (each for each, (t, d) in states.items() if found and (found.title, found.details) == (t, d)), None
+        )
+        assert (state is not None) == (found is not None)
+        seen.add(state)
+        if done:
+            break
+    assert done
+    assert len(seen) == 2
+
+    assert versions(world) > pointed(world)
+    world.clock.at += DAY - 1
+    assert swept(world).removed == 0
+    world.clock.at += 2
+    assert swept(world).removed > 0
+    assert versions(world) == pointed(world)
+    assert swept(world).removed == 0
+
+
+def test_a_sweep_removes_what_expired_items_leave_but_not_while_a_clock_may_differ(world: World) -> None:
+    reports(world).create(Report(details=[1], until=NOON + timedelta(days=2)))
+    reports(world).create(Report(id="2", details=[2]))
+    world.clock.at += 2 * DAY + 60
+    assert swept(world) == Swept(versions=2, young=0, removed=0, pieces=0)
+
+    world.clock.at += DAY
+    assert list(reports(world).sweep(dry=True))[-1].removed == 1
+    assert len(versions(world)) == 2
+    assert swept(world) == Swept(versions=2, young=0, removed=1, pieces=1)
+
+    assert len(versions(world)) == 1
+    assert reports(world).get({"tenant": "abc", "id": "2"}, include=["details"]).details == [2]
+
+
+def test_a_reader_between_whom_and_the_pieces_a_writer_came_gets_the_new_version(world: World) -> None:
+    reports(world).create(Report(title="old", details=large(1)))
+    plain = reports(world, world.inner)
+    world.faults(meanwhile("GetItem", lambda: plain.replace(Report(title="new", details=large(2))), nth=2))
+
+    found = reports(world).get(KEY, include=["details"])
+
+    assert (found.title, found.details) == ("new", large(2))
+    assert len(world.pauses) == 1
+
+
+def test_a_reader_to_whom_a_writer_comes_each_time_gives_up_in_time(world: World) -> None:
+    plain = reports(world, world.inner)
+    plain.create(Report(details=[0]))
+    reads = 0
+
+    def replaced() -> None:
+        nonlocal reads
+        reads += 1
+        if reads % 2 == 0:
+            plain.replace(Report(details=[reads]))
+
+    world.faults(meanwhile("GetItem", replaced, nth=None))
+
+    with pytest.raises(DynashardError, match="written by others all the time"):
+        reports(world).get(KEY, include=["details"])
+    assert sum(world.pauses) <= 20
+
+
+def test_a_reader_whose_item_goes_away_finds_none(world: World) -> None:
+    plain = reports(world, world.inner)
+    plain.create(Report(details=[0]))
+    world.faults(meanwhile("GetItem", lambda: plain.delete(KEY), nth=2))
+
+    assert reports(world).find(KEY, include=["details"]) is None
+
+
+def test_pieces_that_are_lost_or_damaged_are_told_and_can_be_written_anew(world: World) -> None:
+    reports(world).create(Report(details=[0]))
+    [piece] = [item for item in everything(world) if item["SK"]["S"].startswith("p#")]
+    key = {name: piece[name] for name in ("PK", "SK")}
+
+    world.adopt({**piece, "Data": {"B": "AAAA"}})
+    with pytest.raises(UndecodableItemError, match="are damaged"):
+        reports(world).get(KEY, include=["details"])
+    world.dynamodb.call("DeleteItem", TableName=world.table, Key=key)
+    with pytest.raises(UndecodableItemError, match="pieces of details are gone"):
+        reports(world).get(KEY, include=["details"])
+
+    assert reports(world).get(KEY).id == "1"
+    reports(world).replace(Report(details=[1]))
+    assert reports(world).get(KEY, include=["details"]).details == [1]
+    assert versions(world) == pointed(world)
+
+
+@pytest.mark.parametrize("operation", ["create", "replace", "update"])
+def test_a_write_that_was_sent_twice_is_done_once(world: World, operation: str) -> None:
+    if operation != "create":
+        reports(world).create(Report(details=[0]))
+    kind = "UpdateItem" if operation == "update" else "PutItem"
+    # The manifest and the piece are put before the item.
+    world.faults(repeated(kind, nth=1 if operation == "update" else 3))
+
+    if operation == "update":
+        reports(world).update(KEY, set={"details": large(3, 10)})
+    else:
+        getattr(reports(world), operation)(Report(details=large(3, 10)))
+
+    assert reports(world).get(KEY, include=["details"]).details == large(3, 10)
+    assert versions(world) == pointed(world)
+
+
+def test_a_write_that_was_applied_and_replaced_before_its_answer_came_is_done_and_not_written_again(
+    world: World,
+) -> None:
+    plain = reports(world, world.inner)
+    plain.create(Report(details=[0]))
+    world.faults(meanwhile_repeated("PutItem", lambda: plain.replace(Report(details=["other"])), nth=3))
+
+    reports(world).replace(Report(details=["mine"]))
+
+    assert reports(world).get(KEY, include=["details"]).details == ["other"]
+    assert versions(world) == pointed(world)
+
+
+def test_a_write_that_was_applied_and_kept_by_another_is_not_taken_away(world: World) -> None:
+    """The other writer did not name the field, so the item still points to the version of the first."""
+    plain = reports(world, world.inner)
+    world.faults(meanwhile_repeated("PutItem", lambda: plain.replace(Report(title="other")), nth=3))
+
+    reports(world).create(Report(title="mine", details=["mine"]))
+
+    found = reports(world).get(KEY, include=["details"])
+    assert (found.title, found.details) == ("other", ["mine"])
+
+
+@pytest.mark.parametrize(
+    "fault", [lost_answer("PutItem", nth=3), lost_request("PutItem", nth=3)], ids=["lost", "never"]
+)
+def test_a_write_of_which_nobody_knows_is_left_to_the_sweep(world: World, fault: Fault) -> None:
+    plain = reports(world, world.inner)
+    plain.create(Report(title="old", details=["old"]))
+    world.faults(fault, lost_request("GetItem", nth=2))
+
+    with pytest.raises(EngineUnavailableError):
+        reports(world).replace(Report(title="new", details=["new"]))
+
+    found = plain.get(KEY, include=["details"])
+    assert found.details == [found.title]
+    assert len(versions(world)) == 2
+    world.faults()
+    world.clock.at += DAY + 1
+    assert swept(world).removed == 1
+    assert plain.get(KEY, include=["details"]).details == [found.title]
+
+
+def test_pieces_that_were_throttled_leave_nothing(world: World) -> None:
+    world.faults(throttled("PutItem", nth=3))
+
+    with pytest.raises(ThrottledError):
+        reports(world).create(Report(details=large(1)))
+
+    assert everything(world) == []
+
+
+def test_what_cannot_be_removed_does_not_fail_a_write_that_is_done(world: World) -> None:
+    reports(world).create(Report(details=[1]))
+    world.faults(throttled("DeleteItem", nth=None))
+
+    reports(world).replace(Report(details=[2]))
+
+    assert reports(world).get(KEY, include=["details"]).details == [2]
+    world.faults()
+    world.clock.at += DAY + 1
+    assert swept(world).removed == 1
+    assert versions(world) == pointed(world)
+
+
+def test_a_writer_that_slept_too_long_begins_anew(world: World) -> None:
+    """Others may have taken its pieces away by then."""
+    plain = reports(world, world.inner)
+    plain.create(Report(details=["old"]))
+
+    def others() -> None:
+        plain.update(KEY, set={"title": "other"})
+        world.clock.at += DAY + 1
+        assert list(plain.sweep())[-1].removed == 1
+
+    world.faults(meanwhile("PutItem", others, nth=3))
+
+    reports(world).replace(Report(details=["new"]))
+
+    assert reports(world).get(KEY, include=["details"]).details == ["new"]
+    assert versions(world) == pointed(world)
+
+
+def test_who_gives_up_against_other_writers_takes_its_version_away(world: World) -> None:
+    plain = reports(world, world.inner)
+    plain.create(Report(details=["old"]))
+    writes = 0
+
+    def other() -> None:
+        nonlocal writes
+        writes += 1
+        if writes > 2:
+            plain.update(KEY, set={"title": str(writes)})
+
+    world.faults(meanwhile("PutItem", other, nth=None))
+
+    with pytest.raises(RevisionMismatchError, match="changes too often"):
+        reports(world).replace(Report(details=large(1)))
+
+    assert versions(world) == pointed(world)
+    assert stored(world)["test.v1.Report~details"]

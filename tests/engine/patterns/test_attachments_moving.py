@@ -1,0 +1,141 @@
+"""Attachments while the shard count of their items changes, and while many write one of them at a time."""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dynashard.errors import AlreadyExistsError
+from dynashard.repository import RetryPolicy
+from dynashard.transport import Transport
+from dynashard_patterns.attachments.repository import AttachmentRepository
+from tests.engine.patterns.attachment_world import KEY, Report, large, pointed, reports, versions
+from tests.engine.resharding.resharding_world import Moving, moving_world, partition, whole
+from tests.engine.stored_things import World
+from tests.patience import PATIENCE_SECONDS
+
+pytestmark = pytest.mark.engine
+
+WRITERS, ROUNDS = 6, 3
+
+
+@pytest.fixture
+def moving(wire: Transport, table: str) -> Iterator[Moving]:
+    with moving_world(wire, table) as made:
+        yield made
+
+
+def held(moving: Moving) -> tuple[set[str], set[str]]:
+    """The versions of which anything is stored, and those that items point to."""
+    items = moving.raw()
+    stored = {item["SK"]["S"].split("#")[1] for item in items if "~" in item.get("Type", {}).get("S", "")}
+    return stored, {item["details"]["M"]["V"]["S"] for item in items if "details" in item}
+
+
+@pytest.mark.parametrize("scope", [partition, whole], ids=["partition", "entity"])
+def test_a_pointer_moves_with_its_item_and_pieces_stay(moving: Moving, scope: Callable[[Any], Any]) -> None:
+    """In every phase items are made, replaced, changed, left alone and deleted, by clients up to date or not."""
+    resharder = moving.new(entities=(Report,))
+    old_client = moving.of(Report)
+    expected: dict[str, Any] = {}
+
+    def put(client: Any, name: str, number: int) -> None:
+        client.put(Report(id=name, title=str(number), details={"name": name, "number": number}))
+        expected[name] = (str(number), {"name": name, "number": number})
+
+    for number in range(12):
+        put(old_client, f"first-{number}", 0)
+    resharder.start(scope(Report), 8)
+    for step in range(60):
+        client = old_client if step % 2 else moving.of(Report)
+        put(client, f"made-{step}", step)
+        put(client, f"first-{step % 8}", step)
+        client.update({"tenant": "abc", "id": f"first-{8 + step % 2}"}, set={"details": step, "title": "u"})
+        expected[f"first-{8 + step % 2}"] = ("u", step)
+        client.replace(Report(id="first-10", title=str(step)))
+        expected["first-10"] = (str(step), {"name": "first-10", "number": 0})
+        if step % 3 == 2:
+            client.delete({"tenant": "abc", "id": f"made-{step - 1}"})
+            del expected[f"made-{step - 1}"]
+        if moving.step(scope(Report).key, resharder).kind == "done":
+            break
+    assert resharder.status(scope(Report)).count == 8
+
+    reader = moving.of(Report)
+    found = {name: reader.get({"tenant": "abc", "id": name}, include=["details"]) for name in expected}
+    assert {name: (item.title, item.details) for name, item in found.items()} == expected
+    assert moving.misplaced(Report, 8) == []
+    stored, current = held(moving)
+    assert stored == current
+
+
+def quick(repository: AttachmentRepository[Report]) -> AttachmentRepository[Report]:
+    """The repository with pauses of a few milliseconds, for as long as it takes."""
+    retry_policy = RetryPolicy(seconds=PATIENCE_SECONDS, first_pause=0.001, longest_pause=0.02)
+    return AttachmentRepository(replace(repository._store, retry_policy=retry_policy), Report)
+
+
+def test_readers_among_many_writers_never_see_a_mixture(world: World, wire: Transport) -> None:
+    """Each writes whole versions, whose title says which; a reader takes what it gets, and all is gone but the last."""
+    documents = {n: large(n, 530) for n in range(WRITERS * ROUNDS + 1)}
+    on = quick(reports(world, wire))
+    on.create(Report(title="0", details=documents[0]))
+    begin, over = threading.Barrier(WRITERS + 2), threading.Event()
+    wrong: list[str] = []
+    seen: set[str] = set()
+
+    def write(writer: int) -> None:
+        begin.wait()
+        for turn in range(ROUNDS):
+            number = 1 + writer * ROUNDS + turn
+            if turn % 2:
+                on.update(KEY, set={"title": str(number), "details": documents[number]})
+            else:
+                on.replace(Report(title=str(number), details=documents[number]))
+
+    def read() -> None:
+        begin.wait()
+        while not over.is_set():
+            found = on.get(KEY, include=["details"])
+            seen.add(found.title)
+            if found.details != documents[int(found.title)]:
+                wrong.append(found.title)
+
+    with ThreadPoolExecutor(WRITERS + 2) as pool:
+        readers = [pool.submit(read) for _ in range(2)]
+        writers = [pool.submit(write, each) for each in range(WRITERS)]
+        wait(writers)
+        over.set()
+        for each in (*writers, *readers):
+            each.result()
+
+    assert wrong == []
+    assert seen
+    last = on.get(KEY, include=["details"])
+    assert last.details == documents[int(last.title)]
+    assert versions(world) == pointed(world)
+    assert len(versions(world)) == 1
+
+
+def test_of_many_who_create_one_item_one_does_and_the_others_leave_nothing(world: World, wire: Transport) -> None:
+    begin = threading.Barrier(WRITERS)
+    created: list[int] = []
+
+    def create(number: int) -> None:
+        begin.wait()
+        try:
+            reports(world, wire).create(Report(title=str(number), details=large(number, 10)))
+        except AlreadyExistsError:
+            return
+        created.append(number)
+
+    with ThreadPoolExecutor(WRITERS) as pool:
+        for each in [pool.submit(create, number) for number in range(WRITERS)]:
+            each.result()
+
+    [winner] = created
+    assert reports(world, wire).get(KEY, include=["details"]).details == large(winner, 10)
+    assert versions(world) == pointed(world)

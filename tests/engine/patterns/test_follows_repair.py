@@ -1,0 +1,138 @@
+"""Edges whose ends or counts do not agree: found, and mended, under traffic too."""
+
+from typing import Any
+
+import pytest
+
+from dynashard.topology import Phase, View
+from dynashard_patterns.edges import EdgeRepair, Edges
+from tests.engine.patterns.test_follows import ACTOR, FANS, TENANT, USER, agree, edges_of
+from tests.engine.stored_things import World
+from tests.faults import meanwhile
+
+pytestmark = pytest.mark.engine
+
+
+def repair_of(world: World, declared: Edges[Any] = FANS) -> EdgeRepair[Any]:
+    return EdgeRepair(world.store, declared, edges_of(world, declared))
+
+
+def take(world: World, *sorts: str) -> None:
+    """Take items away by their sort keys, past the layer."""
+    for item in world.raw():
+        if item["SK"]["S"] in sorts:
+            world.dynamodb.call("DeleteItem", TableName=world.table, Key={"PK": item["PK"], "SK": item["SK"]})
+
+
+def followed(world: World, number: int = 5) -> None:
+    fans = edges_of(world)
+    for each in range(number):
+        fans.add(TENANT, f"User.{each}", ACTOR, note=f"note {each}")
+
+
+def test_nothing_is_found_where_all_agrees(world: World) -> None:
+    followed(world)
+
+    assert repair_of(world).check(TENANT, ACTOR).none
+    assert repair_of(world).repair(TENANT, ACTOR).mended
+    assert repair_of(world).repair(TENANT, "Actor.nobody").none
+
+
+def test_missing_halves_are_found_and_written(world: World) -> None:
+    followed(world)
+    whole = sorted(item["SK"]["S"] + item["PK"]["S"] for item in world.raw() if "other" in item)
+    take(world, "FANNED_BY.User.1", "FANNED_BY.User.3")
+
+    found = [repair_of(world).check(TENANT, user) for user in ("User.0", "User.1", "User.3")]
+
+    assert [drift.halves for drift in found] == [(), ("FAN_OF.Actor.5",), ("FAN_OF.Actor.5",)]
+    assert not any(drift.mended for drift in found)
+    for user in ("User.1", "User.3"):
+        assert repair_of(world).repair(TENANT, user).mended
+    # Their counts were never off, and writing the halves has counted them again.
+    assert repair_of(world).check(TENANT, ACTOR).counted == {"FANNED_BY": 2}
+    assert repair_of(world).repair(TENANT, ACTOR).mended
+    agree(world)
+    assert sorted(item["SK"]["S"] + item["PK"]["S"] for item in world.raw() if "other" in item) == whole
+    assert {item["note"]["S"] for item in world.raw() if "note" in item} == {f"note {each}" for each in range(5)}
+
+
+@pytest.mark.parametrize("lost", ["all slots", "one slot"])
+def test_counts_that_are_off_are_set_right(world: World, lost: str) -> None:
+    followed(world)
+    slots = [item for item in world.raw() if "count" in item and item["way"]["S"] == "FANNED_BY"]
+    for item in slots[: None if lost == "all slots" else 1]:
+        world.dynamodb.call("DeleteItem", TableName=world.table, Key={"PK": item["PK"], "SK": item["SK"]})
+
+    drift = repair_of(world).repair(TENANT, ACTOR)
+
+    assert drift.mended
+    assert drift.counted["FANNED_BY"] < 0
+    assert edges_of(world).count(TENANT, ACTOR, "backward") == 5
+    agree(world)
+
+
+def test_a_count_is_not_set_while_edges_come(world: World) -> None:
+    followed(world, 2)
+    fans = edges_of(world)
+    fans.add(TENANT, USER, ACTOR)
+    slots = [item for item in world.raw() if "count" in item and item["way"]["S"] == "FANNED_BY"]
+    world.dynamodb.call("DeleteItem", TableName=world.table, Key={"PK": slots[0]["PK"], "SK": slots[0]["SK"]})
+    sent = world.faults(
+        meanwhile("TransactWriteItems", lambda: fans.add(TENANT, "User.new", ACTOR)),
+        meanwhile("TransactWriteItems", lambda: fans.remove(TENANT, USER, ACTOR), nth=2),
+    )
+
+    drift = repair_of(world).repair(TENANT, ACTOR)
+
+    assert sent.sent("TransactWriteItems") == 3
+    assert drift.mended
+    agree(world)
+
+
+def test_edges_that_never_rest_are_told(world: World) -> None:
+    followed(world, 2)
+    fans = edges_of(world)
+    slots = [item for item in world.raw() if "count" in item and item["way"]["S"] == "FANNED_BY"]
+    world.dynamodb.call("DeleteItem", TableName=world.table, Key={"PK": slots[0]["PK"], "SK": slots[0]["SK"]})
+    names = (f"User.new{number}" for number in range(9))
+    world.faults(meanwhile("TransactWriteItems", lambda: fans.add(TENANT, next(names), ACTOR), nth=None))
+
+    drift = repair_of(world).repair(TENANT, ACTOR)
+
+    assert not drift.mended
+    assert drift.counted == {"FANNED_BY": -1}
+
+
+def test_a_half_is_not_written_for_an_edge_that_goes_meanwhile(world: World) -> None:
+    followed(world, 1)
+    take(world, "FANNED_BY.User.0")
+    fans = edges_of(world)
+    world.faults(meanwhile("TransactWriteItems", lambda: fans.remove(TENANT, "User.0", ACTOR)))
+
+    repair_of(world).repair(TENANT, "User.0")
+
+    assert fans.find(TENANT, "User.0", ACTOR) is None
+    assert [item for item in world.raw() if "other" in item] == []
+
+
+@pytest.mark.parametrize("phase", [Phase.PREPARE, Phase.MOVE, Phase.SETTLE])
+def test_edges_come_and_go_and_are_mended_while_shards_change(world: World, phase: Phase) -> None:
+    """Of all nodes at once, from 2 shards to 8, with the mover's work left to others: new edges only."""
+    world.views.now = View(2, phase, 8, markers=True)
+    world.views.view = _unsharded_counters(world.views.view)  # type: ignore[method-assign]
+    followed(world)
+    fans = edges_of(world)
+
+    assert not fans.add(TENANT, "User.1", ACTOR).created
+    fans.remove(TENANT, "User.1", ACTOR)
+    assert fans.add(TENANT, "User.1", ACTOR).created
+    fans.remove(TENANT, "User.2", ACTOR)
+
+    assert fans.count(TENANT, ACTOR, "backward") == 4
+    assert sorted(edge.other for edge in fans.scan(TENANT, ACTOR, "backward")) == [f"User.{n}" for n in (0, 1, 3, 4)]
+    assert repair_of(world).check(TENANT, ACTOR).none
+
+
+def _unsharded_counters(view: Any) -> Any:
+    return lambda entity, partition: view(entity, partition) if entity.shards else View(0)

@@ -1,0 +1,76 @@
+"""From writes over the table's real stream to roll-ups, with every kind of write that a stream tells of."""
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from domain import PLAYS, Ping
+from dynashard import Dynashard
+from dynashard.errors import AlreadyExistsError
+from dynashard.topology import DeclaredTopology
+from dynashard.transport import Transport
+from dynashard_patterns.changes import DeadLetter, Dispatcher
+from tests.engine.command_line import CURSOR_KEYS
+from tests.engine.patterns.stream_world import Streamed, records_of
+from tests.engine.raw_dynamodb import RawDynamoDB
+
+pytestmark = pytest.mark.engine
+
+DAY = datetime(2026, 11, 20, tzinfo=UTC)
+TENANT = "abc"
+
+
+def ping(number: int) -> Ping:
+    at = DAY + timedelta(minutes=7 * number % 600)
+    return Ping(
+        tenant_id=TENANT,
+        series="dark",
+        episode=f"e{number % 2}",
+        at=at,
+        id=f"p{number}",
+        session_id="s",
+        seconds=number,
+    )
+
+
+def hours(db: Dynashard) -> dict[Any, tuple[int, int]]:
+    found = {}
+    for episode in ("e0", "e1"):
+        by = {"tenant_id": TENANT, "series": "dark", "episode": episode}
+        for row in PLAYS.read(db, by, level="hour", start=DAY, end=DAY + timedelta(days=1), consistent=True):
+            found[episode, row.start] = (row.pings, row.seconds)
+    return found
+
+
+def test_what_the_stream_tells_is_counted_once(
+    wire: Transport, table: str, engine_url: str, dynamodb: RawDynamoDB
+) -> None:
+    stream = Streamed(engine_url, dynamodb).on(table)
+    db = Dynashard(wire, table=table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS)
+    stored, letters = [ping(number) for number in range(60)], list[DeadLetter]()
+    pings = db.collection(Ping)
+
+    for each in stored[:40]:
+        pings.create(each)
+    with pytest.raises(AlreadyExistsError):
+        pings.create(stored[0])
+    pings.batch_write(put=stored[40:])
+    pings.batch_write(put=stored[50:55])
+    pings.delete(stored[3])
+    pings.update(stored[4], set={"viewer_id": "v"})
+    records = records_of(stream)
+    for start in (0, 25, 10, 50):
+        outcome = Dispatcher([PLAYS.consumer(db)], keep=letters.append).dispatch(records[start : start + 40])
+        assert outcome.again is None
+    for record in reversed(records_of(stream)):
+        Dispatcher([PLAYS.consumer(db)], keep=letters.append).dispatch([record])
+
+    pings_in, seconds_in = Counter[Any](), Counter[Any]()
+    for each in stored:
+        hour = (each.episode, each.at.replace(minute=0))
+        pings_in[hour] += 1
+        seconds_in[hour] += each.seconds
+    assert hours(db) == {hour: (pings_in[hour], seconds_in[hour]) for hour in pings_in}
+    assert letters == []

@@ -1,0 +1,171 @@
+"""What listings cost: Queries, items read, read units, the size of cursors."""
+
+import string
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import pytest
+
+from dynashard import Collection, new_id
+from dynashard.entity import Entity, Index, Key, Registry, Shards
+from tests.engine.raw_dynamodb import RawDynamoDB
+from tests.engine.reads.listing_world import Counts, Note, World, tenant, world_on
+from tests.recording import RecordingTransport
+
+pytestmark = pytest.mark.engine
+
+ITEMS, PAGE, SHARDS = 1600, 50, 16
+
+
+class Event(
+    Entity,
+    name="listing.v1.Event",
+    key=Key("{tenant}", "{id}"),
+    shards=Shards(16),
+    indexes=[Index("GSI1", "by_kind", "{tenant}:{kind}", "{id}", shards=Shards(16))],
+    registry=Registry(),
+):
+    tenant: str
+    id: str = new_id()
+    kind: str = "k"
+
+
+@dataclass
+class Measured:
+    """A tenant with 1,600 items of 1 KB over 16 shards, and a collection whose transport records."""
+
+    collection: Collection[Any]
+    recording: RecordingTransport
+    of: str
+
+
+@pytest.fixture(scope="module")
+def world(engine_url: str, create_table: Any) -> Iterator[World]:
+    with world_on(engine_url, create_table()) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def stored(world: World) -> str:
+    # A name that stays, so that items fall on the same shards and figures on the same digit.
+    of, random = "measured", Random(1)
+    world.counts = Counts(SHARDS)
+    notes = [Note(tenant=of, id=f"{random.random():.15f}", text="x" * 891) for _ in range(ITEMS)]
+    world.collection().batch_write(put=notes)
+    loads = world.collection().shards({"tenant": of})
+    assert sum(load.bytes for load in loads) / ITEMS == pytest.approx(1024, abs=1)
+    return of
+
+
+@pytest.fixture
+def measured(world: World, stored: str) -> Measured:
+    world.counts = Counts(SHARDS)
+    recording = RecordingTransport(world.transport)
+    return Measured(world.collection(through=recording), recording, stored)
+
+
+def test_a_round_robin_page_that_one_shard_fills_is_one_query_for_what_it_returns(measured: Measured) -> None:
+    cursor: str | None = None
+    for shard in range(SHARDS):
+        measured.recording.clear()
+        page = measured.collection.list({"tenant": measured.of}, limit=PAGE, cursor=cursor)
+        cursor = page.cursor
+
+        assert len(page.items) == PAGE
+        assert len(measured.recording.requests) == 1
+        assert measured.recording.scanned == PAGE
+        [partition] = {r["ExpressionAttributeValues"][":partition"]["S"] for r in measured.recording.requests}
+        assert partition.endswith(f":{shard}")
+
+
+@pytest.mark.parametrize("order", ["round_robin", "shard"])
+@pytest.mark.parametrize("direction", ["asc", "desc"])
+def test_a_full_listing_by_shard_reads_no_item_twice(measured: Measured, order: str, direction: str) -> None:
+    asked: dict[str, Any] = {"order": order, "direction": direction, "limit": 70}
+
+    items = [item for page in measured.collection.pages({"tenant": measured.of}, **asked) for item in page.items]
+
+    assert len(items) == ITEMS
+    assert measured.recording.scanned == ITEMS
+
+
+@pytest.mark.parametrize("direction", ["asc", "desc"])
+def test_an_ordered_page_takes_two_rounds_and_17_read_units(measured: Measured, direction: str) -> None:
+    # The first pages teach the collection how large items are.
+    pages = list(measured.collection.pages({"tenant": measured.of}, order="ordered", direction=direction, limit=PAGE))
+
+    assert sum(len(page.items) for page in pages) == ITEMS
+    assert max(page.rounds for page in pages) <= 2
+    assert measured.recording.read_units / len(pages) <= 17
+
+
+def test_the_published_high_watermark_reads_several_times_as_much(
+    measured: Measured, world: World, dynamodb: RawDynamoDB
+) -> None:
+    ours = list(measured.collection.pages({"tenant": measured.of}, order="ordered", limit=PAGE))
+    read, units, pages, last = 0, 0.0, 0, ""
+
+    # ConductorOne's: a whole page from every shard after the last key returned, merged, the rest thrown away.
+    while True:
+        found: list[str] = []
+        for shard in range(SHARDS):
+            answer = dynamodb.call(
+                "Query",
+                TableName=world.table,
+                KeyConditionExpression="PK = :pk AND SK > :last",
+                ExpressionAttributeValues={
+                    ":pk": {"S": f"listing.v1.Note:{measured.of}:{shard}"},
+                    ":last": {"S": last or "\0"},
+                },
+                Limit=PAGE,
+                ReturnConsumedCapacity="TOTAL",
+            )
+            found += [item["SK"]["S"] for item in answer["Items"]]
+            read += answer["Count"]
+            units += answer["ConsumedCapacity"]["CapacityUnits"]
+        if not found:
+            break
+        pages, last = pages + 1, sorted(found)[:PAGE][-1]
+
+    assert pages == ITEMS // PAGE
+    assert read / measured.recording.scanned > 4
+    assert units / measured.recording.read_units > 4
+    print(  # noqa: T201 - docs/listing.md quotes it
+        f"\nordered page of {PAGE} over {SHARDS} shards: "
+        f"{measured.recording.scanned / len(ours):.0f} items, {measured.recording.read_units / len(ours):.1f} units; "
+        f"high-watermark: {read / pages:.0f} items, {units / pages:.1f} units"
+    )
+
+
+@pytest.mark.parametrize("ids", ["ksuid", "random"])
+def test_round_robin_cursors_over_64_shards_take_at_most_2_kb(world: World, ids: str) -> None:
+    of, random = tenant(), Random(7)
+    world.counts = Counts(64)
+    collection = world.collection(Event)
+    letters = string.ascii_letters + string.digits
+    events = [Event(tenant=of) for _ in range(640)]
+    if ids == "random":
+        events = [Event(tenant=of, id="".join(random.choices(letters, k=27))) for _ in range(640)]
+    collection.batch_write(put=events)
+
+    # Three items a page leave every shard with a position of its own before any is read to its end.
+    sizes = [len(page.cursor) for page in collection.pages({"tenant": of}, limit=3) if page.cursor]
+
+    assert max(sizes) <= 2048
+    print(f"\nround-robin cursor over 64 shards, {ids} ids: at most {max(sizes)} bytes")  # noqa: T201 - as above
+
+
+@pytest.mark.parametrize("index", [None, "by_kind"])
+def test_ordered_cursors_are_short(world: World, index: str | None) -> None:
+    of = tenant()[:8]
+    world.counts = Counts(16, 16)
+    collection = world.collection(Event)
+    collection.batch_write(put=[Event(tenant=of) for _ in range(100)])
+    partition = {"tenant": of} if index is None else {"tenant": of, "kind": "k"}
+
+    sizes = [len(p.cursor) for p in collection.pages(partition, index=index, order="ordered", limit=10) if p.cursor]
+
+    assert max(sizes) <= 200
+    print(f"\nordered cursor, {index or 'table'}: at most {max(sizes)} bytes")  # noqa: T201 - as above

@@ -1,0 +1,92 @@
+"""Filters that the layer applies itself, to items that marks lead to, let through what DynamoDB's would."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynashard.codec import encode_value
+from dynashard.errors import EngineError
+from dynashard.reads.matching import Term
+from tests.depth import examples
+from tests.engine.reads.listing_world import World, world_on
+
+pytestmark = pytest.mark.engine
+
+# The local engine's begins_with takes capitals for small letters, which DynamoDB's does not.
+texts = st.text("abü\U00010000\0", max_size=3)
+numbers = st.sampled_from([0, 1, -1, 10, 10**20, 10**20 + 1]) | st.decimals(-2, 2, places=1)
+binaries = st.binary(max_size=2)
+scalars = texts | numbers | binaries | st.booleans() | st.none()
+values = st.recursive(
+    scalars
+    | st.sets(texts, min_size=1, max_size=2)
+    | st.sets(st.sampled_from([0, 1, 2]), min_size=1)
+    | st.sets(binaries, min_size=1, max_size=2),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["x", "y"]), inner, max_size=2),
+    max_leaves=4,
+).map(encode_value)
+ordered = (texts | numbers | binaries).map(encode_value)
+starts = (texts | binaries).map(encode_value)
+conditions = (
+    st.tuples(st.sampled_from(["=", "<>"]), values)
+    | st.tuples(st.sampled_from(["<", "<=", ">", ">="]), ordered)
+    | st.tuples(st.just("begins_with"), starts)
+    | st.tuples(st.just("contains"), scalars.map(encode_value))
+)
+
+
+@pytest.fixture(scope="module")
+def world(engine_url: str, create_table: Callable[[], str]) -> Iterator[World]:
+    with world_on(engine_url, create_table()) as made:
+        yield made
+
+
+def let_through(world: World, partition: str, text: str, value: dict[str, Any] | None) -> set[str]:
+    """The sort keys that the engine's filter lets through."""
+    values = {":pk": {"S": partition}} | ({} if value is None else {":v": value})
+    answer = world.transport.call(
+        "Query",
+        {
+            "TableName": world.table,
+            "KeyConditionExpression": "PK = :pk",
+            "FilterExpression": text,
+            "ExpressionAttributeNames": {"#a": "a"},
+            "ExpressionAttributeValues": values,
+        },
+    )
+    return {item["SK"]["S"] for item in answer["Items"]}
+
+
+@settings(max_examples=examples(150))
+@given(
+    stored=st.lists(st.none() | values, min_size=1, max_size=8),
+    asked=st.lists(conditions, min_size=1, max_size=8),
+)
+def test_a_condition_holds_where_the_engine_says_so(
+    world: World, stored: list[dict[str, Any] | None], asked: list[tuple[str, dict[str, Any]]]
+) -> None:
+    partition = uuid4().hex
+    items: list[dict[str, Any]] = [
+        {"PK": {"S": partition}, "SK": {"S": str(n)}} | ({} if value is None else {"a": value})
+        for n, value in enumerate(stored)
+    ]
+    puts = [{"PutRequest": {"Item": item}} for item in items]
+    world.transport.call("BatchWriteItem", {"RequestItems": {world.table: puts}})
+
+    # Each condition meets values like its own too.
+    for operator, value in [*asked, *[("=", each) for each in stored if each is not None]]:
+        function = operator in ("begins_with", "contains")
+        text = f"{operator}(#a, :v)" if function else f"#a {operator} :v"
+        try:
+            engine = let_through(world, partition, text, value)
+        except EngineError:
+            continue
+        mine = {item["SK"]["S"] for item in items if Term("a", operator, value).holds(item)}
+        assert mine == engine, (operator, value, stored)
+    for operator, text in (("exists", "attribute_exists(#a)"), ("not_exists", "attribute_not_exists(#a)")):
+        mine = {item["SK"]["S"] for item in items if Term("a", operator).holds(item)}
+        assert mine == let_through(world, partition, text, None)

@@ -1,0 +1,149 @@
+"""Listings while shard counts change: what lives throughout comes exactly once, in every phase and between any two."""
+
+from collections import Counter
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynashard import Filter, RetryPolicy
+from dynashard.runtime import Runtime
+from tests.depth import examples
+from tests.engine.reads.listing_world import INDEXES, Note, World, some_notes, tenant, world_on
+from tests.engine.repository.moving_world import Amid, Change
+
+pytestmark = pytest.mark.engine
+
+ORDERS = ["round_robin", "ordered", "shard"]
+SPANS: list[dict[str, str]] = [{}, {}, {"prefix": "b"}, {"start": "a5"}, {"end": "b5"}, {"start": "a", "end": "b"}]
+REMEMBERED = 5
+"""Entries with one index sort key of which a cursor over at most 8 shards remembers every one."""
+PATIENT = RetryPolicy(runtime=Runtime(sleep=lambda _: None))
+
+
+@pytest.fixture(scope="module")
+def world(engine_url: str, create_table: Any) -> Iterator[World]:
+    with world_on(engine_url, create_table()) as made:
+        yield made
+
+
+def notes_of(random: Random, size: int, of: str, ranks: int) -> list[Note]:
+    """Notes that do not expire."""
+    return [note.model_copy(update={"expires_at": None}) for note in some_notes(random, size, of=of, ranks=ranks)]
+
+
+@st.composite
+def questions(draw: st.DrawFn, spans: list[dict[str, str]]) -> dict[str, Any]:
+    asked: dict[str, Any] = {"direction": draw(st.sampled_from(["asc", "desc"])), **draw(st.sampled_from(spans))}
+    if draw(st.booleans()):
+        asked["filters"] = [Filter("kept", "=", value=True)]
+    return asked
+
+
+def answers(note: Note, asked: dict[str, Any], key: str) -> bool:
+    return (
+        key.startswith(asked.get("prefix", ""))
+        and key >= asked.get("start", "")
+        and ("end" not in asked or key < asked["end"])
+        and (note.kept or not asked.get("filters"))
+    )
+
+
+def paged(change: Change, partition: dict[str, Any], limits: list[int], **asked: Any) -> list[Note]:
+    """All pages of a listing, with the change going on between and amid them."""
+    collection = change.world.collection(through=Amid(change.world.transport, change), retry_policy=PATIENT)
+    items: list[Note] = []
+    cursor: str | None = None
+    change.go_on(change.random.choice([0, 3, 12, 30]))
+    for _ in range(3000):
+        limit = change.random.choice(limits)
+        page = collection.list(partition, limit=limit, cursor=cursor, **asked)
+        assert len(page.items) <= limit
+        items += page.items
+        cursor = page.cursor
+        if cursor is None:
+            return items
+        change.go_on(change.random.choice([0, 0, 2, 20]))
+    raise AssertionError("the listing does not end")
+
+
+def check(change: Change, items: list[Any], asked: dict[str, Any], index: str | None) -> None:
+    """What stayed came, nothing came twice, and nothing came that was not asked for."""
+    came = Counter(item.id for item in items)
+    keys = {note.id: note.id if index is None else note.rank or "" for note in [*change.staying, *change.passing]}
+    listed = [n for n in [*change.staying, *change.passing] if index is None or n.group is not None]
+    asked_for = {note.id for note in listed if answers(note, asked, keys[note.id])}
+    assert set(came) <= asked_for
+    ties = Counter(keys[note.id] for note in listed)
+    assert [key for key, times in came.items() if times > 1 and ties[keys[key]] <= REMEMBERED] == [], "twice"
+    missed = [note.id for note in change.staying if note.id in asked_for and not came[note.id]]
+    assert missed == [], f"missed {missed}"
+
+
+@settings(max_examples=examples(50))
+@given(
+    seed=st.integers(0, 2**32),
+    size=st.sampled_from([0, 1, 10, 60, 150]),
+    order=st.sampled_from(ORDERS),
+    asked=questions(SPANS),
+    limits=st.sampled_from([[1, 2, 5], [7, 50], [1000]]),
+)
+def test_a_listing_of_a_table_brings_what_stays_once_while_its_count_changes(
+    world: World, *, seed: int, size: int, order: str, asked: dict[str, Any], limits: list[int]
+) -> None:
+    random, of = Random(seed), tenant()
+    notes = notes_of(random, size if limits[0] > 1 else size // 4, of, 3)
+    change = Change(world, random, notes, index=False)
+
+    items = paged(change, {"tenant": of}, limits, order=order, **asked)
+
+    check(change, items, asked, None)
+    ids = [item.id for item in items]
+    assert order != "ordered" or ids == sorted(ids, reverse=asked["direction"] == "desc")
+
+
+INDEX_SPANS: list[dict[str, str]] = [
+    {},
+    {},
+    {"prefix": "r1"},
+    {"start": "r1"},
+    {"end": "r2"},
+    {"start": "r0", "end": "r1"},
+]
+
+
+@settings(max_examples=examples(50))
+@given(
+    seed=st.integers(0, 2**32),
+    size=st.sampled_from([1, 10, 60, 150]),
+    order=st.sampled_from(ORDERS),
+    asked=questions(INDEX_SPANS),
+    ranks=st.sampled_from([3, 8, 20]),
+    limits=st.sampled_from([[1, 2, 5], [7, 50], [1000]]),
+    index=st.sampled_from(INDEXES),
+    own=st.booleans(),
+)
+def test_a_listing_of_an_index_brings_what_stays_once_while_counts_change(
+    world: World,
+    *,
+    seed: int,
+    size: int,
+    order: str,
+    asked: dict[str, Any],
+    ranks: int,
+    limits: list[int],
+    index: str,
+    own: bool,
+) -> None:
+    random, of = Random(seed), tenant()
+    notes = notes_of(random, size if limits[0] > 1 else size // 4, of, ranks)
+    change = Change(world, random, notes, index=own)
+
+    items = paged(change, {"tenant": of, "group": "g"}, limits, order=order, index=index, **asked)
+
+    check(change, items, asked, index)
+    places = [item.rank or "" for item in items]
+    assert order != "ordered" or places == sorted(places, reverse=asked["direction"] == "desc")

@@ -1,0 +1,112 @@
+"""Listings between whose pages items move: from one layout to another, or home from where they were stored late."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+
+from dynashard import definition
+from dynashard.routing import home
+from dynashard.transport import Transport
+from tests.engine.repository.late_world import ABC, client, moving_ids, things
+from tests.engine.resharding.resharding_world import Moving, Thing, moving_world
+from tests.engine.resharding.test_resharding_late import strays
+
+pytestmark = pytest.mark.engine
+
+TENANT: Final = {"tenant": "abc"}
+IDS: Final = [f"i{number:02d}" for number in range(24)]
+ORDERS: Final = ("round_robin", "shard", "ordered")
+
+
+@pytest.fixture
+def world(wire: Transport, table: str) -> Iterator[Moving]:
+    with moving_world(wire, table, segments=1) as made:
+        yield made
+
+
+def listed_around(world: Moving, between: Any, **asked: Any) -> list[str]:
+    """The ids of a listing, between whose first two pages something happens."""
+    items = things(client(world))
+    first = items.list(TENANT, limit=2, **asked)
+    found, cursor = [item.id for item in first.items], first.cursor
+    between()
+    while cursor is not None:
+        page = things(client(world)).list(TENANT, limit=2, cursor=cursor, **asked)
+        found, cursor = found + [item.id for item in page.items], page.cursor
+    return sorted(found)
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("count", [2, 8])
+@pytest.mark.parametrize("direction", ["asc", "desc"])
+@pytest.mark.parametrize("order", ORDERS)
+def test_entries_with_equal_sort_keys_are_listed_once_across_a_whole_change(
+    world: Moving, order: str, direction: str, count: int
+) -> None:
+    things(client(world)).batch_write(put=[Thing(tenant="abc", id=each, rank=7) for each in IDS])
+
+    found = listed_around(world, lambda: world.change(ABC, count), index="by_rank", order=order, direction=direction)
+
+    assert found == IDS
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_what_comes_home_between_two_pages_is_listed_once(world: Moving, order: str) -> None:
+    ids = moving_ids(4, 8, 6)
+    world.resharder.start(ABC, 8, survey=False)
+    world.until(ABC, "settle")
+    for item in strays(Thing, 4, 8, 6):
+        world.inner.call("PutItem", {"TableName": world.table, "Item": item})
+
+    found = listed_around(world, lambda: world.finish(ABC), order=order)
+
+    assert found == sorted(ids)
+
+
+def test_an_ordered_page_that_meets_strays_in_all_shards_is_read_once_more(world: Moving) -> None:
+    world.resharder.start(ABC, 8, survey=False)
+    world.until(ABC, "settle")
+    late = strays(Thing, 4, 8, 12)
+    for item in late:
+        world.inner.call("PutItem", {"TableName": world.table, "Item": item})
+
+    page = things(client(world)).list(TENANT, order="ordered", limit=100)
+
+    assert len({item["PK"]["S"] for item in late}) > 2
+    assert [item.id for item in page.items] == sorted(item["SK"]["S"] for item in late)
+    assert page.consumed.requests <= 3 * 8
+
+
+@pytest.mark.parametrize("name", ["scan", "count"])
+def test_what_was_stored_late_is_read_once(world: Moving, name: str) -> None:
+    world.resharder.start(ABC, 8, survey=False)
+    world.until(ABC, "settle")
+    for item in strays(Thing, 4, 8, 6):
+        world.inner.call("PutItem", {"TableName": world.table, "Item": item})
+    items = things(client(world))
+
+    found = items.count(TENANT, consistent=True) if name == "count" else len(list(items.scan(TENANT, workers=4)))
+
+    assert found == 6
+
+
+@pytest.mark.parametrize("name", ["list", "ordered", "shard", "scan", "count"])
+def test_a_listing_ends_though_something_keeps_an_item_from_moving_home(world: Moving, name: str) -> None:
+    world.resharder.start(ABC, 8, survey=False)
+    world.until(ABC, "settle")
+    [item] = strays(Thing, 4, 8, 1)
+    entity = definition(Thing)
+    place = home(entity, entity.key_of({"tenant": "abc", "id": item["SK"]["S"]}), 8)
+    world.inner.call("PutItem", {"TableName": world.table, "Item": item})
+    marker = {"PK": {"S": place}, "SK": item["SK"], "MovedTo": {"N": "8"}}
+    world.inner.call("PutItem", {"TableName": world.table, "Item": marker})
+    items = things(client(world))
+    orders = {"list": "round_robin", "ordered": "ordered", "shard": "shard"}
+
+    if name in orders:
+        found = len(items.list(TENANT, order=orders[name], limit=10).items)
+    else:
+        found = items.count(TENANT) if name == "count" else len(list(items.scan(TENANT)))
+
+    assert found == 1

@@ -1,0 +1,231 @@
+"""Parallel scans."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from random import Random
+from threading import Condition
+from threading import enumerate as threads
+from typing import Any
+
+import pytest
+
+from dynashard import Filter, RetryPolicy
+from dynashard.errors import EngineUnavailableError, InvalidQueryError, ThrottledError
+from dynashard.runtime import Runtime
+from dynashard.transport import metered
+from dynashard.transport.interface import Call, Resend, Transport, Wire
+from tests.engine.reads.listing_world import (
+    INDEXES,
+    Counts,
+    Note,
+    World,
+    alive,
+    fields_of,
+    some_notes,
+    tenant,
+    world_on,
+)
+from tests.faults import FaultyTransport, lost_request, throttled
+from tests.one_by_one import OneByOne
+from tests.patience import PATIENCE_SECONDS
+from tests.recording import RecordingTransport
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture(scope="module")
+def world(engine_url: str, create_table: Any) -> Iterator[World]:
+    with world_on(engine_url, create_table()) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def notes(world: World) -> list[Note]:
+    """Notes of one tenant over 16 shards, of which some have expired."""
+    world.counts = Counts(16)
+    made = some_notes(Random(1), 400, of=tenant())
+    world.collection().batch_write(put=made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def large(world: World) -> str:
+    """A tenant with 8 shards of 16 items of 200 KB: 4 answers a shard."""
+    world.counts = Counts(8)
+    of, collection = tenant(), world.collection()
+    for n in range(128):
+        collection.create(Note(tenant=of, id=f"{n:03d}", text="x" * 200_000))
+    return of
+
+
+def workers_alive() -> list[str]:
+    return [thread.name for thread in threads() if thread.name.startswith("dynashard-scan")]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 8, 16, 64])
+def test_all_items_come_once_whatever_the_number_of_workers(world: World, notes: list[Note], workers: int) -> None:
+    world.counts = Counts(16)
+
+    items = list(world.collection().scan({"tenant": notes[0].tenant}, workers=workers))
+
+    assert fields_of(items) == fields_of(note for note in notes if alive(note))
+    assert workers_alive() == []
+
+
+@pytest.mark.parametrize("index", INDEXES)
+def test_all_entries_of_an_index_come_once(world: World, notes: list[Note], index: str) -> None:
+    partition = {"tenant": notes[0].tenant, "group": "g"}
+
+    items = list(world.collection().scan(partition, index=index))
+
+    assert fields_of(items) == fields_of(note for note in notes if alive(note) and note.group == "g")
+
+
+@pytest.mark.parametrize("direction", ["asc", "desc"])
+@pytest.mark.parametrize(
+    "span", [{"prefix": "a"}, {"start": "a5", "end": "b5"}, {"start": "b", "end": "b"}, {"end": "b"}], ids=str
+)
+def test_a_scan_takes_what_a_listing_takes(
+    world: World, notes: list[Note], span: dict[str, str], direction: str
+) -> None:
+    world.counts = Counts(16)
+    partition = {"tenant": notes[0].tenant}
+    asked: dict[str, Any] = {**span, "filters": [Filter("kept", "=", value=True)], "direction": direction}
+
+    scanned = list(world.collection().scan(partition, **asked, fields=["id"]))
+    listed = [item for page in world.collection().pages(partition, **asked) for item in page.items]
+
+    assert sorted(item["id"] for item in scanned) == sorted(item.id for item in listed)
+
+
+def test_a_partition_without_items_is_scanned(world: World) -> None:
+    assert list(world.collection().scan({"tenant": tenant()})) == []
+
+
+@pytest.mark.parametrize("workers", [0, -1, 65])
+def test_a_number_of_workers_out_of_range_is_refused(world: World, workers: int) -> None:
+    with pytest.raises(InvalidQueryError, match="from 1 to 64") as raised:
+        next(world.collection().scan({"tenant": "t"}, workers=workers))
+
+    assert raised.value.field == "workers"
+
+
+def test_closing_a_scan_stops_its_workers(world: World, large: str) -> None:
+    world.counts = Counts(8)
+    recording = RecordingTransport(world.transport)
+
+    scan = world.collection(through=recording).scan({"tenant": large}, workers=2)
+    next(scan)
+    scan.close()  # type: ignore[attr-defined]
+
+    assert workers_alive() == []
+    assert len(recording.answers) < 32
+
+
+class Ahead(OneByOne):
+    """Tells how many answers a scan has that nothing was seen of yet."""
+
+    def __init__(self, inner: Transport) -> None:
+        self.inner = inner
+        self.most = 0
+        self._came = Condition()
+        self._answer_of: dict[str, int] = {}
+        self._answers = 0
+        self._seen: set[int] = set()
+
+    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
+        answer = self.inner.call(operation, request, resend=resend)
+        with self._came:
+            self._answer_of |= {item["SK"]["S"]: self._answers for item in answer["Items"]}
+            self._answers += 1
+            self.most = max(self.most, self._answers - len(self._seen))
+            self._came.notify_all()
+        return answer
+
+    def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
+        return self.inner.call_all(calls, concurrency=concurrency)
+
+    def close(self) -> None:
+        self.inner.close()
+
+    def see(self, item: Note) -> int:
+        """Note that an item has been seen; gives the number of answers of which one was."""
+        with self._came:
+            self._seen.add(self._answer_of[item.id])
+            return len(self._seen)
+
+    def wait_for(self, ahead: int) -> None:
+        """Wait until so many answers have come of which nothing was seen."""
+        with self._came:
+            assert self._came.wait_for(lambda: self._answers - len(self._seen) >= ahead, timeout=PATIENCE_SECONDS)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_scan_reads_at_most_two_answers_a_worker_ahead(world: World, large: str, workers: int) -> None:
+    world.counts = Counts(8)
+    ahead = Ahead(world.transport)
+
+    scan = world.collection(through=ahead).scan({"tenant": large}, workers=workers)
+    for item in scan:
+        if ahead.see(item) == 16:
+            break
+        ahead.wait_for(2 * workers)
+    scan.close()  # type: ignore[attr-defined]
+
+    # The answer that is being handed on was in a worker's hand a moment before.
+    assert 2 * workers <= ahead.most <= 2 * workers + 1
+
+
+def test_an_error_of_a_worker_reaches_the_consumer_and_stops_the_others(world: World, notes: list[Note]) -> None:
+    world.counts = Counts(16)
+    faulty = FaultyTransport(world.transport, [lost_request("Query", nth=5)])
+
+    with pytest.raises(EngineUnavailableError, match="The request was lost"):
+        list(world.collection(through=faulty).scan({"tenant": notes[0].tenant}, workers=2))
+
+    assert workers_alive() == []
+    assert not faulty.waiting
+
+
+def test_a_throttled_worker_backs_off_and_goes_on(world: World, notes: list[Note]) -> None:
+    world.counts = Counts(16)
+    faults = [throttled("Query", reason="TableReadKeyRangeThroughputExceeded", nth=n) for n in (1, 2, 3, 9, 12)]
+    faulty = FaultyTransport(world.transport, faults)
+    pauses: list[float] = []
+    collection = world.collection(
+        through=faulty, retry_policy=RetryPolicy(runtime=Runtime(sleep=pauses.append, random=lambda: 1.0))
+    )
+
+    items = list(collection.scan({"tenant": notes[0].tenant}, workers=1))
+
+    assert fields_of(items) == fields_of(note for note in notes if alive(note))
+    assert not faulty.waiting
+    assert pauses == [0.05, 0.1, 0.2, 0.05, 0.05]
+
+
+def test_a_scan_gives_up_when_throttling_outlasts_its_patience(world: World, notes: list[Note]) -> None:
+    world.counts = Counts(16)
+    faulty = FaultyTransport(world.transport, [throttled("Query", reason="", nth=None)])
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    retry_policy = RetryPolicy(seconds=3, runtime=Runtime(sleep=sleep, monotonic=lambda: now[0], random=lambda: 1.0))
+    collection = world.collection(through=faulty, retry_policy=retry_policy)
+
+    with pytest.raises(ThrottledError):
+        list(collection.scan({"tenant": notes[0].tenant}, workers=1))
+
+    # The next pause would have ended after the three seconds.
+    assert now == [pytest.approx(0.05 + 0.1 + 0.2 + 0.4 + 0.8)]
+    assert workers_alive() == []
+
+
+def test_what_workers_consume_is_metered_where_the_scan_runs(world: World, notes: list[Note]) -> None:
+    world.counts = Counts(16)
+
+    with metered() as meter:
+        list(world.collection().scan({"tenant": notes[0].tenant}, workers=4))
+
+    assert meter.queries == 16
+    assert meter.consumed.read_units >= 8

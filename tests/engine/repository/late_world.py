@@ -1,0 +1,125 @@
+"""A slow writer beside a change of a shard count: its request is executed late, answered late, or never answered."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any, Final
+from unittest.mock import patch
+
+from dynashard import Collection, Dynashard
+from dynashard.errors import DynashardError
+from dynashard.repository import late, reading
+from dynashard.resharding import controller, job
+from dynashard.resharding.progress import Pass
+from dynashard.runtime import Runtime
+from dynashard.topology import LeasedTopology
+from dynashard.transport import Transport
+from tests.engine.resharding.resharding_world import Moving, Thing, partition
+from tests.engine.resharding.test_resharding_late import strays
+from tests.engine.topology.topology_world import one_clock
+from tests.faults import Fault, FaultyTransport, afterwards, meanwhile
+
+ABC: Final = partition(Thing)
+STAGES: Final = ("pending", "prepare", "move", "settle", "sweep", "stable")
+"""Stages of a change, in order; `stable` is after its marks are swept."""
+
+
+def client(world: Moving, plan: list[Fault] | None = None, transport: Transport | None = None) -> Dynashard:
+    """A client of its own that meets these faults."""
+    wire = FaultyTransport(transport or world.inner, plan or [])
+    topology = LeasedTopology(world.inner, world.topology, lease=30.0, runtime=one_clock(world.clock))
+    return Dynashard(wire, table=world.table, cursor_keys=["0" * 16], topology=topology, runtime=Runtime(world.clock))
+
+
+def things(db: Dynashard) -> Collection[Thing]:
+    return db.collection(Thing)
+
+
+def reach(world: Moving, stage: str) -> None:
+    """Bring the change of `ABC` to the end of a stage's work."""
+    if stage == "stable":
+        world.finish(ABC)
+        return
+    world.until(ABC, stage)
+    while True:
+        step = world.resharder.advance(ABC.key)
+        if world.resharder.status(ABC).stage != stage:
+            return
+        if step.kind == "work":
+            for task in step.tasks:
+                while not world.resharder.work(ABC.key, task, seconds=1e9):
+                    pass
+            return
+        world.clock.now += step.seconds
+
+
+def executed_late(operation: str, happens: Callable[[], Any]) -> Fault:
+    """All this happens before the request is executed."""
+    return meanwhile(operation, happens)
+
+
+def answered_late(operation: str, happens: Callable[[], Any]) -> Fault:
+    """The request is executed at once, and all this happens before it is answered."""
+    return afterwards(operation, happens)
+
+
+HOW: Final[Mapping[str, Callable[[str, Callable[[], Any]], Fault]]] = {
+    "executed late": executed_late,
+    "answered late": answered_late,
+}
+
+
+def judged(world: Moving, identity: str, *, acknowledged: bool) -> None:
+    """An acknowledged create is found by a read of its key and stands once in listings; an unknown one may do both."""
+    key = {"tenant": "abc", "id": identity}
+    found = things(client(world)).find(key, consistent=True)
+    listed = [item.id for item in things(client(world)).scan({"tenant": "abc"}, consistent=True)]
+    assert listed.count(identity) == int(found is not None), listed
+    if acknowledged:
+        assert found is not None, [item for item in world.raw() if item["SK"]["S"] == identity]
+
+
+def outcome(act: Callable[[], Any]) -> Any:
+    """What an operation answers; an error is its answer."""
+    try:
+        return act()
+    except DynashardError as error:
+        return error
+
+
+def moving_ids(old: int, new: int, count: int) -> list[str]:
+    """Ids of things that move."""
+    return [item["SK"]["S"] for item in strays(Thing, old, new, count)]
+
+
+def _no_confirmation(stack: ExitStack) -> None:
+    """Without rule A: a success is passed on however late it is told."""
+    stack.enter_context(patch.object(late, "view_ended", lambda *_: False))
+
+
+def _no_help(stack: ExitStack) -> None:
+    """Without rule H: SETTLE looks at the new home only."""
+    stack.enter_context(patch.object(reading, "settling", lambda _: False))
+    stack.enter_context(patch.object(late, "move_stray_home", lambda *_: False))
+
+
+def _no_second_pass(stack: ExitStack) -> None:
+    """Without rule P: the new count is published one wait after SETTLE."""
+    kind_of = job.kind_of
+
+    def without(*args: Any) -> Pass | None:
+        kind = kind_of(*args)
+        return None if kind is Pass.SETTLE else kind
+
+    stack.enter_context(patch.object(job, "kind_of", without))
+    stack.enter_context(patch.object(controller, "kind_of", without))
+
+
+RULES: Final = {"A": _no_confirmation, "H": _no_help, "P": _no_second_pass}
+
+
+@contextmanager
+def without(rule: str) -> Iterator[None]:
+    """Break one of the rules for as long as the block lasts."""
+    with ExitStack() as stack:
+        RULES[rule](stack)
+        yield

@@ -1,0 +1,286 @@
+"""Every operation in every phase of a count change, on every state that a key can be in between its two homes."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from dynashard.errors import AlreadyExistsError, DynashardError, NotFoundError, RevisionMismatchError
+from dynashard.repository import Repository
+from dynashard.topology import Phase
+from dynashard.transport import metered
+from tests.engine.repository.moving_things import CHANGES, IDENTITY, PHASES, Spot
+from tests.engine.stored_things import NOON, Note, World, person
+
+pytestmark = pytest.mark.engine
+
+PAST: dict[str, Any] = {"ExpiresAt": {"N": str(int(NOON.timestamp()) - 5)}}
+
+# What stands at the old place and at the new one.
+STATES: dict[Phase, list[tuple[str, str]]] = {
+    Phase.STABLE: [("nothing", "nothing"), ("live", "nothing"), ("expired", "nothing")],
+    Phase.PREPARE: [("nothing", "nothing"), ("live", "nothing"), ("expired", "nothing"), ("live", "expired")],
+    Phase.MOVE: [
+        ("nothing", "nothing"),
+        ("live", "nothing"),
+        ("live", "expired"),
+        ("expired", "nothing"),
+        ("mark", "live"),
+        ("mark", "nothing"),
+        ("mark", "expired"),
+        ("bare mark", "live"),
+        ("bare mark", "nothing"),
+    ],
+    Phase.SETTLE: [
+        ("nothing", "nothing"),
+        ("expired", "nothing"),
+        ("expired", "live"),
+        ("mark", "live"),
+        ("mark", "nothing"),
+        ("mark", "expired"),
+        ("bare mark", "live"),
+        ("bare mark", "nothing"),
+        ("live", "nothing"),
+        ("live", "expired"),
+    ],
+}
+MARKS = ("mark", "bare mark")
+
+
+def build(spot: Spot, state: tuple[str, str]) -> None:
+    """Bring a key into a state. What lives is at revision r0, wherever it is."""
+    for place, what in zip((spot.old, spot.new), state, strict=True):
+        moved: dict[str, Any] = {"MovedFrom": {"N": str(spot.count)}} if place == spot.new else {}
+        if what == "live":
+            spot.put_live(place, **moved)
+        elif what == "expired":
+            spot.put_live(place, rev="gone", **PAST)
+        elif what == "mark":
+            spot.put_live(place, MovedTo={"N": str(spot.target)})
+        elif what == "bare mark":
+            spot.put_mark()
+        else:
+            spot.clear(place)
+
+
+def states(spot: Spot) -> tuple[str, str]:
+    """What stands at both places now; a written note is named by its text."""
+    return _state(spot.at(spot.old)), _state(spot.at(spot.new))
+
+
+def _state(item: dict[str, Any] | None) -> str:
+    if item is None:
+        return "nothing"
+    if "MovedTo" in item:
+        # A mark that expires would give the key back to those who look at its old home.
+        assert "ExpiresAt" not in item
+        return "mark" if "text" in item else "bare mark"
+    if "ExpiresAt" in item:
+        return "expired"
+    assert item["text"]["S"] == "was" or "MovedFrom" not in item, "a real write drops MovedFrom"
+    return "live" if item["text"]["S"] == "was" else str(item["text"]["S"])
+
+
+def helped(phase: Phase, state: tuple[str, str]) -> tuple[str, str]:
+    """The state under which an operation does its work: what was stored late is brought home first in SETTLE."""
+    return ("mark", "live") if phase is Phase.SETTLE and state[0] == "live" else state
+
+
+def home_of(phase: Phase, state: tuple[str, str]) -> int:
+    """Where the key's item lives or would: 0 for the old place, 1 for the new."""
+    if phase is Phase.MOVE:
+        return int(state[0] in MARKS)
+    return int(phase is Phase.SETTLE)
+
+
+def after(phase: Phase, state: tuple[str, str], wrote: str) -> tuple[str, str]:
+    """The state after a write that was allowed: `wrote` is what stands at the key's home now."""
+    where = home_of(phase, state)
+    old, new = state
+    if wrote != "nothing" and state[where] != "live":
+        if phase is Phase.MOVE and where == 0:
+            return "bare mark", wrote
+        if phase is Phase.SETTLE:
+            return {"nothing": "bare mark", "expired": "mark"}.get(old, old), wrote
+    return (wrote, new) if where == 0 else (old, wrote)
+
+
+def note(text: str = "new") -> Note:
+    return Note(tenant="abc", id=IDENTITY, text=text)
+
+
+KEY = {"tenant": "abc", "id": IDENTITY}
+Operation = Callable[[Repository[Note]], Any]
+
+# The operation, what stands there afterwards, and what it answers to a live item and to none.
+OPERATIONS: dict[str, tuple[Operation, str, Any, Any]] = {
+    "create": (lambda notes: notes.create(note()).text, "new", AlreadyExistsError, "new"),
+    "put": (lambda notes: notes.put(note()).created, "new", False, True),
+    "replace": (lambda notes: notes.replace(note()).text, "new", "new", "new"),
+    "put if_match": (lambda notes: notes.put(note(), if_match="r0").created, "new", False, RevisionMismatchError),
+    "put wrong if_match": (lambda n: n.put(note(), if_match="gone"), "", RevisionMismatchError, RevisionMismatchError),
+    "update": (lambda notes: notes.update(KEY, set={"text": "new"}).text, "new", "new", NotFoundError),
+    "update add": (lambda n: n.update(KEY, set={"text": "new"}, add={"reads": 2}).reads, "new", 2, NotFoundError),
+    "update after reading": (
+        lambda notes: notes.update(KEY, set={"text": "new"}, add={"stars": 1}).stars,
+        "new",
+        1,
+        NotFoundError,
+    ),
+    "update if_match": (
+        lambda notes: notes.update(KEY, set={"text": "new"}, if_match="r0").text,
+        "new",
+        "new",
+        RevisionMismatchError,
+    ),
+    "update wrong if_match": (
+        lambda notes: notes.update(KEY, set={"text": "new"}, if_match="gone"),
+        "",
+        RevisionMismatchError,
+        RevisionMismatchError,
+    ),
+    "delete": (lambda notes: notes.delete(KEY), "nothing", None, NotFoundError),
+    "delete if_match": (lambda notes: notes.delete(KEY, if_match="r0"), "nothing", None, RevisionMismatchError),
+    "delete wrong if_match": (
+        lambda notes: notes.delete(KEY, if_match="gone"),
+        "",
+        RevisionMismatchError,
+        RevisionMismatchError,
+    ),
+    "batch put": (lambda notes: notes.batch_write(put=[note()]), "new", None, None),
+    "batch delete": (lambda notes: notes.batch_write(delete=[KEY]), "nothing", None, None),
+    "get": (lambda notes: notes.get(KEY).revision, "", "r0", NotFoundError),
+    "find consistently": (lambda notes: notes.find(KEY, consistent=True) is not None, "", True, False),
+    "exists": (lambda notes: notes.exists(KEY), "", True, False),
+    "batch get": (lambda notes: [i and i.revision for i in notes.batch_get([KEY])], "", ["r0"], [None]),
+}
+
+
+def cases(world: World, phase: Phase) -> Iterator[tuple[str, Spot, tuple[str, str]]]:
+    for name, (count, target) in CHANGES.items():
+        for state in STATES[phase]:
+            spot = Spot(world, count, target)
+            build(spot, state)
+            spot.enter(phase)
+            yield f"{name}, {state[0]} at old and {state[1]} at new", spot, helped(phase, state)
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("phase", [Phase.STABLE, *PHASES])
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_operation_does_in_each_phase_what_the_protocol_says(world: World, operation: str, phase: Phase) -> None:
+    act, writes, to_live, to_none = OPERATIONS[operation]
+    for case, spot, state in cases(world, phase):
+        lives = state[home_of(phase, state)] == "live"
+        expected = to_live if lives else to_none
+        refused = isinstance(expected, type) and issubclass(expected, DynashardError)
+
+        try:
+            answer = act(world.notes)
+        except DynashardError as error:
+            answer = type(error)
+
+        assert answer == expected, case
+        untouched = refused or not writes or (writes == "nothing" and not lives)
+        found = states(spot)
+        if untouched and operation.startswith("batch delete") and phase is Phase.STABLE:
+            # A batch has no conditions when stable, so that it takes away what has expired too.
+            assert found == ("nothing", state[1]), case
+        else:
+            assert found == (state if untouched else after(phase, state, writes)), case
+
+
+def test_stable_items_cost_what_they_always_have(world: World) -> None:
+    transport = world.faults()
+    with metered() as meter:
+        world.notes.create(note())
+        world.notes.replace(note("again"))
+        world.notes.update(KEY, add={"reads": 1})
+        world.notes.get(KEY, consistent=True)
+        world.notes.exists(KEY, consistent=True)
+        world.notes.delete(KEY)
+        world.notes.batch_write(put=[note()])
+        world.notes.batch_get([KEY], consistent=True)
+
+    assert [call.operation for call in transport.calls] == [
+        "PutItem", "PutItem", "UpdateItem", "GetItem", "GetItem", "DeleteItem", "BatchWriteItem", "BatchGetItem",
+    ]  # fmt: skip
+    assert (meter.consumed.write_units, meter.consumed.read_units) == (5, 3)
+    assert world.views.refreshed == []
+
+
+def test_operations_on_moving_keys_cost_what_the_protocol_says(world: World) -> None:
+    spot = Spot(world, 4, 8)
+    costs = {}
+    for phase, state, operation in (
+        (Phase.PREPARE, ("nothing", "nothing"), "create"),
+        (Phase.MOVE, ("nothing", "nothing"), "create"),
+        (Phase.MOVE, ("live", "nothing"), "put"),
+        (Phase.MOVE, ("live", "nothing"), "update"),
+        (Phase.MOVE, ("live", "nothing"), "delete"),
+        (Phase.SETTLE, ("nothing", "nothing"), "create"),
+        (Phase.SETTLE, ("mark", "live"), "put"),
+        (Phase.SETTLE, ("mark", "live"), "update"),
+        (Phase.SETTLE, ("mark", "live"), "delete"),
+        (Phase.SETTLE, ("mark", "live"), "get"),
+        (Phase.SETTLE, ("nothing", "nothing"), "exists"),
+        (Phase.SETTLE, ("live", "nothing"), "batch get"),
+    ):
+        build(spot, state)
+        spot.enter(phase)
+        with metered() as meter:
+            OPERATIONS[operation][0](world.notes)
+        costs[phase, operation] = (meter.consumed.requests, meter.consumed.write_units)
+
+    assert costs == {
+        (Phase.PREPARE, "create"): (1, 1),
+        (Phase.MOVE, "create"): (1, 4),
+        (Phase.MOVE, "put"): (1, 1),
+        (Phase.MOVE, "update"): (1, 1),
+        (Phase.MOVE, "delete"): (1, 1),
+        (Phase.SETTLE, "create"): (1, 4),
+        (Phase.SETTLE, "put"): (1, 1),
+        (Phase.SETTLE, "update"): (1, 1),
+        (Phase.SETTLE, "delete"): (1, 1),
+        (Phase.SETTLE, "get"): (1, 0),
+        (Phase.SETTLE, "exists"): (2, 0),
+        (Phase.SETTLE, "batch get"): (3, 4),
+    }
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_key_that_keeps_its_home_is_written_as_if_nothing_happened(world: World, phase: Phase) -> None:
+    staying = Spot(world, 4, 8, identity="3")
+    assert staying.old == staying.new
+    staying.enter(phase)
+    transport = world.faults()
+
+    world.notes.create(Note(**staying.key))
+    world.notes.put(Note(**staying.key, text="again"))
+    world.notes.delete(staying.key)
+
+    assert [call.operation for call in transport.calls] == ["PutItem", "PutItem", "DeleteItem"]
+
+
+@pytest.mark.parametrize("consistent", [True, False])
+def test_reads_of_moved_items_are_as_consistent_as_they_were_asked_to_be(world: World, *, consistent: bool) -> None:
+    spot = Spot(world, 4, 8)
+    build(spot, ("mark", "live"))
+    spot.enter(Phase.MOVE)
+    transport = world.faults()
+
+    assert world.notes.find(KEY, consistent=consistent)
+    world.notes.batch_get([KEY], consistent=consistent)
+
+    asked = [call.request.get("RequestItems", {}).get(world.table, call.request) for call in transport.calls]
+    assert [request.get("ConsistentRead", False) for request in asked] == [consistent] * 4
+
+
+def test_checking_an_item_asks_nobody(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreachable(*_: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(world.views, "view", unreachable)
+    monkeypatch.setattr(world.views, "index_view", unreachable)
+
+    world.people.check(person())

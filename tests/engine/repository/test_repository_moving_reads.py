@@ -1,0 +1,137 @@
+"""Reads of moving keys: transactions that are seen in part, marks, and phases that change behind them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dynashard.errors import TransactionConflictError, UnprocessedError
+from dynashard.topology import Phase, View
+from tests.engine.repository.moving_things import IDENTITY, Spot
+from tests.engine.stored_things import World
+from tests.faults import Fault, conflict, meanwhile, unprocessed
+
+pytestmark = pytest.mark.engine
+
+KEY = {"tenant": "abc", "id": IDENTITY}
+PARTITION = "test.v1.Note:abc"
+
+
+@pytest.fixture
+def spot(world: World) -> Spot:
+    """A note that goes from 4 to 8 shards, in the move phase."""
+    spot = Spot(world, 4, 8)
+    spot.enter(Phase.MOVE)
+    return spot
+
+
+def half_seen(spot: Spot) -> None:
+    """The mark of a mover's transaction is to be seen, the item at its new home not yet."""
+    spot.put_live(spot.old, MovedTo={"N": "8"})
+
+
+READS: dict[str, Callable[[World], bool]] = {
+    "get": lambda world: world.notes.get(KEY).text == "was",
+    "find": lambda world: world.notes.find(KEY) is not None,
+    "exists": lambda world: world.notes.exists(KEY),
+    "batch_get": lambda world: world.notes.batch_get([KEY, {"tenant": "abc", "id": "none"}])[0] is not None,
+}
+READING = pytest.mark.parametrize("read", READS.values(), ids=READS)
+
+
+@READING
+@pytest.mark.parametrize("phase", [Phase.PREPARE, Phase.MOVE])
+def test_item_of_a_transaction_that_is_seen_in_part_is_there_for_readers(
+    world: World, spot: Spot, phase: Phase, read: Callable[[World], bool]
+) -> None:
+    half_seen(spot)
+    spot.enter(phase)
+    transport = world.faults(
+        conflict("TransactGetItems"), meanwhile("TransactGetItems", lambda: spot.put_live(spot.new), nth=2)
+    )
+
+    assert read(world)
+
+    assert transport.waiting == []
+    assert len(world.pauses) == 1
+
+
+@READING
+def test_old_copy_that_is_live_after_all_is_what_is_read(
+    world: World, spot: Spot, read: Callable[[World], bool]
+) -> None:
+    half_seen(spot)
+    transport = world.faults(meanwhile("TransactGetItems", lambda: spot.put_live(spot.old)))
+
+    assert read(world)
+
+    assert transport.waiting == []
+
+
+def test_confirmation_that_conflicts_for_ever_is_told(world: World, spot: Spot) -> None:
+    half_seen(spot)
+    world.faults(conflict("TransactGetItems", nth=None))
+
+    with pytest.raises(TransactionConflictError):
+        world.notes.find(KEY)
+    with pytest.raises(UnprocessedError) as left:
+        world.notes.batch_get([KEY])
+
+    assert left.value.details == {"keys": [KEY]}
+    assert world.throttles == []
+
+
+@READING
+def test_read_starts_again_when_the_phase_changes_behind_a_mark(
+    world: World, spot: Spot, read: Callable[[World], bool]
+) -> None:
+    spot.put_mark()
+
+    def settled_and_changed_back() -> None:
+        spot.put_live(spot.old)
+        spot.clear(spot.new)
+        world.views.now = View(4)
+
+    asked: list[int] = []
+
+    def strike(send: Callable[[Any], Any], request: Any) -> Any:
+        answer = send(request)
+        if not asked:
+            settled_and_changed_back()
+        asked.append(1)
+        return answer
+
+    first = "BatchGetItem" if read is READS["batch_get"] else "GetItem"
+    transport = world.faults(Fault(first, strike))
+
+    assert read(world)
+
+    assert transport.sent("TransactGetItems") == 0
+    assert world.views.refreshed == [PARTITION]
+
+
+def test_mark_behind_a_mark_is_looked_at_anew_until_patience_ends(world: World, spot: Spot) -> None:
+    spot.put_mark()
+    spot.put(spot.new, MovedTo={"N": "4"})
+
+    with pytest.raises(TransactionConflictError):
+        world.notes.find(KEY)
+
+    assert 15 < sum(world.pauses) <= 20
+
+
+def test_batch_read_that_outlasts_its_lease_looks_where_the_new_phase_says(world: World, spot: Spot) -> None:
+    spot.put_live(spot.old)
+
+    def strike(send: Callable[[Any], Any], request: Any) -> Any:
+        answer = unprocessed("BatchGetItem", keep=1).strike(send, request)
+        spot.move()
+        spot.clear(spot.old)
+        spot.enter(Phase.SETTLE)
+        return answer
+
+    world.faults(Fault("BatchGetItem", strike))
+
+    [found] = world.notes.batch_get([KEY])
+
+    assert found is not None

@@ -1,0 +1,91 @@
+"""Whoever wants to know of throttles that outlast retries is told before the caller is."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dynashard.errors import KeyRangeThrottledError, ThrottledError, UnprocessedError
+from dynashard.topology import Phase
+from tests.engine.repository.moving_things import IDENTITY, Spot
+from tests.engine.stored_things import Note, World, key, person
+from tests.faults import conflict, lost_request, throttled, unprocessed
+
+pytestmark = pytest.mark.engine
+
+NOTE = {"tenant": "abc", "id": IDENTITY}
+
+OPERATIONS: dict[str, tuple[str, Callable[[World], Any]]] = {
+    "create": ("PutItem", lambda world: world.people.create(person(id="2"))),
+    "replace": ("PutItem", lambda world: world.people.replace(person())),
+    "update": ("UpdateItem", lambda world: world.people.update(key(), add={"visits": 1})),
+    "delete": ("DeleteItem", lambda world: world.people.delete(key())),
+    "get": ("GetItem", lambda world: world.people.get(key())),
+    "exists": ("GetItem", lambda world: world.people.exists(key())),
+}
+
+
+@pytest.mark.parametrize(("request_", "attempt"), OPERATIONS.values(), ids=OPERATIONS)
+def test_throttle_of_an_item_is_told_with_its_logical_partition(
+    world: World, request_: str, attempt: Callable[[World], Any]
+) -> None:
+    world.people.create(person())
+    world.faults(throttled(request_))
+
+    with pytest.raises(KeyRangeThrottledError) as refused:
+        attempt(world)
+
+    assert world.throttles == [("test.v1.Person", "test.v1.Person:abc", refused.value)]
+
+
+def test_throttled_transaction_is_told(world: World) -> None:
+    Spot(world, 4, 8).enter(Phase.MOVE)
+    world.faults(throttled("TransactWriteItems"))
+
+    with pytest.raises(ThrottledError) as refused:
+        world.notes.create(Note(**NOTE))
+
+    assert world.throttles == [("test.v1.Note", "test.v1.Note:abc", refused.value)]
+
+
+def test_nothing_is_told_of_what_ends_well_or_otherwise(world: World) -> None:
+    plan = [unprocessed("BatchWriteItem", keep=1), throttled("BatchGetItem"), conflict("UpdateItem")]
+    transport = world.faults(*plan, lost_request("GetItem"))
+
+    world.people.batch_write(put=[person()])
+    world.people.batch_get([key()])
+    world.people.update(key(), add={"visits": 1})
+    with pytest.raises(Exception, match="lost"):
+        world.people.get(key())
+
+    assert transport.waiting == []
+    assert world.throttles == []
+
+
+@pytest.mark.parametrize("cause", ["left over", "throttled"])
+def test_each_logical_partition_of_what_a_batch_left_over_is_told_once(world: World, cause: str) -> None:
+    people = [person(tenant=tenant, id=str(number)) for tenant in ("abc", "xyz") for number in range(3)]
+    left_over = unprocessed("BatchWriteItem", keep=4, nth=None)
+    world.faults(throttled("BatchWriteItem", nth=None) if cause == "throttled" else left_over)
+
+    with pytest.raises(UnprocessedError) as left:
+        world.people.batch_write(put=people)
+
+    assert [partition for _, partition, _ in world.throttles] == ["test.v1.Person:abc", "test.v1.Person:xyz"]
+    told = {error for _, _, error in world.throttles}
+    if cause == "throttled":
+        assert told == {left.value.__cause__}
+    else:
+        assert [(error.reasons, error.operation) for error in told] == [((), "BatchWriteItem")]
+
+
+def test_search_through_all_shards_tells_why_it_failed(world: World) -> None:
+    world.faults(throttled("BatchGetItem", nth=None))
+
+    with pytest.raises(KeyRangeThrottledError):
+        world.events.get({"tenant": "abc", "id": "1"})
+    with pytest.raises(KeyRangeThrottledError):
+        world.events.update({"tenant": "abc", "id": "1"}, set={"kind": "other"})
+
+    assert {(entity, partition) for entity, partition, _ in world.throttles} == {("test.v1.Event", "test.v1.Event:abc")}
+    assert len(world.throttles) == 2

@@ -1,0 +1,271 @@
+"""Entities, tables and a resharder for tests of changing counts, with time in the test's hands."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import count
+from typing import Any
+
+from dynashard import Collection, Dynashard, Entity, Index, Key, Registry, Shards, definition
+from dynashard.entity import ItemKey
+from dynashard.resharding import Resharder, Scope, Status, Step, Timing
+from dynashard.resharding.status import stage_of
+from dynashard.routing import home, logical_partition_of
+from dynashard.runtime import Runtime
+from dynashard.schema import MOVED_TO, PK, SK
+from dynashard.topology import LeasedTopology, Record, TopologyTable
+from dynashard.transport import Transport
+from tests.engine.topology.topology_world import Clock, one_clock, topology_table_on
+from tests.faults import Fault, FaultyTransport
+
+REGISTRY = Registry()
+TIMING = Timing(lease=30.0, operation=10.0, skew=1.0, lag=0.0)
+WAIT = TIMING.wait(30.0)
+
+
+class Thing(
+    Entity,
+    name="move.v1.Thing",
+    key=Key("{tenant}", "{id}"),
+    shards=Shards(4),
+    indexes=[
+        Index("GSI1", "by_rank", "{tenant}", "{rank:04d}"),
+        Index("GSI2", "by_colour", "{tenant}:{colour}", "{id}", shards=Shards(2)),
+    ],
+    expires="until",
+    registry=REGISTRY,
+):
+    tenant: str
+    id: str
+    rank: int | None = None
+    colour: str | None = None
+    text: str = ""
+    until: datetime | None = None
+
+
+class Old(
+    Entity,
+    name="move.v1.Old",
+    key=Key("{tenant}", "{id}"),
+    shards=Shards(8, adopt="unsharded"),
+    registry=REGISTRY,
+):
+    """Of a table that was never sharded."""
+
+    tenant: str
+    id: str
+    text: str = ""
+
+
+class Event(
+    Entity,
+    name="move.v1.Event",
+    key=Key("{tenant}", "{id}"),
+    shards=Shards(start=2, placement="random"),
+    expires="until",
+    registry=REGISTRY,
+):
+    """Only ever added."""
+
+    tenant: str
+    id: str
+    until: datetime | None = None
+
+
+class Modulo(Entity, name="move.v1.Modulo", key=Key("{id}", "{n}"), shards=Shards(10, "modulo"), registry=REGISTRY):
+    id: str
+    n: str
+
+
+class Bare(Entity, name="move.v1.Bare", key=Key("{id}", "{n}"), registry=REGISTRY):
+    id: str
+    n: str
+
+
+class Member(
+    Entity, name="move.v1.Member", key=Key("{team}", "m#{id}", prefix="team"), shards=Shards(2), registry=REGISTRY
+):
+    team: str
+    id: str
+
+
+class Shift(
+    Entity, name="move.v1.Shift", key=Key("{team}", "s#{at}", prefix="team"), shards=Shards(2), registry=REGISTRY
+):
+    team: str
+    at: str
+
+
+class Leaf(
+    Entity,
+    name="move.v1.Leaf",
+    key=Key("{tree}", "{id}", prefix="", separator="_"),
+    shards=Shards(4),
+    registry=REGISTRY,
+):
+    """Told apart from others by `Type`, or else by the look of its sort keys."""
+
+    tree: str
+    id: str
+
+
+ENTITIES: tuple[type[Entity], ...] = (Thing, Old, Event, Modulo, Bare, Member, Shift, Leaf)
+
+
+def whole(model: type[Entity]) -> Scope:
+    """All partitions of an entity."""
+    return Scope(definition(model))
+
+
+def partition(model: type[Entity], name: str = "abc") -> Scope:
+    """One partition of an entity."""
+    entity = definition(model)
+    return Scope(entity, f"{entity.prefix}:{name}")
+
+
+def index(model: type[Entity], name: str) -> Scope:
+    """An index of an entity."""
+    entity = definition(model)
+    return Scope(entity, index=entity.indexes[name])
+
+
+@dataclass
+class Moving:
+    """Two tables, a clock, and resharders and clients on them.
+
+    Attributes:
+        segments: how many tasks a pass has.
+    """
+
+    inner: Transport
+    table: str
+    topology: str
+    segments: int = 3
+    clock: Clock = field(default_factory=Clock)
+    pauses: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.ids = count(1)
+        self.resharder = self.new()
+
+    def new(self, plan: Sequence[Fault] = (), **more: Any) -> Resharder:
+        """A resharder of its own, which meets these faults."""
+        self.faulty = FaultyTransport(self.inner, plan)
+        return self.on(self.faulty, **more)
+
+    def on(self, transport: Transport, **more: Any) -> Resharder:
+        """A resharder on a transport."""
+        told = {"timing": TIMING, "entities": ENTITIES, "segments": self.segments, **more}
+        return Resharder(
+            transport,
+            table=self.table,
+            topology_table=self.topology,
+            runtime=Runtime(self.clock, self.sleep, lambda: 0.5),
+            new_id=lambda: f"change-{next(self.ids)}",
+            **told,
+        )
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.clock.now += seconds
+
+    def of(self, model: type[Any]) -> Collection[Any]:
+        """A client that knows nothing yet."""
+        topology = LeasedTopology(self.inner, self.topology, lease=30.0, runtime=one_clock(self.clock))
+        keys = ["0123456789abcdef"]
+        layer = Dynashard(
+            self.inner, table=self.table, cursor_keys=keys, topology=topology, runtime=Runtime(self.clock)
+        )
+        return layer.collection(model)
+
+    def step(self, key: str, resharder: Resharder | None = None, *, seconds: float = 1e9) -> Step:
+        """One step, with the work it asks for, and the wait it asks for."""
+        resharder = resharder or self.resharder
+        step = resharder.advance(key)
+        for task in step.tasks:
+            while not resharder.work(key, task, seconds=seconds):
+                pass
+        if step.kind == "wait":
+            self.clock.now += step.seconds
+        return step
+
+    def until(self, scope: Scope, stage: str, resharder: Resharder | None = None) -> Status:
+        """Go on until a stage is published, and no further."""
+        for _ in range(60):
+            if stage_of(self.record(scope.key)) == stage:
+                return self.resharder.status(scope)
+            self.step(scope.key, resharder)
+        raise AssertionError(f"never came to {stage}: {self.resharder.status(scope)}")
+
+    def finish(self, scope: Scope, resharder: Resharder | None = None) -> Status:
+        """Go on until there is nothing left to do."""
+        for _ in range(60):
+            if self.step(scope.key, resharder).kind == "done":
+                return self.resharder.status(scope)
+        raise AssertionError(f"never ended: {self.resharder.status(scope)}")
+
+    def change(self, scope: Scope, to: int, **more: Any) -> Status:
+        """Change a count from beginning to end."""
+        self.resharder.start(scope, to, **more)
+        return self.finish(scope)
+
+    def fill(self, model: type[Any], amount: int, *, tenant: str = "abc", **fields: Callable[[int], Any]) -> None:
+        """Items of a partition, with these fields."""
+        items = [
+            model(tenant=tenant, id=f"{n:04d}", **{name: value(n) for name, value in fields.items()})
+            for n in range(amount)
+        ]
+        self.of(model).batch_write(put=items)
+
+    def put(self, item: Mapping[str, Any]) -> None:
+        """An item as somebody else stored it."""
+        self.inner.call("PutItem", {"TableName": self.table, "Item": dict(item)})
+
+    def raw(self) -> list[dict[str, Any]]:
+        """All stored items."""
+        items: list[dict[str, Any]] = []
+        request: dict[str, Any] = {"TableName": self.table, "ConsistentRead": True}
+        while True:
+            answer = self.inner.call("Scan", request)
+            items += answer["Items"]
+            if "LastEvaluatedKey" not in answer:
+                return items
+            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+    def marks(self) -> list[dict[str, Any]]:
+        return [item for item in self.raw() if MOVED_TO in item]
+
+    def places(self, model: type[Entity]) -> dict[tuple[str, str], list[str]]:
+        """The stored partition keys of every unmarked item of an entity's prefix, by logical partition and sort key."""
+        entity, found = definition(model), dict[tuple[str, str], list[str]]()
+        for item in self.raw():
+            if MOVED_TO not in item and item[PK]["S"].startswith(f"{entity.prefix}:"):
+                key = (logical_partition_of(entity, item[PK]["S"]), item[SK]["S"])
+                found.setdefault(key, []).append(item[PK]["S"])
+        return found
+
+    def misplaced(self, model: type[Entity], shards: int, name: str | None = None) -> list[tuple[str, str]]:
+        """Items of a partition (or of all) that do not stand once and at home under a count."""
+        entity = definition(model)
+        return [
+            key
+            for key, places in self.places(model).items()
+            if (name is None or key[0] == f"{entity.prefix}:{name}") and places != [home(entity, ItemKey(*key), shards)]
+        ]
+
+    def record(self, key: str) -> Record:
+        record = TopologyTable(self.inner, self.topology).find(key)
+        assert record is not None
+        return record
+
+    def progress_items(self) -> list[dict[str, Any]]:
+        items = self.inner.call("Scan", {"TableName": self.topology, "ConsistentRead": True})["Items"]
+        return [item for item in items if item["partition"]["S"].startswith("@")]
+
+
+@contextmanager
+def moving_world(transport: Transport, table: str, *, segments: int = 3) -> Iterator[Moving]:
+    """A world on an empty table; with one segment a change takes half of the requests."""
+    with topology_table_on(transport) as topology:
+        yield Moving(transport, table, topology, segments)

@@ -1,0 +1,154 @@
+"""A throttle that reaches the repository becomes a change of a count in the topology table, and back after a quiet."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from dynashard.errors import KeyRangeThrottledError, TableThrottledError
+from dynashard.repository import Repository, Store
+from dynashard.resharding import Scope
+from dynashard.routing import Router
+from dynashard.runtime import Runtime
+from dynashard.topology import LeasedTopology, TopologyTable
+from dynashard.transport import Transport
+from dynashard_serving.growth_policy import CountState, Growth, GrowthEvent, GrowthSettings, Report
+from tests.engine.resharding.resharding_world import ENTITIES, Event, Moving, Thing, index, moving_world, partition
+from tests.faults import FaultyTransport, throttled
+
+pytestmark = pytest.mark.engine
+
+DAY = 24 * 3600.0
+
+
+@dataclass
+class Growing:
+    """A world whose clients tell a growth policy of their throttles."""
+
+    world: Moving
+    reports: list[Report] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.growth = Growth(
+            self.ask,
+            self.present,
+            runtime=Runtime(self.world.clock, self.world.sleep, lambda: 0.5),
+            settings=GrowthSettings(),
+            waits=True,
+            report=self.reports.append,
+        )
+
+    def ask(self, scope: Scope, target: int) -> object:
+        return self.world.resharder.start(scope, target, cause="throttle")
+
+    def present(self, scope: Scope) -> CountState:
+        records = TopologyTable(self.world.inner, self.world.topology).read([scope.key, scope.family])
+        record = records.get(scope.key) or records[scope.family]
+        changed = max(float(entry.partition(":")[0]) for entry in record.history)
+        return CountState(record.count, changed, record.busy)
+
+    def items(self, model: type[Any], *, reason: str, slot: str = "") -> Repository[Any]:
+        """The items of an entity, whose first PutItem is throttled."""
+        resource = f"arn:aws:dynamodb:us-east-1:123456789012:table/t{slot and '/index/'}{slot}"
+        faulty = FaultyTransport(self.world.inner, [throttled("PutItem", reason=reason, resource=resource, nth=None)])
+        topology = LeasedTopology(self.world.inner, self.world.topology, runtime=Runtime(self.world.clock))
+        store = Store(
+            faulty, self.world.table, Router(topology), Runtime(self.world.clock), throttled=self.growth.throttled
+        )
+        return Repository(store, model)
+
+
+@pytest.fixture
+def growing(wire: Transport, table: str) -> Iterator[Growing]:
+    with moving_world(wire, table) as made:
+        made.of(Thing).find({"tenant": "abc", "id": "1"})
+        made.of(Event).find({"tenant": "abc", "id": "1"})
+        made.clock.now += 3600
+        yield Growing(made)
+
+
+HOT = "TableWriteKeyRangeThroughputExceeded"
+
+
+@pytest.mark.parametrize(("model", "count"), [(Thing, 4), (Event, 2)], ids=["calculated", "random"])
+def test_a_hot_partition_doubles_and_after_a_quiet_it_is_halved(growing: Growing, model: type[Any], count: int) -> None:
+    world, scope = growing.world, partition(model)
+    items = growing.items(model, reason=HOT)
+
+    for _ in range(3):
+        with pytest.raises(KeyRangeThrottledError):
+            items.create(model(tenant="abc", id="1"))
+    status = world.finish(scope)
+
+    assert (status.count, status.cause, [report.event for report in growing.reports]) == (
+        count * 2,
+        "throttle",
+        [GrowthEvent.ASKED],
+    )
+    world.clock.now += DAY
+    [shrunk] = growing.growth.shrink([world.record(scope.key)], [scope.entity])
+    assert (shrunk.event, world.finish(scope).count) == (GrowthEvent.ASKED, count)
+    world.clock.now += 10 * DAY
+    assert growing.growth.shrink([world.record(scope.key)], [scope.entity]) == []
+
+
+def test_a_hot_index_doubles_its_own_count_and_leaves_the_tables(growing: Growing) -> None:
+    items = growing.items(Thing, reason="IndexWriteKeyRangeThroughputExceeded", slot="GSI2")
+
+    with pytest.raises(KeyRangeThrottledError):
+        items.create(Thing(tenant="abc", id="1", colour="red"))
+    status = growing.world.finish(index(Thing, "by_colour"))
+
+    assert (status.count, growing.world.record("move.v1.Thing").count) == (4, 4)
+
+
+def test_a_throttled_table_keeps_its_counts(growing: Growing) -> None:
+    items = growing.items(Thing, reason="TableWriteProvisionedThroughputExceeded")
+
+    with pytest.raises(TableThrottledError):
+        items.create(Thing(tenant="abc", id="1"))
+
+    assert growing.world.resharder.busy() == []
+    assert [report.event for report in growing.reports] == [GrowthEvent.LIMIT]
+
+
+def test_a_count_that_changes_already_is_left_alone(growing: Growing) -> None:
+    growing.world.resharder.start(partition(Thing), 16)
+    items = growing.items(Thing, reason=HOT)
+
+    with pytest.raises(KeyRangeThrottledError):
+        items.create(Thing(tenant="abc", id="1"))
+
+    assert growing.reports == []
+    assert growing.world.finish(partition(Thing)).count == 16
+
+
+def test_of_two_processes_one_asks(growing: Growing) -> None:
+    other = Growing(growing.world)
+    items = growing.items(Thing, reason=HOT)
+    pauses: list[float] = []
+
+    def meanwhile(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 1:
+            with pytest.raises(KeyRangeThrottledError):
+                other.items(Thing, reason=HOT).create(Thing(tenant="abc", id="2"))
+
+    growing.growth._runtime = replace(growing.growth._runtime, sleep=meanwhile)
+    with pytest.raises(KeyRangeThrottledError):
+        items.create(Thing(tenant="abc", id="1"))
+
+    assert ([r.event for r in other.reports], [r.event for r in growing.reports]) == (
+        [GrowthEvent.ASKED],
+        [GrowthEvent.LOST],
+    )
+    assert growing.world.finish(partition(Thing)).count == 8
+
+
+def test_every_entity_of_the_world_is_known_to_the_policy(growing: Growing) -> None:
+    records = [growing.world.record(key) for key in ("move.v1.Thing", "move.v1.Thing|GSI2", "move.v1.Event")]
+
+    told = growing.growth.shrink(records, [scope.entity for scope in map(partition, ENTITIES)])
+
+    assert told == []

@@ -1,0 +1,232 @@
+"""Items that the database stores at an old home after the mover has passed: the second pass, the sweep, the check."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from dynashard import definition
+from dynashard.entity import ItemKey
+from dynashard.resharding import Resharder, Scope
+from dynashard.routing import home
+from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV, SK, TYPE
+from dynashard.transport import Transport
+from dynashard.transport.interface import Wire
+from tests.engine.resharding.resharding_world import WAIT, Moving, Old, Thing, moving_world, partition, whole
+from tests.engine.resharding.test_resharding_mover import Killed, Mortal
+from tests.faults import conflict, lost_answer, lost_request, meanwhile, throttled
+
+pytestmark = pytest.mark.engine
+
+ABC = partition(Thing)
+
+
+@pytest.fixture
+def world(wire: Transport, table: str) -> Iterator[Moving]:
+    with moving_world(wire, table) as made:
+        yield made
+
+
+def strays(model: type[Thing | Old], old: int, new: int, count: int = 3, name: str = "abc") -> list[Wire]:
+    """Items that stand at their home under the old count, and not under the new one."""
+    entity = definition(model)
+    found = []
+    for number in range(1000):
+        key = ItemKey(f"{entity.prefix}:{name}", f"s{number}")
+        place = home(entity, key, old)
+        if place != home(entity, key, new):
+            fields = {"tenant": {"S": name}, "id": {"S": key.sort}, TYPE: {"S": entity.name}, REV: {"S": f"r{number}"}}
+            found.append({PK: {"S": place}, SK: {"S": key.sort}, **fields})
+    return found[:count]
+
+
+def at_home(stray: Wire, model: type[Thing | Old], count: int) -> Wire:
+    entity = definition(model)
+    partition_ = f"{entity.prefix}:{stray['tenant']['S']}"
+    return {**stray, PK: {"S": home(entity, ItemKey(partition_, stray[SK]["S"]), count)}}
+
+
+CHANGES: dict[str, tuple[Scope, type[Thing | Old], int, int]] = {
+    "growing": (ABC, Thing, 4, 8),
+    "shrinking": (ABC, Thing, 4, 2),
+    "family": (whole(Thing), Thing, 4, 16),
+    "adoption": (partition(Old), Old, 0, 4),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("stage", ["settle", "sweep"])
+def test_what_is_stored_late_comes_home(world: Moving, change: str, stage: str) -> None:
+    scope, model, old, new = CHANGES[change]
+    late = strays(model, old, new)
+    world.resharder.start(scope, new)
+    world.until(scope, stage)
+    for item in late:
+        world.put(item)
+
+    if stage == "settle":
+        world.until(scope, "sweep")
+        # Nobody looks at old homes from now on.
+        assert all(world.of(model).find({"tenant": "abc", "id": item[SK]["S"]}) for item in late)
+    status = world.finish(scope)
+
+    assert (status.late, status.left, status.swept) == (3, 0, True)
+    assert [model.__name__ for item in late if not world.of(model).find({"tenant": "abc", "id": item[SK]["S"]})] == []
+    assert (world.misplaced(model, new), world.marks()) == ([], [])
+
+
+def test_the_second_pass_begins_when_nobody_is_in_the_move_phase_any_more(world: Moving) -> None:
+    [late] = strays(Thing, 4, 8, 1)
+    world.resharder.start(ABC, 8, survey=False)
+    world.until(ABC, "settle")
+    world.put(late)
+    published = world.record(ABC.key).since
+
+    for seconds in (0.0, WAIT - 0.01):
+        world.clock.now = published + seconds
+        assert world.resharder.advance(ABC.key).kind == "wait"
+        assert all(world.resharder.work(ABC.key, task, seconds=60) for task in range(4))
+        assert world.raw() == [late]
+    world.clock.now = published + WAIT
+    step = world.resharder.advance(ABC.key)
+
+    assert (step.kind, step.tasks) == ("work", (0, 1, 2, 3))
+    assert world.record(ABC.key).phase.value == "settle"
+
+
+def test_an_item_whose_home_is_taken_is_left_and_reported(world: Moving) -> None:
+    first, second = strays(Thing, 4, 8, 2)
+    world.resharder.start(ABC, 8)
+    world.until(ABC, "sweep")
+    world.put(first)
+    world.put({**at_home(first, Thing, 8), REV: {"S": "newer"}})
+    world.put(second)
+
+    status = world.finish(ABC)
+
+    assert (status.late, status.left, status.error) == (1, 1, None)
+    revisions = sorted(item[REV]["S"] for item in world.raw() if item[SK] == first[SK])
+    assert revisions == sorted([first[REV]["S"], "newer"])
+    assert world.marks() == []
+
+
+def test_an_expired_item_that_was_stored_late_goes(world: Moving) -> None:
+    [late] = strays(Thing, 4, 8, 1)
+    world.resharder.start(ABC, 8)
+    world.until(ABC, "sweep")
+    world.put({**late, EXPIRES_AT: {"N": str(int(world.clock.now) - 600)}})
+
+    world.finish(ABC)
+
+    assert world.raw() == []
+
+
+def test_a_late_item_is_changed_meanwhile_and_moves_as_it_is_then(world: Moving) -> None:
+    [late] = strays(Thing, 4, 8, 1)
+    world.resharder.start(ABC, 8, survey=False)
+    world.until(ABC, "settle")
+    world.put(late)
+    newer = {**late, REV: {"S": "newer"}, "text": {"S": "newer"}}
+
+    world.finish(ABC, world.new([meanwhile("TransactWriteItems", lambda: world.put(newer))]))
+
+    [item] = world.raw()
+    assert (item[PK], item[REV]) == (at_home(late, Thing, 8)[PK], {"S": "newer"})
+
+
+@pytest.mark.parametrize("fault", [throttled, conflict, lost_request, lost_answer], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("stage", ["settle", "sweep"])
+def test_bringing_home_outlives_faults(world: Moving, fault: object, stage: str) -> None:
+    world.resharder.start(ABC, 8, survey=False)
+    world.until(ABC, stage)
+    for item in strays(Thing, 4, 8):
+        world.put(item)
+
+    world.finish(ABC, world.new([fault("TransactWriteItems", nth=1)]))  # type: ignore[operator]
+
+    assert len(world.places(Thing)) == 3
+    assert (world.misplaced(Thing, 8), world.marks()) == ([], [])
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("answered", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("stage", ["settle", "sweep"])
+def test_killed_at_any_request_another_brings_home_what_is_left(world: Moving, stage: str, answered: bool) -> None:  # noqa: FBT001
+    deaths = 0
+    for request in range(1, 200):
+        scope = partition(Old, f"p{request}")
+        late = strays(Old, 0, 2, name=f"p{request}")
+        world.resharder.start(scope, 2, survey=False)
+        world.until(scope, stage)
+        for item in late:
+            world.put(item)
+        try:
+            world.finish(scope, world.on(Mortal(world.inner, request, answered=answered)))
+        except Killed:
+            deaths += 1
+            world.finish(scope)
+        else:
+            break
+
+    assert deaths > 8
+    assert len(world.places(Old)) == 3 * (deaths + 1)
+    assert (world.misplaced(Old, 2), world.marks(), world.resharder.keys()) == ([], [], [])
+
+
+# Before the next change.
+
+
+@pytest.mark.parametrize("count", [2, 8], ids=["growing", "shrinking"])
+def test_what_stands_at_a_future_home_is_brought_home_before_a_change_begins(world: Moving, count: int) -> None:
+    """Stored later than the last sweep: at a home under the count to which it now goes back."""
+    to = 4
+    world.change(ABC, count)
+    late = strays(Thing, to, count)
+    for item in late:
+        world.put(item)
+    marker = {**{name: strays(Thing, to, count, 4)[3][name] for name in (PK, SK)}, MOVED_TO: {"N": str(count)}}
+    world.put(marker)
+
+    world.resharder.start(ABC, to, survey=False)
+    world.until(ABC, "prepare")
+
+    assert world.misplaced(Thing, count) == []
+    assert (len(world.places(Thing)), world.marks()) == (3, [])
+    assert world.finish(ABC).count == to
+    assert world.misplaced(Thing, to) == []
+
+
+def test_a_change_does_not_begin_while_two_items_have_one_key(world: Moving) -> None:
+    [late] = strays(Thing, 4, 8, 1)
+    world.change(ABC, 8)
+    world.put(late)
+    world.put(at_home(late, Thing, 8))
+    world.resharder.start(ABC, 4)
+
+    with suppress(AssertionError):
+        world.until(ABC, "prepare")
+    status = world.resharder.status(ABC)
+
+    assert (status.stage, status.paused) == ("pending", True)
+    assert late[PK]["S"] in (status.error or "")
+    world.resharder.abort(ABC)
+    assert world.finish(ABC).count == 8
+    assert len(world.raw()) == 2
+
+
+def test_a_family_is_checked_only_after_a_change_that_met_late_items(world: Moving) -> None:
+    scope = whole(Thing)
+
+    def works_before(resharder: Resharder, to: int) -> bool:
+        resharder.start(scope, to, survey=False)
+        return resharder.advance(scope.key).kind == "work"
+
+    first = works_before(world.resharder, 8)
+    world.until(scope, "sweep")
+    world.put(strays(Thing, 4, 8, 1)[0])
+    world.finish(scope)
+    second = works_before(world.resharder, 4)
+    world.finish(scope)
+    third = works_before(world.resharder, 2)
+
+    assert (first, second, third) == (False, True, False)

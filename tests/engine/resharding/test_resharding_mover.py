@@ -1,0 +1,443 @@
+"""The mover and the sweeper, against other writers, faults, and each other."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from dynashard import definition
+from dynashard.entity import ItemKey
+from dynashard.errors import EngineError, ReshardRefusedError
+from dynashard.resharding import Resharder
+from dynashard.routing import home
+from dynashard.schema import EXPIRES_AT, MOVED_FROM, MOVED_TO, PK, REV, SK, TYPE
+from dynashard.transport import Transport
+from dynashard.transport.interface import Resend, Wire
+from tests.engine.resharding.resharding_world import WAIT, Moving, Old, Thing, index, moving_world, partition
+from tests.faults import conflict, lost_answer, lost_request, meanwhile, repeated, throttled
+from tests.one_by_one import OneByOne
+
+pytestmark = pytest.mark.engine
+
+ABC = partition(Thing)
+MOST_BYTES = 400 * 1024
+
+
+@pytest.fixture
+def world(wire: Transport, table: str) -> Iterator[Moving]:
+    with moving_world(wire, table) as made:
+        yield made
+
+
+def movers(count: int = 1, old: int = 4, new: int = 8) -> list[str]:
+    """Sort keys of things of partition abc that move."""
+    entity = definition(Thing)
+    keys = (ItemKey("move.v1.Thing:abc", f"k{n}") for n in range(1000))
+    return [key.sort for key in keys if home(entity, key, old) != home(entity, key, new)][:count]
+
+
+def at(sort: str, count: int = 4) -> str:
+    return home(definition(Thing), ItemKey("move.v1.Thing:abc", sort), count)
+
+
+def stored(sort: str, count: int = 4, **attributes: Wire) -> Wire:
+    key = {PK: {"S": at(sort, count)}, SK: {"S": sort}}
+    return {**key, TYPE: {"S": "move.v1.Thing"}, "tenant": {"S": "abc"}, "id": {"S": sort}, **attributes}
+
+
+def in_move(world: Moving) -> None:
+    """A change to 8 shards, at the time when the mover may begin."""
+    world.resharder.start(ABC, 8, survey=False)
+    world.until(ABC, "move")
+    world.clock.now = world.record(ABC.key).since + WAIT
+
+
+def move_all(world: Moving, resharder: Resharder | None = None) -> None:
+    for task in range(4):
+        while not (resharder or world.resharder).work(ABC.key, task, seconds=60):
+            pass
+
+
+class Killed(Exception):  # noqa: N818 - what happens, not what is wrong
+    """The process is gone."""
+
+
+class Mortal(OneByOne):
+    """A transport whose process dies at one of its requests, before it is sent or after it was answered."""
+
+    def __init__(self, inner: Transport, at: int, *, answered: bool) -> None:
+        self.inner, self.left, self.answered = inner, at, answered
+
+    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
+        self.left -= 1
+        if self.left < 0 or (self.left == 0 and not self.answered):
+            raise Killed
+        answer = self.inner.call(operation, request, resend=resend)
+        if self.left == 0:
+            raise Killed
+        return answer
+
+
+def whole_life(world: Moving, resharder: Resharder, name: str) -> None:
+    """Ask for a change and bring it to its end."""
+    scope = partition(Old, name)
+    with suppress(ReshardRefusedError):
+        resharder.start(scope, 2, survey=False)
+    world.finish(scope, resharder)
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("answered", [False, True], ids=["before", "after"])
+def test_killed_at_any_request_another_goes_on(world: Moving, answered: bool) -> None:  # noqa: FBT001 - a parameter
+    fields: dict[str, Wire] = {"tenant": {"S": "x"}, "text": {"S": ""}}
+    deaths = 0
+    for request in range(1, 200):
+        name = f"p{request}"
+        for n in range(3):
+            world.put({PK: {"S": f"move.v1.Old:{name}"}, SK: {"S": f"{n}"}, "id": {"S": f"{n}"}, **fields})
+        try:
+            whole_life(world, world.on(Mortal(world.inner, request, answered=answered)), name)
+        except Killed:
+            deaths += 1
+            whole_life(world, world.resharder, name)
+        else:
+            break
+
+    assert deaths > 30
+    places = world.places(Old)
+    assert len(places) == 3 * (deaths + 1)
+    assert world.misplaced(Old, 2) == []
+    assert (world.marks(), world.resharder.keys()) == ([], [])
+
+
+def test_two_movers_that_read_the_same_items_move_them_once(world: Moving) -> None:
+    world.fill(Thing, 30)
+    in_move(world)
+    other = world.on(world.inner)
+
+    # All that the first one has read, the second one moves before the first one can.
+    first = world.new([meanwhile("TransactWriteItems", lambda: move_all(world, other))])
+    move_all(world, first)
+    world.finish(ABC)
+
+    assert world.misplaced(Thing, 8) == []
+    assert sum(len(places) for places in world.places(Thing).values()) == 30
+    assert world.marks() == []
+
+
+def test_two_sweepers_do_no_harm(world: Moving) -> None:
+    world.fill(Thing, 30)
+    world.resharder.start(ABC, 8)
+    world.until(ABC, "sweep")
+    world.clock.now += WAIT
+    other = world.on(world.inner)
+
+    move_all(world, world.new([meanwhile("DeleteItem", lambda: move_all(world, other))]))
+
+    assert world.marks() == []
+    assert world.misplaced(Thing, 8) == []
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        throttled("TransactWriteItems", nth=None),
+        conflict("TransactWriteItems", nth=None),
+        lost_request("TransactWriteItems", nth=None),
+        throttled("Query", nth=None),
+    ],
+    ids=["throttled", "conflict", "lost", "throttled reading"],
+)
+def test_a_mover_that_cannot_write_gives_its_time_back_and_goes_on_later(world: Moving, fault: Any) -> None:
+    world.fill(Thing, 10)
+    in_move(world)
+    before = world.clock.now
+
+    complete = world.new([fault]).work(ABC.key, 0, seconds=5)
+
+    assert complete is False
+    assert 5 <= world.clock.now - before < 10
+    assert world.marks() == []
+    assert world.finish(ABC).count == 8
+    assert world.misplaced(Thing, 8) == []
+
+
+@pytest.mark.parametrize("nth", [1, 2, 5])
+@pytest.mark.parametrize("fault", [throttled, conflict, lost_request, lost_answer, repeated], ids=lambda f: f.__name__)
+def test_single_faults_are_outlived(world: Moving, fault: Callable[..., Any], nth: int) -> None:
+    world.fill(Thing, 12)
+    in_move(world)
+
+    faulty = world.new([fault("TransactWriteItems", nth=nth)])
+    move_all(world, faulty)
+
+    assert world.faulty.waiting == []
+    assert len(world.marks()) == sum(1 for item in world.raw() if MOVED_FROM in item)
+    assert world.finish(ABC).stage == "stable"
+    assert world.misplaced(Thing, 8) == []
+
+
+@pytest.mark.parametrize("fault", [throttled, conflict, lost_request, lost_answer], ids=lambda f: f.__name__)
+def test_the_sweeper_outlives_faults(world: Moving, fault: Callable[..., Any]) -> None:
+    world.fill(Thing, 12)
+    world.resharder.start(ABC, 8)
+    world.until(ABC, "sweep")
+    world.clock.now += WAIT
+
+    move_all(world, world.new([fault("DeleteItem", nth=2)]))
+
+    assert world.marks() == []
+    assert world.finish(ABC).stage == "stable"
+
+
+def test_an_item_that_is_written_meanwhile_moves_as_it_is_then(world: Moving) -> None:
+    [sort] = movers()
+    world.put(stored(sort, text={"S": "old"}, Rev={"S": "one"}))
+    in_move(world)
+    newer = stored(sort, text={"S": "new"}, Rev={"S": "two"})
+
+    move_all(world, world.new([meanwhile("TransactWriteItems", lambda: world.put(newer))]))
+
+    [copy] = [item for item in world.raw() if MOVED_TO not in item]
+    assert (copy[PK], copy["text"], copy[REV]) == ({"S": at(sort, 8)}, {"S": "new"}, {"S": "two"})
+
+
+@pytest.mark.parametrize("revision", [{}, {REV: {"S": "one"}}], ids=["adopted", "ours"])
+def test_an_item_that_is_deleted_meanwhile_stays_deleted(world: Moving, revision: Wire) -> None:
+    [sort] = movers()
+    item = stored(sort, **revision)
+    world.put(item)
+    in_move(world)
+    key = {PK: item[PK], SK: item[SK]}
+
+    def delete() -> None:
+        world.inner.call("DeleteItem", {"TableName": world.table, "Key": key})
+
+    move_all(world, world.new([meanwhile("TransactWriteItems", delete)]))
+
+    assert world.raw() == []
+
+
+def test_an_adopted_item_that_gets_a_revision_meanwhile_moves_with_it(world: Moving) -> None:
+    [sort] = movers()
+    world.put(stored(sort))
+    in_move(world)
+
+    written = stored(sort, Rev={"S": "first"})
+    move_all(world, world.new([meanwhile("TransactWriteItems", lambda: world.put(written))]))
+
+    assert [item[REV] for item in world.raw() if MOVED_TO not in item] == [{"S": "first"}]
+
+
+def test_a_mark_holds_for_ever_and_a_copy_as_long_as_its_item(world: Moving) -> None:
+    soon, newly, long_ago = movers(3)
+    expiries = {soon: 600.0, newly: -0.5, long_ago: -600.0}
+    in_move(world)
+    for sort, seconds in expiries.items():
+        world.put(stored(sort, Rev={"S": "r"}, ExpiresAt={"N": str(world.clock.now + seconds)}))
+
+    move_all(world)
+
+    marks, copies = world.marks(), [item for item in world.raw() if MOVED_TO not in item]
+    assert {mark[SK]["S"] for mark in marks} == {soon, newly}
+    assert all(EXPIRES_AT not in mark for mark in marks)
+    assert {copy[SK]["S"]: float(copy[EXPIRES_AT]["N"]) - world.clock.now for copy in copies} == {
+        soon: 600.0,
+        newly: -0.5,
+    }
+
+
+def test_an_expired_item_at_the_new_home_is_no_obstacle(world: Moving) -> None:
+    [sort] = movers()
+    world.put(stored(sort, Rev={"S": "live"}))
+    in_move(world)
+    world.put(stored(sort, 8, Rev={"S": "dead"}, ExpiresAt={"N": str(int(world.clock.now) - 100)}))
+
+    move_all(world)
+
+    assert [item[REV] for item in world.raw() if MOVED_TO not in item] == [{"S": "live"}]
+
+
+def test_two_live_items_of_one_key_stop_the_change_until_somebody_decides(world: Moving) -> None:
+    sort, *others = movers(12)
+    for other in others:
+        world.put(stored(other, Rev={"S": "r"}))
+    world.put(stored(sort, Rev={"S": "here"}))
+    in_move(world)
+    world.put(stored(sort, 8, Rev={"S": "there"}))
+
+    move_all(world)
+    stopped = world.resharder.status(ABC)
+
+    assert stopped.paused
+    assert stopped.error is not None
+    assert at(sort) in stopped.error
+    assert at(sort, 8) in stopped.error
+    assert sorted(item[REV]["S"] for item in world.raw() if item[SK]["S"] == sort) == ["here", "there"]
+    world.inner.call("DeleteItem", {"TableName": world.table, "Key": {PK: {"S": at(sort, 8)}, SK: {"S": sort}}})
+    world.resharder.resume(ABC)
+    assert world.finish(ABC).error is None
+    assert world.misplaced(Thing, 8) == []
+    assert [item[REV]["S"] for item in world.raw() if item[SK]["S"] == sort] == ["here"]
+
+
+@pytest.mark.parametrize("spare", [0, 1, 9, 10, 12, 13, 64], ids=str)
+def test_items_up_to_the_last_byte_move(world: Moving, spare: int) -> None:
+    [sort] = movers()
+    basic = stored(sort, GSI1PK={"S": "rank"}, GSI1SK={"S": "1"})
+    size = sum(len(name) + len(value["S"]) for name, value in basic.items()) + len("text")
+    world.put({**basic, "text": {"S": "x" * (MOST_BYTES - size - spare)}})
+
+    world.resharder.start(ABC, 8, survey=False)
+    settled = world.until(ABC, "settle")
+    [mark] = world.marks()
+    world.finish(ABC)
+
+    [copy] = world.raw()
+    assert settled.error is None
+    assert (mark[PK], mark[MOVED_TO], mark["GSI1PK"]) == ({"S": at(sort)}, {"N": "8"}, {"S": "rank"})
+    assert (copy[PK], len(copy["text"]["S"])) == ({"S": at(sort, 8)}, MOST_BYTES - size - spare)
+    # The name and its number take 11 bytes, the mark's 9; without room they are left out, and of the mark all but keys.
+    assert (MOVED_FROM in copy, "text" in mark) == (spare >= 11, spare >= 9)
+
+
+def test_a_mover_left_over_from_an_earlier_change_moves_nothing_of_a_later_one(world: Moving) -> None:
+    world.fill(Thing, 10)
+    in_move(world)
+
+    def there_and_back_and_elsewhere() -> None:
+        world.finish(ABC)
+        world.change(ABC, 4)
+        world.resharder.start(ABC, 2)
+        world.until(ABC, "move")
+        world.clock.now += WAIT
+
+    late = world.new([meanwhile("Query", there_and_back_and_elsewhere)])
+    late.work(ABC.key, 0, seconds=1e9)
+
+    assert world.marks() == []
+    assert world.misplaced(Thing, 4) == []
+    assert world.finish(ABC).count == 2
+    assert world.misplaced(Thing, 2) == []
+
+
+def test_a_paused_mover_stops_between_two_chunks(world: Moving) -> None:
+    world.fill(Thing, 40)
+    in_move(world)
+    resharder = world.new([meanwhile("Query", lambda: pause(world))])
+
+    resharder.work(ABC.key, 0, seconds=60)
+
+    assert world.marks() == []
+
+
+def pause(world: Moving) -> None:
+    world.resharder.pause(ABC)
+    # As long as a record is relied on.
+    world.clock.now += 6
+
+
+def test_an_index_entry_written_meanwhile_is_rewritten_as_it_is_then(world: Moving) -> None:
+    world.fill(Thing, 1, colour=lambda _: "red")
+    scope = index(Thing, "by_colour")
+    world.resharder.start(scope, 64, survey=False)
+    world.until(scope, "move")
+    [item] = world.raw()
+
+    faulty = world.new([meanwhile("UpdateItem", lambda: world.put({**item, REV: {"S": "new"}, "text": {"S": "new"}}))])
+    world.finish(scope, faulty)
+
+    [now] = world.raw()
+    assert (now["text"], now[REV]) == ({"S": "new"}, {"S": "new"})
+    [found] = world.of(Thing).list({"tenant": "abc", "colour": "red"}, index="by_colour").items
+    assert found.text == "new"
+
+
+def test_a_moved_item_of_1_kilobyte_costs_at_most_5_write_units_altogether(world: Moving) -> None:
+    texts = "x" * 900
+    world.fill(Old, 0)
+    for n in range(120):
+        item = {"id": {"S": f"{n:04d}"}, "tenant": {"S": "abc"}, "text": {"S": texts}}
+        world.put({PK: {"S": "move.v1.Old:abc"}, SK: {"S": f"{n:04d}"}, **item})
+    counted = Counting(world.inner)
+    resharder = world.on(counted)
+
+    resharder.start(partition(Old), 8, survey=False)
+    status = world.finish(partition(Old), resharder)
+
+    assert status.moved == 120
+    assert counted.units[world.table] / status.moved == 5.0
+    # The records and the progress: a few units for all.
+    assert counted.units[world.topology] < 40
+    assert abs(status.write_units - counted.units[world.table]) < 10
+
+
+class Counting(OneByOne):
+    """A transport that adds up write units by table."""
+
+    def __init__(self, inner: Transport) -> None:
+        self.inner = inner
+        self.units: dict[str, float] = {}
+
+    def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
+        answer = self.inner.call(operation, request, resend=resend)
+        if operation in ("PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"):
+            capacity = answer["ConsumedCapacity"]
+            for entry in capacity if isinstance(capacity, list) else [capacity]:
+                name = entry["TableName"]
+                self.units[name] = self.units.get(name, 0.0) + entry["CapacityUnits"]
+        return answer
+
+
+def test_a_budget_is_kept_though_every_wave_is_sent_by_another_process(world: Moving) -> None:
+    for n in range(30):
+        world.put(
+            {PK: {"S": "move.v1.Old:abc"}, SK: {"S": f"{n:04d}"}, "tenant": {"S": "abc"}, "id": {"S": f"{n:04d}"}}
+        )
+    scope = partition(Old)
+    world.resharder.start(scope, 8, budget=10.0, survey=False)
+    world.until(scope, "move")
+    world.clock.now += WAIT
+    began = world.clock.now
+
+    slices = 0
+    while not world.on(world.inner).work(scope.key, 0, seconds=0.01):
+        slices += 1
+
+    units = world.resharder.status(scope).write_units
+    assert units == 4 * 30
+    # The units of the last wave, of 2 items, have all the time there is.
+    assert (units - 8.001) / 10 <= world.clock.now - began < units / 10
+    assert slices > 10
+
+
+def test_a_budget_is_divided_among_the_tasks_that_are_worked_on_at_a_time(world: Moving) -> None:
+    world.fill(Thing, 60)
+    world.resharder.start(ABC, 8, budget=40.0, survey=False)
+    world.until(ABC, "move")
+    world.clock.now += WAIT
+    began = world.clock.now
+
+    world.on(world.inner, concurrency=4).work(ABC.key, 0, seconds=1e9)
+
+    units = world.resharder.status(ABC).write_units
+    assert units >= 4 * 4
+    assert world.clock.now - began >= (units - 8.001) / 10
+
+
+def test_a_wrong_task_is_nobodys(world: Moving) -> None:
+    in_move(world)
+
+    assert [world.resharder.work(ABC.key, task, seconds=1) for task in (-1, 4, 99)] == [True, True, True]
+
+
+def test_a_refusal_that_will_not_pass_is_told(world: Moving) -> None:
+    world.fill(Thing, 10)
+    in_move(world)
+
+    resharder = world.on(world.inner)
+    object.__setattr__(resharder._context, "table", "no-such-table")
+
+    with pytest.raises(EngineError, match="Create the table"):
+        resharder.work(ABC.key, 0, seconds=5)

@@ -1,0 +1,190 @@
+"""The API over entities that grow, on a wire that runs hot when a test says so, with time in the test's hands."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from domain import Exposed
+from dynashard import Entity, Index, Key, Registry, Shards, definition, new_id
+from dynashard.errors import EngineUnavailableError
+from dynashard.resharding import Resharder, Scope, Timing
+from dynashard.runtime import Runtime
+from dynashard.topology import Record, TopologyTable
+from dynashard.transport import Transport, Wire
+from functions.api.app import build_app
+from functions.api.settings import Settings
+from functions.reshard.settings import Settings as ReshardSettings
+from local.driver import drive
+from tests.api_caller import TENANT, Answer, Caller
+from tests.engine.api.api_on_engine import KEYS
+from tests.engine.topology.topology_world import Clock, topology_table_on
+from tests.faults import Fault, FaultyTransport, Send, throttled
+
+TIMING = Timing(lease=30.0, operation=10.0, skew=1.0)
+OPERATIONS = ("PutItem", "TransactWriteItems", "Query", "GetItem")
+HOT = "TableWriteKeyRangeThroughputExceeded"
+REGISTRY = Registry()
+
+
+class Meter(
+    Entity,
+    name="grow.v1.Meter",
+    key=Key("{tenant_id}", "{id}"),
+    shards=Shards(2, max=8),
+    indexes=[Index("GSI2", "by_street", "{tenant_id}:{street}", "{id}", shards=Shards(2, max=8))],
+    registry=REGISTRY,
+):
+    """Placed by its hash."""
+
+    tenant_id: str
+    id: str = new_id()
+    street: str = "High Street"
+
+
+class Reading(
+    Entity,
+    name="grow.v1.Reading",
+    key=Key("{tenant_id}", "{id}"),
+    shards=Shards(start=1, max=4, placement="random"),
+    registry=REGISTRY,
+):
+    """Only ever added, to any shard."""
+
+    tenant_id: str
+    id: str = new_id()
+
+
+EXPOSED = (Exposed(Meter, path="meters"), Exposed(Reading, path="readings"))
+ENTITIES = (Meter, Reading)
+
+
+def partition(model: type[Entity]) -> Scope:
+    """The partition of the callers' tenant."""
+    entity = definition(model)
+    return Scope(entity, f"{entity.prefix}:{TENANT}")
+
+
+def by_street() -> Scope:
+    """The sharded index."""
+    entity = definition(Meter)
+    return Scope(entity, index=entity.indexes["by_street"])
+
+
+@dataclass
+class GrowthWorld:
+    """Two tables and a clock; APIs and resharders on them.
+
+    `reason` is what every request for items is throttled for, as long as it is set; an empty one is none given. With
+    `topology_down` the APIs do not reach the topology table.
+    """
+
+    inner: Transport
+    table: str
+    topology: str
+    clock: Clock = field(default_factory=Clock)
+    reason: str | None = None
+    slot: str = ""
+    topology_down: bool = False
+
+    def __post_init__(self) -> None:
+        plan = [Fault(each, self._strike(each), nth=None) for each in OPERATIONS]
+        self.wire = FaultyTransport(self.inner, [*plan, Fault("BatchGetItem", self._read_topology, nth=None)])
+        self.resharder = self.resharder_on(self.inner)
+
+    def resharder_on(self, transport: Transport) -> Resharder:
+        return Resharder(
+            transport,
+            table=self.table,
+            topology_table=self.topology,
+            entities=ENTITIES,
+            timing=TIMING,
+            runtime=Runtime(self.clock, self.leap, lambda: 0.5),
+        )
+
+    def settings(self, **more: Any) -> Settings:
+        """Of the API."""
+        told = {"environment": "local", "cursor_keys": KEYS, "idempotency_table": "unused", **more}
+        return Settings(table=self.table, topology_table=self.topology, **told)
+
+    def reshard_settings(self, **more: Any) -> ReshardSettings:
+        """Of the functions that change counts."""
+        return ReshardSettings(table=self.table, topology_table=self.topology, environment="local", **more)
+
+    def api(self, **more: Any) -> Caller:
+        """An API of its own, as a new process is."""
+        app = build_app(self.settings(**more), self.wire, self.clock, exposed=EXPOSED, random=lambda: 0.5)
+        return Caller(app)
+
+    def throttle(self, caller: Caller, path: str, reason: str = HOT, slot: str = "") -> Answer:
+        """What a caller is told whose create is throttled."""
+        self.reason, self.slot = reason, slot
+        try:
+            return caller.post(f"/v1/{path}", {})
+        finally:
+            self.reason = None
+
+    def throttle_twice(self, caller: Caller, path: str, reason: str = HOT, slot: str = "") -> list[Answer]:
+        """Two throttles, with the longest random wait between them."""
+        first = self.throttle(caller, path, reason, slot)
+        self.clock.now += 10
+        return [first, self.throttle(caller, path, reason, slot)]
+
+    def record(self, scope: Scope) -> Record | None:
+        return TopologyTable(self.inner, self.topology).find(scope.key)
+
+    def wishes(self) -> dict[str, tuple[int | None, str]]:
+        """The counts that are wanted, and why, by the keys of their records."""
+        return {status.key: (status.target, status.cause or "") for status in self.resharder.busy()}
+
+    def work(self) -> list[str]:
+        """Let a worker carry out what is wanted, to the end; what it had to complain of."""
+        logged: list[str] = []
+        rounds = iter(range(5000))
+
+        def stop() -> bool:
+            assert next(rounds, None) is not None, f"not over: {self.resharder.busy()}"
+            return self.resharder.keys() == []
+
+        drive(self.resharder_on(self.inner), stop=stop, sleep=self.leap, workers=2, log=logged.append)
+        return logged
+
+    def leap(self, seconds: float) -> None:
+        """Nobody waits in tests: a pause of a second is ten."""
+        self.clock.now += 10 * seconds
+
+    def topology_calls(self) -> list[str]:
+        """The operations that the APIs called on the topology table, as IAM names them."""
+        names = []
+        for call in self.wire.calls:
+            if self.topology in str(call.request):
+                transact: list[Mapping[str, Any]] = call.request.get("TransactItems", [])
+                names += [f"{next(iter(each))}Item" for each in transact] or [call.operation]
+        return names
+
+    def _read_topology(self, send: Send, request: Mapping[str, Any]) -> Wire:
+        if self.topology_down and self.topology in str(request):
+            raise EngineUnavailableError("The request was lost.", operation="BatchGetItem")
+        return send(request)
+
+    def _strike(self, operation: str) -> Any:
+        def strike(send: Send, request: Mapping[str, Any]) -> Wire:
+            if self.reason is None or self.table not in str(request):
+                return send(request)
+            resource = f"arn:aws:dynamodb:us-east-1:123456789012:table/t{self.slot and '/index/'}{self.slot}"
+            return throttled(operation, reason=self.reason, resource=resource).strike(send, request)
+
+        return strike
+
+
+@contextmanager
+def growth_world(transport: Transport, table: str) -> Iterator[GrowthWorld]:
+    """A world on an empty table, whose counts have stood for an hour."""
+    with topology_table_on(transport) as topology:
+        world = GrowthWorld(transport, table, topology)
+        for path in ("meters", "readings"):
+            # Each entity's first request writes down what is declared.
+            world.api().get(f"/v1/{path}")
+        world.resharder.status(by_street())
+        world.clock.now += 3600
+        yield world

@@ -1,0 +1,317 @@
+"""A throttled request of the API makes a count grow, by the settings, and its caller hears what it always heard."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from dynashard import Entity
+from dynashard.errors import ThrottledError
+from dynashard.runtime import Runtime
+from dynashard.topology import Record
+from dynashard.transport import Transport
+from dynashard_serving.growth import Growing, cloudwatch, growing
+from dynashard_serving.table_load import Load, TableLoad
+from functions.api.observing import Observer
+from tests.api_caller import TENANT
+from tests.engine.serving.growth_world import (
+    HOT,
+    GrowthWorld,
+    Meter,
+    Reading,
+    by_street,
+    growth_world,
+    partition,
+)
+from tests.engine.topology.topology_world import put_by_hand
+from tests.faults import throttled
+
+pytestmark = pytest.mark.engine
+
+KINDS = pytest.mark.parametrize(
+    ("model", "path", "count"), [(Meter, "meters", 2), (Reading, "readings", 1)], ids=["calculated", "random"]
+)
+MODELS = (Meter, Reading)
+COOLDOWN = 300.0
+
+
+@pytest.fixture
+def world(wire: Transport, table: str) -> Iterator[GrowthWorld]:
+    with growth_world(wire, table) as made:
+        yield made
+
+
+def events(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What the policy had to tell."""
+    return [record.__dict__["outcome"] for record in caplog.records if record.message == "growth"]
+
+
+@KINDS
+def test_a_partition_throttled_twice_is_to_double_and_callers_are_told_as_ever(
+    world: GrowthWorld, model: type[Entity], path: str, count: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caller = world.api()
+
+    first = world.throttle(caller, path)
+    wished_after_one = world.wishes()
+    world.clock.now += 10
+    second = world.throttle(caller, path)
+    third = world.throttle(caller, path)
+
+    assert wished_after_one == {}
+    assert world.wishes() == {partition(model).key: (count * 2, "throttle")}
+    assert events(caplog) == ["asked"]
+    for answer in (first, second, third):
+        assert (answer.status, answer.code, answer.headers["retry-after"]) == (429, "key_range_throttled", "1")
+    assert second.json == first.json
+
+
+@KINDS
+def test_the_worker_carries_out_what_a_throttle_asked_for(
+    world: GrowthWorld, model: type[Entity], path: str, count: int
+) -> None:
+    caller = world.api()
+    made = [caller.post(f"/v1/{path}", {}).json["id"] for _ in range(12)]
+    world.throttle_twice(caller, path)
+
+    complaints = world.work()
+
+    assert complaints == []
+    status = world.resharder.status(partition(model))
+    assert (status.count, status.target, status.swept, status.cause) == (count * 2, None, True, "throttle")
+    made += [caller.post(f"/v1/{path}", {}).json["id"] for _ in range(12)]
+    listed = caller.get(f"/v1/{path}", query={"limit": "100"}).json["items"]
+    assert sorted(item["id"] for item in listed) == sorted(made)
+    shards = {item["PK"]["S"] for item in world.inner.call("Scan", {"TableName": world.table})["Items"]}
+    assert len(shards) > count
+
+
+def test_a_first_throttle_sends_nothing_and_asking_keeps_to_what_the_role_may_do(world: GrowthWorld) -> None:
+    caller = world.api()
+    caller.get("/v1/meters")
+    world.wire.calls.clear()
+
+    world.throttle(caller, "meters")
+    after_one = world.topology_calls()
+    world.clock.now += 10
+    world.throttle(caller, "meters")
+
+    assert after_one == []
+    assert set(world.topology_calls()) == {"BatchGetItem", "PutItem"}
+
+
+def test_a_throttled_listing_makes_its_partition_grow(world: GrowthWorld) -> None:
+    caller = world.api()
+
+    for _ in range(2):
+        world.reason = "TableReadKeyRangeThroughputExceeded"
+        assert caller.get("/v1/meters").status == 429
+        world.clock.now += 10
+
+    assert world.wishes() == {partition(Meter).key: (4, "throttle")}
+
+
+def test_a_hot_index_grows_by_itself(world: GrowthWorld) -> None:
+    answers = world.throttle_twice(world.api(), "meters", "IndexWriteKeyRangeThroughputExceeded", "GSI2")
+
+    assert world.wishes() == {by_street().key: (4, "throttle")}
+    assert {(answer.status, answer.code) for answer in answers} == {(429, "key_range_throttled")}
+    assert world.work() == []
+    assert world.resharder.status(by_street()).count == 4
+    assert world.resharder.status(partition(Meter)).count == 2
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "TableWriteProvisionedThroughputExceeded",
+        "TableWriteAccountLimitExceeded",
+        "TableWriteMaxOnDemandThroughputExceeded",
+        "IndexWriteProvisionedThroughputExceeded",
+    ],
+)
+def test_a_table_at_its_limit_never_changes_a_count(
+    world: GrowthWorld, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caller = world.api()
+    slot = "GSI2" if reason.startswith("Index") else ""
+
+    answers = world.throttle_twice(caller, "meters", reason, slot) + world.throttle_twice(
+        caller, "meters", reason, slot
+    )
+
+    assert world.wishes() == {}
+    assert {(answer.status, answer.code) for answer in answers} == {(429, "table_throttled")}
+    assert events(caplog) == ["limit"]
+
+
+def test_a_count_is_left_alone_for_the_cooldown_after_it_changed(world: GrowthWorld) -> None:
+    world.throttle_twice(world.api(), "readings")
+    world.work()
+    record = world.record(partition(Reading))
+    assert record is not None
+    changed = max(int(entry.partition(":")[0]) for entry in record.history)
+
+    # Processes of their own: none remembers what another did.
+    world.clock.now = changed + COOLDOWN - 20
+    world.throttle_twice(world.api(), "readings")
+    within = world.wishes()
+    world.clock.now = changed + COOLDOWN
+    world.throttle_twice(world.api(), "readings")
+
+    assert within == {}
+    assert world.wishes() == {partition(Reading).key: (4, "throttle")}
+
+
+def test_a_change_that_an_operator_called_off_is_not_asked_for_at_once(world: GrowthWorld) -> None:
+    world.throttle_twice(world.api(), "meters")
+    world.work()
+    world.clock.now += 3600
+    world.throttle_twice(world.api(), "meters")
+    world.resharder.abort(partition(Meter))
+    called_off = world.clock.now
+    world.work()
+
+    world.clock.now = called_off + COOLDOWN - 20
+    world.throttle_twice(world.api(), "meters")
+    within = world.wishes()
+    world.clock.now = called_off + COOLDOWN
+    world.throttle_twice(world.api(), "meters")
+
+    assert within == {}
+    assert world.wishes() == {partition(Meter).key: (8, "throttle")}
+
+
+def test_the_cooldown_counts_from_the_newest_count_of_the_history(world: GrowthWorld) -> None:
+    changed = int(world.clock.now)
+    history = frozenset({f"{changed - 9000}:1", f"{changed}:2"})
+    put_by_hand(world.inner, world.topology, Record(partition(Meter).key, 2, Decimal(changed), 30.0, history))
+
+    world.clock.now = changed + COOLDOWN - 20
+    world.throttle_twice(world.api(), "meters")
+    within = world.wishes()
+    world.clock.now = changed + COOLDOWN
+    world.throttle_twice(world.api(), "meters")
+
+    assert within == {}
+    assert world.wishes() == {partition(Meter).key: (4, "throttle")}
+
+
+def test_a_hot_partition_is_not_read_through_before_it_changes(world: GrowthWorld) -> None:
+    world.throttle_twice(world.api(), "meters")
+
+    record = world.record(partition(Meter))
+
+    assert record is not None
+    assert record.change["survey"] is False
+
+
+def test_the_ceiling_is_kept(world: GrowthWorld, caplog: pytest.LogCaptureFixture) -> None:
+    world.resharder.start(partition(Reading), 4)
+    world.work()
+    world.clock.now += 3600
+
+    world.throttle_twice(world.api(), "readings")
+
+    assert world.wishes() == {}
+    assert events(caplog) == ["cannot"]
+
+
+def test_a_dry_run_tells_what_it_would_ask_for(world: GrowthWorld, caplog: pytest.LogCaptureFixture) -> None:
+    world.throttle_twice(world.api(growth_mode="dry_run"), "meters")
+
+    assert (world.wishes(), world.record(partition(Meter))) == ({}, None)
+    [told] = [record.__dict__ for record in caplog.records if record.message == "growth"]
+    assert (told["outcome"], told["partition"], told["target"]) == ("would_ask", f"grow.v1.Meter:{TENANT}", 4)
+
+
+def test_the_kill_switch_silences_it(world: GrowthWorld, caplog: pytest.LogCaptureFixture) -> None:
+    caller = world.api(growth_mode="off")
+    caller.get("/v1/meters")
+    world.wire.calls.clear()
+
+    [answer, _] = world.throttle_twice(caller, "meters")
+
+    assert (answer.status, answer.code) == (429, "key_range_throttled")
+    assert (world.wishes(), world.topology_calls(), events(caplog)) == ({}, [], [])
+    silent = growing(
+        world.settings(growth_mode="off"),
+        world.inner,
+        MODELS,
+        Observer("local", metrics=False),
+        runtime=Runtime(world.clock),
+    )
+    assert not isinstance(silent, Growing)
+
+
+def test_a_topology_that_cannot_be_changed_is_no_concern_of_the_caller(
+    world: GrowthWorld, caplog: pytest.LogCaptureFixture
+) -> None:
+    caller = world.api()
+    caller.get("/v1/meters")
+    world.topology_down = True
+
+    answers = world.throttle_twice(caller, "meters")
+
+    assert [answer.code for answer in answers] == ["key_range_throttled"] * 2
+    assert events(caplog) == ["failed"]
+
+
+def test_a_mistake_in_the_policy_is_logged_and_no_concern_of_the_caller(caplog: pytest.LogCaptureFixture) -> None:
+    def build() -> Any:
+        raise RuntimeError("a mistake of the programmer")
+
+    error = throttled_error()
+    Growing(build, Observer("local", metrics=False).growth_failed)(partition(Meter).entity, None, error)
+
+    assert "a mistake of the programmer" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("below", "target"), [(True, 4), (False, None), (None, None)], ids=["below", "limit", "unknown"]
+)
+def test_a_throttle_without_a_reason_is_judged_by_the_load_of_the_table(
+    world: GrowthWorld,
+    below: bool | None,  # noqa: FBT001 - a case
+    target: int | None,
+) -> None:
+    class Known:
+        def __call__(self, *, index: str | None = None, writing: bool = True) -> Load:
+            assert (index, writing) == (None, True)
+            return Load(below, "a test says so")
+
+        def calm(self, seconds: float, *, index: str | None = None) -> bool | None:
+            raise AssertionError((seconds, index))
+
+    tell = growing(
+        world.settings(),
+        world.inner,
+        MODELS,
+        Observer("local", metrics=False),
+        runtime=Runtime(world.clock, random=lambda: 0.5),
+        open_load=lambda *_: Known(),
+    )
+
+    for _ in range(2):
+        tell(partition(Meter).entity, partition(Meter).partition, throttled_error(""))
+        world.clock.now += 10
+
+    assert world.wishes() == ({partition(Meter).key: (target, "throttle")} if target else {})
+
+
+@pytest.mark.parametrize(("environment", "known"), [("local", False), ("dev", True), ("prod", True)])
+def test_cloudwatch_is_asked_wherever_it_counts(world: GrowthWorld, environment: str, *, known: bool) -> None:
+    api, reshard = world.settings(environment=environment), replace(world.reshard_settings(), environment=environment)
+
+    asked = (cloudwatch(api, world.inner), cloudwatch(reshard, world.inner))
+
+    assert [isinstance(load, TableLoad) for load in asked] == [known, known]
+
+
+def throttled_error(reason: str = HOT) -> ThrottledError:
+    """The layer's error for a throttled PutItem."""
+    with pytest.raises(ThrottledError) as raised:
+        throttled("PutItem", reason=reason).strike(dict, {})
+    return raised.value

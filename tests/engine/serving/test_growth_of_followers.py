@@ -1,0 +1,179 @@
+"""What follows changes is throttled: its counts grow as those of callers do, and no change is lost over it."""
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from domain import ENTITIES, PLAYS, EpisodePlays, Ping
+from dynashard import Dynashard, definition
+from dynashard.repository import RetryPolicy
+from dynashard.resharding import Resharder
+from dynashard.runtime import Runtime
+from dynashard.topology import DeclaredTopology
+from dynashard.transport import Transport, Wire
+from dynashard.transport.classification import Refusal, classify
+from dynashard_patterns.changes import DeadLetter, Dispatcher
+from dynashard_serving.backend import open_entities
+from dynashard_serving.growth_terms import GrowthEvent, Report
+from dynashard_serving.settings import TableSettings
+from dynashard_serving.table_load import Load
+from functions.changes.following import consumers
+from tests.engine.command_line import CURSOR_KEYS
+from tests.engine.patterns.stream_world import Streamed, records_of
+from tests.engine.raw_dynamodb import RawDynamoDB
+from tests.engine.topology.topology_world import Clock, topology_table_on
+from tests.faults import Fault, FaultyTransport, Send
+
+pytestmark = pytest.mark.engine
+
+AT = datetime(2026, 11, 20, 20, 15, tzinfo=UTC)
+EPISODE = {"tenant_id": "abc", "series": "dark", "episode": "e1"}
+HOT = f"{definition(EpisodePlays).prefix}:abc:dark.e1"
+"""The logical partition of the rows of an episode that everybody watches."""
+NO_WAITING = RetryPolicy(runtime=Runtime(sleep=lambda _: None))
+
+
+class Known:
+    """Knows whether the table is below its limit."""
+
+    def __init__(self, *, below: bool) -> None:
+        self._below = below
+
+    def __call__(self, *, index: str | None = None, writing: bool = True) -> Load:
+        assert (index, writing) == (None, True)
+        return Load(self._below, "a test says so")
+
+    def calm(self, seconds: float, *, index: str | None = None) -> bool | None:
+        raise AssertionError((seconds, index))
+
+
+class Followed:
+    """A table with a ping in its stream, and followers whose transactions are throttled while `hot`."""
+
+    def __init__(self, transport: Transport, stream: Callable[[str], Any], table: str, topology: str) -> None:
+        self.clock, self.hot = Clock(), True
+        self.inner, self.table, self.topology = transport, table, topology
+        self.wire = FaultyTransport(transport, [Fault("TransactWriteItems", self._strike, nth=None)])
+        self.reports: list[Report] = []
+        self.letters: list[DeadLetter] = []
+        told = stream(table)
+        ping = Ping(**EPISODE, at=AT, id="p1", session_id="s", seconds=40)
+        Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS).collection(Ping).create(
+            ping
+        )
+        self.records = records_of(told)
+
+    def follower(self, *, below: bool, mode: Any = "on") -> Dispatcher:
+        """Followers in a process of their own."""
+        settings = TableSettings(table=self.table, topology_table=self.topology, environment="local", growth_mode=mode)
+        db = open_entities(
+            settings,
+            self.wire,
+            [each.entity for each in ENTITIES],
+            self,
+            runtime=Runtime(self.clock, random=lambda: 0.5),
+            retry_policy=NO_WAITING,
+            open_load=lambda *_: Known(below=below),
+        )
+        return Dispatcher(consumers(db), keep=self.letters.append)
+
+    def grew(self, report: Report, /) -> None:
+        self.reports.append(report)
+
+    def growth_failed(self, error: Exception, /) -> None:
+        raise error
+
+    def wishes(self) -> dict[str, tuple[int | None, str | None]]:
+        """The counts that are wanted, and why."""
+        resharder = Resharder(
+            self.inner,
+            table=self.table,
+            topology_table=self.topology,
+            entities=[EpisodePlays],
+            runtime=Runtime(self.clock),
+        )
+        return {status.key: (status.target, status.cause) for status in resharder.busy()}
+
+    def asked_of_topology(self) -> set[str]:
+        """The operations that were called on the topology table, as IAM names them."""
+        names: set[str] = set()
+        for call in self.wire.calls:
+            if self.topology in str(call.request):
+                steps: list[Mapping[str, Any]] = call.request.get("TransactItems", [])
+                names |= {f"{next(iter(each))}Item" for each in steps} or {call.operation}
+        return names
+
+    def counted(self) -> list[tuple[int, int]]:
+        db = Dynashard(self.inner, table=self.table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS)
+        rows = PLAYS.read(db, EPISODE, level="minute", start=AT, end=AT.replace(minute=16), consistent=True)
+        return [(row.pings, row.seconds) for row in rows]
+
+    def _strike(self, send: Send, request: Mapping[str, Any]) -> Wire:
+        steps = map(str, request["TransactItems"])
+        throttled = [HOT in step and self.table in step for step in steps]
+        if not self.hot or not any(throttled):
+            return send(request)
+        codes = [{"Code": "ThrottlingError" if each else "None"} for each in throttled]
+        raise classify(
+            Refusal(
+                operation="TransactWriteItems",
+                status=400,
+                code="TransactionCanceledException",
+                message="",
+                body={"CancellationReasons": codes},
+                attempts=4,
+            )
+        )
+
+
+@pytest.fixture
+def followed(wire: Transport, table: str, engine_url: str, dynamodb: RawDynamoDB) -> Iterator[Followed]:
+    with topology_table_on(wire) as topology:
+        followed = Followed(wire, Streamed(engine_url, dynamodb).on, table, topology)
+        # Each entity's first request writes down what is declared; then the counts stand for an hour.
+        followed.follower(below=True, mode="off").dispatch(followed.records)
+        followed.clock.now += 3600
+        followed.wire.calls.clear()
+        yield followed
+
+
+def test_rows_of_an_episode_that_everybody_watches_get_more_shards_and_lose_no_ping(followed: Followed) -> None:
+    follower = followed.follower(below=True)
+
+    first = follower.dispatch(followed.records)
+    wished_after_one = followed.wishes()
+    followed.clock.now += 10
+    second = follower.dispatch(followed.records)
+    wished_after_two = followed.wishes()
+    followed.hot = False
+    third = follower.dispatch(followed.records)
+
+    assert wished_after_one == {}
+    assert wished_after_two == {HOT: (2, "throttle")}
+    assert [each.event for each in followed.reports] == [GrowthEvent.ASKED]
+    assert first.again == second.again == followed.records[0]["dynamodb"]["SequenceNumber"]
+    assert (third.again, followed.letters, followed.counted()) == (None, [], [(1, 40)])
+    # What the role of the stack allows.
+    assert followed.asked_of_topology() <= {"BatchGetItem", "GetItem", "PutItem"}
+
+
+@pytest.mark.parametrize(
+    ("below", "mode", "events"),
+    [(False, "on", [GrowthEvent.LIMIT]), (True, "dry_run", [GrowthEvent.WOULD_ASK]), (True, "off", [])],
+)
+def test_no_count_changes_at_a_limit_of_the_table_in_a_dry_run_or_switched_off(
+    followed: Followed,
+    below: bool,  # noqa: FBT001 - a case
+    mode: str,
+    events: list[GrowthEvent],
+) -> None:
+    follower = followed.follower(below=below, mode=mode)
+
+    for _ in range(2):
+        assert follower.dispatch(followed.records).again is not None
+        followed.clock.now += 10
+
+    assert followed.wishes() == {}
+    assert [each.event for each in followed.reports] == events

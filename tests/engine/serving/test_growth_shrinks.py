@@ -1,0 +1,189 @@
+"""A look for quiet counts halves them again, deployed and beside the local stack."""
+
+import time
+from collections.abc import Iterator
+from decimal import Decimal
+
+import pytest
+
+from domain import User
+from dynashard import LeasedTopology, definition
+from dynashard.topology import Record
+from dynashard.transport import Transport
+from dynashard_serving.growth_policy import GrowthSettings
+from dynashard_serving.growth_requests import shrink_quiet
+from dynashard_serving.table_load import Load
+from functions.reshard import handler
+from functions.reshard.shrink import shrink
+from local.resharding import SHRINK_SECONDS, shrink_hourly
+from tests.engine.serving.growth_world import GrowthWorld, Meter, Reading, by_street, growth_world, partition
+from tests.engine.topology.topology_world import put_by_hand, topology_table_on
+
+pytestmark = pytest.mark.engine
+
+DAY = 24 * 3600.0
+SHRINK = {"look": "shrink"}
+"""What the hourly rule of the reshard stack sends; tests/infra holds the rule to it."""
+
+
+@pytest.fixture
+def world(wire: Transport, table: str) -> Iterator[GrowthWorld]:
+    """Where a calculated partition, a random one and an index have grown after throttles."""
+    with growth_world(wire, table) as made:
+        made.throttle_twice(made.api(), "meters", "IndexWriteKeyRangeThroughputExceeded", "GSI2")
+        made.work()
+        for path in ("meters", "readings"):
+            made.throttle_twice(made.api(), path)
+        made.work()
+        yield made
+
+
+def look(world: GrowthWorld, *, throttled: bool = False, **settings: object) -> list[str]:
+    """What the deployed look told."""
+
+    class Known:
+        def __call__(self, *, index: str | None = None, writing: bool = True) -> Load:
+            raise AssertionError((index, writing))
+
+        def calm(self, seconds: float, *, index: str | None = None) -> bool | None:
+            assert (seconds, index) in ((DAY, None), (DAY, "GSI2"))
+            return not throttled
+
+    logged: list[str] = []
+    told = shrink(
+        world.reshard_settings(**settings),
+        world.resharder,
+        log=logged.append,
+        load=Known(),
+    )
+    assert told == logged
+    return told
+
+
+def test_what_grew_by_itself_is_halved_after_the_quiet_time_and_no_further(world: GrowthWorld) -> None:
+    too_early = look(world)
+    world.clock.now += DAY
+    told = look(world)
+    wished = world.wishes()
+    world.work()
+    world.clock.now += 10 * DAY
+
+    assert too_early == []
+    # A table and an index of one family never change at a time: the next look asks again for the other.
+    assert wished == {
+        partition(Meter).key: (2, "quiet"),
+        partition(Reading).key: (1, "quiet"),
+    } or wished == {by_street().key: (2, "quiet"), partition(Reading).key: (1, "quiet")}
+    assert sorted(line.partition(":")[0] for line in told) == ["asked", "asked", "refused"]
+    look(world)
+    world.work()
+    world.clock.now += 10 * DAY
+    assert look(world) == []
+    assert [world.resharder.status(scope).count for scope in (partition(Meter), by_street(), partition(Reading))] == [
+        2,
+        2,
+        1,
+    ]
+
+
+def test_nothing_shrinks_while_the_table_is_throttled(world: GrowthWorld) -> None:
+    world.clock.now += DAY
+
+    assert look(world, throttled=True) == []
+
+
+def test_what_an_operator_has_set_is_left_alone(world: GrowthWorld) -> None:
+    world.resharder.start(partition(Reading), 4)
+    world.work()
+    world.clock.now += DAY
+
+    look(world)
+
+    assert partition(Reading).key not in world.wishes()
+
+
+def test_a_dry_run_and_the_kill_switch_ask_for_nothing(world: GrowthWorld) -> None:
+    world.clock.now += DAY
+
+    dry, off = look(world, growth_mode="dry_run"), look(world, growth_mode="off")
+
+    assert {line.partition(":")[0] for line in dry} == {"would_ask"}
+    assert (off, world.wishes()) == ([], {})
+
+
+def test_one_look_asks_for_no_more_than_it_may(world: GrowthWorld) -> None:
+    world.clock.now += DAY
+
+    told = shrink_quiet(world.resharder, settings=GrowthSettings(mode="dry_run"), most=2)
+
+    assert len(told) == 2
+
+
+def test_a_record_that_nothing_declares_any_more_is_passed_over(world: GrowthWorld) -> None:
+    put_by_hand(world.inner, world.topology, Record("grow.v1.Meter|GSI3", 64, Decimal(1), 30.0))
+    world.clock.now += DAY
+
+    assert look(world)
+
+
+@pytest.fixture
+def deployed(wire: Transport, table: str, engine_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The environment of a function whose users grew two days ago, and the name of its topology table."""
+    entries = (handler._settings, handler._transport, handler._resharder)
+    with topology_table_on(wire) as topology:
+        LeasedTopology(wire, topology).view(definition(User), "")
+        grown = Record("user.v1.User:abc", 32, Decimal(int(time.time() - 2 * DAY)), 30.0, change={"cause": "throttle"})
+        put_by_hand(wire, topology, grown)
+        for name, value in {
+            "TABLE_NAME": table,
+            "TOPOLOGY_TABLE": topology,
+            "ENVIRONMENT": "local",
+            "DYNAMODB_ENDPOINT": engine_url,
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": "local",
+            "AWS_SECRET_ACCESS_KEY": "local",
+        }.items():
+            monkeypatch.setenv(name, value)
+        for entry in entries:
+            entry.cache_clear()
+        yield topology
+    for entry in entries:
+        entry.cache_clear()
+
+
+@pytest.mark.usefixtures("deployed")
+def test_the_watch_is_told_by_its_schedule_to_shrink() -> None:
+    first, second = (handler.watch(SHRINK, None) for _ in range(2))
+
+    assert first == ["asked: user.v1.User:abc to 16 shards: quiet for long"]
+    assert second == []
+
+
+@pytest.mark.usefixtures("deployed")
+@pytest.mark.parametrize(("name", "value"), [("GROWTH_MODE", "off"), ("GROWTH_QUIET_SECONDS", str(3 * DAY))])
+def test_the_watch_keeps_to_the_settings_of_its_environment(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+
+    assert handler.watch(SHRINK, None) == []
+
+
+def test_the_local_worker_looks_at_once_and_every_hour_whatever_happens() -> None:
+    looks: list[float] = []
+    now = [0.0]
+    logged: list[str] = []
+
+    def look() -> None:
+        looks.append(now[0])
+        if len(looks) == 2:
+            raise RuntimeError("a mistake of the programmer")
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    shrink_hourly(look, stop=lambda: len(looks) == 3, sleep=sleep, log=logged.append)
+
+    assert looks == [0.0, SHRINK_SECONDS, 2 * SHRINK_SECONDS]
+    assert len(logged) == 1
+    assert "a mistake of the programmer" in logged[0]

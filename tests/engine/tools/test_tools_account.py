@@ -1,0 +1,231 @@
+"""`dynashard account`: all of an account and nothing of another, into a file or away."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from domain import (
+    FOLLOWS,
+    Access,
+    AccessAction,
+    Article,
+    Channel,
+    ContactMethod,
+    Incident,
+    Ping,
+    Team,
+    TimedAccess,
+    User,
+)
+from domain.participations import participations
+from dynashard import Dynashard
+from dynashard.schema import MOVED_TO, PK, SK
+from dynashard.topology import DeclaredTopology
+from dynashard.transport import Transport, Wire
+from dynashard_patterns import EdgeStore
+from dynashard_serving.tenant_data import TenantData
+from tests.engine.command_line import CURSOR_KEYS, CommandLine
+from tests.engine.patterns.attachment_world import Dying, Killed, large
+from tests.faults import FaultyTransport, meanwhile, throttled, unprocessed
+from tools.account.purging import found, purge
+from tools.connection import Backend, open_backend
+from tools.entities import models
+from tools.failure import CommandError
+
+pytestmark = pytest.mark.engine
+
+LIVE = {
+    "user.v1.User": 3,
+    "team.v1.Team": 1,
+    "contact.v1.ContactMethod": 1,
+    "article.v1.Article": 2,
+    "ping.v1.Ping": 1,
+    "incident.v1.Incident": 2,
+    "participation.v1.Participation": 2,
+    "audit.v1.Access": 1,
+    "audit.v1.TimedAccess": 1,
+    "follow.v1.Follow": 2,
+    "follow.v1.Count": 2,
+}
+DETAILS = large(7, 530)
+
+
+@pytest.fixture
+def db(wire: Transport, local_table: str) -> Dynashard:
+    return Dynashard(wire, table=local_table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS)
+
+
+@pytest.fixture
+def filled(db: Dynashard, tenant: str, backend: Backend) -> Iterator[tuple[str, str]]:
+    """An account with something of everything, an account whose name begins alike, and what a move has left."""
+    like = f"{tenant}2"
+    for name in (tenant, like):
+        fill(db, name)
+    mark = {PK: {"S": f"user.v1.User:{tenant}:3"}, SK: {"S": "moved"}, MOVED_TO: {"N": "32"}}
+    backend.transport.call("PutItem", {"TableName": backend.table, "Item": mark})
+    yield tenant, like
+    for name in (tenant, like):
+        for item in list_of(backend, name):
+            remove(backend, item)
+
+
+def fill(db: Dynashard, tenant: str) -> None:
+    gone = datetime.now(UTC) - timedelta(seconds=1)
+    for number in range(4):
+        expires = {"expires_at": gone} if number == 3 else {}
+        user = User(tenant_id=tenant, id=f"u{number}", email="a@b.c", display_name="Ada", **expires)
+        db.collection(User).create(user)
+    db.collection(Team).create(Team(tenant_id=tenant, team_id="t1", name="Red"))
+    method = ContactMethod(tenant_id=tenant, user_id="u1", method_id="m1", channel=Channel.EMAIL, address="a@b.c")
+    db.collection(ContactMethod).create(method)
+    for year in (2016, 2017):
+        published = datetime(year, 5, 1, tzinfo=UTC)
+        db.collection(Article).create(Article(tenant_id=tenant, author="ada", title="Notes", published_at=published))
+    ping = Ping(tenant_id=tenant, series="s1", episode="e1", at=datetime.now(UTC), id="p1", session_id="x")
+    db.collection(Ping).create(ping)
+    incidents = db.collection(Incident)
+    stored = incidents.create(
+        Incident(tenant_id=tenant, id="i1", number=1, title="Big", participants=["user_a", "team_r"], details=DETAILS)
+    )
+    incidents.create(Incident(tenant_id=tenant, id="i2", number=2, title="Bare"))
+    for each in participations(stored):
+        db.collection(type(each)).create(each)
+    accessed = datetime(2026, 11, 21, 12, tzinfo=UTC)
+    for kind in (Access, TimedAccess):
+        touched = kind(tenant_id=tenant, path="/a", accessed_at=accessed, action=AccessAction.READ, user_id="u1")
+        db.collection(kind).create(touched)
+    EdgeStore.on(db, FOLLOWS).add(tenant, "User.9", "Actor.5")
+
+
+def holdings(backend: Backend) -> TenantData:
+    return TenantData(backend.transport, backend.table, models())
+
+
+def list_of(backend: Backend, tenant: str) -> list[Any]:
+    """The keys of all that is stored of an account."""
+    return [held.key for some in holdings(backend).stored(tenant, lambda _: None) for held in some]
+
+
+def remove(backend: Backend, item: Wire) -> None:
+    key = {PK: item[PK], SK: item[SK]}
+    backend.transport.call("DeleteItem", {"TableName": backend.table, "Key": key})
+
+
+@pytest.fixture
+def backend(command_line: CommandLine, monkeypatch: pytest.MonkeyPatch) -> Backend:
+    for name, value in command_line.environment.items():
+        monkeypatch.setenv(name, value)
+    return open_backend(None)
+
+
+def test_an_export_has_every_live_item_once_with_its_details(
+    command_line: CommandLine, filled: tuple[str, str], tmp_path: Path
+) -> None:
+    tenant, _ = filled
+    file = tmp_path / "account.jsonl"
+
+    done = command_line.run("account", "export", tenant, "--to", file, "--json")
+
+    assert done.status == 0, done.err
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert Counter(line["entity"] for line in lines) == LIVE == done.summary["entities"]
+    assert {line["item"]["tenant_id"] for line in lines} == {tenant}
+    details = {
+        line["item"]["id"]: line["item"]["details"] for line in lines if line["entity"] == "incident.v1.Incident"
+    }
+    assert details == {"i1": DETAILS, "i2": None}
+    assert file.stat().st_mode & 0o077 == 0
+    assert [each.name for each in tmp_path.iterdir() if "account" in each.name] == ["account.jsonl"]
+
+
+def test_a_purge_needs_the_name_twice_removes_all_and_nothing_of_others(
+    command_line: CommandLine, filled: tuple[str, str], backend: Backend, tmp_path: Path
+) -> None:
+    tenant, like = filled
+    other = len(list_of(backend, like))
+    stored = len(list_of(backend, tenant))
+
+    looked = command_line.run("account", "purge", tenant)
+    wrong = command_line.run("account", "purge", tenant, "--confirm", like)
+    assert (looked.status, wrong.status) == (0, 1)
+    assert f"{stored} items of {tenant} would be removed" in looked.out
+    assert len(list_of(backend, tenant)) == stored > sum(LIVE.values()) + 3
+
+    done = command_line.run("account", "purge", tenant, "--confirm", tenant, "--json").summary
+    again = command_line.run("account", "purge", tenant, "--confirm", tenant, "--json").summary
+
+    assert (done["items"], again["items"]) == (stored, 0)
+    assert done["types"]["incident.v1.Incident~details"] == 3
+    assert list_of(backend, tenant) == []
+    assert len(list_of(backend, like)) == other
+    assert command_line.run("account", "export", like, "--to", tmp_path / "b", "--json").summary["entities"] == LIVE
+
+
+def test_a_purge_that_is_killed_at_any_request_is_ended_by_the_next(filled: tuple[str, str], backend: Backend) -> None:
+    tenant, like = filled
+    other = len(list_of(backend, like))
+    for requests in range(40):
+        dying = replace(backend, transport=Dying(backend.transport, before=requests))
+        try:
+            done = purge(holdings(dying), tenant, scanned=lambda _: None, removed=lambda _: None)
+        except Killed:
+            continue
+        break
+    assert done.passes == 1
+    assert list_of(backend, tenant) == []
+    assert len(list_of(backend, like)) == other
+
+
+def test_a_purge_outlasts_throttles_and_what_is_left_unprocessed(filled: tuple[str, str], backend: Backend) -> None:
+    tenant, _ = filled
+    plan = [throttled("Scan"), throttled("BatchWriteItem"), unprocessed("BatchWriteItem", keep=1, nth=2)]
+    faulty = FaultyTransport(backend.transport, plan)
+
+    done = purge(holdings(replace(backend, transport=faulty)), tenant, scanned=lambda _: None, removed=lambda _: None)
+
+    assert faulty.waiting == []
+    assert done.passes == 2
+    assert not found(holdings(backend), tenant, lambda _: None)
+
+
+def test_a_purge_that_others_write_against_says_so(filled: tuple[str, str], backend: Backend, db: Dynashard) -> None:
+    tenant, _ = filled
+
+    def back() -> None:
+        db.collection(User).replace(User(tenant_id=tenant, id="u1", email="a@b.c", display_name="Ada"))
+
+    contested = replace(backend, transport=FaultyTransport(backend.transport, [meanwhile("Scan", back, nth=None)]))
+
+    with pytest.raises(CommandError, match="others write more: revoke its tokens"):
+        purge(holdings(contested), tenant, scanned=lambda _: None, removed=lambda _: None)
+
+
+@pytest.mark.parametrize("name", ["", "a:b"])
+def test_what_names_no_account_is_refused(command_line: CommandLine, name: str, tmp_path: Path) -> None:
+    refused = [
+        command_line.run("account", "export", name, "--to", tmp_path / "a"),
+        command_line.run("account", "purge", name, "--confirm", name),
+    ]
+
+    assert [(each.status, "names no account" in each.err) for each in refused] == [(1, True), (1, True)]
+
+
+def test_an_export_that_cannot_be_written_or_fails_leaves_no_file(
+    command_line: CommandLine, filled: tuple[str, str], tmp_path: Path, backend: Backend
+) -> None:
+    tenant, _ = filled
+    nowhere = command_line.run("account", "export", tenant, "--to", tmp_path / "none" / "file")
+    assert (nowhere.status, "cannot be written" in nowhere.err) == (1, True)
+
+    [piece, *_] = [item for item in list_of(backend, tenant) if item[SK]["S"].startswith("p#")]
+    remove(backend, piece)
+    failed = command_line.run("account", "export", tenant, "--to", tmp_path / "file")
+
+    assert (failed.status, "pieces of details are gone" in failed.err) == (1, True)
+    assert not list(tmp_path.glob("file*"))

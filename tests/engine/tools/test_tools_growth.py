@@ -1,0 +1,52 @@
+"""A load that is throttled has counts grow, by the settings of where it loads to."""
+
+import time
+from collections.abc import Iterator
+from decimal import Decimal
+
+import pytest
+
+from dynashard import RetryPolicy
+from dynashard.schema import TOPOLOGY_KEY
+from dynashard.topology import Record
+from dynashard.transport import Transport
+from dynashard_serving.growth_policy import GrowthSettings
+from tests.engine.command_line import CommandLine, user
+from tests.engine.topology.topology_world import put_by_hand
+from tests.faults import FaultyTransport, throttled
+from tools.connection import _deployed_growth
+
+pytestmark = pytest.mark.engine
+
+HOUR = 3600.0
+
+
+@pytest.fixture
+def key(wire: Transport, topology_table: str, tenant: str) -> Iterator[str]:
+    """The record of a partition whose count has stood for an hour."""
+    name = f"user.v1.User:{tenant}"
+    put_by_hand(wire, topology_table, Record(name, 16, Decimal(int(time.time() - HOUR)), 30.0))
+    yield name
+    wire.call("DeleteItem", {"TableName": topology_table, "Key": {TOPOLOGY_KEY: {"S": name}}})
+
+
+@pytest.mark.parametrize("mode", ["dry_run", "off"])
+def test_a_load_that_is_throttled_says_what_would_help(
+    command_line: CommandLine, wire: Transport, tenant: str, key: str, mode: str
+) -> None:
+    fault = throttled("BatchWriteItem", nth=None)
+    command_line.monkeypatch.setattr("tools.connection.transport_of", lambda _: FaultyTransport(wire, [fault]))
+    command_line.monkeypatch.setattr("dynashard.service.RetryPolicy", lambda: RetryPolicy(seconds=0))
+    command_line.monkeypatch.setenv("GROWTH_MODE", mode)
+    file = command_line.file("users.jsonl", *(user(number) for number in range(30)))
+
+    outcome = command_line.run("load", "users", file, "--tenant", tenant)
+
+    assert outcome.status == 1
+    told = f"growth: would_ask: dry run: {key} to 32 shards: a key range is hot"
+    assert (told in outcome.err) == (mode == "dry_run")
+
+
+def test_a_deployed_environment_is_loaded_as_it_is_set_up_and_an_unknown_one_is_let_be() -> None:
+    assert _deployed_growth("prod") == GrowthSettings("on", 300, 86_400)
+    assert _deployed_growth("elsewhere").mode == "off"

@@ -1,0 +1,331 @@
+"""Views under a lease, from a table: what they say, when they end, what they cost."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from threading import Barrier
+from typing import Any
+
+import pytest
+
+from dynashard import EntityDefinition, LeasedTopology, Shards
+from dynashard.errors import ConfigurationError, EngineUnavailableError, UndecodableItemError
+from dynashard.placement import UNSHARDED
+from dynashard.topology import DEFAULT_LEASE, Phase, Record, TopologyTable, View
+from dynashard.topology.records import first_record
+from dynashard.transport import Transport
+from tests.engine.topology.topology_world import (
+    FAMILY,
+    INDEX,
+    ONE,
+    OTHER,
+    THING,
+    Clock,
+    by_rank,
+    leased,
+    put_by_hand,
+    thing,
+    topology_table_on,
+)
+from tests.faults import FaultyTransport, afterwards, lost_request, meanwhile
+
+pytestmark = pytest.mark.engine
+
+LEASE = 30.0
+
+
+class Client:
+    """A leased topology, and what it sends."""
+
+    def __init__(self, wire: Transport, table: str, faults: Any = (), *, lease: float = LEASE) -> None:
+        self.clock = Clock()
+        self.wire = FaultyTransport(wire, faults)
+        self.topology: LeasedTopology = leased(self.wire, table, self.clock, lease)
+
+    def count(self, partition: str = ONE, entity: EntityDefinition[Any] = THING) -> int:
+        return self.topology.view(entity, partition).count
+
+    def sent(self) -> int:
+        """Requests since it was last asked."""
+        sent = len(self.wire.calls)
+        self.wire.calls.clear()
+        return sent
+
+
+@pytest.fixture
+def table(wire: Transport) -> Iterator[str]:
+    with topology_table_on(wire) as name:
+        yield name
+
+
+@pytest.fixture
+def client(wire: Transport, table: str) -> Client:
+    return Client(wire, table)
+
+
+def change(wire: Transport, table: str, key: str = FAMILY, **fields: Any) -> Record:
+    """Change a record as a controller would."""
+    records = TopologyTable(wire, table)
+    was = records.find(key)
+    assert was is not None
+    records.save((was, new := was.changed(Clock().now, **fields)))
+    return new
+
+
+def part(wire: Transport, table: str, partition: str = ONE, count: int = 32, lease: float = LEASE) -> None:
+    """Give a logical partition a record of its own."""
+    change(wire, table, differ_since=Clock().now)
+    put_by_hand(wire, table, first_record(partition, count, now=Clock().now, lease=lease))
+
+
+def test_the_first_to_ask_writes_the_declared_counts_down(client: Client, wire: Transport, table: str) -> None:
+    view = client.topology.view(THING, ONE)
+
+    assert view == View(8, Phase.STABLE, None, client.clock.now + LEASE)
+    assert client.topology.index_view(THING, by_rank()).count == 4
+    records = TopologyTable(wire, table).read([FAMILY, INDEX, ONE])
+    assert records == {
+        key: first_record(key, count, now=client.clock.now, lease=LEASE) for key, count in ((FAMILY, 8), (INDEX, 4))
+    }
+
+
+def test_a_declaration_that_changes_later_changes_nothing(client: Client) -> None:
+    client.count()
+    later = thing(Shards(64), Shards(32))
+    client.topology.refresh(THING, ONE)
+
+    assert client.count(entity=later) == 8
+    assert client.topology.index_view(later, by_rank(later)).count == 4
+
+
+def test_of_two_who_found_at_once_both_follow_the_first(wire: Transport, table: str) -> None:
+    first = Client(wire, table)
+    second = Client(wire, table, [meanwhile("PutItem", first.count)])
+    later = thing(Shards(64), Shards(32))
+
+    assert second.count(entity=later) == 8
+    assert second.topology.index_view(later, by_rank(later)).count == 4
+    assert not second.wire.waiting
+
+
+def test_founding_that_was_broken_off_is_finished_by_the_next(wire: Transport, table: str) -> None:
+    broken = Client(wire, table, [lost_request("PutItem", nth=2)])
+    with pytest.raises(EngineUnavailableError):
+        broken.count()
+
+    assert Client(wire, table).topology.index_view(THING, by_rank()).count == 4
+
+
+def test_items_to_be_adopted_are_unsharded_until_they_are_moved(client: Client) -> None:
+    assert client.count(entity=thing(Shards(16, adopt="unsharded"))) == UNSHARDED
+
+
+def test_what_is_unsharded_asks_nothing(client: Client) -> None:
+    bare = thing(None, None)
+
+    assert client.topology.view(bare, ONE) == View(UNSHARDED)
+    assert client.topology.index_view(bare, by_rank(bare)) == View(UNSHARDED)
+    assert client.sent() == 0
+
+
+def test_a_sharded_index_of_an_unsharded_entity_has_its_count(client: Client) -> None:
+    bare = thing(None, Shards(4))
+
+    assert client.topology.index_view(bare, by_rank(bare)).count == 4
+    assert client.topology.view(bare, ONE).count == UNSHARDED
+
+
+def test_a_bare_index_of_a_sharded_entity_tells_of_marks(client: Client, wire: Transport, table: str) -> None:
+    by_name = THING.indexes["by_name"]
+    assert client.topology.index_view(THING, by_name) == View(UNSHARDED, expires=client.clock.now + LEASE)
+
+    change(wire, table, active=frozenset({ONE}))
+    client.clock.now += LEASE
+
+    assert client.topology.index_view(THING, by_name).markers
+
+
+def test_one_read_a_lease_serves_entity_and_indexes(client: Client) -> None:
+    client.count()
+    assert client.sent() == 3
+
+    sent = []
+    for _ in range(9):
+        client.clock.now += 10
+        for partition in (ONE, OTHER):
+            client.count(partition)
+        for index in THING.indexes.values():
+            client.topology.index_view(THING, index)
+        sent.append(client.sent())
+
+    assert sent == [0, 0, 1, 0, 0, 1, 0, 0, 1]
+
+
+def test_a_change_is_seen_when_the_lease_ends_and_not_before(client: Client, wire: Transport, table: str) -> None:
+    client.count()
+    change(wire, table, phase=Phase.PREPARE, target=16, active=frozenset({FAMILY}))
+    change(wire, table, INDEX, phase=Phase.MOVE, target=8)
+
+    client.clock.now += LEASE - 0.001
+    assert client.topology.view(THING, ONE).stable
+    client.clock.now += 0.001
+    assert client.topology.view(THING, ONE) == View(8, Phase.PREPARE, 16, client.clock.now + LEASE, markers=True)
+    assert client.topology.index_view(THING, by_rank()) == View(
+        4, Phase.MOVE, 8, client.clock.now + LEASE, markers=True
+    )
+
+
+def test_the_familys_record_may_shorten_the_lease(client: Client, wire: Transport, table: str) -> None:
+    client.count()
+    change(wire, table, lease=5.0)
+    client.clock.now += LEASE
+    client.count()
+    change(wire, table, count=64)
+
+    client.clock.now += 5
+
+    assert client.count() == 64
+
+
+@pytest.mark.parametrize("lease", [0.5, 5.0, 900.0])
+def test_the_familys_lease_holds_for_its_indexes_and_partitions_whatever_their_records_say(
+    client: Client, wire: Transport, table: str, lease: float
+) -> None:
+    client.count()
+    part(wire, table, lease=lease)
+    change(wire, table, INDEX, lease=lease)
+    change(wire, table, lease=7.0)
+    client.clock.now += LEASE
+
+    expires = client.clock.now + 7
+    assert client.topology.index_view(THING, by_rank()).expires == expires
+    assert client.topology.view(THING, ONE).expires == expires
+    assert client.topology.view(THING, OTHER).expires == expires
+
+
+def test_no_record_prolongs_a_lease(client: Client, wire: Transport, table: str) -> None:
+    client.count()
+    change(wire, table, lease=900.0)
+    client.clock.now += LEASE
+    client.count()
+    change(wire, table, count=64)
+
+    client.clock.now += LEASE
+
+    assert client.count() == 64
+
+
+@pytest.mark.parametrize(("lease", "held"), [(7.0, 7.0), (900.0, DEFAULT_LEASE)])
+def test_a_record_without_a_lease_gives_the_default_at_most(
+    wire: Transport, table: str, lease: float, held: float
+) -> None:
+    put_by_hand(wire, table, replace(first_record(FAMILY, 64, now=0, lease=1), lease=0.0))
+    client = Client(wire, table, lease=lease)
+
+    assert client.topology.view(THING, ONE) == View(64, expires=client.clock.now + held)
+
+
+def test_a_partition_has_its_own_count_and_others_the_familys(client: Client, wire: Transport, table: str) -> None:
+    client.count()
+    part(wire, table)
+    client.clock.now += LEASE
+
+    assert (client.count(ONE), client.count(OTHER)) == (32, 8)
+    assert client.topology.index_view(THING, by_rank()).count == 4
+
+
+def test_partitions_that_differ_cost_one_read_a_lease_for_each_that_is_used(
+    client: Client, wire: Transport, table: str
+) -> None:
+    client.count()
+    part(wire, table)
+    client.clock.now += LEASE
+    client.sent()
+
+    sent = []
+    for _ in range(2):
+        for partition in (ONE, OTHER, ONE, OTHER):
+            client.count(partition)
+            sent.append(client.sent())
+        client.clock.now += LEASE
+
+    assert sent == [2, 1, 0, 0, 2, 1, 0, 0]
+
+
+def test_a_partition_without_a_record_follows_its_family(client: Client, wire: Transport, table: str) -> None:
+    client.count()
+    part(wire, table)
+    client.clock.now += LEASE
+    client.count(OTHER)
+    change(wire, table, count=16, active=frozenset({FAMILY}))
+
+    client.clock.now += LEASE
+
+    assert client.topology.view(THING, OTHER) == View(16, expires=client.clock.now + LEASE, markers=True, changed=True)
+    assert client.topology.view(THING, ONE) == View(32, expires=client.clock.now + LEASE, markers=True)
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_what_is_refreshed_is_read_at_once(client: Client, wire: Transport, table: str, own: bool) -> None:  # noqa: FBT001
+    client.count()
+    if own:
+        part(wire, table)
+        client.clock.now += LEASE
+        client.count()
+    change(wire, table, ONE if own else FAMILY, phase=Phase.MOVE, target=64)
+    assert client.topology.view(THING, ONE).stable
+
+    client.topology.refresh(THING, ONE)
+
+    assert client.topology.view(THING, ONE).phase is Phase.MOVE
+
+
+def test_a_read_that_outlasts_its_lease_is_not_used(wire: Transport, table: str) -> None:
+    def late() -> None:
+        change(wire, table, count=64)
+        slow.clock.now += LEASE
+
+    Client(wire, table).count()
+    slow = Client(wire, table, [afterwards("BatchGetItem", late)])
+
+    assert slow.count() == 64
+
+
+def test_without_the_table_nothing_is_routed(wire: Transport, table: str) -> None:
+    Client(wire, table).count()
+    client = Client(wire, table, [lost_request("BatchGetItem", nth=2)])
+    client.count()
+
+    client.clock.now += LEASE
+
+    with pytest.raises(EngineUnavailableError):
+        client.count()
+    assert client.count() == 8
+
+
+def test_a_record_that_says_nothing_clear_routes_nothing(client: Client, wire: Transport, table: str) -> None:
+    wire.call("PutItem", {"TableName": table, "Item": {"partition": {"S": FAMILY}, "number_of_shards": {"S": "many"}}})
+
+    with pytest.raises(UndecodableItemError, match=FAMILY):
+        client.count()
+
+
+@pytest.mark.parametrize("lease", [0.0, -1.0, float("nan")])
+def test_a_lease_of_no_length_is_refused(wire: Transport, table: str, lease: float) -> None:
+    with pytest.raises(ConfigurationError, match="above 0"):
+        LeasedTopology(wire, table, lease=lease)
+
+
+def test_many_threads_found_and_read_once(client: Client) -> None:
+    threads = 12
+    together = Barrier(threads)
+
+    def ask(number: int) -> int:
+        together.wait()
+        return client.count(ONE if number % 2 else OTHER)
+
+    with ThreadPoolExecutor(threads) as pool:
+        counts = set(pool.map(ask, range(threads)))
+
+    assert counts == {8}
+    assert client.sent() == 3

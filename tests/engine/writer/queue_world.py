@@ -1,0 +1,171 @@
+"""The API, the queues and the writer on the engine, messages going the whole way: time and faults are the test's."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from domain import ENTITIES, Operation, Ping
+from dynashard import Collection, Dynashard
+from dynashard.runtime import Runtime
+from dynashard.transport import Transport
+from dynashard_serving.backend import open_entities
+from dynashard_serving.settings import TableSettings
+from functions.api.app import build_app
+from functions.api.queue_sender import QueueSender
+from functions.writer.operations import Operations
+from functions.writer.outcomes import Tally  # noqa: TC001 - as its neighbours
+from functions.writer.queues import Queues
+from functions.writer.writer import Writer
+from local.queue_server import QueueCalls
+from local.queue_store import NewMessage, QueueSpec, QueueStore
+from local.queue_worker import poll
+from tests.api_caller import TENANT, Caller
+from tests.engine.api.api_on_engine import TOPOLOGY, settings_of
+from tests.engine.topology.topology_world import Clock
+from tests.faults import Fault, FaultyTransport
+
+INTAKE, OPERATIONS = "intake", "operations"
+DEAD = {INTAKE: "intake-dead", OPERATIONS: "operations-dead"}
+HIDDEN_SECONDS, MOST_RECEIVES = 60.0, 50
+
+
+class KilledError(BaseException):
+    """The writer's process ends here, as by kill -9."""
+
+
+class Sqs:
+    """A client of the local queues without HTTP between; `refusing` makes its next calls fail in part."""
+
+    def __init__(self, store: QueueStore) -> None:
+        self._calls = QueueCalls(store)
+        self.sent: list[Mapping[str, Any]] = []
+        self.refusing: list[Sequence[str]] = []
+
+    def send_message_batch(self, **request: Any) -> Mapping[str, Any]:
+        self.sent.append(request)
+        refused = self.refusing.pop(0) if self.refusing else ()
+        taken = [entry for entry in request["Entries"] if entry["Id"] not in refused]
+        if taken:
+            self._calls.answer("SendMessageBatch", {**request, "Entries": taken})
+        failed = [{"Id": each, "Code": "InternalError"} for each in refused]
+        return {"Successful": [{"Id": entry["Id"]} for entry in taken], "Failed": failed}
+
+    def send_message(self, **request: Any) -> Mapping[str, Any]:
+        return self._calls.answer("SendMessage", request)
+
+    def change_message_visibility_batch(self, **request: Any) -> Mapping[str, Any]:
+        return self._calls.answer("ChangeMessageVisibilityBatch", request)
+
+
+class QueueWorld:
+    """A backend with queues of its own.
+
+    Args:
+        transport: the way to the engine.
+        table: an empty table.
+        folder: for the queues.
+    """
+
+    def __init__(self, transport: Transport, table: str, folder: Path) -> None:
+        self.clock = Clock(datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp())
+        self.transport = FaultyTransport(transport)
+        self.table = table
+        self.idempotency = "unused"
+        specs = [QueueSpec(name, HIDDEN_SECONDS, MOST_RECEIVES, dead) for name, dead in DEAD.items()]
+        self.store = QueueStore(folder / "queues", [*specs, *map(QueueSpec, DEAD.values())], self.clock)
+        self.sqs = Sqs(self.store)
+        self.tallies: list[Tally] = []
+        self.logged: list[tuple[str, Mapping[str, Any]]] = []
+
+    @cached_property
+    def caller(self) -> Caller:
+        """A caller of the API."""
+        settings = settings_of(self.table, self.idempotency, queue_url=INTAKE, operations_queue_url=OPERATIONS)
+        return Caller(build_app(settings, self.transport, self.clock, sender=QueueSender(lambda: self.sqs)))
+
+    def database(self, faults: Sequence[Fault] = ()) -> Dynashard:
+        transport = FaultyTransport(self.transport.inner, faults)
+        settings = TableSettings(table=self.table, topology_table=TOPOLOGY, environment="local", growth_mode="off")
+        entities = [each.entity for each in ENTITIES]
+        return open_entities(settings, transport, entities, _Nobody(), runtime=Runtime(self.clock))
+
+    def writer(self, faults: Sequence[Fault] = ()) -> Writer:
+        """A writer in a process of its own, whose requests meet these faults."""
+        database = self.database(faults)
+        return Writer(
+            collection_of=database.collection,
+            operate=Operations(database, self.clock).operate,
+            queues=Queues(self.sqs, {name: name for name in DEAD}, DEAD),
+            log=lambda event, fields: self.logged.append((event, fields)),
+            clock=self.clock,
+            workers=1,
+            random=lambda: 0.5,
+        )
+
+    def poll(self, queue: str, faults: Sequence[Fault] = ()) -> int:
+        """One batch; gives how many messages it had."""
+        writer = self.writer(faults)
+
+        def handle(event: Mapping[str, Any], context: Any) -> Mapping[str, Any]:
+            left, tally = writer.work(event["Records"], context.get_remaining_time_in_millis)
+            self.tallies.append(tally)
+            return {"batchItemFailures": [{"itemIdentifier": each} for each in left]}
+
+        return poll(self.store, queue, handle, self.clock)
+
+    def drain(self, queue: str = INTAKE) -> None:
+        """Work until nothing is visible."""
+        while self.poll(queue):
+            pass
+
+    def later(self, seconds: float = HIDDEN_SECONDS) -> None:
+        """Time passes."""
+        self.clock.now += seconds
+
+    def send(self, queue: str, *bodies: str, group: str | None = None) -> None:
+        """Put messages on a queue as they are."""
+        self.store.send(queue, [NewMessage(body, {}, group) for body in bodies])
+
+    def dead_letters(self, queue: str = INTAKE) -> list[tuple[str, str]]:
+        """The reasons and bodies of a queue's dead letters."""
+        self.later()
+        return [
+            (each.attributes.get("reason", {}).get("StringValue", ""), each.body)
+            for each in self.store.receive(DEAD[queue], 1000)
+        ]
+
+    @property
+    def pings(self) -> Collection[Ping]:
+        return self.database().collection(Ping)
+
+    @property
+    def operations(self) -> Collection[Operation]:
+        return self.database().collection(Operation)
+
+    def stored(self, series: str = "s", episode: str = "e") -> list[Ping]:
+        """Today's stored pings of an episode."""
+        at = datetime.fromtimestamp(self.clock.now, UTC)
+        partition = {"tenant_id": TENANT, "series": series, "episode": episode, "at": at}
+        return sorted(self.pings.scan(partition, consistent=True), key=lambda ping: (ping.at, ping.id))
+
+    def ping(self, number: int = 0, **fields: Any) -> dict[str, Any]:
+        """The body of a ping."""
+        at = datetime.fromtimestamp(self.clock.now, UTC) - timedelta(seconds=number)
+        return {
+            "series": "s",
+            "episode": "e",
+            "at": at.isoformat(),
+            "id": f"p{number}",
+            "session_id": "session",
+            **fields,
+        }
+
+
+class _Nobody:
+    def grew(self, report: object, /) -> None:
+        raise AssertionError(report)
+
+    def growth_failed(self, error: Exception, /) -> None:
+        raise error

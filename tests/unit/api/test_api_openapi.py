@@ -1,0 +1,145 @@
+"""The OpenAPI document."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openapi_schema_validator import OAS31Validator
+from openapi_spec_validator import validate
+
+from functions.api.app import build_app
+from functions.api.extra_endpoints import EXTRA_ENDPOINTS
+from functions.api.openapi import document_of
+from functions.api.resources import exposed_resources, family_listings
+from tests.api_caller import Caller
+from tests.unit.api.test_api_routes import Unreachable, settings_in
+
+pytestmark = pytest.mark.unit
+
+COMMITTED = Path(__file__).parents[3] / "docs" / "openapi.json"
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    return document_of(exposed_resources(), family_listings(), EXTRA_ENDPOINTS)
+
+
+def test_committed_document_is_what_the_code_serves(document: dict[str, Any]) -> None:
+    committed = json.loads(COMMITTED.read_text(encoding="utf-8"))
+
+    assert committed == document, "The API has changed: run `make openapi` and commit docs/openapi.json"
+
+
+def test_document_is_valid_openapi(document: dict[str, Any]) -> None:
+    validate(document)
+
+    assert document["openapi"].startswith("3.1.")
+
+
+def _schema(document: dict[str, Any], name: str) -> OAS31Validator:
+    components = {"components": document["components"]}
+    return OAS31Validator({"$ref": f"#/components/schemas/{name}", **components})
+
+
+def test_create_schema_takes_what_the_api_takes(document: dict[str, Any]) -> None:
+    schema = _schema(document, "UserCreate")
+
+    assert schema.is_valid({"email": "a@b.c", "display_name": "Ada"})
+    assert not schema.is_valid({"email": "a@b.c"})
+    assert not schema.is_valid({"email": "a@b.c", "display_name": "Ada", "created_at": "2026-01-01T00:00:00Z"})
+    assert not schema.is_valid({"email": "a@b.c", "display_name": "Ada", "nickname": "A"})
+
+
+def test_patch_schema_takes_any_part_and_null(document: dict[str, Any]) -> None:
+    schema = _schema(document, "UserPatch")
+
+    assert schema.is_valid({})
+    assert schema.is_valid({"department": None, "display_name": "Ada"})
+    assert not schema.is_valid({"display_name": 1})
+
+
+def test_server_fields_are_read_only(document: dict[str, Any]) -> None:
+    properties = document["components"]["schemas"]["User"]["properties"]
+
+    assert {name for name, value in properties.items() if value.get("readOnly")} == {
+        "created_at",
+        "updated_at",
+        "revision",
+    }
+
+
+def test_everything_but_health_needs_a_token(document: dict[str, Any]) -> None:
+    operations = {
+        (path, method): operation
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+        if method != "parameters"
+    }
+
+    assert document["security"] == [{"bearer": []}]
+    assert [place for place, operation in operations.items() if "security" in operation] == [("/v1/health", "get")]
+
+
+def test_listing_names_every_parameter_it_takes(document: dict[str, Any]) -> None:
+    parameters = document["paths"]["/v1/users"]["get"]["parameters"]
+
+    assert {parameter["name"] for parameter in parameters} == {
+        *("limit", "order", "direction", "prefix", "from", "to", "cursor", "fields", "consistent", "index"),
+        *("department", "manager_id", "status", "email", "id"),
+    }
+
+
+def _references(part: Any) -> list[str]:
+    if isinstance(part, dict):
+        own = [part["$ref"]] if isinstance(part.get("$ref"), str) else []
+        return own + [ref for value in part.values() for ref in _references(value)]
+    return [ref for value in part for ref in _references(value)] if isinstance(part, list) else []
+
+
+def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
+    for reference in set(_references(document)):
+        found: Any = document
+        for name in reference.removeprefix("#/").split("/"):
+            assert name in found, reference
+            found = found[name]
+
+
+def test_what_is_documented_is_what_is_served(document: dict[str, Any]) -> None:
+    caller = Caller(build_app(settings_in("dev"), Unreachable()))
+    for path, methods in document["paths"].items():
+        address = re.sub(r"\{[^}]+\}", "1", path)
+        documented = {method.upper() for method in methods if method != "parameters"}
+        refused = caller.send("BREW", address)
+        assert refused.code == "method_not_allowed", path
+        assert set(refused.headers["allow"].split(", ")) - {"HEAD"} == documented, path
+
+
+def test_operations_have_names_of_their_own(document: dict[str, Any]) -> None:
+    names = [
+        operation["operationId"]
+        for methods in document["paths"].values()
+        for method, operation in methods.items()
+        if method != "parameters"
+    ]
+
+    assert len(names) == len(set(names))
+
+
+def test_pings_are_sent_one_or_many_and_accepted(document: dict[str, Any]) -> None:
+    post = document["paths"]["/v1/pings"]["post"]
+
+    assert "202" in post["responses"]
+    assert "201" not in post["responses"]
+    one, many = post["requestBody"]["content"]["application/json"]["schema"]["anyOf"]
+    assert (many["items"], many["maxItems"]) == (one, 500)
+
+
+def test_writes_may_be_accepted_for_later(document: dict[str, Any]) -> None:
+    put = document["paths"]["/v1/users/{id}"]["put"]
+
+    assert "Prefer" in [parameter["name"] for parameter in put["parameters"]]
+    content = put["responses"]["202"]["content"]["application/json"]
+    assert content["schema"] == {"$ref": "#/components/schemas/Operation"}
+    assert "202" not in document["paths"]["/v1/incidents/{id}"]["put"]["responses"]

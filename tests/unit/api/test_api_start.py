@@ -1,0 +1,115 @@
+"""What the function's start costs and does."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.patience import PATIENCE_SECONDS
+
+pytestmark = pytest.mark.unit
+
+ROOT = Path(__file__).parents[3]
+LATE = (
+    "boto3",
+    "botocore.session",
+    "botocore.client",
+    "aws_lambda_powertools.utilities.idempotency",
+    "aws_lambda_powertools.event_handler.openapi.models",
+    "aws_xray_sdk",
+    "functions.api.openapi",
+    "functions.api.schemas",
+    "httpx",
+)
+"""Nothing that a first read needs."""
+
+
+def _in_a_new_process(program: str) -> str:
+    done = subprocess.run(  # noqa: S603 - our own interpreter
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env={},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_SECONDS,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_import_reads_no_environment_and_leaves_heavy_packages_for_later() -> None:
+    program = f"import sys, functions.api.handler; print([name for name in {LATE} if name in sys.modules])"
+
+    assert _in_a_new_process(program).strip() == "[]"
+
+
+def test_first_event_builds_the_api_once_and_a_missing_setting_is_named() -> None:
+    program = (
+        "from functions.api.handler import handler\n"
+        "try:\n"
+        "    handler({}, None)\n"
+        "except Exception as error:\n"
+        "    print(type(error).__name__, error)\n"
+    )
+
+    assert _in_a_new_process(program).startswith("ConfigurationError TABLE_NAME is not set")
+
+
+def test_handler_answers_events_with_the_settings_of_its_environment() -> None:
+    program = (
+        "import os, json\n"
+        "os.environ.update(TABLE_NAME='t', TOPOLOGY_TABLE='u', IDEMPOTENCY_TABLE='v', ENVIRONMENT='prod',\n"
+        "                  CURSOR_SECRET_ARN='arn:aws:secretsmanager:eu-west-1:123456789012:secret:x')\n"
+        "from functions.api.handler import handler\n"
+        "event = json.load(open('tests/events/health.json'))\n"
+        "first, second = handler(event, None), handler(event, None)\n"
+        "assert first == second, (first, second)\n"
+        "event['rawPath'] = '/v1/docs'\n"
+        "print(first['statusCode'], handler(event, None)['statusCode'])\n"
+    )
+
+    assert _in_a_new_process(program).splitlines()[-1] == "200 404"
+
+
+GROWTH = ("dynashard.resharding", "dynashard_serving.table_load", "botocore.session", "botocore.client")
+"""What only a throttle needs."""
+
+
+def test_growth_is_loaded_by_the_first_throttle_and_not_by_serving() -> None:
+    program = (
+        "import json, sys\n"
+        "from dynashard.errors import EngineUnavailableError\n"
+        "from functions.api import handler\n"
+        "from functions.api.app import build_app\n"
+        "from functions.api.settings import Settings\n"
+        "from tests.faults import throttled\n"
+        "class Wire:\n"
+        "    hot = False\n"
+        "    def call(self, operation, request, *, resend=None):\n"
+        "        if operation == 'GetItem' and self.hot:\n"
+        "            throttled(operation).strike(dict, request)\n"
+        "        if operation == 'BatchGetItem':\n"
+        "            keys = request['RequestItems']['u']['Keys']\n"
+        "            items = [{**key, 'number_of_shards': {'N': '1'}} for key in keys]\n"
+        "            return {'Responses': {'u': items}}\n"
+        "        raise EngineUnavailableError('down', operation=operation)\n"
+        "    def call_all(self, calls, *, concurrency=16):\n"
+        "        return [self.call(call.operation, call.request) for call in calls]\n"
+        "    def close(self): pass\n"
+        "wire = Wire()\n"
+        "settings = Settings(table='t', topology_table='u', idempotency_table='v', cursor_keys=('k' * 16,))\n"
+        "app = build_app(settings, wire)\n"
+        "event = json.load(open('tests/events/health.json'))\n"
+        "served = app.handle(event)['statusCode']\n"
+        "missing = app.handle(json.load(open('tests/events/get_user.json')))['statusCode']\n"
+        f"loaded = [name for name in {GROWTH} if name in sys.modules]\n"
+        "wire.hot = True\n"
+        "refused = app.handle(json.load(open('tests/events/get_user.json')))['statusCode']\n"
+        f"print(served, missing, loaded, refused, [name for name in {GROWTH} if name in sys.modules])\n"
+    )
+
+    said = _in_a_new_process(program).splitlines()[-1]
+
+    assert said == "200 503 [] 429 ['dynashard.resharding', 'dynashard_serving.table_load']"

@@ -1,0 +1,263 @@
+"""From keys to shards: the published vectors, and how evenly keys fall."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from ksuid import Ksuid
+
+from dynashard import Entity, EntityDefinition, Index, Key, Registry, Shards, definition
+from dynashard.entity import ItemKey
+from dynashard.placement import CALCULATED, MODULO, PLACEMENTS, RANDOM, Placement, is_power_of_two
+from dynashard.routing import Router, home, index_home, logical_partition_of, shard_keys
+from dynashard.schema import PK, SK
+from dynashard.topology import DeclaredTopology
+
+pytestmark = pytest.mark.unit
+
+VECTORS: dict[str, Any] = json.loads((Path(__file__).parents[2] / "vectors" / "shards.json").read_text("utf-8"))
+
+
+def stored_key(entity: EntityDefinition[Any], **fields: str) -> tuple[str, str]:
+    stored = Router(DeclaredTopology()).stored_key(entity, entity.key_of(fields))
+    return stored[PK]["S"], stored[SK]["S"]
+
+
+@pytest.mark.parametrize(("user", "shard"), VECTORS["article"]["shards"].items())
+def test_article_users_have_their_published_keys(user: str, shard: int) -> None:
+    class User(
+        Entity,
+        name=VECTORS["article"]["prefix"],
+        key=Key(partition="{tenant}", sort="{id}"),
+        shards=Shards(VECTORS["article"]["count"]),
+        registry=Registry(),
+    ):
+        tenant: str
+        id: str
+
+    stored = stored_key(definition(User), tenant=VECTORS["article"]["tenant"], id=user)
+
+    assert stored == (f"user.v1.User:abc:{shard}", user)
+
+
+@pytest.mark.parametrize("example", VECTORS["generated_example"], ids=lambda example: example["hashed"])
+def test_generated_examples_have_their_published_keys(example: dict[str, Any]) -> None:
+    class User(
+        Entity,
+        name="examplepb_v1_user",
+        key=Key(partition="{tenant}", sort="{id}"),
+        shards=Shards(example["count"]),
+        registry=Registry(),
+    ):
+        tenant: str
+        id: str
+
+    _, tenant, user = example["hashed"].split(":")
+
+    assert CALCULATED.shard(CALCULATED.hash(example["hashed"]), example["count"]) == example["shard"]
+    assert stored_key(definition(User), tenant=tenant, id=user) == (example["PK"], example["SK"])
+
+
+@pytest.mark.parametrize("example", VECTORS["counts"], ids=lambda example: example["hashed"])
+def test_every_count_takes_the_lowest_bits_of_one_hash(example: dict[str, Any]) -> None:
+    hashed = CALCULATED.hash(example["hashed"])
+
+    shards = {count: CALCULATED.shard(hashed, int(count)) for count in example["shards"]}
+
+    assert hashed == int(example["xxh64"])
+    assert shards == example["shards"]
+    assert len(shards) == 11
+
+
+@pytest.mark.parametrize("example", VECTORS["md5_modulo"], ids=lambda example: example["hashed"])
+def test_modulo_counts_shards_from_1_as_published(example: dict[str, Any]) -> None:
+    shard = MODULO.shard(MODULO.hash(example["hashed"]), example["count"]) + MODULO.first
+
+    assert shard == example["shard"]
+
+
+@pytest.mark.parametrize(
+    ("path", "number", "stored"),
+    [
+        ("/shared/firetvGen2.txt", "123456789101", "/shared/firetvGen2.txt_5"),
+        ("/shared/firetvGen2.txt", "123456789102", "/shared/firetvGen2.txt_8"),
+        ("/home/a", "1", "/home/a_10"),
+    ],
+)
+def test_published_paths_can_be_declared_and_adopted(path: str, number: str, stored: str) -> None:
+    class SharedFile(
+        Entity,
+        name="file.v1.Shared",
+        key=Key(partition="{path}", sort="{number}", prefix="", separator="_"),
+        shards=Shards(10, placement="modulo"),
+        registry=Registry(),
+    ):
+        path: str
+        number: str
+
+    entity = definition(SharedFile)
+
+    assert stored_key(entity, path=path, number=number) == (stored, number)
+    assert logical_partition_of(entity, stored) == path
+    assert stored in shard_keys(MODULO, path, "_", 10)
+
+
+def test_only_random_placement_gives_keys_no_home() -> None:
+    assert {name: placement.fixed for name, placement in PLACEMENTS.items()} == {
+        "calculated": True,
+        "modulo": True,
+        "random": False,
+    }
+
+
+def test_random_shards_are_numbered_like_calculated_ones() -> None:
+    assert shard_keys(RANDOM, "log:abc", ":", 4) == shard_keys(CALCULATED, "log:abc", ":", 4)
+    assert shard_keys(RANDOM, "log:abc", ":", 2) == ["log:abc:0", "log:abc:1"]
+
+
+def test_unsharded_layout_has_the_bare_partition_and_a_single_shard_the_suffix_0() -> None:
+    class Bare(Entity, name="bare", key=Key(partition="{t}", sort="{id}"), registry=Registry()):
+        t: str
+        id: str
+
+    class Single(Entity, name="single", key=Key(partition="{t}", sort="{id}"), shards=Shards(1), registry=Registry()):
+        t: str
+        id: str
+
+    assert stored_key(definition(Bare), t="abc", id="1") == ("bare:abc", "1")
+    assert stored_key(definition(Single), t="abc", id="1") == ("single:abc:0", "1")
+    assert logical_partition_of(definition(Bare), "bare:abc") == "bare:abc"
+    assert logical_partition_of(definition(Single), "single:abc:0") == "single:abc"
+    assert shard_keys(CALCULATED, "bare:abc", ":", 0) == ["bare:abc"]
+    assert shard_keys(CALCULATED, "single:abc", ":", 1) == ["single:abc:0"]
+
+
+def test_doubling_a_count_moves_items_only_from_a_shard_to_its_twin() -> None:
+    hashes = [CALCULATED.hash(f"user.v1.User:abc:{number}") for number in range(2000)]
+
+    moves = Counter(CALCULATED.shard(each, 32) - CALCULATED.shard(each, 16) for each in hashes)
+
+    assert set(moves) == {0, 16}
+    assert 800 < moves[16] < 1200
+
+
+def test_index_entries_with_equal_keys_spread_by_the_item_unless_told_otherwise() -> None:
+    class Member(
+        Entity,
+        name="member",
+        key=Key(partition="{t}", sort="{id}"),
+        shards=Shards(16),
+        indexes=[
+            Index("GSI1", "by_team", partition="{t}", sort="{team}", shards=Shards(8)),
+            Index("GSI2", "published", partition="{t}", sort="{team}", shards=Shards(8), shard_by="index_key"),
+        ],
+        registry=Registry(),
+    ):
+        t: str
+        id: str
+        team: str
+
+    entity = definition(Member)
+    homes: dict[str, set[str]] = {"by_team": set(), "published": set()}
+    for number in range(200):
+        key = entity.key_of({"t": "abc", "id": str(number)})
+        for name, index in entity.indexes.items():
+            entry = index.entry({"t": "abc", "id": str(number), "team": "blue"})
+            assert entry == ItemKey("member:abc", "blue")
+            homes[name].add(index_home(index, entry, key, 8))
+
+    assert homes["by_team"] == {f"member:abc:{shard}" for shard in range(8)}
+    assert homes["published"] == {f"member:abc:{CALCULATED.hash('member:abc:blue') & 7}"}
+
+
+def test_home_follows_the_count_it_is_asked_for() -> None:
+    class User(
+        Entity, name="user.v1.User", key=Key(partition="{t}", sort="{id}"), shards=Shards(16), registry=Registry()
+    ):
+        t: str
+        id: str
+
+    key = ItemKey("user.v1.User:abc", "123")
+
+    assert [home(definition(User), key, count) for count in (0, 1, 4, 16, 256)] == [
+        "user.v1.User:abc",
+        "user.v1.User:abc:0",
+        "user.v1.User:abc:3",
+        "user.v1.User:abc:11",
+        "user.v1.User:abc:203",
+    ]
+
+
+def test_powers_of_two_are_told_from_other_numbers() -> None:
+    powers = [count for count in range(-1, 1100) if is_power_of_two(count)]
+
+    assert powers == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
+
+
+def ksuids(random: Random) -> list[str]:
+    # A day of identifiers, some thousand to the second.
+    return [
+        str(Ksuid.from_bytes((400_000_000 + n // 2000).to_bytes(4, "big") + random.randbytes(16))) for n in range(KEYS)
+    ]
+
+
+def sequential(random: Random) -> list[str]:
+    first = random.randrange(10**6)
+    return [str(first + n) for n in range(KEYS)]
+
+
+def emails(random: Random) -> list[str]:
+    names = ["ada", "grace", "alan", "edsger", "barbara", "donald", "margaret"]
+    return [f"{random.choice(names)}.{n}@{random.choice(['example.com', 'example.org'])}" for n in range(KEYS)]
+
+
+def paths(random: Random) -> list[str]:
+    folders = ["home", "shared", "var/log", "srv/data"]
+    return [f"/{random.choice(folders)}/{n % 97}/file{n}.txt" for n in range(KEYS)]
+
+
+KEYS = 20_000
+# Upper 0.1% of the chi-squared distribution for 15, 63 and 255 degrees of freedom (NIST/SEMATECH e-Handbook, 1.3.6.7.4,
+# the last by the Wilson-Hilferty approximation). The keys are seeded: what passes once passes always.
+CRITICAL = {16: 37.70, 64: 103.44, 256: 330.5}
+
+
+def unevenness(keys: Sequence[str], count: int, placement: Placement) -> float:
+    """Chi-squared of the shards of these keys against equal shares."""
+    found = Counter(placement.shard(placement.hash(f"user.v1.User:abc{placement.joiner}{k}"), count) for k in keys)
+    share = len(keys) / count
+    assert set(found) <= set(range(count))
+    return sum((found[shard] - share) ** 2 / share for shard in range(count))
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("placement", [CALCULATED, MODULO], ids=lambda placement: placement.name)
+@pytest.mark.parametrize("count", CRITICAL)
+@pytest.mark.parametrize("make", [ksuids, sequential, emails, paths])
+def test_shards_get_even_shares(make: Callable[[Random], list[str]], count: int, placement: Placement) -> None:
+    keys = make(Random(20261120))
+
+    assert len(set(keys)) == KEYS
+    assert unevenness(keys, count, placement) < CRITICAL[count]
+
+
+@pytest.mark.parametrize("count", CRITICAL)
+def test_a_placement_that_favours_a_shard_is_found_uneven(count: int) -> None:
+    def favouring(text: str) -> int:
+        hashed = CALCULATED.hash(text)
+        return 0 if hashed >> 32 & 15 == 0 else hashed
+
+    biased = Placement("calculated", joiner=":", first=0, powers_of_two=True, hash=favouring)
+
+    assert unevenness(ksuids(Random(1)), count, biased) > CRITICAL[count]
+
+
+@pytest.mark.parametrize("count", CRITICAL)
+def test_a_placement_by_leading_characters_is_found_uneven(count: int) -> None:
+    by_start = Placement("calculated", joiner="", first=0, powers_of_two=True, hash=lambda text: ord(text[20]))
+
+    assert unevenness(paths(Random(1)), count, by_start) > CRITICAL[count]

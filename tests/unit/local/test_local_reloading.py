@@ -1,0 +1,274 @@
+"""New code serves as soon as it can be imported, what was called before is answered, and wrong code changes nothing."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.environments import Environments, FunctionError, FunctionSpec, HandlerError
+from local.reloading import Reloader
+from local.watching import Watch
+from local.worker import Worker, WorkerSpec
+from tests.patience import until
+
+pytestmark = pytest.mark.unit
+
+CODE = """
+import os
+import time
+from pathlib import Path
+
+def handler(event, context):
+    if "wait" in event:
+        Path(event["begun"]).touch()
+        while not Path(event["wait"]).exists():
+            time.sleep(0.005)
+    return {{"version": {version!r}, "process": os.getpid()}}
+"""
+
+
+@dataclass
+class Checkout:
+    """A checkout with one function, and what runs it."""
+
+    root: Path
+    said: list[str]
+    functions: Environments
+    reloader: Reloader
+    worker: Worker
+
+    def write(self, version: str, *, path: str = "functions/reloaded/handler.py") -> None:
+        (self.root / path).write_text(CODE.format(version=version))
+
+    def invoke(self, event: dict[str, Any] | None = None) -> Any:
+        return asyncio.run(self.functions.invoke(event or {}, "request-1"))
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Checkout]:
+    (tmp_path / "functions" / "reloaded").mkdir(parents=True)
+    (tmp_path / "layers").mkdir()
+    (tmp_path / "functions" / "reloaded" / "handler.py").write_text(CODE.format(version="first"))
+    # The package of this checkout is called `functions` too.
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "functions"), *sys.path])
+    spec = FunctionSpec("reloaded", "reloaded.handler:handler", {}, memory_mb=256)
+    functions = Environments(spec, limit=2, log=tmp_path / "api.log")
+    monkeypatch.setattr(Environments, "handler", "functions.reloaded.handler:handler")
+    said: list[str] = []
+    worker = Worker(
+        WorkerSpec("tests.unit.local.local_probe", {"FOLDER": str(tmp_path)}, tmp_path / "log", "functions.reloaded"),
+        report=said.append,
+    )
+    reloader = Reloader([functions], [worker], say=said.append, root=tmp_path)
+    functions.warm()
+    yield Checkout(tmp_path, said, functions, reloader, worker)
+    reloader.close()
+    worker.close()
+    functions.close()
+
+
+def gone(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def test_changed_code_serves_and_the_old_process_leaves(checkout: Checkout) -> None:
+    before = checkout.invoke()
+    checkout.reloader.start()
+
+    checkout.write("second")
+    until(lambda: bool(checkout.said))
+    after = checkout.invoke()
+
+    assert (before["version"], after["version"]) == ("first", "second")
+    [line] = checkout.said
+    assert line.startswith("Reloaded in ")
+    assert line.endswith("functions/reloaded/handler.py")
+    until(lambda: gone(before["process"]))
+
+
+def test_code_of_the_same_size_and_time_is_not_taken_for_the_old(checkout: Checkout) -> None:
+    path = checkout.root / "functions/reloaded/handler.py"
+    times = path.stat().st_atime_ns, path.stat().st_mtime_ns
+    checkout.invoke()
+
+    checkout.write("other")
+    os.utime(path, ns=times)
+    checkout.reloader.reload({"functions/reloaded/handler.py"})
+
+    assert checkout.invoke()["version"] == "other"
+
+
+def test_a_call_that_has_begun_is_answered_by_the_old_code_while_new_calls_get_the_new(checkout: Checkout) -> None:
+    begun, go = checkout.root / "begun", checkout.root / "go"
+
+    async def meet() -> tuple[Any, Any]:
+        slow = asyncio.create_task(checkout.functions.invoke({"begun": str(begun), "wait": str(go)}, "1"))
+        await asyncio.to_thread(until, begun.exists)
+        checkout.write("second")
+        await asyncio.to_thread(checkout.reloader.reload, {"functions/reloaded/handler.py"})
+        quick = await checkout.functions.invoke({}, "2")
+        go.touch()
+        return await slow, quick
+
+    slow, quick = asyncio.run(meet())
+
+    assert (slow["version"], quick["version"]) == ("first", "second")
+    until(lambda: gone(slow["process"]))
+
+
+def test_code_that_cannot_be_imported_is_said_in_one_line_and_changes_nothing(checkout: Checkout) -> None:
+    before = checkout.invoke()
+
+    checkout.write("second")
+    with (checkout.root / "functions/reloaded/handler.py").open("a") as file:
+        file.write("raise ValueError('7 is not\\n a power of two')\n")
+    checkout.reloader.reload({"functions/reloaded/handler.py"})
+
+    assert checkout.said == ["Not reloaded, what served before still serves: ValueError: 7 is not"]
+    assert checkout.invoke() == before
+    assert "Traceback" in (checkout.root / "api.log").read_text()
+
+
+def test_what_failed_is_reloaded_with_the_change_that_mends_it(checkout: Checkout) -> None:
+    (checkout.root / "functions/reloaded/handler.py").write_text("from reloaded.missing import handler\n")
+    checkout.reloader.reload({"functions/reloaded/handler.py"})
+
+    checkout.write("mended", path="functions/reloaded/missing.py")
+    checkout.reloader.reload({"functions/reloaded/missing.py"})
+
+    assert checkout.invoke()["version"] == "mended"
+    assert checkout.said[1].endswith("functions/reloaded/handler.py, functions/reloaded/missing.py")
+
+
+def test_while_code_is_wrong_a_call_waits_for_an_environment_from_before(checkout: Checkout) -> None:
+    begun, go = checkout.root / "begun", checkout.root / "go"
+
+    async def meet() -> tuple[Any, Any]:
+        slow = asyncio.create_task(checkout.functions.invoke({"begun": str(begun), "wait": str(go)}, "1"))
+        await asyncio.to_thread(until, begun.exists)
+        (checkout.root / "functions/reloaded/handler.py").write_text("nonsense")
+        # There is room for a second environment, but its code cannot be imported.
+        second = asyncio.create_task(checkout.functions.invoke({}, "2"))
+        await asyncio.to_thread(until, lambda: "nonsense" in (checkout.root / "api.log").read_text())
+        go.touch()
+        return await slow, await second
+
+    slow, second = asyncio.run(meet())
+
+    assert second["version"] == "first"
+    assert second["process"] == slow["process"]
+
+
+def test_a_function_without_an_environment_from_before_fails_the_call(checkout: Checkout) -> None:
+    (checkout.root / "functions/reloaded/handler.py").write_text("nonsense")
+    spec = FunctionSpec("reloaded", "reloaded.handler:handler", {}, memory_mb=256)
+    unused = Environments(spec, limit=2, log=checkout.root / "api.log")
+
+    with pytest.raises(FunctionError, match="cannot be started: NameError"):
+        asyncio.run(unused.invoke({}, "request-1"))
+
+    unused.close()
+
+
+def test_a_change_of_another_function_changes_nothing_here(checkout: Checkout) -> None:
+    before = checkout.invoke()
+    (checkout.root / "functions" / "other").mkdir()
+    checkout.write("other", path="functions/other/handler.py")
+
+    checkout.reloader.reload({"functions/other/handler.py"})
+
+    assert checkout.invoke() == before
+
+
+@pytest.mark.parametrize("path", ["layers/domain/python/domain/users.py", "functions/__init__.py"])
+def test_a_change_that_all_share_concerns_everyone(checkout: Checkout, path: str) -> None:
+    before = checkout.invoke()
+
+    checkout.reloader.reload({path})
+
+    assert checkout.invoke()["process"] != before["process"]
+
+
+@pytest.mark.parametrize("path", ["stacks/data.py", "local/run.py", "cdk.json"])
+def test_what_only_a_start_takes_in_is_said_in_one_line(checkout: Checkout, path: str) -> None:
+    before = checkout.invoke()
+
+    checkout.reloader.reload({path})
+
+    [line] = checkout.said
+    assert line.startswith(f"Restart `make run` to use {path}")
+    assert checkout.invoke() == before
+
+
+def test_the_names_of_stored_attributes_take_a_reload_and_a_restart(checkout: Checkout) -> None:
+    checkout.reloader.reload({"layers/sharding/python/dynashard/schema.py"})
+
+    assert [line.split()[0] for line in checkout.said] == ["Restart", "Reloaded"]
+
+
+def test_a_worker_begins_again_with_the_new_code(checkout: Checkout) -> None:
+    checkout.worker.start()
+    until(lambda: len(list(checkout.root.glob("begun-*"))) == 1)
+
+    checkout.write("second")
+    checkout.reloader.reload({"functions/reloaded/handler.py"})
+
+    until(lambda: len(list(checkout.root.glob("begun-*"))) == 2)
+    assert len(checkout.said) == 1  # It has not ended by itself, and nothing of that is said.
+
+
+def test_a_stack_that_ends_does_not_wait_for_code_that_is_being_imported(checkout: Checkout) -> None:
+    importing = checkout.root / "importing"
+    code = f"import pathlib, time\npathlib.Path({str(importing)!r}).touch()\ntime.sleep(1e6)\n"
+    checkout.reloader.start()
+
+    (checkout.root / "functions/reloaded/handler.py").write_text(code)
+    until(importing.exists)
+    checkout.reloader.close()
+
+    assert checkout.said == []
+
+
+def test_what_was_prepared_can_be_discarded(checkout: Checkout) -> None:
+    before = checkout.invoke()
+    prepared = checkout.functions.prepare()
+
+    checkout.functions.discard(prepared)
+
+    assert checkout.invoke() == before
+
+
+def test_nothing_is_prepared_once_a_function_has_ended(checkout: Checkout) -> None:
+    checkout.functions.close()
+
+    with pytest.raises(HandlerError, match="is ending"):
+        checkout.functions.prepare()
+
+
+def test_a_watch_sees_what_is_added_changed_and_removed_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "layers" / "__pycache__").mkdir(parents=True)
+    for name in ("same.py", "changed.py", "removed.py", "notes.txt"):
+        (tmp_path / "layers" / name).write_text("1")
+    watch = Watch(tmp_path, ("layers", "cdk.json", "missing"))
+    at_first = watch.changed()
+
+    (tmp_path / "layers" / "changed.py").write_text("22")
+    (tmp_path / "layers" / "removed.py").unlink()
+    (tmp_path / "layers" / "added.py").write_text("1")
+    (tmp_path / "layers" / "notes.txt").write_text("22")
+    (tmp_path / "layers" / "__pycache__" / "cached.py").write_text("1")
+    (tmp_path / "cdk.json").write_text("{}")
+    then = watch.changed()
+
+    assert at_first == set()
+    assert then == {"layers/changed.py", "layers/removed.py", "layers/added.py", "cdk.json"}
+    assert watch.changed() == set()

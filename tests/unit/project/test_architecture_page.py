@@ -1,0 +1,30 @@
+"""The page about the architecture names only what exists."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.unit
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = (ROOT / "docs/architecture.md").read_text()
+PACKAGES = {
+    "dynashard": "layers/sharding/python/dynashard",
+    "dynashard_patterns": "layers/patterns/python/dynashard_patterns",
+    "dynashard_serving": "layers/serving/python/dynashard_serving",
+}
+NAMED = sorted(
+    set(re.findall(r"\b(?:layers|functions|tools|local|stacks|tests|dynashard(?:_\w+)?)/[\w/]*(?:\.py\b|(?<=/))", PAGE))
+)
+
+
+def test_the_page_names_places() -> None:
+    assert len(NAMED) > 40
+
+
+@pytest.mark.parametrize("named", NAMED)
+def test_what_the_page_names_exists(named: str) -> None:
+    first, _, rest = named.partition("/")
+
+    assert (ROOT / PACKAGES.get(first, first) / rest).exists()

@@ -1,0 +1,391 @@
+"""When counts grow by themselves: what is asked for, when, and what is only told."""
+
+from threading import Barrier, Thread
+from typing import Any
+
+import pytest
+
+from dynashard import Entity, Key, Registry, Shards, definition
+from dynashard.errors import (
+    ConfigurationError,
+    EngineUnavailableError,
+    ReshardRefusedError,
+    ThrottledError,
+    TopologyChangedError,
+)
+from dynashard.runtime import Runtime
+from dynashard_serving.growth_policy import CountState, Growth, GrowthEvent, GrowthSettings
+from tests.declaring import declare
+from tests.unit.serving.growth_policy_world import (
+    DAY,
+    HOT,
+    HOT_INDEX,
+    NO_REASON,
+    START,
+    Loads,
+    World,
+    entity,
+    record,
+    throttle,
+)
+from tests.unit.transport.test_transport_classification import classified
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "events"),
+    [
+        ("key_range_throttled", [("thing.v1.Thing:abc", 32)], [GrowthEvent.ASKED]),
+        ("index_key_range_throttled_on_demand", [("thing.v1.Thing|GSI1", 8)], [GrowthEvent.ASKED]),
+        ("index_read_key_range_throttled", [], [GrowthEvent.CANNOT]),
+        ("index_and_key_range_throttled", [("thing.v1.Thing:abc", 32)], [GrowthEvent.LIMIT, GrowthEvent.ASKED]),
+        ("index_provisioned_throttled", [], [GrowthEvent.LIMIT]),
+        ("table_provisioned_throttled", [], [GrowthEvent.LIMIT]),
+        ("table_maximum_throttled", [], [GrowthEvent.LIMIT]),
+        ("account_limit", [], [GrowthEvent.LIMIT]),
+        ("account_limit_without_reasons", [], [GrowthEvent.LIMIT]),
+        ("transaction_beyond_account_limit", [], [GrowthEvent.LIMIT]),
+        ("throttled_without_reasons", [], [GrowthEvent.UNKNOWN]),
+        ("provisioned_throttled_without_reasons", [], [GrowthEvent.UNKNOWN]),
+        ("throttled_for_a_new_reason", [], [GrowthEvent.UNKNOWN]),
+        ("transaction_throttled", [], [GrowthEvent.UNKNOWN]),
+    ],
+)
+def test_only_hot_key_ranges_change_a_count(name: str, asked: list[tuple[str, int]], events: list[GrowthEvent]) -> None:
+    world = World()
+
+    world.process().throttled(entity(), "thing.v1.Thing:abc", classified(name))
+
+    assert (world.asked, world.events) == (asked, events)
+
+
+@pytest.mark.parametrize("limit", ["ProvisionedThroughput", "AccountLimit", "MaxOnDemandThroughput"])
+@pytest.mark.parametrize("does", ["Read", "Write"])
+def test_other_limits_are_told_with_their_remedy_once_in_a_cooldown(limit: str, does: str) -> None:
+    world = World()
+    growth = world.process()
+    error = throttle(f"Table{does}{limit}Exceeded")
+
+    for _ in range(5):
+        growth.throttled(entity(), "thing.v1.Thing:abc", error)
+    world.now += 300
+    growth.throttled(entity(), "thing.v1.Thing:abc", error)
+
+    assert (world.asked, world.looks, world.events) == ([], 0, [GrowthEvent.LIMIT, GrowthEvent.LIMIT])
+    assert world.reports[0].reason == f"{error.reasons[0].reason}: {error.reasons[0].remedy}"
+
+
+def test_two_limits_at_once_are_both_told() -> None:
+    world = World()
+    growth = world.process()
+
+    growth.throttled(entity(), None, throttle("TableReadAccountLimitExceeded"))
+    growth.throttled(entity(), None, throttle("TableWriteProvisionedThroughputExceeded"))
+
+    assert world.events == [GrowthEvent.LIMIT, GrowthEvent.LIMIT]
+
+
+@pytest.mark.parametrize(
+    ("declared", "asked", "remedy"),
+    [
+        (Shards(start=1, max=256, placement="random"), 2, ""),
+        (Shards(16), 32, ""),
+        (Shards(16, max=16), None, "it has 16 shards, its ceiling is 16: declare a higher max"),
+        (Shards(10, "modulo"), None, "modulo counts never change"),
+        (Shards(16, adopt="unsharded"), None, "it is unsharded still: start its reshard to 16"),
+    ],
+)
+def test_what_is_declared_decides_whether_a_hot_partition_grows(
+    declared: Shards, asked: int | None, remedy: str
+) -> None:
+    world = World()
+
+    world.process().throttled(entity(declared), "thing.v1.Thing:abc", HOT)
+
+    assert world.asked == ([("thing.v1.Thing:abc", asked)] if asked else [])
+    assert world.events == [GrowthEvent.ASKED if asked else GrowthEvent.CANNOT]
+    assert world.reports[0].reason.endswith(remedy)
+    assert world.reports[0].target == asked
+
+
+def test_an_entity_without_shards_is_not_even_looked_at() -> None:
+    world = World()
+
+    world.process().throttled(definition(declare()), "thing.v1.Thing:abc", HOT)
+
+    assert (world.events, world.looks) == ([GrowthEvent.CANNOT], 0)
+    assert world.reports[0].reason == "thing.v1.Thing:abc is hot: declare shards"
+
+
+@pytest.mark.parametrize(
+    ("error", "partition"),
+    [
+        (HOT, None),
+        (throttle("IndexWriteKeyRangeThroughputExceeded"), "thing.v1.Thing:abc"),
+        (throttle("IndexWriteKeyRangeThroughputExceeded", slot="GSI3"), "thing.v1.Thing:abc"),
+    ],
+    ids=["no partition", "no index named", "index of others"],
+)
+def test_what_is_hot_must_be_known(error: ThrottledError, partition: str | None) -> None:
+    world = World()
+
+    world.process(load=Loads()).throttled(entity(), partition, error)
+
+    assert (world.asked, world.events) == ([], [GrowthEvent.UNKNOWN])
+
+
+def test_a_hot_index_grows_for_all_partitions_and_only_to_its_own_ceiling() -> None:
+    world = World()
+    growth = world.process()
+    for tenant in ("a", "b", "c"):
+        growth.throttled(entity(), f"thing.v1.Thing:{tenant}", HOT_INDEX)
+        world.now += 400
+
+    assert world.asked == [("thing.v1.Thing|GSI1", 8), ("thing.v1.Thing|GSI1", 16)]
+    assert world.events == [GrowthEvent.ASKED, GrowthEvent.ASKED, GrowthEvent.CANNOT]
+    assert {(report.partition, report.index) for report in world.reports} == {(None, "GSI1")}
+
+
+def test_a_storm_of_throttles_asks_once_and_costs_nothing_else() -> None:
+    world = World()
+    growth = world.process()
+    thing = entity()
+
+    for _ in range(1000):
+        growth.throttled(thing, "thing.v1.Thing:abc", HOT)
+
+    assert world.asked == [("thing.v1.Thing:abc", 32)]
+    assert (world.looks, len(world.slept), len(world.reports)) == (2, 1, 1)
+
+
+def test_partitions_of_one_entity_grow_apart() -> None:
+    world = World()
+    growth = world.process()
+
+    for tenant in ("a", "b"):
+        growth.throttled(entity(), f"thing.v1.Thing:{tenant}", HOT)
+
+    assert world.asked == [("thing.v1.Thing:a", 32), ("thing.v1.Thing:b", 32)]
+
+
+@pytest.mark.parametrize(("random", "slept"), [(0.0, 1.0), (0.5, 5.5), (0.999, 9.991)])
+def test_the_wait_is_drawn_between_its_bounds(random: float, slept: float) -> None:
+    world = World()
+
+    world.process(random=random).throttled(entity(), "thing.v1.Thing:abc", HOT)
+
+    assert world.slept == [pytest.approx(slept)]
+
+
+def test_who_waits_looks_again_and_finds_that_another_was_first() -> None:
+    world = World()
+    other = world.process(random=0.0)
+    thing = entity()
+
+    def meanwhile() -> None:
+        world.meanwhile = lambda: None
+        other.throttled(thing, "thing.v1.Thing:abc", HOT)
+
+    world.meanwhile = meanwhile
+    world.process(random=0.9).throttled(thing, "thing.v1.Thing:abc", HOT)
+
+    assert world.asked == [("thing.v1.Thing:abc", 32)]
+    assert world.events == [GrowthEvent.ASKED, GrowthEvent.LOST]
+
+
+def test_without_sleep_no_request_waits_and_a_later_throttle_asks() -> None:
+    world = World()
+    growth = world.process(waits=False)
+    thing = entity()
+
+    growth.throttled(thing, "thing.v1.Thing:abc", HOT)
+    world.now += 5.4
+    growth.throttled(thing, "thing.v1.Thing:abc", HOT)
+    before = (world.looks, list(world.asked))
+    world.now += 0.2
+    growth.throttled(thing, "thing.v1.Thing:abc", HOT)
+    growth.throttled(thing, "thing.v1.Thing:abc", HOT)
+
+    assert before == (0, [])
+    assert (world.looks, world.asked, world.slept) == (1, [("thing.v1.Thing:abc", 32)], [])
+
+
+def test_without_sleep_a_throttle_long_after_the_wait_begins_a_new_one() -> None:
+    world = World()
+    growth = world.process(waits=False)
+    thing = entity()
+
+    growth.throttled(thing, "thing.v1.Thing:abc", HOT)
+    world.now += 400
+    growth.throttled(thing, "thing.v1.Thing:abc", HOT)
+
+    assert world.asked == []
+    world.now += 6
+    growth.throttled(thing, "thing.v1.Thing:abc", HOT)
+    assert world.asked == [("thing.v1.Thing:abc", 32)]
+
+
+@pytest.mark.parametrize(
+    ("changed", "busy", "asked"),
+    [(START - 299, False, []), (START + 50, False, []), (START - 300, False, [32]), (START - DAY, True, [])],
+    ids=["in the cooldown", "by a clock ahead", "after it", "changing"],
+)
+def test_a_count_that_changed_or_changes_is_left_alone(changed: float, *, busy: bool, asked: list[int]) -> None:
+    world = World(standing={"thing.v1.Thing:abc": CountState(16, changed, busy)})
+
+    world.process().throttled(entity(), "thing.v1.Thing:abc", HOT)
+
+    assert [target for _, target in world.asked] == asked
+    assert world.events == [GrowthEvent.ASKED] * len(asked)
+
+
+def test_a_clock_ahead_does_not_prolong_the_cooldown() -> None:
+    world = World(standing={"thing.v1.Thing:abc": CountState(16, START + 5000, busy=False)})
+    growth = world.process()
+
+    growth.throttled(entity(), "thing.v1.Thing:abc", HOT)
+    world.standing["thing.v1.Thing:abc"] = CountState(16, START, busy=False)
+    world.now += 300
+    growth.throttled(entity(), "thing.v1.Thing:abc", HOT)
+
+    assert world.asked == [("thing.v1.Thing:abc", 32)]
+
+
+def test_a_process_remembers_ten_thousand_partitions() -> None:
+    world = World()
+    growth = world.process(mode="dry_run")
+    thing = entity()
+
+    for tenant in [*range(10_001), 10_000, 0]:
+        growth.throttled(thing, f"thing.v1.Thing:{tenant}", HOT)
+
+    assert len(world.reports) == 10_002
+
+
+def test_the_cooldown_that_another_process_began_ends_when_it_ends() -> None:
+    world = World(standing={"thing.v1.Thing:abc": CountState(16, START - 290, busy=False)})
+    growth = world.process()
+
+    growth.throttled(entity(), "thing.v1.Thing:abc", HOT)
+    world.now += 10
+    growth.throttled(entity(), "thing.v1.Thing:abc", HOT)
+
+    assert world.asked == [("thing.v1.Thing:abc", 32)]
+
+
+def test_a_clock_that_was_set_back_forgets_the_rest() -> None:
+    world = World()
+    growth = world.process(mode="dry_run")
+    growth.throttled(entity(), "thing.v1.Thing:abc", HOT)
+
+    world.now -= 2 * 3600
+    growth.throttled(entity(), "thing.v1.Thing:abc", HOT)
+
+    assert world.events == [GrowthEvent.WOULD_ASK, GrowthEvent.WOULD_ASK]
+
+
+def test_a_dry_run_tells_and_asks_nothing() -> None:
+    world = World()
+    growth = world.process(mode="dry_run")
+
+    for _ in range(3):
+        growth.throttled(entity(), "thing.v1.Thing:abc", HOT)
+
+    assert (world.asked, world.slept, world.events) == ([], [], [GrowthEvent.WOULD_ASK])
+    assert (world.reports[0].target, world.reports[0].partition) == (32, "thing.v1.Thing:abc")
+
+
+def test_switched_off_nothing_is_looked_at_asked_or_told() -> None:
+    world, loads = World(), Loads()
+    growth = world.process(mode="off", load=loads)
+
+    for error in (HOT, HOT_INDEX, NO_REASON, throttle("TableWriteAccountLimitExceeded")):
+        growth.throttled(entity(), "thing.v1.Thing:abc", error)
+
+    assert (world.asked, world.looks, world.reports, loads.asked) == ([], 0, [], [])
+    assert growth.shrink([record("thing.v1.Thing:abc", 64)], [entity()]) == []
+
+
+@pytest.mark.parametrize(
+    ("trouble", "event"),
+    [
+        (ReshardRefusedError("not swept", reason="not_swept"), GrowthEvent.REFUSED),
+        (TopologyChangedError("changed"), GrowthEvent.LOST),
+        (EngineUnavailableError("gone"), GrowthEvent.FAILED),
+        (throttle(), GrowthEvent.FAILED),
+    ],
+)
+def test_a_request_never_fails_because_its_count_cannot_grow(trouble: Exception, event: GrowthEvent) -> None:
+    world = World(trouble=trouble)
+
+    world.process().throttled(entity(), "thing.v1.Thing:abc", HOT)
+
+    assert (world.asked, world.events) == ([], [event])
+
+
+def test_a_request_never_fails_because_its_count_cannot_be_read() -> None:
+    def present(*_: object) -> CountState:
+        raise EngineUnavailableError("gone")
+
+    world = World()
+    growth = Growth(
+        world.ask,
+        present,
+        runtime=Runtime(lambda: START, world.sleep, lambda: 0.5),
+        settings=GrowthSettings(),
+        report=world.reports.append,
+        waits=True,
+    )
+
+    growth.throttled(entity(), "thing.v1.Thing:abc", HOT)
+
+    assert world.events == [GrowthEvent.FAILED]
+
+
+def test_threads_ask_once() -> None:
+    world = World()
+    growth = world.process()
+    thing = entity()
+    together = Barrier(8)
+
+    def storm() -> None:
+        together.wait()
+        for _ in range(50):
+            growth.throttled(thing, "thing.v1.Thing:abc", HOT)
+
+    threads = [Thread(target=storm) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert world.asked == [("thing.v1.Thing:abc", 32)]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"mode": "maybe"},
+        {"cooldown_seconds": 0},
+        {"quiet_seconds": 10},
+        {"wait_low": -1},
+        {"wait_low": 5, "wait_high": 4},
+    ],
+    ids=str,
+)
+def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match="growth"):
+        GrowthSettings(**wrong)
+
+
+class Log(Entity, name="log.v1.Line", key=Key("{tenant}", "{id}", prefix="fam"), shards=Shards(2), registry=Registry()):
+    tenant: str
+    id: str
+
+
+def test_a_record_of_a_family_with_a_prefix_is_known_by_it() -> None:
+    world = World()
+    world.process().throttled(definition(Log), "fam:abc", HOT)
+
+    assert world.asked == [("fam:abc", 4)]

@@ -1,0 +1,91 @@
+"""When counts shrink by themselves."""
+
+from dataclasses import replace
+
+import pytest
+
+from dynashard import Shards
+from dynashard.topology import Record
+from dynashard_serving.growth_policy import CountState, GrowthEvent
+from tests.unit.serving.growth_policy_world import DAY, HOT, Loads, World, entity, record
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize(
+    ("stands", "target"),
+    [
+        (record("thing.v1.Thing:abc", 64), 32),
+        (record("thing.v1.Thing|GSI1", 16), 8),
+        (record("thing.v1.Thing:abc", 64, change={"cause": "throttle"}), 32),
+        (record("thing.v1.Thing:abc", 64, age=DAY - 1), None),
+        (record("thing.v1.Thing:abc", 16), None),
+        (record("thing.v1.Thing|GSI1", 4), None),
+        (record("thing.v1.Thing", 64), None),
+        (record("thing.v1.Thing:abc", 0), None),
+        (record("thing.v1.Thing:abc", 64, target=128), None),
+        (record("thing.v1.Thing:abc", 64, swept=False), None),
+        (record("thing.v1.Thing:abc", 64, change={"cause": "operator"}), None),
+    ],
+    ids=[
+        "partition", "index", "grown by itself", "not long enough", "declared", "index as declared", "whole family",
+        "unsharded", "changing", "not swept", "set by an operator",
+    ],
+)  # fmt: skip
+def test_a_count_is_halved_after_a_long_quiet_down_to_what_is_declared(stands: Record, target: int | None) -> None:
+    world = World(standing={stands.key: CountState(stands.count, 0.0, busy=False)})
+
+    told = world.process(load=Loads()).shrink([stands], [entity()])
+
+    assert world.asked == ([(stands.key, target)] if target else [])
+    assert [report.event for report in told] == ([GrowthEvent.ASKED] if target else [])
+    assert told == world.reports
+
+
+def test_modulo_counts_are_not_halved() -> None:
+    assert World().process().shrink([record("thing.v1.Thing:abc", 32)], [entity(Shards(10, "modulo"))]) == []
+
+
+@pytest.mark.parametrize("calm", [False, None])
+def test_nothing_is_halved_where_throttles_are_counted_or_nobody_knows(*, calm: bool | None) -> None:
+    loads = Loads(calmness=calm)
+
+    assert World().process(load=loads).shrink([record("thing.v1.Thing:abc", 64)], [entity()]) == []
+
+
+def test_what_this_process_saw_throttled_is_not_quiet() -> None:
+    world = World(standing={"thing.v1.Thing:abc": CountState(64, 0.0, busy=False)})
+    growth = world.process()
+    growth.throttled(entity(), "thing.v1.Thing:abc", HOT)
+    stands = record("thing.v1.Thing:abc", 64)
+
+    early = growth.shrink([stands], [entity()])
+    world.now += DAY
+    late = growth.shrink([stands], [entity()])
+
+    assert (len(early), len(late)) == (0, 1)
+
+
+def test_a_count_grown_again_after_it_was_halved_stands_twice_as_long() -> None:
+    history = frozenset({"1:16", "100:32", "200:16", "300:32", "400:64"})
+    twice = replace(record("thing.v1.Thing:abc", 32, age=2 * DAY - 1), history=history - {"400:64"})
+    first = replace(record("thing.v1.Thing:other", 64), history=history)
+    world = World(standing={"thing.v1.Thing:abc": CountState(32, 0.0, busy=False)})
+    world.standing["thing.v1.Thing:other"] = CountState(64, 0.0, busy=False)
+    growth = world.process()
+
+    growth.shrink([twice, first], [entity()])
+    early = list(world.asked)
+    world.now += 1
+    growth.shrink([twice], [entity()])
+
+    assert early == [("thing.v1.Thing:other", 32)]
+    assert world.asked[1:] == [("thing.v1.Thing:abc", 16)]
+
+
+def test_a_dry_run_halves_nothing() -> None:
+    world = World()
+
+    told = world.process(mode="dry_run").shrink([record("thing.v1.Thing:abc", 64)], [entity()])
+
+    assert (world.asked, [report.event for report in told]) == ([], [GrowthEvent.WOULD_ASK])
