@@ -159,7 +159,7 @@ class Ahead(OneByOne):
             assert self._came.wait_for(lambda: self._answers - len(self._seen) >= ahead, timeout=PATIENCE_SECONDS)
 
 
-@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("workers", [2, 3])
 def test_a_scan_reads_at_most_two_answers_a_worker_ahead(world: World, large: str, workers: int) -> None:
     world.counts = Counts(8)
     ahead = Ahead(world.transport)

@@ -7,10 +7,10 @@ waited for, the positions are rebased, and the scan continues.
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from dynashard.errors import InvalidQueryError, ThrottledError
 from dynashard.reads.fetch import Fetch
@@ -34,7 +34,8 @@ _Read = tuple[Fetch, Chunk | None]
 def scan_shards(new_fetch: Callable[[], Fetch], retry_policy: RetryPolicy, workers: int) -> Iterator[list[Wire]]:
     """Stream the items of all shards, a Query's worth at a time, in no order between shards.
 
-    At most two answers a worker are held in memory. Closing the iterator stops the workers.
+    At most two answers a worker are held in memory. Closing the iterator stops the workers. A single worker reads in
+    the caller's own thread, when the caller asks for more.
 
     Args:
         new_fetch: returns a new sender of requests.
@@ -47,6 +48,9 @@ def scan_shards(new_fetch: Callable[[], Fetch], retry_policy: RetryPolicy, worke
     """
     if not 1 <= workers <= MAX_WORKERS:
         raise InvalidQueryError(f"workers is {workers}; it must be a number from 1 to {MAX_WORKERS}", field="workers")
+    if workers == 1:
+        yield from _stream(_InPlace(), new_fetch, retry_policy, 1)
+        return
     pool = ThreadPoolExecutor(workers, thread_name_prefix="dynashard-scan")
     try:
         yield from _stream(pool, new_fetch, retry_policy, _AHEAD * workers)
@@ -54,8 +58,17 @@ def scan_shards(new_fetch: Callable[[], Fetch], retry_policy: RetryPolicy, worke
         pool.shutdown(cancel_futures=True)
 
 
+class _InPlace(Executor):
+    """Runs what is submitted at once, in the thread that submits it."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        done.set_result(fn(*args, **kwargs))
+        return done
+
+
 def _stream(
-    pool: ThreadPoolExecutor, new_fetch: Callable[[], Fetch], retry_policy: RetryPolicy, ahead: int
+    pool: Executor, new_fetch: Callable[[], Fetch], retry_policy: RetryPolicy, ahead: int
 ) -> Iterator[list[Wire]]:
     context, layout_now = copy_context(), new_fetch().layout
     layout = layout_now()
