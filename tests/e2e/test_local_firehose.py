@@ -9,13 +9,13 @@ import pytest
 
 from bench.firehose import feed, run
 from bench.soak.stack import running_stack
-from tests.depth import examples
+from tests.depth import examples, profile
 from tests.e2e.local_process import LocalProcess
 from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.e2e
 
-PINGS, KILLS, SEED = 25 * examples(80), 2, 7
+PINGS, KILLS, SEED = 20 * examples(120), 3 if profile() == "deep" else 1, 7
 
 
 def test_every_distinct_ping_is_stored_once_and_summed_up_exactly_though_workers_are_killed(tmp_path: Path) -> None:

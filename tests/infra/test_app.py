@@ -129,6 +129,7 @@ def test_nothing_has_to_be_built_for_a_command_that_needs_no_code(tmp_path: Path
     assert synthesise(stored, tmp_path).exists()
 
 
+@pytest.mark.deep
 def test_it_needs_no_network_no_git_and_no_clock(tmp_path: Path) -> None:
     node = shutil.which("node")
     assert node is not None

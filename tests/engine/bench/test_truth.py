@@ -18,6 +18,7 @@ OPERATIONS = examples(4000)
 INCREMENTS = 10
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("level", ["plain", "guarded", "exactly-once"])
 def test_every_answer_is_true_while_answers_are_lost_and_requests_run_late(level: str) -> None:
     verdict, engine = run_in_process(Plan(OPERATIONS, level, processes=1, threads=8, seed=3, increments=5))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynashard.errors import EngineUnavailableError, OutcomeUnknownError
+from dynashard.errors import EngineError, EngineUnavailableError, OutcomeUnknownError, ThrottledError
 from dynashard.repository import RetryPolicy
 from dynashard.runtime import Runtime
 from dynashard.transport.attempts import Attempts
@@ -18,6 +18,9 @@ from dynashard.transport.deadline import evidence, remaining, within
 from dynashard.transport.interface import Resend
 
 pytestmark = pytest.mark.unit
+
+LOST = unanswered("GetItem", "ReadTimeoutError", "No answer")
+THROTTLED = ThrottledError("busy", operation="GetItem", aws_code="ThrottlingException")
 
 
 @dataclass
@@ -116,6 +119,28 @@ def test_slow_attempts_end_within_the_operation_and_leave_time_for_evidence(rese
             assert remaining() >= 2.0
 
     assert time.at <= 1_010
+
+
+@pytest.mark.parametrize("error", [LOST, THROTTLED], ids=["lost", "throttled"])
+def test_evidence_is_asked_for_until_the_time_for_it_is_over(error: EngineError) -> None:
+    time, sent = Time(), 0
+    attempts = Attempts(most=4, runtime=time.runtime)
+
+    def failing(number: int) -> dict[str, Any]:
+        nonlocal sent
+        sent = number
+        time.at += 0.1
+        if number < 12:
+            raise error
+        return {"Item": {}}
+
+    with within(10, time, reserve=True):
+        with pytest.raises(EngineError):
+            attempts.run(failing, "GetItem", Resend.ALWAYS)
+        assert sent == 4
+        with evidence():
+            assert attempts.run(failing, "GetItem", Resend.ALWAYS) == {"Item": {}}
+    assert sent == 12
 
 
 def test_several_requests_of_one_operation_share_its_time() -> None:

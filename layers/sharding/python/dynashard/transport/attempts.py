@@ -29,7 +29,7 @@ from dynashard.errors import (
 )
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.transport.capacity import WRITING
-from dynashard.transport.deadline import remaining
+from dynashard.transport.deadline import remaining, seeks_evidence
 from dynashard.transport.interface import Resend, Wire
 
 Once = Callable[[int], Wire]
@@ -41,6 +41,7 @@ _TOKEN: Final = "ClientRequestToken"  # noqa: S105 - the name of a parameter
 _CANCELLED: Final = "TransactionCanceledException"
 _QUOTA: Final = 500
 _RETRY_COST: Final = 5
+_EVIDENCE_ATTEMPTS: Final = 40
 
 
 def resend_of(operation: str, request: Any) -> Resend:
@@ -86,7 +87,8 @@ class Attempts:
     """How often one request is sent: exponential backoff with full jitter, which ends before the operation's deadline.
 
     Attributes:
-        most: attempts of one request, the first included.
+        most: attempts of one request, the first included. What finds out what became of a write is sent until its
+            deadline, at most 40 times with short pauses: nobody else can answer the caller.
         first_pause, throttled_pause, longest_pause: bounds of pauses in seconds: the first after a failure, the first
             after a throttle, and the highest.
         runtime: sleep and randomness.
@@ -134,10 +136,13 @@ class Attempts:
         """Whether to send again after a failure; pauses first if so."""
         if doubt is not None and resend is not Resend.ALWAYS:
             return False
-        if number >= self.most or not _passing(error, after_doubt=doubt is not None) or not self.quota.acquire():
+        evidence = seeks_evidence()
+        most = _EVIDENCE_ATTEMPTS if evidence else self.most
+        if number >= most or not _passing(error, after_doubt=doubt is not None) or not self.quota.acquire():
             return False
         first = self.throttled_pause if isinstance(error, ThrottledError) else self.first_pause
-        pause = self.runtime.random() * min(first * 2.0 ** (number - 1), self.longest_pause)
+        bound = self.first_pause if evidence else min(first * 2.0 ** (number - 1), self.longest_pause)
+        pause = self.runtime.random() * bound
         if pause >= remaining():
             return False
         self.runtime.sleep(pause)

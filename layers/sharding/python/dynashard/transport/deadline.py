@@ -42,6 +42,7 @@ class _Deadline(NamedTuple):
     work: float
     end: float
     clock: Callable[[], float]
+    evidence: bool = False
 
 
 _DEADLINE: ContextVar[_Deadline | None] = ContextVar("dynashard_deadline", default=None)
@@ -74,11 +75,17 @@ def within(seconds: float, clock: Callable[[], float] | None = None, *, reserve:
 def evidence() -> Iterator[None]:
     """Allow the reserved time to be used in this context: to find out what became of a write."""
     known = _DEADLINE.get()
-    token = _DEADLINE.set(None if known is None else known._replace(work=known.end))
+    token = _DEADLINE.set(None if known is None else known._replace(work=known.end, evidence=True))
     try:
         yield
     finally:
         _DEADLINE.reset(token)
+
+
+def seeks_evidence() -> bool:
+    """Whether a deadline is in force, and this context finds out what became of a write."""
+    known = _DEADLINE.get()
+    return known is not None and known.evidence
 
 
 def remaining() -> float:
