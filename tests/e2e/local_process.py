@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +20,17 @@ from tests.processes import signals_as_by_default
 
 ROOT = Path(__file__).resolve().parents[2]
 READY = re.compile(r"ready on (http://127\.0\.0\.1:\d+)")
+
+
+def checkout_for_loads(folder: Path) -> Path:
+    """A folder with the checkout's programs and a copy of its examples.
+
+    A load keeps its state beside the file that it reads: two loads of one file at a time would meet there.
+    """
+    folder.mkdir()
+    (folder / ".venv").symlink_to(ROOT / ".venv")
+    shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("*.load-state"))
+    return folder
 
 
 @dataclass

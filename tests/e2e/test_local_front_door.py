@@ -12,7 +12,7 @@ import pytest
 
 from domain import User
 from dynashard import Dynashard
-from tests.e2e.local_process import ROOT, LocalProcess
+from tests.e2e.local_process import ROOT, LocalProcess, checkout_for_loads
 
 pytestmark = pytest.mark.e2e
 
@@ -34,13 +34,18 @@ def snippet() -> str:
     return found
 
 
-def run_as_printed(line: str) -> None:
-    """Run a command in the checkout; the programs of `.venv` are those of this interpreter."""
+def run_as_printed(line: str, checkout: Path) -> None:
+    """Run a command in a checkout; the programs of `.venv` are those of this interpreter."""
     program, *arguments = line.split()
     assert program == ".venv/bin/dynashard"
     code = "from tools.cli import main; main()"
     ended = subprocess.run(  # noqa: S603 - what README prints
-        [sys.executable, "-c", code, *arguments], cwd=ROOT, env=os.environ, capture_output=True, text=True, check=False
+        [sys.executable, "-c", code, *arguments],
+        cwd=checkout,
+        env=os.environ,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
@@ -52,13 +57,16 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TOPOLOGY_LEASE_SECONDS", "1")
         patch.setenv("DATA_DIR", str(data))
-        started = LocalProcess(data).ready()
-        patch.setenv("DYNAMODB_ENDPOINT", started.engine_url)
-        run_as_printed(command(".venv/bin/dynashard load users"))
-        run_as_printed(command(".venv/bin/dynashard reshard start users abc --to 32 --wait"))
-        yield started
-        assert started.interrupt() == 0
-        assert started.all_gone()
+        started = LocalProcess(data)
+        try:
+            patch.setenv("DYNAMODB_ENDPOINT", started.ready().engine_url)
+            checkout = checkout_for_loads(data.with_name("checkout"))
+            run_as_printed(command(".venv/bin/dynashard load users"), checkout)
+            run_as_printed(command(".venv/bin/dynashard reshard start users abc --to 32 --wait"), checkout)
+            yield started
+        finally:
+            assert started.interrupt() == 0
+            assert started.all_gone()
 
 
 def ids_over_rest(stack: LocalProcess) -> set[str]:

@@ -6,11 +6,12 @@ import re
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from tests.e2e.local_process import ROOT, LocalProcess
+from tests.e2e.local_process import ROOT, LocalProcess, checkout_for_loads
 
 pytestmark = pytest.mark.e2e
 
@@ -77,7 +78,7 @@ def steps_of(block: str) -> Iterator[Step]:
     yield step
 
 
-def test_the_readmes_tour_answers_what_it_prints(start_local: Callable[..., LocalProcess]) -> None:
+def test_the_readmes_tour_answers_what_it_prints(start_local: Callable[..., LocalProcess], tmp_path: Path) -> None:
     lease = {"TOPOLOGY_LEASE_SECONDS": "1"}
     stack = start_local(**lease).ready()
     ports = {"PORT": str(urlsplit(stack.url).port), "DYNAMODB_PORT": str(urlsplit(stack.engine_url).port)}
@@ -90,7 +91,7 @@ def test_the_readmes_tour_answers_what_it_prints(start_local: Callable[..., Loca
 
     ran = subprocess.run(  # noqa: S603 - the README's own commands
         ["/bin/bash", "-euc", script.replace(PRINTED_URL, stack.url)],
-        cwd=ROOT,
+        cwd=checkout_for_loads(tmp_path / "checkout"),
         env={**os.environ, **lease, **ports, "DATA_DIR": str(stack.data_dir), "NO_PROXY": "127.0.0.1"},
         capture_output=True,
         text=True,
