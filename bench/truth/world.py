@@ -86,6 +86,11 @@ def create_api_tables(wire: LeanWire) -> None:
 @contextmanager
 def local_stack_on(engine: FaultyEngine, data_dir: Path, *, lease: int) -> Iterator[str]:
     """The local stack on this engine; its URL."""
-    # Requests wait more than they work: slow answers and pauses would keep a few environments busy.
-    with running_stack(data_dir, lease=lease, DYNAMODB_ENDPOINT=engine.endpoint, LOCAL_WORKERS="12") as stack:
+    more = {
+        # Requests wait more than they work: slow answers and pauses would keep a few environments busy.
+        "LOCAL_WORKERS": "12",
+        # Ten seconds with what a client waits besides; the local default of four leaves a fifth of it for evidence.
+        "TOPOLOGY_OPERATION_SECONDS": "9",
+    }
+    with running_stack(data_dir, lease=lease, DYNAMODB_ENDPOINT=engine.endpoint, **more) as stack:
         yield stack.url

@@ -141,15 +141,14 @@ def _locate(
 
     If it is `certain` that it was stored there, a missing item was moved, swept, or removed by a client that saw it.
     """
-    try:
-        with evidence():
-            for _ in range(_TRIES):
+    with evidence():
+        for _ in range(_TRIES):
+            # The write itself was executed. An error of this check, such as a throttle, is not its refusal; it may be
+            # that of another thread's read of the shard map, which had less time.
+            with suppress(EngineError):
                 found = _check_once(store, entity, write, place, undo=undo, certain=certain)
                 if found is not None:
                     return found
-    except EngineError:
-        # The write itself was executed. An error of this check, such as a throttle, is not its refusal.
-        return Late.UNKNOWN
     return Late.UNKNOWN
 
 
