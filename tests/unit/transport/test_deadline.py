@@ -138,7 +138,7 @@ def test_evidence_is_asked_for_until_the_time_for_it_is_over(error: EngineError)
         with pytest.raises(EngineError):
             attempts.run(failing, "GetItem", Resend.ALWAYS)
         assert sent == 4
-        with evidence():
+        with evidence(), within(60):
             assert attempts.run(failing, "GetItem", Resend.ALWAYS) == {"Item": {}}
     assert sent == 12
 

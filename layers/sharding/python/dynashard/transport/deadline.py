@@ -64,7 +64,8 @@ def within(seconds: float, clock: Callable[[], float] | None = None, *, reserve:
         there = now if outer.clock is clock else outer.clock()
         seconds, work = min(seconds, outer.end - there), outer.work - there
     kept = max(seconds * RESERVED_SHARE, min(LEAST_RESERVED, seconds / 2)) if reserve else 0.0
-    token = _DEADLINE.set(_Deadline(now + min(work, seconds - kept), now + seconds, clock))
+    seeking = outer is not None and outer.evidence
+    token = _DEADLINE.set(_Deadline(now + min(work, seconds - kept), now + seconds, clock, seeking))
     try:
         yield
     finally:
