@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dynashard.errors import EngineError, EngineUnavailableError, OutcomeUnknownError, ThrottledError
 from dynashard.repository import RetryPolicy
 from dynashard.runtime import Runtime
-from dynashard.transport.attempts import Attempts
+from dynashard.transport.attempts import TOKEN_MISMATCH, Attempts
 from dynashard.transport.classification import unanswered
 from dynashard.transport.deadline import evidence, remaining, within
 from dynashard.transport.interface import Resend
@@ -141,6 +141,22 @@ def test_evidence_is_asked_for_until_the_time_for_it_is_over(error: EngineError)
         with evidence(), within(60):
             assert attempts.run(failing, "GetItem", Resend.ALWAYS) == {"Item": {}}
     assert sent == 12
+
+
+def test_a_token_that_another_request_has_used_up_is_an_answer_after_an_ambiguous_attempt() -> None:
+    used = EngineError("used", operation="TransactWriteItems", aws_code=TOKEN_MISMATCH)
+    answers = [unanswered("TransactWriteItems", "ReadTimeoutError", "No answer"), used]
+
+    with pytest.raises(EngineError) as raised:
+        Attempts(runtime=Time().runtime).run(
+            lambda number: fail(answers[number - 1]), "TransactWriteItems", Resend.ALWAYS
+        )
+
+    assert raised.value is used
+
+
+def fail(error: EngineError) -> dict[str, Any]:
+    raise error
 
 
 def test_several_requests_of_one_operation_share_its_time() -> None:

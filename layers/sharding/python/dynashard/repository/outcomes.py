@@ -6,10 +6,10 @@ from dynashard.entity import EntityDefinition
 from dynashard.errors import EngineError, OutcomeUnknownError, TransactionConflictError
 from dynashard.repository.store import Store
 from dynashard.schema import PK, SK
+from dynashard.transport.attempts import TOKEN_MISMATCH
 
 SETTLED: Final = "dynashard:settled"
 """The partition key of the items that settling transactions delete. Nothing is ever stored there."""
-_MISMATCH: Final = "IdempotentParameterMismatchException"
 
 
 def unsettled(entity: EntityDefinition[Any], operation: str) -> TransactionConflictError:
@@ -45,7 +45,7 @@ def settled_by_token(store: Store, token: str) -> bool:
     try:
         store.transport.call("TransactWriteItems", {"TransactItems": [{"Delete": delete}], "ClientRequestToken": token})
     except EngineError as error:
-        if error.aws_code == _MISMATCH:
+        if error.aws_code == TOKEN_MISMATCH:
             return True
         raise
     return False

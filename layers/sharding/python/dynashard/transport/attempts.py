@@ -38,6 +38,7 @@ Once = Callable[[int], Wire]
 RETRIED_CONFLICTS: Final = frozenset({"ReplicatedWriteConflictException", "TransactionInProgressException"})
 """Conflicts that end without the caller. Others are the caller's: it waits or reads again."""
 _TOKEN: Final = "ClientRequestToken"  # noqa: S105 - the name of a parameter
+TOKEN_MISMATCH: Final = "IdempotentParameterMismatchException"  # noqa: S105 - the code of an error
 _CANCELLED: Final = "TransactionCanceledException"
 _QUOTA: Final = 500
 _RETRY_COST: Final = 5
@@ -154,6 +155,9 @@ class Attempts:
         """Return the error to raise for a write after an ambiguous attempt."""
         if isinstance(error, ConditionFailedError | TransactionCanceledError):
             error.ambiguous = True
+            return error
+        if isinstance(error, EngineError) and error.aws_code == TOKEN_MISMATCH:
+            # Another request has used the token up. That holds whatever became of the attempts of this one.
             return error
         sent = "1 attempt" if number == 1 else f"{number} attempts"
         return OutcomeUnknownError(
