@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.patience import PATIENCE_SECONDS
+from tests.waiting import HANG_SECONDS
 
 ROOT = Path(__file__).resolve().parents[1]
 CLIENT = ROOT / "clients" / "typescript"
@@ -22,7 +22,7 @@ def run(*command: str | Path, environment: Mapping[str, str] | None = None) -> s
         capture_output=True,
         text=True,
         check=False,
-        timeout=PATIENCE_SECONDS,
+        timeout=HANG_SECONDS,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

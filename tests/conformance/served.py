@@ -19,7 +19,7 @@ from local.tokens import Issuer
 from tests.engine.api.api_on_engine import settings_of
 from tests.engine.clients.clients_on_engine import InProcess
 from tests.engine.writer.queue_world import INTAKE, OPERATIONS, QueueWorld
-from tests.patience import PATIENCE_SECONDS
+from tests.waiting import HANG_SECONDS
 
 AUDIENCE = "dynashard"
 ROUTES = RouteTable(
@@ -56,10 +56,10 @@ def served_api(transport: Transport, table: str, idempotency: str, folder: Path)
     server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    assert ready.wait(PATIENCE_SECONDS)
+    assert ready.wait(HANG_SECONDS)
     while not server.started:
         ready.wait(0.01)
     [port] = [listener.getsockname()[1] for each in server.servers for listener in each.sockets]
     yield ServedApi(f"http://127.0.0.1:{port}", issuer.issue({"tenant_id": "abc"}), faults)
     server.should_exit = True
-    thread.join(PATIENCE_SECONDS)
+    thread.join(HANG_SECONDS)

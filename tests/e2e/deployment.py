@@ -14,7 +14,7 @@ from local.deploy.deployment import PREFIX, bootstrapped, cdk, run
 from local.deploy.ministack import Ministack
 from local.settings import ROOT
 from local.tokens import Issuer
-from tests.patience import PATIENCE_SECONDS
+from tests.waiting import HANG_SECONDS
 
 __all__ = ["PREFIX", "TENANT_CLAIM", "Deployment", "bootstrapped", "cdk", "deploy", "deployed", "dynashard"]
 
@@ -33,7 +33,7 @@ class Deployment(deployment.Deployment):
     def client(self, token: str | None = None) -> httpx.Client:
         """A caller with this token."""
         headers = {"Host": self.host} | ({} if token is None else {"Authorization": f"Bearer {token}"})
-        return httpx.Client(base_url=self.aws.url, headers=headers, timeout=PATIENCE_SECONDS, trust_env=False)
+        return httpx.Client(base_url=self.aws.url, headers=headers, timeout=HANG_SECONDS, trust_env=False)
 
     def tenant(self, tenant: str) -> httpx.Client:
         """A caller of this tenant."""

@@ -15,8 +15,8 @@ from typing import Self
 
 import httpx
 
-from tests.patience import PATIENCE_SECONDS
 from tests.processes import signals_as_by_default
+from tests.waiting import HANG_SECONDS
 
 ROOT = Path(__file__).resolve().parents[2]
 READY = re.compile(r"ready on (http://127\.0\.0\.1:\d+)")
@@ -77,7 +77,7 @@ class LocalProcess:
         self._ready.set()
 
     def ready(self) -> Self:
-        assert self._ready.wait(PATIENCE_SECONDS), self.text
+        assert self._ready.wait(HANG_SECONDS), self.text
         assert self.url, self.text
         return self
 
@@ -87,8 +87,8 @@ class LocalProcess:
 
     def ended(self) -> int:
         """Its exit status, once it and its output have ended."""
-        status = self.process.wait(PATIENCE_SECONDS)
-        self._reader.join(PATIENCE_SECONDS)
+        status = self.process.wait(HANG_SECONDS)
+        self._reader.join(HANG_SECONDS)
         return status
 
     def interrupt(self) -> int:
@@ -98,7 +98,7 @@ class LocalProcess:
 
     def once(self, holds: Callable[[], bool]) -> Self:
         """Itself, once a condition holds; it must not end before."""
-        deadline, pause = monotonic() + PATIENCE_SECONDS, Event()
+        deadline, pause = monotonic() + HANG_SECONDS, Event()
         while not holds():
             assert self.process.poll() is None, self.text
             assert monotonic() < deadline, self.text
@@ -106,7 +106,7 @@ class LocalProcess:
         return self
 
     def client(self, tenant: str | None = "abc") -> httpx.Client:
-        client = httpx.Client(base_url=self.url, timeout=PATIENCE_SECONDS, trust_env=False)
+        client = httpx.Client(base_url=self.url, timeout=HANG_SECONDS, trust_env=False)
         if tenant is not None:
             token = client.post("/local/tokens", json={"tenant_id": tenant}).json()["token"]
             client.headers["Authorization"] = f"Bearer {token}"
@@ -133,7 +133,7 @@ class LocalProcess:
 
     def worker_process(self) -> int:
         """The process id of the worker that changes shard counts, once there is one."""
-        deadline, pause = monotonic() + PATIENCE_SECONDS, Event()
+        deadline, pause = monotonic() + HANG_SECONDS, Event()
         while monotonic() < deadline:
             for pid, line in self.processes().items():
                 if "local.resharding" in line:
@@ -156,7 +156,7 @@ class LocalProcess:
 
     def all_gone(self) -> bool:
         """Whether all its processes have ended; those that are ending are waited for."""
-        deadline, pause = monotonic() + PATIENCE_SECONDS, Event()
+        deadline, pause = monotonic() + HANG_SECONDS, Event()
         while self.processes() and monotonic() < deadline:
             pause.wait(0.01)
         return not self.processes()

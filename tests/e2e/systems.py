@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from tests.patience import PATIENCE_SECONDS
+from tests.waiting import HANG_SECONDS
 
 NEWEST_FIRST = "order=ordered&direction=desc"
 
@@ -36,7 +36,7 @@ def listed(client: httpx.Client, path: str, field: str) -> list[Any]:
 
 def soon(read: Callable[[], Any], wanted: Any) -> None:
     """Wait until what follows from writes has followed."""
-    deadline, pause = monotonic() + PATIENCE_SECONDS, Event()
+    deadline, pause = monotonic() + HANG_SECONDS, Event()
     while (found := read()) != wanted and monotonic() < deadline:
         pause.wait(0.1)
     assert found == wanted

@@ -12,7 +12,7 @@ import pytest
 
 from dynashard import schema
 from tests.e2e.deployment import Deployment
-from tests.patience import PATIENCE_SECONDS
+from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.e2e
 
@@ -104,7 +104,7 @@ class Traffic:
 
 def until_over(deployment: Deployment) -> dict[str, Any]:
     """The status when nothing is left to do."""
-    deadline, pause = monotonic() + PATIENCE_SECONDS, Event()
+    deadline, pause = monotonic() + HANG_SECONDS, Event()
     while True:
         status: dict[str, Any] = operate(deployment, "reshard.status", **ASKED)["result"]
         if status["stage"] == "stable" and status["target"] is None:

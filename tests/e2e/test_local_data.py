@@ -16,7 +16,7 @@ from local.run import raise_file_limit
 from local.tables import engine_client
 from tests.depth import examples
 from tests.e2e.local_process import LocalProcess
-from tests.patience import PATIENCE_SECONDS
+from tests.waiting import HANG_SECONDS
 
 pytestmark = [
     pytest.mark.e2e,
@@ -80,7 +80,7 @@ async def create_until_killed(stack: LocalProcess, authorization: str) -> list[s
             base_url=stack.url,
             headers={"Authorization": authorization},
             verify=context,
-            timeout=PATIENCE_SECONDS,
+            timeout=HANG_SECONDS,
             trust_env=False,
         ) as client:
             for number in numbers:

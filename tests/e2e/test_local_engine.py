@@ -17,8 +17,8 @@ from local.engine import engine_program, running_engine
 from local.errors import LocalStackError
 from local.settings import Settings
 from local.tables import TablePlan, engine_client, ensure_tables
-from tests.patience import PATIENCE_SECONDS
 from tests.ports import reserved_ports
+from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.e2e
 
@@ -164,7 +164,7 @@ def test_a_crash_is_reported_with_the_end_of_the_log(tmp_path: Path) -> None:
         engine.on_exit(report)
         assert engine.process is not None
         os.kill(engine.process.pid, signal.SIGKILL)
-        assert reported.wait(PATIENCE_SECONDS)
+        assert reported.wait(HANG_SECONDS)
 
     assert "engine ended (status -9)" in reports[0]
     assert "listening on" in reports[0]

@@ -11,7 +11,7 @@ from bench.firehose import feed, run
 from bench.soak.stack import running_stack
 from tests.depth import examples, profile
 from tests.e2e.local_process import LocalProcess
-from tests.patience import PATIENCE_SECONDS
+from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.e2e
 
@@ -46,7 +46,7 @@ def test_an_accepted_write_is_done_and_told_of(local_stack: LocalProcess) -> Non
         accepted = client.put("/v1/users/ada", json=body, headers={"prefer": "respond-async"})
 
         assert accepted.status_code == 202, accepted.text
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + HANG_SECONDS
         while (told := client.get(accepted.headers["location"]).json())["state"] == "pending":
             assert time.monotonic() < deadline
         assert (told["state"], told["status"]) == ("done", 201)
@@ -63,7 +63,7 @@ def test_accepted_pings_are_found_by_episode_and_by_time(local_stack: LocalProce
 
         assert client.post("/v1/pings", json=pings).json() == {"accepted": 20}
 
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + HANG_SECONDS
         by_time: dict[str, str | int] = {"index": "by_time", "at": at[:10], "order": "ordered", "limit": 100}
         while len(items := client.get("/v1/pings", params=by_time).json()["items"]) < len(pings):
             assert time.monotonic() < deadline

@@ -9,7 +9,7 @@ import jwt
 import pytest
 
 from tests.e2e.local_process import LocalProcess
-from tests.patience import PATIENCE_SECONDS
+from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.e2e
 
@@ -126,7 +126,7 @@ def test_the_commands_of_the_banner_work_as_they_are_printed(local_stack: LocalP
     commands = local_stack.text.partition("Try:\n")[2].partition("\n\n")[0]
 
     done = subprocess.run(  # noqa: S603 - what the stack printed
-        ["/bin/sh", "-euc", commands], capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
+        ["/bin/sh", "-euc", commands], capture_output=True, text=True, check=False, timeout=HANG_SECONDS
     )
 
     assert done.returncode == 0, done.stderr

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from tests.e2e.local_process import LocalProcess
-from tests.patience import PATIENCE_SECONDS
+from tests.waiting import HANG_SECONDS
 
 pytestmark = [
     pytest.mark.e2e,
@@ -39,7 +39,7 @@ def environments_of(stack: LocalProcess) -> list[int]:
 
 
 def eventually(condition: Callable[[], bool]) -> None:
-    deadline, pause = monotonic() + PATIENCE_SECONDS, Event()
+    deadline, pause = monotonic() + HANG_SECONDS, Event()
     while not condition():
         assert monotonic() < deadline
         pause.wait(0.02)
@@ -70,7 +70,7 @@ def test_environments_that_are_killed_while_they_serve_lose_their_own_request_an
 
     def ask() -> None:
         with httpx.Client(
-            base_url=local_stack.url, timeout=PATIENCE_SECONDS, trust_env=False, headers=client.headers
+            base_url=local_stack.url, timeout=HANG_SECONDS, trust_env=False, headers=client.headers
         ) as mine:
             lost.append(mine.get(LIST).status_code)
 
@@ -85,7 +85,7 @@ def test_environments_that_are_killed_while_they_serve_lose_their_own_request_an
             os.kill(process, signal.SIGKILL)
     finally:
         os.kill(engine, signal.SIGCONT)
-    asking.join(PATIENCE_SECONDS)
+    asking.join(HANG_SECONDS)
     after = [client.get(LIST).status_code for _ in range(5)]
 
     # 200 if its environment was killed before it had begun: then another one took the request over.

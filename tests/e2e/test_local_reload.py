@@ -15,7 +15,7 @@ import pytest
 
 from local.template import CACHE, synthesised
 from tests.e2e.local_process import ROOT, LocalProcess
-from tests.patience import PATIENCE_SECONDS
+from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.e2e
 
@@ -90,7 +90,7 @@ def asking(client: httpx.Client, path: str) -> Iterator[list[int]]:
         yield statuses
     finally:
         ended.set()
-        thread.join(PATIENCE_SECONDS)
+        thread.join(HANG_SECONDS)
 
 
 def test_a_new_field_is_served_and_a_wrong_declaration_is_not(stack: LocalProcess, checkout: Path) -> None:

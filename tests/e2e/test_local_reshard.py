@@ -22,7 +22,7 @@ from dynashard.routing import home
 from dynashard.topology import LeasedTopology
 from dynashard.transport import Transport, connect
 from tests.e2e.local_process import LocalProcess
-from tests.patience import PATIENCE_SECONDS
+from tests.waiting import HANG_SECONDS
 
 pytestmark = [
     pytest.mark.e2e,
@@ -70,7 +70,7 @@ def fill(wire: Transport) -> dict[str, str]:
 
 def until(control: Resharder, reached: Callable[[Status], bool]) -> Status:
     """The change, as soon as it has come so far."""
-    deadline, pause = monotonic() + PATIENCE_SECONDS, Event()
+    deadline, pause = monotonic() + HANG_SECONDS, Event()
     while monotonic() < deadline:
         status = control.status(SCOPE)
         if reached(status):

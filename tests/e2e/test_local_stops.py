@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.local_process import LocalProcess
-from tests.patience import PATIENCE_SECONDS
 from tests.processes import STOPS
+from tests.waiting import HANG_SECONDS
 
 pytestmark = [
     pytest.mark.e2e,
@@ -74,7 +74,7 @@ class Stages:
 @pytest.fixture
 def stages(start_local: Callable[..., LocalProcess], tmp_path: Path) -> Iterator[Stages]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(PATIENCE_SECONDS)
+        listener.settimeout(HANG_SECONDS)
         yield Stages(start_local, tmp_path, listener)
 
 

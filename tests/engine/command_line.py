@@ -20,8 +20,8 @@ from dynashard import Dynashard
 from dynashard.service import Collection
 from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
-from tests.patience import PATIENCE_SECONDS
 from tests.processes import signals_as_by_default
+from tests.waiting import HANG_SECONDS
 from tools.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -125,12 +125,12 @@ class CommandLine:
         assert process.stdin is not None
         process.stdin.write("".join(f"{line}\n" for line in lines))
         process.stdin.flush()
-        deadline, pause = monotonic() + PATIENCE_SECONDS, Event()
+        deadline, pause = monotonic() + HANG_SECONDS, Event()
         while line_of(state) == 0 and process.poll() is None and monotonic() < deadline:
             pause.wait(0.01)
         assert process.poll() is None, process.communicate()
         process.send_signal(signal.Signals(number))
-        status = process.wait(PATIENCE_SECONDS)
+        status = process.wait(HANG_SECONDS)
         with process:
             out, err = process.communicate()
         return Outcome(status, out, err)

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from tests.patience import PATIENCE_SECONDS
+from tests.waiting import HANG_SECONDS
 
 # The engine wants a signature but does not check it.
 _HEADERS = {
@@ -44,5 +44,5 @@ class RawDynamoDB:
 @contextmanager
 def raw_dynamodb(endpoint: str) -> Iterator[RawDynamoDB]:
     """A connection to the engine at `endpoint`, open for as long as the block lasts."""
-    with httpx.Client(base_url=endpoint, headers=_HEADERS, timeout=PATIENCE_SECONDS) as client:
+    with httpx.Client(base_url=endpoint, headers=_HEADERS, timeout=HANG_SECONDS) as client:
         yield RawDynamoDB(client)

@@ -24,7 +24,7 @@ from local.routes import Authorizer, Route, RouteTable
 from local.server import build_app as build_server
 from local.tokens import Issuer
 from tests.engine.api.api_on_engine import settings_of
-from tests.patience import PATIENCE_SECONDS
+from tests.waiting import HANG_SECONDS
 
 AUDIENCE = "dynashard"
 ROUTES = RouteTable((Route("ANY /v1/{proxy+}", "api", Authorizer((AUDIENCE,))),))
@@ -118,10 +118,10 @@ def served(transport: Transport, table: str, idempotency: str) -> Iterator[Serve
     server = uvicorn.Server(uvicorn.Config(network, host="127.0.0.1", port=0, log_level="warning"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    assert ready.wait(PATIENCE_SECONDS)
+    assert ready.wait(HANG_SECONDS)
     while not server.started:
         ready.wait(0.01)
     [port] = [listener.getsockname()[1] for each in server.servers for listener in each.sockets]
     yield Served(f"http://127.0.0.1:{port}", issuer, network)
     server.should_exit = True
-    thread.join(PATIENCE_SECONDS)
+    thread.join(HANG_SECONDS)

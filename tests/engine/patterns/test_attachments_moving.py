@@ -15,7 +15,7 @@ from dynashard_patterns.attachments.repository import AttachmentRepository
 from tests.engine.patterns.attachment_world import KEY, Report, large, pointed, reports, versions
 from tests.engine.resharding.resharding_world import Moving, moving_world, partition, whole
 from tests.engine.stored_things import World
-from tests.patience import PATIENCE_SECONDS
+from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.engine
 
@@ -74,7 +74,7 @@ def test_a_pointer_moves_with_its_item_and_pieces_stay(moving: Moving, scope: Ca
 
 def quick(repository: AttachmentRepository[Report]) -> AttachmentRepository[Report]:
     """The repository with pauses of a few milliseconds, for as long as it takes."""
-    retry_policy = RetryPolicy(seconds=PATIENCE_SECONDS, first_pause=0.001, longest_pause=0.02)
+    retry_policy = RetryPolicy(seconds=HANG_SECONDS, first_pause=0.001, longest_pause=0.02)
     return AttachmentRepository(replace(repository._store, retry_policy=retry_policy), Report)
 
 

@@ -26,8 +26,8 @@ from tests.engine.reads.listing_world import (
 )
 from tests.faults import FaultyTransport, lost_request, throttled
 from tests.one_by_one import OneByOne
-from tests.patience import PATIENCE_SECONDS
 from tests.recording import RecordingTransport
+from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.engine
 
@@ -156,7 +156,7 @@ class Ahead(OneByOne):
     def wait_for(self, ahead: int) -> None:
         """Wait until so many answers have come of which nothing was seen."""
         with self._came:
-            assert self._came.wait_for(lambda: self._answers - len(self._seen) >= ahead, timeout=PATIENCE_SECONDS)
+            assert self._came.wait_for(lambda: self._answers - len(self._seen) >= ahead, timeout=HANG_SECONDS)
 
 
 @pytest.mark.parametrize("workers", [2, 3])

@@ -12,7 +12,7 @@ from dynashard.transport import metered
 from tests.engine.repository.moving_things import IDENTITY, Spot
 from tests.engine.stored_things import Note, World
 from tests.faults import Fault, conflict, throttled, unprocessed
-from tests.patience import PATIENCE_SECONDS
+from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.engine
 
@@ -106,7 +106,7 @@ def test_large_items_are_written_moved_and_confirmed_absent(world: World, spot: 
 
 def test_single_writes_of_a_batch_go_several_at_a_time(world: World, spot: Spot) -> None:
     spot.enter(Phase.SETTLE)
-    together = Barrier(2, timeout=PATIENCE_SECONDS)
+    together = Barrier(2, timeout=HANG_SECONDS)
     world.batch_concurrency = 2
     world.faults(Fault("TransactWriteItems", lambda send, request: (together.wait(), send(request))[1], nth=None))
     keys = [{"tenant": "abc", "id": each} for each in ("1", "2", "4", "6")]

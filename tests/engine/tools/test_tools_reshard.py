@@ -13,7 +13,7 @@ from dynashard.resharding import Scope
 from dynashard.service import Collection
 from tests.engine.command_line import Outcome
 from tests.engine.tools.reshard_world import ReshardWorld, reshard_world
-from tests.patience import PATIENCE_SECONDS
+from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.engine
 
@@ -202,7 +202,7 @@ def test_ctrl_c_ends_the_waiting_and_not_the_change(world: ReshardWorld) -> None
 
     process.send_signal(signal.SIGINT)
 
-    _, errors = process.communicate(timeout=PATIENCE_SECONDS)
+    _, errors = process.communicate(timeout=HANG_SECONDS)
     assert process.returncode == 130
     assert "the changes continue" in errors
     assert "Traceback" not in errors

@@ -14,7 +14,7 @@ from local.environments import Environments, FunctionError, FunctionSpec, Handle
 from local.reloading import Reloader
 from local.watching import Watch
 from local.worker import Worker, WorkerSpec
-from tests.patience import until
+from tests.waiting import until
 
 pytestmark = pytest.mark.unit
 

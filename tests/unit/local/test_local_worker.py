@@ -15,8 +15,8 @@ import pytest
 
 from local.settings import ROOT
 from local.worker import FIRST_PAUSE, LONGEST_PAUSE, STEADY, Worker, WorkerSpec, pause_after
-from tests.patience import PATIENCE_SECONDS
 from tests.processes import signals_as_by_default
+from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.unit
 
@@ -34,7 +34,7 @@ sys.stdin.read()
 
 def until(true: Callable[[], Any]) -> Any:
     """What `true` gives, once that is something."""
-    deadline, pause = monotonic() + PATIENCE_SECONDS, Event()
+    deadline, pause = monotonic() + HANG_SECONDS, Event()
     while not (found := true()) and monotonic() < deadline:
         pause.wait(0.01)
     assert found

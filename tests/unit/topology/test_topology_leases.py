@@ -11,7 +11,7 @@ import pytest
 from dynashard.errors import EngineUnavailableError
 from dynashard.runtime import Runtime
 from dynashard.topology.leases import Leases
-from tests.patience import PATIENCE_SECONDS
+from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.unit
 
@@ -182,16 +182,16 @@ def test_others_wait_for_the_one_who_reads() -> None:
 
     def pause() -> None:
         reading.set()
-        assert go_on.wait(PATIENCE_SECONDS)
+        assert go_on.wait(HANG_SECONDS)
 
     source.during = pause
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(source.ask)
-        assert reading.wait(PATIENCE_SECONDS)
+        assert reading.wait(HANG_SECONDS)
         second = pool.submit(source.ask)
         go_on.set()
 
-        assert (first.result(PATIENCE_SECONDS), second.result(PATIENCE_SECONDS)) == ("value 1", "value 1")
+        assert (first.result(HANG_SECONDS), second.result(HANG_SECONDS)) == ("value 1", "value 1")
 
 
 def test_whoever_forgets_while_another_reads_gets_what_was_read_afterwards() -> None:
@@ -200,7 +200,7 @@ def test_whoever_forgets_while_another_reads_gets_what_was_read_afterwards() -> 
     def pause_first() -> None:
         if source.reads == 1:
             reading.set()
-            assert go_on.wait(PATIENCE_SECONDS)
+            assert go_on.wait(HANG_SECONDS)
 
     def forget_and_ask() -> str:
         source.leases.forget("key")
@@ -210,7 +210,7 @@ def test_whoever_forgets_while_another_reads_gets_what_was_read_afterwards() -> 
     source.during = pause_first
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(source.ask)
-        assert reading.wait(PATIENCE_SECONDS)
+        assert reading.wait(HANG_SECONDS)
         second = pool.submit(forget_and_ask)
 
-        assert (first.result(PATIENCE_SECONDS), second.result(PATIENCE_SECONDS)) == ("value 1", "value 2")
+        assert (first.result(HANG_SECONDS), second.result(HANG_SECONDS)) == ("value 1", "value 2")

@@ -29,7 +29,7 @@ from dynashard.transport.client import Settings
 from dynashard.transport.deadline import remaining, within
 from dynashard.transport.interface import Consumed
 from dynashard.transport.sdk import SdkTransport
-from tests.patience import until
+from tests.waiting import until
 
 pytestmark = pytest.mark.unit
 

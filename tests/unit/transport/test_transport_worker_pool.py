@@ -7,7 +7,7 @@ import pytest
 
 from dynashard.transport.interface import Call, Wire, metered, meters
 from dynashard.transport.worker_pool import WorkerPool
-from tests.patience import PATIENCE_SECONDS
+from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.unit
 
@@ -40,7 +40,7 @@ def test_as_many_calls_as_asked_for_are_under_way_at_once_and_no_more(pool: Work
         with lock:
             under_way.append(call.request["number"])
             most = max(most, len(under_way))
-        together.wait(PATIENCE_SECONDS)
+        together.wait(HANG_SECONDS)
         with lock:
             under_way.remove(call.request["number"])
         return {}
@@ -80,7 +80,7 @@ def test_meters_in_force_where_the_calls_are_made_are_in_force_in_every_thread(p
     together = Barrier(8)
 
     def send(_call: Call) -> Wire:
-        together.wait(PATIENCE_SECONDS)
+        together.wait(HANG_SECONDS)
         for meter in meters():
             meter.throttled("seen")
         return {}
