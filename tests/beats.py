@@ -1,4 +1,4 @@
-"""Songs whose beats are summed up: entities for tests of roll-ups."""
+"""Entities for tests of roll-ups: songs whose beats are summed."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -70,7 +70,7 @@ def roll_ups(**changed: Any) -> RollUps[Beat]:
 BEATS = roll_ups()
 
 Truth = Mapping[tuple[str, str], tuple[int, int]]
-"""Number and loudness of beats, by song and level with the start of the span."""
+"""Number and loudness of beats, by the song and by the level with the start of its span."""
 
 
 def beat(number: int, song: str = "one", *, minutes: int = 0, loud: int = 1, tenant: str = "abc") -> Beat:
@@ -78,7 +78,7 @@ def beat(number: int, song: str = "one", *, minutes: int = 0, loud: int = 1, ten
 
 
 def truth(beats: Iterable[Beat]) -> Truth:
-    """What the roll-ups of these beats, each of them once, have to say."""
+    """Return the sums that the roll-ups of these beats must have. A repeated beat counts once."""
     counts: Counter[tuple[str, str]] = Counter()
     louds: Counter[tuple[str, str]] = Counter()
     for each in {(b.tenant, b.song, b.at, b.id): b for b in beats}.values():
@@ -89,8 +89,8 @@ def truth(beats: Iterable[Beat]) -> Truth:
     return {place: (counts[place], louds[place]) for place in counts}
 
 
-def told(db: Dynashard, *songs: str, tenant: str = "abc") -> Truth:
-    """What the roll-ups say."""
+def stored_sums(db: Dynashard, *songs: str, tenant: str = "abc") -> Truth:
+    """Return the sums that the stored roll-ups have."""
     found: dict[tuple[str, str], tuple[int, int]] = {}
     for song in songs or ("one", "two"):
         for level in (Level.MINUTE, Level.HOUR, Level.DAY):

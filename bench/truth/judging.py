@@ -29,7 +29,7 @@ class Verdict:
         ambiguous: writes at least one of whose requests may have been executed without an answer, by kind.
         baseless: unknown outcomes of operations that had no such request.
         refused: operations that were refused without effect, by code.
-        told: refusals that named the revision they found: only these are checked for it.
+        refusals_with_revision: refusals that name the revision they found. Only in these is the revision checked.
         longest: the longest operation in seconds.
         counter: what the writers of a counter came to before; None if none counted.
     """
@@ -42,7 +42,7 @@ class Verdict:
     ambiguous: Counter[str] = field(default_factory=Counter)
     baseless: list[str] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
-    told: int = 0
+    refusals_with_revision: int = 0
     longest: float = 0.0
     counter: Count | None = None
 
@@ -58,7 +58,7 @@ class Verdict:
             "unknown_share_of_ambiguous": round(self.unknown.total() / ambiguous, 3) if ambiguous else 0.0,
             "unknown_without_ambiguous_attempt": len(self.baseless),
             "refused": dict(self.refused),
-            "refusals_that_named_what_they_found": self.told,
+            "refusals_that_named_what_they_found": self.refusals_with_revision,
             "strange_answers": len(self.strange),
             "longest_seconds": round(self.longest, 2),
             "counter": None if self.counter is None else asdict(self.counter),
@@ -113,7 +113,7 @@ def _count(verdict: Verdict, record: Record, ambiguous: list[Attempt]) -> None:
     kind = record.kind.value + (" if at" if record.expected is not None else "")
     kind += " with a key" if record.once else ""
     verdict.longest = max(verdict.longest, record.returned - record.invoked)
-    verdict.told += record.answer is Answer.MISMATCH and record.named is not None
+    verdict.refusals_with_revision += record.answer is Answer.MISMATCH and record.named is not None
     if ambiguous:
         verdict.ambiguous[kind] += 1
     if record.answer is None:

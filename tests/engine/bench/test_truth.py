@@ -30,7 +30,7 @@ def test_every_answer_is_true_while_answers_are_lost_and_requests_run_late(level
     assert verdict.baseless == []
     assert verdict.ambiguous.total() > OPERATIONS / 50
     assert verdict.listings > 0
-    assert verdict.told > 0
+    assert verdict.refusals_with_revision > 0
     assert {"lost", "answer_lost", "late", "throttled", "damaged", "reset"} <= engine["faults"].keys()
 
 

@@ -18,7 +18,7 @@ from dynashard.transport import Transport
 from dynashard_patterns.changes import Change
 from dynashard_patterns.rollups import Counter, Tally
 from dynashard_patterns.rollups.declaration import Counted
-from tests.beats import BEATS, NOON, Beat, Sums, beat, roll_ups, told, truth
+from tests.beats import BEATS, NOON, Beat, Sums, beat, roll_ups, stored_sums, truth
 from tests.depth import examples
 from tests.engine.stored_things import Clock
 from tests.faults import Fault, FaultyTransport, conflict, lost_answer, lost_request, meanwhile, repeated, throttled
@@ -110,7 +110,7 @@ def test_batches_in_any_order_and_split_count_each_item_once(
     for who, batch in batches:
         counters[who].handle(changes([each.model_copy(update={"tenant": tenant}) for each in batch]))
 
-    assert told(db, tenant=tenant) == truth(beats)
+    assert stored_sums(db, tenant=tenant) == truth(beats)
 
 
 FAULTS = [lost_request, lost_answer, repeated, throttled, conflict]
@@ -135,7 +135,7 @@ def test_a_fault_of_any_transaction_loses_and_doubles_nothing(
     counter(db, 4).handle(changes(beats[:120]))
 
     assert not faulty.waiting
-    assert told(db, tenant=own) == truth(beats)
+    assert stored_sums(db, tenant=own) == truth(beats)
 
 
 class KilledError(BaseException):
@@ -162,7 +162,7 @@ def test_a_counter_killed_at_any_transaction_is_made_up_for(
 
     assert tally == Tally(200 - tally.known, tally.known)
     assert (tally.known > 0) == (nth > 1 or when == "after")
-    assert told(db, tenant=own) == truth(beats)
+    assert stored_sums(db, tenant=own) == truth(beats)
 
 
 def test_two_counters_at_the_same_items_count_them_once(wire: Transport, shared: str, own: str) -> None:
@@ -187,7 +187,7 @@ def test_two_counters_at_the_same_items_count_them_once(wire: Transport, shared:
         thread.join()
 
     assert not failures
-    assert told(db, tenant=own) == truth(beats)
+    assert stored_sums(db, tenant=own) == truth(beats)
 
 
 def test_another_counter_between_a_refusal_and_the_next_try_is_seen(wire: Transport, shared: str, own: str) -> None:
@@ -205,7 +205,7 @@ def test_another_counter_between_a_refusal_and_the_next_try_is_seen(wire: Transp
     tally = counter(opened(faulty, shared)).count(beats)
 
     assert tally == Tally(counted=3, known=6)
-    assert told(db, tenant=own) == truth(beats)
+    assert stored_sums(db, tenant=own) == truth(beats)
 
 
 def test_marks_that_plain_reads_do_not_see_yet_are_not_counted_again(wire: Transport, shared: str, own: str) -> None:
@@ -220,7 +220,7 @@ def test_marks_that_plain_reads_do_not_see_yet_are_not_counted_again(wire: Trans
     tally = counter(opened(faulty, shared)).count(beats)
 
     assert tally == Tally(counted=5, known=4)
-    assert told(db, tenant=own) == truth(beats)
+    assert stored_sums(db, tenant=own) == truth(beats)
 
 
 def test_items_that_come_late_count_in_their_own_spans(db: Dynashard, own: str) -> None:
@@ -231,7 +231,7 @@ def test_items_that_come_late_count_in_their_own_spans(db: Dynashard, own: str) 
     counting.handle(changes(on_time))
     counting.handle(changes(late))
 
-    assert told(db, tenant=own) == truth([*on_time, *late])
+    assert stored_sums(db, tenant=own) == truth([*on_time, *late])
 
 
 @pytest.mark.parametrize("kind", ["updated", "deleted", "expired"])
@@ -241,7 +241,7 @@ def test_only_creation_counts(db: Dynashard, own: str, kind: str) -> None:
 
     counting.handle([change(counted), change(counted, kind), change(beat(2, tenant=own), kind)])
 
-    assert told(db, tenant=own) == truth([counted])
+    assert stored_sums(db, tenant=own) == truth([counted])
 
 
 class MovingRows(DeclaredTopology):
@@ -265,7 +265,7 @@ def test_rows_are_exact_while_their_count_changes(wire: Transport, shared: str, 
     for at, phase in enumerate([Phase.PREPARE, Phase.MOVE]):
         topology.phase = phase
         counting.count(beats[30 * (at + 1) - 10 : 30 * (at + 2)])
-        assert told(db, tenant=own) == truth(beats[: 30 * (at + 2)])
+        assert stored_sums(db, tenant=own) == truth(beats[: 30 * (at + 2)])
 
 
 def test_fewer_requests_than_items(wire: Transport, shared: str, own: str) -> None:

@@ -13,7 +13,7 @@ from dynashard.topology import DeclaredTopology
 from dynashard.transport import Transport
 from dynashard_patterns.rollups import Counter, Level, RepairResult, RollUpRepair
 from dynashard_patterns.rollups.declaration import Counted
-from tests.beats import BEATS, NOON, Beat, Months, Sums, beat, roll_ups, told, truth
+from tests.beats import BEATS, NOON, Beat, Months, Sums, beat, roll_ups, stored_sums, truth
 from tests.faults import Fault, FaultyTransport, afterwards
 from tests.recording import RecordingTransport
 
@@ -121,7 +121,7 @@ def test_roll_ups_can_be_made_of_nothing(db: Dynashard, beats: list[Beat]) -> No
     mended = mender(db, beats).repair(MONTH, MONTH + timedelta(days=30))
 
     assert mended.left == 0
-    assert told(db, tenant=beats[0].tenant) == truth(beats)
+    assert stored_sums(db, tenant=beats[0].tenant) == truth(beats)
 
 
 def test_what_says_too_much_is_kept_unless_it_is_to_be_lowered(db: Dynashard, beats: list[Beat]) -> None:
@@ -167,7 +167,7 @@ def test_an_item_that_is_counted_meanwhile_is_not_mended_as_well(
     mended = mending.repair(MONTH, MONTH + timedelta(days=30))
 
     assert mended.left == 0
-    assert told(db, tenant=beats[0].tenant) == truth(beats)
+    assert stored_sums(db, tenant=beats[0].tenant) == truth(beats)
     assert days(mender(db, beats)) == []
 
 
@@ -185,7 +185,7 @@ def test_an_item_that_is_stored_meanwhile_is_counted_once(
     counter(db, 2).count([late])
     mender(db, beats).repair(MONTH, MONTH + timedelta(days=30))
 
-    assert told(db, tenant=beats[0].tenant) == truth([*beats, late])
+    assert stored_sums(db, tenant=beats[0].tenant) == truth([*beats, late])
 
 
 def test_an_item_that_is_counted_behind_the_look_at_the_items_is_not_forgotten(
@@ -204,7 +204,7 @@ def test_an_item_that_is_counted_behind_the_look_at_the_items_is_not_forgotten(
     )
 
     assert not faulty.waiting
-    assert told(db, tenant=beats[0].tenant) == truth([*beats, late])
+    assert stored_sums(db, tenant=beats[0].tenant) == truth([*beats, late])
 
 
 def test_rows_that_never_rest_are_left(wire: Transport, shared: str, db: Dynashard, beats: list[Beat]) -> None:
@@ -238,7 +238,7 @@ def test_a_repair_that_dies_between_marks_and_rows_is_done_again(
     counter(db).count(beats)
     mender(db, beats).repair(MONTH, MONTH + timedelta(days=30))
 
-    assert told(db, tenant=beats[0].tenant) == truth(beats)
+    assert stored_sums(db, tenant=beats[0].tenant) == truth(beats)
     marks = db.collection(Counted).batch_get([{"id": BEATS.mark(each)} for each in beats])
     assert None not in marks
 
