@@ -16,7 +16,7 @@ def invoking(deployment: Deployment, tenant: str) -> Client:
     return Client.lambda_(function, tenant=tenant, client=deployment.aws.client("lambda"))
 
 
-def test_what_one_way_writes_the_other_reads_and_cursors_go_from_one_to_the_other(deployment: Deployment) -> None:
+def test_items_and_cursors_are_shared_by_both_entry_points(deployment: Deployment) -> None:
     direct, rest = invoking(deployment, "direct").collection(User), deployment.tenant("direct")
     ada = User(tenant_id="direct", id="1", email="ada@example.com", display_name="Ada")
 
@@ -33,7 +33,7 @@ def test_what_one_way_writes_the_other_reads_and_cursors_go_from_one_to_the_othe
     assert [user.id for user in second.items] == ["2"]
 
 
-def test_errors_are_those_of_the_layer_and_tenants_are_apart(deployment: Deployment) -> None:
+def test_errors_are_those_of_the_layer_and_tenants_are_separate(deployment: Deployment) -> None:
     users = invoking(deployment, "strict").collection(User)
     ada = users.create(User(tenant_id="strict", id="1", email="ada@example.com", display_name="Ada"))
 

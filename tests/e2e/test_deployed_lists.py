@@ -127,7 +127,7 @@ def test_only_the_fields_asked_for_are_answered(tenant: httpx.Client) -> None:
     assert first == {"id": "user-000", "email": "user0@example.com"}
 
 
-def test_a_cursor_is_of_use_to_its_tenant_and_query_only(deployment: Deployment, tenant: httpx.Client) -> None:
+def test_a_cursor_is_valid_only_for_its_tenant_and_query(deployment: Deployment, tenant: httpx.Client) -> None:
     cursor = tenant.get("/v1/users", params={"limit": 5}).json()["cursor"]
     middle = len(cursor) // 2
     damaged = cursor[:middle] + ("A" if cursor[middle] != "A" else "B") + cursor[middle + 1 :]
@@ -150,6 +150,6 @@ def test_a_cursor_is_of_use_to_its_tenant_and_query_only(deployment: Deployment,
     assert taken.status_code == 200
 
 
-def test_a_neighbour_with_the_same_ids_has_a_list_of_its_own(deployment: Deployment, tenant: httpx.Client) -> None:
+def test_another_tenant_with_the_same_ids_has_its_own_list(deployment: Deployment, tenant: httpx.Client) -> None:
     assert ids(deployment.tenant("beside")) == ["user-007"]
     assert len(ids(tenant)) == 120

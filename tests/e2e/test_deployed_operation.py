@@ -38,7 +38,7 @@ def test_the_function_runs_on_its_layers_as_the_template_says(deployment: Deploy
     assert "CURSOR_KEYS" not in configuration["Environment"]["Variables"]
 
 
-def test_a_user_lies_in_the_table_under_its_calculated_shard(deployment: Deployment) -> None:
+def test_a_user_is_stored_under_its_calculated_shard(deployment: Deployment) -> None:
     deployment.tenant("stored").post("/v1/users", json={**ADA, "id": "77", "department": "eng"})
     shard = xxh64_intdigest(b"user.v1.User:stored:77") & 15
     key = {schema.PK: {"S": f"user.v1.User:stored:{shard}"}, schema.SK: {"S": "77"}}
@@ -148,7 +148,7 @@ def test_cursors_are_signed_with_the_generated_secret_and_outlive_its_rotation(
     assert [item["id"] for item in page(new).json()["items"]] == ["1"]
 
 
-def test_the_function_may_do_nothing_but_what_its_role_says(deployment: Deployment) -> None:
+def test_the_function_may_do_only_what_its_role_allows(deployment: Deployment) -> None:
     function = deployment.resource("Api", "AWS::Lambda::Function")
     role = deployment.aws.client("lambda").get_function_configuration(FunctionName=function)["Role"]
     acting = deployment.acting_as(role)

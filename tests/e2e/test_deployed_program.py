@@ -28,7 +28,7 @@ def interrupted() -> None:
 
 
 @pytest.mark.parametrize(("wait", "status", "said"), [(interrupted, 0, "Stopped"), (lambda: 1, 1, "ended by itself")])
-def test_it_serves_until_ctrl_c_or_the_end_of_the_local_aws(
+def test_the_program_serves_until_ctrl_c_or_the_end_of_the_local_aws(
     deployment: Deployment, wait: Any, status: int, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     aws = deployment.aws

@@ -27,9 +27,7 @@ def dead_letters(deployment: Deployment) -> int:
     return int(told["Attributes"][wanted[0]])
 
 
-def test_poison_is_kept_with_its_reason_put_back_by_command_and_taken_out(
-    deployment: Deployment, tmp_path: Path
-) -> None:
+def test_a_bad_message_is_kept_with_its_reason_redriven_and_exported(deployment: Deployment, tmp_path: Path) -> None:
     intake, kept = deployment.outputs[f"{PREFIX}-Writer"]["IntakeUrl"], tmp_path / "letters.jsonl"
     deployment.aws.client("sqs").send_message(QueueUrl=intake, MessageBody=POISON)
     soon(lambda: dead_letters(deployment), 1)
@@ -48,7 +46,7 @@ def test_poison_is_kept_with_its_reason_put_back_by_command_and_taken_out(
 
 
 @pytest.mark.parametrize("stack", ["Changes", "Commands", "Writer"])
-def test_the_other_functions_too_may_do_nothing_but_what_their_roles_say(deployment: Deployment, stack: str) -> None:
+def test_the_other_functions_may_do_only_what_their_roles_allow(deployment: Deployment, stack: str) -> None:
     function = deployment.resource(stack, "AWS::Lambda::Function")
     role = deployment.aws.client("lambda").get_function_configuration(FunctionName=function)["Role"]
     acting = deployment.acting_as(role)

@@ -141,7 +141,7 @@ def test_a_count_changes_under_traffic_and_every_user_is_there_exactly_once(quic
     assert any(int(shard) >= 16 for shard in shards_in(quick))
 
 
-def test_what_cannot_be_is_refused_with_its_reason(quick: Deployment) -> None:
+def test_an_impossible_change_is_refused_with_its_reason(quick: Deployment) -> None:
     odd = operate(quick, "reshard.start", **ASKED, to=24)
     unknown = operate(quick, "reshard.start", entity="people", partition=None, to=32)
 
@@ -153,7 +153,7 @@ def test_what_cannot_be_is_refused_with_its_reason(quick: Deployment) -> None:
     assert (unknown["ok"], unknown["error"]["details"]) == (False, {"field": "entity"})
 
 
-def test_one_execution_carried_the_change_to_its_end(quick: Deployment) -> None:
+def test_one_execution_finished_the_change(quick: Deployment) -> None:
     machine = quick.outputs["Dynashard-dev-Reshard"]["StateMachine"]
     executions = quick.aws.client("stepfunctions").list_executions(stateMachineArn=machine)["executions"]
 

@@ -38,15 +38,15 @@ def test_health_needs_no_token(anyone: httpx.Client) -> None:
 @pytest.mark.parametrize(
     "path", ["/v1/users", "/v1/users/1", "/v1/openapi.json", "/v1/docs", "/v1/health/more", "/v1/x"]
 )
-def test_everything_else_is_closed_without_a_token(anyone: httpx.Client, path: str) -> None:
+def test_every_other_route_requires_a_token(anyone: httpx.Client, path: str) -> None:
     assert answer(anyone, path) == UNAUTHORIZED
 
 
-def test_health_is_open_to_reading_only(anyone: httpx.Client) -> None:
+def test_health_accepts_only_reads(anyone: httpx.Client) -> None:
     assert anyone.post("/v1/health").status_code == 401
 
 
-def test_a_token_of_the_issuer_is_let_in(deployment: Deployment) -> None:
+def test_a_token_of_the_issuer_is_accepted(deployment: Deployment) -> None:
     client = deployment.tenant("welcome")
 
     assert answer(client) == (200, {"items": [], "cursor": None})
@@ -66,7 +66,7 @@ def test_a_token_of_the_issuer_is_let_in(deployment: Deployment) -> None:
     ],
     ids=["long expired", "just expired", "not yet valid", "other issuer", "other audience", "other audiences"],
 )
-def test_a_token_that_does_not_hold_is_refused(deployment: Deployment, claims: Mapping[str, Any]) -> None:
+def test_an_invalid_token_is_refused(deployment: Deployment, claims: Mapping[str, Any]) -> None:
     token = deployment.issuer.issue({TENANT_CLAIM: "welcome", **claims})
 
     assert answer(deployment.client(token)) == UNAUTHORIZED

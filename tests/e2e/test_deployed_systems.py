@@ -12,5 +12,5 @@ pytestmark = pytest.mark.e2e
 
 
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: str(system.__name__))
-def test_system_does_what_it_says(deployment: Deployment, system: Callable[[httpx.Client], None]) -> None:
+def test_a_system_behaves_as_documented(deployment: Deployment, system: Callable[[httpx.Client], None]) -> None:
     system(deployment.tenant(f"tenant-of-{system.__name__}"))

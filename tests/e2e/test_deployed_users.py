@@ -71,7 +71,7 @@ def test_an_id_is_the_same_in_the_body_and_in_the_path(tenant: httpx.Client, use
     assert tenant.delete(location).status_code == 204
 
 
-def test_conditions_decide_over_writes_and_reads(tenant: httpx.Client) -> None:
+def test_conditional_headers_apply_to_writes_and_reads(tenant: httpx.Client) -> None:
     first = tenant.put("/v1/users/conditional", json=ADA, headers={"If-None-Match": "*"})
     again = tenant.put("/v1/users/conditional", json=ADA, headers={"If-None-Match": "*"})
     old = first.headers["etag"]
@@ -146,7 +146,7 @@ def test_a_body_over_400_kilobytes_is_413_and_one_of_400_is_read(tenant: httpx.C
     assert problem(refused) == (413, "body_too_large")
 
 
-def test_what_a_body_gets_wrong_is_named_field_by_field(tenant: httpx.Client) -> None:
+def test_errors_of_a_body_are_named_field_by_field(tenant: httpx.Client) -> None:
     refused = tenant.post("/v1/users", json={"email": "no address", "revision": "x", "surprise": 1})
     unknown = tenant.post("/v1/users", json={"email": "no address", "surprise": 1})
 
@@ -174,7 +174,7 @@ def test_what_a_body_gets_wrong_is_named_field_by_field(tenant: httpx.Client) ->
     ],
     ids=lambda value: f"{value['method']} {value['url']}" if isinstance(value, dict) else str(value),
 )
-def test_what_a_request_gets_wrong_is_answered_as_a_problem(
+def test_errors_of_a_request_are_answered_as_a_problem(
     tenant: httpx.Client, request_: dict[str, Any], expected: int
 ) -> None:
     status, code = problem(tenant.request(**request_))
@@ -183,11 +183,11 @@ def test_what_a_request_gets_wrong_is_answered_as_a_problem(
     assert code
 
 
-def test_a_method_that_is_not_served_is_told_those_that_are(tenant: httpx.Client) -> None:
+def test_an_unsupported_method_is_refused_with_the_allowed_ones(tenant: httpx.Client) -> None:
     assert tenant.delete("/v1/users").headers["allow"] == "GET, POST, HEAD"
 
 
-def test_what_no_route_leads_to_is_answered_by_the_gateway(tenant: httpx.Client) -> None:
+def test_unknown_routes_are_answered_by_the_gateway(tenant: httpx.Client) -> None:
     elsewhere = tenant.get("/v2/users")
 
     assert (elsewhere.status_code, elsewhere.json()) == (404, {"message": "Not Found"})

@@ -23,7 +23,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalProcess]:
     started.interrupt()
 
 
-def test_what_one_way_writes_the_other_reads(stack: LocalProcess) -> None:
+def test_items_written_by_one_client_are_read_by_the_other(stack: LocalProcess) -> None:
     token = stack.client(None).post("/local/tokens", json={"tenant_id": "abc"}).json()["token"]
     direct = Client.lambda_("commands", tenant="abc", client=lambda_client(stack.url)).collection(User)
     rest = Client.rest(stack.url, token=token, entities=ENTITIES, tenant="abc").collection(User)

@@ -59,7 +59,7 @@ def test_users_and_tokens_outlive_a_kill_of_everything_at_once(start_local: Star
         assert sorted(listed(later), key=lambda item: item["id"]) == sorted(created, key=lambda item: item["id"])
 
 
-def test_a_tenant_sees_nothing_of_another(start_local: Start) -> None:
+def test_a_tenant_sees_no_items_of_another(start_local: Start) -> None:
     stack = start_local().ready()
     stack.client("abc").post("/v1/users", json=user(1)).raise_for_status()
 

@@ -93,7 +93,7 @@ def test_a_table_that_does_not_fit_the_template_is_named_and_kept(tmp_path: Path
         assert client.list_tables()["TableNames"] == [PLAN.name]
 
 
-def test_a_users_own_aws_configuration_has_no_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_users_own_aws_configuration_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "not-there")
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
@@ -212,7 +212,7 @@ def test_a_database_that_is_damaged_in_its_middle_is_named(tmp_path: Path) -> No
         pass
 
 
-def test_a_platform_without_an_engine_is_told_what_to_set(tmp_path: Path) -> None:
+def test_a_platform_without_an_engine_is_refused_with_the_variable_to_set(tmp_path: Path) -> None:
     with pytest.raises(
         LocalStackError, match=r"no DynamoDB engine for plan9-mips .* DYNOXIDE_BIN .* DYNAMODB_ENDPOINT"
     ):
@@ -246,7 +246,7 @@ def test_an_engine_that_does_not_answer_is_reported(tmp_path: Path) -> None:
             ensure_tables(engine_client(engine.endpoint), [PLAN], data="here")
 
 
-def test_a_free_port_that_another_process_takes_first_is_given_up_for_the_next(
+def test_a_port_taken_by_another_process_is_replaced_by_the_next_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.socket() as taken, reserved_ports(1) as (free,):

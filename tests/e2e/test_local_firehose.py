@@ -39,7 +39,7 @@ def test_a_feed_has_its_tenth_of_duplicates_and_is_the_same_for_a_seed() -> None
     assert sent != feed(PINGS, SEED + 1, now)
 
 
-def test_an_accepted_write_is_done_and_told_of(local_stack: LocalProcess) -> None:
+def test_an_accepted_write_is_done_and_its_record_says_so(local_stack: LocalProcess) -> None:
     with closing(local_stack.client("async")) as client:
         body = {"email": "ada@example.com", "display_name": "Ada"}
 

@@ -81,7 +81,7 @@ def ids_over_rest(stack: LocalProcess) -> set[str]:
             asked["cursor"] = page["cursor"]
 
 
-def test_the_snippet_sees_everybody_after_the_reshard_and_rest_sees_what_it_creates(stack: LocalProcess) -> None:
+def test_the_snippet_lists_every_user_after_the_reshard_and_rest_reads_its_items(stack: LocalProcess) -> None:
     before = ids_over_rest(stack)
     space: dict[str, Any] = {}
 
@@ -110,7 +110,7 @@ def test_the_pages_python_runs_as_printed(stack: LocalProcess) -> None:
     assert len(space["page"].items) == 10
 
 
-def test_a_listing_goes_on_in_python_where_it_began_over_rest_and_the_other_way_round(stack: LocalProcess) -> None:
+def test_a_listing_continues_in_python_and_over_rest_alike(stack: LocalProcess) -> None:
     asked: dict[str, Any] = {"order": "ordered", "limit": 300}
     everybody = sorted(ids_over_rest(stack))
 
@@ -124,7 +124,7 @@ def test_a_listing_goes_on_in_python_where_it_began_over_rest_and_the_other_way_
     assert [*seen, *(item["id"] for item in third["items"])] == everybody[:900]
 
 
-def test_a_closed_front_door_takes_no_more(stack: LocalProcess) -> None:
+def test_a_closed_connection_refuses_calls(stack: LocalProcess) -> None:
     assert stack.url
     with Dynashard.local() as db:
         users = db.collection(User)
@@ -134,7 +134,7 @@ def test_a_closed_front_door_takes_no_more(stack: LocalProcess) -> None:
         users.find({**PARTITION, "id": "nobody"})
 
 
-def test_a_data_folder_without_a_stack_lists_no_further_than_one_page(stack: LocalProcess, tmp_path: Path) -> None:
+def test_without_a_stack_a_listing_cannot_continue_past_one_page(stack: LocalProcess, tmp_path: Path) -> None:
     with Dynashard.local({**os.environ, "DATA_DIR": str(tmp_path)}) as db:
         users = db.collection(User)
         assert stack.url

@@ -34,7 +34,7 @@ def test_only_health_and_the_documentation_are_open(anyone: httpx.Client) -> Non
 
 
 @pytest.mark.parametrize("changes", [{"exp": 1}, {"iss": "http://elsewhere"}, {"aud": "another"}])
-def test_a_token_that_does_not_hold_is_401(anyone: httpx.Client, changes: dict[str, Any]) -> None:
+def test_an_invalid_token_is_401(anyone: httpx.Client, changes: dict[str, Any]) -> None:
     token = anyone.post("/local/tokens", json={"tenant_id": "abc", "claims": changes}).json()["token"]
 
     refused = anyone.get("/v1/users", headers={"Authorization": f"Bearer {token}"})
@@ -60,7 +60,7 @@ def test_another_tool_can_verify_a_token_by_discovery(anyone: httpx.Client) -> N
 @pytest.mark.parametrize(
     "body", ["", "[]", "{}", '{"tenant_id": ""}', '{"tenant_id": 5}', '{"tenant_id": "a", "tenant": "b"}']
 )
-def test_a_token_request_that_cannot_be_is_422_with_the_reason(anyone: httpx.Client, body: str) -> None:
+def test_an_invalid_token_request_is_422_with_the_reason(anyone: httpx.Client, body: str) -> None:
     refused = anyone.post("/local/tokens", content=body)
 
     assert refused.status_code == 422
@@ -112,7 +112,7 @@ def test_an_id_with_escapes_reaches_the_function_as_one_value(tenant: httpx.Clie
     assert tenant.get("/v1/users/a%20b%2Bc").json()["id"] == "a b+c"
 
 
-def test_what_the_gateway_refuses_never_reaches_the_function(tenant: httpx.Client) -> None:
+def test_requests_that_the_gateway_refuses_do_not_reach_the_function(tenant: httpx.Client) -> None:
     large = tenant.post("/v1/users", content=b"x" * (10 * 1024 * 1024 + 1))
     headers = tenant.get("/v1/users", headers={"X-Long": "x" * 11_000})
     elsewhere = tenant.get("/v2/users")

@@ -45,7 +45,7 @@ def eventually(condition: Callable[[], bool]) -> None:
         pause.wait(0.02)
 
 
-def test_idle_environments_that_are_killed_cost_no_request(local_stack: LocalProcess) -> None:
+def test_killing_idle_environments_loses_no_request(local_stack: LocalProcess) -> None:
     client = local_stack.client()
     for _ in range(3):
         assert client.get(LIST).status_code == 200
@@ -60,7 +60,7 @@ def test_idle_environments_that_are_killed_cost_no_request(local_stack: LocalPro
         assert not set(killed) & set(environments_of(local_stack))
 
 
-def test_environments_that_are_killed_while_they_serve_lose_their_own_request_and_no_other(
+def test_killing_serving_environments_loses_only_their_own_requests(
     local_stack: LocalProcess,
 ) -> None:
     client = local_stack.client()

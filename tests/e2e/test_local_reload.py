@@ -124,7 +124,7 @@ def test_a_new_field_is_served_and_a_wrong_declaration_is_not(stack: LocalProces
 
 
 @pytest.mark.deep
-def test_workers_follow_with_the_new_code(stack: LocalProcess, checkout: Path) -> None:
+def test_workers_restart_with_the_new_code(stack: LocalProcess, checkout: Path) -> None:
     client = stack.client()
     before = stack.worker_process()
 

@@ -211,7 +211,7 @@ def _gone_on(wire: Transport, stage: str, marks: int, status: Status) -> bool:
     return status.stage != stage or (there >= marks if stage == "move" else there <= marks)
 
 
-def test_a_change_goes_on_after_a_kill_of_everything(start_local: Start) -> None:
+def test_a_change_continues_after_everything_was_killed(start_local: Start) -> None:
     stack = start_local(**TIMES).ready()
     with connected(stack) as wire:
         names = fill(wire)

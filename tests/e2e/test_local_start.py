@@ -30,7 +30,7 @@ def assert_one_line(stack: LocalProcess, *parts: str) -> None:
 
 
 @pytest.mark.parametrize("variable", ["PORT", "DYNAMODB_PORT"])
-def test_a_port_in_use_is_said_in_one_line(start_local: Start, variable: str) -> None:
+def test_a_port_in_use_is_reported_in_one_line(start_local: Start, variable: str) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -41,24 +41,24 @@ def test_a_port_in_use_is_said_in_one_line(start_local: Start, variable: str) ->
         assert_one_line(stack, f"Port {port} cannot be used", f"set {variable}")
 
 
-def test_a_wrong_setting_is_said_in_one_line(start_local: Start) -> None:
+def test_a_wrong_setting_is_reported_in_one_line(start_local: Start) -> None:
     assert_one_line(start_local(PORT="eighty"), "PORT=eighty cannot be used")
 
 
-def test_a_data_folder_that_cannot_be_made_is_said_in_one_line(start_local: Start, tmp_path: Path) -> None:
+def test_an_impossible_data_folder_is_reported_in_one_line(start_local: Start, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     assert_one_line(start_local(tmp_path / "file" / "data"), "DATA_DIR=", "cannot be written", "set another")
 
 
-def test_a_damaged_data_folder_is_said_in_one_line(start_local: Start, tmp_path: Path) -> None:
+def test_a_damaged_data_folder_is_reported_in_one_line(start_local: Start, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "dynamodb.sqlite").write_bytes(os.urandom(8192))
 
     assert_one_line(start_local(), "dynamodb.sqlite is damaged", "restore it from a copy, or move it away")
 
 
-def test_an_engine_that_is_missing_is_said_in_one_line(start_local: Start) -> None:
+def test_a_missing_engine_is_reported_in_one_line(start_local: Start) -> None:
     assert_one_line(start_local(DYNOXIDE_BIN="/nowhere/dynoxide"), "DYNOXIDE_BIN=/nowhere/dynoxide is not a file")
 
 
@@ -79,7 +79,7 @@ def assert_second_refused(first: LocalProcess, second: LocalProcess) -> None:
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda stop: stop.name)
-def test_stopping_it_stops_all_it_started_and_the_same_ports_serve_at_once_again(start_local: Start, stop: int) -> None:
+def test_stopping_the_stack_stops_its_processes_and_frees_its_ports(start_local: Start, stop: int) -> None:
     with reserved_ports(2) as (port, engine_port):
         ports = {"PORT": str(port), "DYNAMODB_PORT": str(engine_port)}
         stack = start_local(**ports).ready()

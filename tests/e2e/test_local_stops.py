@@ -82,7 +82,7 @@ def stages(start_local: Callable[..., LocalProcess], tmp_path: Path) -> Iterator
 @pytest.mark.parametrize("ignoring", [(), STOPS], ids=["in the foreground", "as a background job"])
 @pytest.mark.parametrize("number", STOPS, ids=lambda number: number.name)
 @pytest.mark.parametrize("stage", STAGES)
-def test_it_stops_at_every_stage(
+def test_the_stack_stops_at_every_stage_of_its_start(
     stages: Stages, stage: str, number: signal.Signals, ignoring: Collection[signal.Signals]
 ) -> None:
     stack = getattr(stages, stage)(ignoring)

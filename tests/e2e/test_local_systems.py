@@ -12,5 +12,5 @@ pytestmark = pytest.mark.e2e
 
 
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: str(system.__name__))
-def test_system_does_what_it_says(local_stack: LocalProcess, system: Callable[[httpx.Client], None]) -> None:
+def test_a_system_behaves_as_documented(local_stack: LocalProcess, system: Callable[[httpx.Client], None]) -> None:
     system(local_stack.client(f"tenant-of-{system.__name__}"))

@@ -45,7 +45,7 @@ def test_no_route_is_public_but_health(env: str, request: pytest.FixtureRequest)
     assert routes(templates) == {**CLOSED, "GET /v1/health": "NONE"}
 
 
-def test_the_documentation_is_public_where_the_settings_say_so(tmp_path: Path) -> None:
+def test_the_documentation_is_public_if_the_settings_say_so(tmp_path: Path) -> None:
     folder = synthesise(context("dev", api={"public_docs": True}), tmp_path)
 
     assert routes(Templates(folder, "dev")) == {
@@ -133,7 +133,7 @@ def test_the_function_runs_the_bundle_on_graviton_and_is_traced(dev: Templates) 
     assert len(properties["Layers"]) == 4
 
 
-def test_the_function_is_told_where_everything_is(dev: Templates, prod: Templates) -> None:
+def test_the_function_gets_the_names_of_its_resources(dev: Templates, prod: Templates) -> None:
     variables = function(dev)["Environment"]["Variables"]
 
     assert {name for name, value in variables.items() if not isinstance(value, str)} == {
@@ -151,7 +151,7 @@ def test_the_function_is_told_where_everything_is(dev: Templates, prod: Template
     assert function(prod)["Environment"]["Variables"]["ENVIRONMENT"] == "prod"
 
 
-def test_no_secret_stands_in_the_template(dev: Templates) -> None:
+def test_the_template_contains_no_secret(dev: Templates) -> None:
     (secret,) = of_type(dev["Api"], "AWS::SecretsManager::Secret").values()
 
     assert "SecretString" not in secret["Properties"]
@@ -178,7 +178,7 @@ def test_the_gateway_throttles_as_the_settings_say(dev: Templates, prod: Templat
 
 
 @pytest.mark.parametrize(("env", "rate", "burst"), [("dev", 50, 25), ("prod", 500, 50)])
-def test_listings_have_a_smaller_bucket_of_their_own_and_never_take_every_environment(
+def test_listings_have_a_smaller_rate_limit_and_never_use_every_environment(
     env: str, rate: int, burst: int, request: pytest.FixtureRequest
 ) -> None:
     templates: Templates = request.getfixturevalue(env)
@@ -223,7 +223,7 @@ def test_every_log_is_kept_as_long_as_the_settings_say(dev: Templates, prod: Tem
     assert days(prod) == {365}
 
 
-def test_browsers_are_shut_out_by_default(dev: Templates) -> None:
+def test_browsers_are_refused_by_default(dev: Templates) -> None:
     (api,) = of_type(dev["Api"], "AWS::ApiGatewayV2::Api").values()
 
     assert "CorsConfiguration" not in api["Properties"]
@@ -245,7 +245,7 @@ def test_an_origin_of_the_settings_is_let_in_and_its_preflight_needs_no_token(wi
     }
 
 
-def test_it_rings_when_the_function_fails_has_no_room_or_callers_get_5xx(dev: Templates) -> None:
+def test_alarms_ring_for_function_errors_throttles_and_5xx_answers(dev: Templates) -> None:
     alarms = alarms_in(dev["Api"])
 
     assert {name: (alarm["MetricName"], alarm["Threshold"]) for name, alarm in alarms.items()} == {

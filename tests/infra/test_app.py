@@ -65,7 +65,7 @@ def digests(folder: Path) -> dict[str, str]:
     ],
     ids=["unsigned", "wrong key"],
 )
-def test_what_is_wrong_is_one_line_and_no_trace(tmp_path: Path, stored: dict[str, Any], message: str) -> None:
+def test_an_error_is_one_line_without_a_traceback(tmp_path: Path, stored: dict[str, Any], message: str) -> None:
     done = run_app(tmp_path, stored)
 
     assert done.returncode == 1
@@ -123,14 +123,14 @@ def test_an_interpreter_without_packages_says_what_to_do(tmp_path: Path) -> None
     assert done.stderr.startswith("dynashard: aws_cdk is not installed: run `make setup`")
 
 
-def test_nothing_has_to_be_built_for_a_command_that_needs_no_code(tmp_path: Path) -> None:
+def test_a_command_that_needs_no_code_builds_nothing(tmp_path: Path) -> None:
     stored = context("dev", account="111122223333") | {"assets": "", "aws:cdk:bundling-stacks": []}
 
     assert synthesise(stored, tmp_path).exists()
 
 
 @pytest.mark.deep
-def test_it_needs_no_network_no_git_and_no_clock(tmp_path: Path) -> None:
+def test_synthesis_needs_no_network_no_git_and_no_clock(tmp_path: Path) -> None:
     node = shutil.which("node")
     assert node is not None
     programs = tmp_path / "bin"
@@ -183,7 +183,7 @@ def test_a_wrong_context_is_refused_before_anything_is_written(
     ],
     ids=["local", "sources", "built"],
 )
-def test_what_is_only_for_this_machine_is_bound_to_an_account_nobody_has(
+def test_templates_for_this_machine_are_bound_to_an_account_that_does_not_exist(
     tmp_path: Path, stored: dict[str, Any], account: str
 ) -> None:
     built = tmp_path / "build"

@@ -50,7 +50,7 @@ def test_every_module_has_bytecode_that_lambda_takes_without_looking_at_the_sour
     assert missing == []
 
 
-def test_compiled_parts_are_for_graviton_and_lambdas_python(built: Path) -> None:
+def test_compiled_modules_are_for_graviton_and_the_python_of_lambda(built: Path) -> None:
     libraries = list(built.rglob("*.so"))
 
     machines = {struct.unpack_from("<H", path.read_bytes(), 18)[0] for path in libraries}
@@ -60,7 +60,7 @@ def test_compiled_parts_are_for_graviton_and_lambdas_python(built: Path) -> None
     assert all("cpython-313-aarch64" in path.name or "abi3" in path.name for path in libraries)
 
 
-def test_the_layer_and_the_functions_hold_what_they_need_and_share_the_rest(built: Path) -> None:
+def test_the_layer_and_the_functions_contain_what_they_need(built: Path) -> None:
     layer = {path.name for path in (built / "sharding/python").iterdir()}
     api = {path.name for path in (built / "functions/api").iterdir()}
 
@@ -72,13 +72,13 @@ def test_the_layer_and_the_functions_hold_what_they_need_and_share_the_rest(buil
     assert not (built / "functions/api/functions/prewarm").exists()
 
 
-def test_only_the_services_that_are_called_are_described(built: Path) -> None:
+def test_only_models_of_called_services_are_bundled(built: Path) -> None:
     described = {path.name for path in (built / "sharding/python/botocore/data").iterdir() if path.is_dir()}
 
     assert described == {"cloudwatch", "dynamodb", "scheduler", "secretsmanager", "sqs", "ssm", "stepfunctions", "sts"}
 
 
-def test_nothing_is_shipped_that_never_runs(built: Path) -> None:
+def test_no_unused_file_is_bundled(built: Path) -> None:
     names = {path.name for path in built.rglob("*")}
 
     assert names & {"tests", "bin", "RECORD", "examples-1.json", "py.typed"} == set()

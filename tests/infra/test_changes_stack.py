@@ -49,7 +49,7 @@ def test_the_function_may_follow_the_stream_write_items_and_ask_for_shards_and_n
     assert allowed == {"*": ["cloudwatch:GetMetricData", "xray:PutTelemetryRecords", "xray:PutTraceSegments"]}
 
 
-def test_what_cannot_be_handled_is_kept_for_two_weeks_encrypted_and_takes_nobody_without_tls(dev: Templates) -> None:
+def test_failed_changes_are_kept_for_two_weeks_encrypted_and_only_over_tls(dev: Templates) -> None:
     queue = properties_of(dev["Changes"], "AWS::SQS::Queue")
     policy = properties_of(dev["Changes"], "AWS::SQS::QueuePolicy")["PolicyDocument"]
 
@@ -59,14 +59,14 @@ def test_what_cannot_be_handled_is_kept_for_two_weeks_encrypted_and_takes_nobody
     assert (statement["Effect"], statement["Condition"]) == ("Deny", {"Bool": {"aws:SecureTransport": "false"}})
 
 
-def test_lanes_and_memory_are_settings(tmp_path: Path) -> None:
+def test_parallelization_and_memory_are_settings(tmp_path: Path) -> None:
     templates = Templates(synthesise(context("dev", changes={"lanes": 10, "memory_mb": 2048}), tmp_path), "dev")
 
     assert properties_of(templates["Changes"], "AWS::Lambda::EventSourceMapping")["ParallelizationFactor"] == 10
     assert properties_of(templates["Changes"], "AWS::Lambda::Function")["MemorySize"] == 2048
 
 
-def test_a_change_comes_again_for_long_and_is_never_just_dropped(dev: Templates) -> None:
+def test_a_change_is_retried_for_long_and_never_just_dropped(dev: Templates) -> None:
     template = dev["Changes"]
     properties = properties_of(template, "AWS::Lambda::EventSourceMapping")
     (mapping,) = of_type(template, "AWS::Lambda::EventSourceMapping").values()
@@ -81,7 +81,7 @@ def test_a_change_comes_again_for_long_and_is_never_just_dropped(dev: Templates)
     assert any(name.startswith("FollowRoleDefaultPolicy") for name in mapping["DependsOn"])
 
 
-def test_it_ends_before_a_change_of_counts_goes_on_without_it(dev: Templates) -> None:
+def test_the_function_ends_before_a_change_of_counts_continues_without_it(dev: Templates) -> None:
     (work,) = [
         each["Properties"]["Environment"]["Variables"]
         for name, each in of_type(dev["Reshard"], "AWS::Lambda::Function").items()
@@ -92,7 +92,7 @@ def test_it_ends_before_a_change_of_counts_goes_on_without_it(dev: Templates) ->
     assert function["Timeout"] <= int(work["TOPOLOGY_OPERATION_SECONDS"])
 
 
-def test_the_function_is_told_all_that_it_needs(dev: Templates) -> None:
+def test_the_function_gets_every_variable_it_needs(dev: Templates) -> None:
     function = properties_of(dev["Changes"], "AWS::Lambda::Function")
 
     settings = Settings.from_env(function["Environment"]["Variables"])
@@ -116,7 +116,7 @@ def test_growth_is_a_setting(tmp_path: Path) -> None:
     )
 
 
-def test_it_rings_when_it_lags_fails_or_gives_up(dev: Templates) -> None:
+def test_alarms_ring_when_it_lags_fails_or_gives_up(dev: Templates) -> None:
     alarms = [each["Properties"] for each in of_type(dev["Changes"], "AWS::CloudWatch::Alarm").values()]
 
     assert {(alarm["MetricName"], alarm["Threshold"]) for alarm in alarms} == {

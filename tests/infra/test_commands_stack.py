@@ -10,7 +10,7 @@ from tests.infra.templates import Templates, alarms_in, context, of_type, statem
 pytestmark = pytest.mark.infra
 
 
-def test_its_role_may_do_what_the_apis_may(dev: Templates) -> None:
+def test_its_role_allows_what_the_role_of_the_api_allows(dev: Templates) -> None:
     allowed = {tuple(actions) for actions in statements(dev["Commands"], "CommandsRole").values()}
     api = {tuple(actions) for actions in statements(dev["Api"], "ApiRole").values() if "sqs:SendMessage" not in actions}
 
@@ -21,7 +21,7 @@ def test_its_role_may_do_what_the_apis_may(dev: Templates) -> None:
 @pytest.mark.parametrize(
     ("stack", "role"), [("Api", "ApiRole"), ("Commands", "CommandsRole"), ("Writer", "WorkerRole")]
 )
-def test_who_writes_in_transactions_may_settle_them(dev: Templates, stack: str, role: str) -> None:
+def test_roles_that_write_in_transactions_may_check_their_outcome(dev: Templates, stack: str, role: str) -> None:
     """By a transaction that deletes what never exists, under the same token."""
     allowed = statements(dev[stack], role)
     [table] = [actions for name, actions in allowed.items() if "GetAttTableArn" in name and "/index/" not in name]
@@ -32,7 +32,7 @@ def test_who_writes_in_transactions_may_settle_them(dev: Templates, stack: str, 
     assert all({"dynamodb:PutItem", "dynamodb:GetItem"} <= {*actions} for actions in records)
 
 
-def test_no_resource_policy_opens_it(dev: Templates) -> None:
+def test_no_resource_policy_allows_invocation(dev: Templates) -> None:
     template = dev["Commands"]
 
     assert of_type(template, "AWS::Lambda::Permission") == {}
@@ -40,7 +40,7 @@ def test_no_resource_policy_opens_it(dev: Templates) -> None:
     assert not any(role["Properties"].get("ManagedPolicyArns") for role in of_type(template, "AWS::IAM::Role").values())
 
 
-def test_it_is_told_where_everything_is_and_its_name_is_an_output(dev: Templates) -> None:
+def test_it_gets_the_names_of_its_resources_and_its_own_name_is_an_output(dev: Templates) -> None:
     template = dev["Commands"]
     [function] = of_type(template, "AWS::Lambda::Function").values()
     variables = function["Properties"]["Environment"]["Variables"]
@@ -67,5 +67,5 @@ def test_its_memory_and_its_share_of_the_account_are_settings(dev: Templates, tm
     assert sizes == [(512, 30), (1769, 20)]
 
 
-def test_it_rings_when_the_function_fails(dev: Templates) -> None:
+def test_alarms_ring_when_the_function_fails(dev: Templates) -> None:
     assert {name: alarm["MetricName"] for name, alarm in alarms_in(dev["Commands"]).items()} == {"Failing": "Errors"}

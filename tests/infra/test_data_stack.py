@@ -68,7 +68,7 @@ def test_items_and_idempotency_records_expire_but_topology_does_not(dev: Templat
 
 
 @pytest.mark.parametrize("name", ["Table", "Topology"])
-def test_what_cannot_be_made_again_can_be_recovered_for_35_days(dev: Templates, name: str) -> None:
+def test_irreplaceable_tables_can_be_recovered_for_35_days(dev: Templates, name: str) -> None:
     assert replica(dev, name)["PointInTimeRecoverySpecification"] == {
         "PointInTimeRecoveryEnabled": True,
         "RecoveryPeriodInDays": 35,
@@ -93,7 +93,7 @@ def test_insights_show_throttled_keys_of_the_table_and_every_index(dev: Template
     } == dict.fromkeys(schema.INDEX_SLOTS, throttled)
 
 
-def test_the_settings_bound_what_on_demand_may_bill(dev: Templates, prod: Templates) -> None:
+def test_the_settings_limit_on_demand_throughput(dev: Templates, prod: Templates) -> None:
     def bounds(templates: Templates) -> tuple[int, int]:
         write = table(templates)["Properties"]["WriteOnDemandThroughputSettings"]["MaxWriteRequestUnits"]
         return replica(templates)["ReadOnDemandThroughputSettings"]["MaxReadRequestUnits"], write
@@ -112,13 +112,13 @@ def test_production_keeps_and_protects_its_tables_and_development_does_not(
     assert replica(dev, name)["DeletionProtectionEnabled"] is False
 
 
-def test_no_table_declares_a_warm_throughput_that_a_later_deployment_could_trip_over(dev: Templates) -> None:
+def test_no_table_declares_a_warm_throughput(dev: Templates) -> None:
     tables = of_type(dev["Data"], "AWS::DynamoDB::GlobalTable")
 
     assert [name for name, resource in tables.items() if "WarmThroughput" in str(resource)] == []
 
 
-def test_it_rings_for_each_hot_key_range_and_for_each_limit_by_the_name_of_what_is_throttled(dev: Templates) -> None:
+def test_alarms_ring_for_hot_key_ranges_and_limits_with_the_throttled_resource(dev: Templates) -> None:
     rung = {
         (name, *(dimension["Value"] for dimension in alarm["Dimensions"] if "Index" in dimension["Name"])): alarm[
             "MetricName"
@@ -139,7 +139,7 @@ def test_it_rings_for_each_hot_key_range_and_for_each_limit_by_the_name_of_what_
     }
 
 
-def test_a_burst_that_retries_answer_wakes_nobody(dev: Templates) -> None:
+def test_a_burst_that_retries_solve_rings_no_alarm(dev: Templates) -> None:
     for alarm in alarms_in(dev["Data"]).values():
         assert alarm["Namespace"] == "AWS/DynamoDB"
         assert {"Ref": "Table"} in [dimension["Value"] for dimension in alarm["Dimensions"]]

@@ -55,7 +55,7 @@ def test_a_request_starts_a_run_with_what_its_answer_will_need(kind: str, mode: 
         assert answers.bodies == []
 
 
-def test_a_request_delivered_twice_is_one_run_and_no_failure() -> None:
+def test_a_request_delivered_twice_is_one_successful_run() -> None:
     with mock_aws():
         arn, answers = machine(), Answers()
         again = {**EVENT, "PhysicalResourceId": "known by now"}
@@ -67,7 +67,7 @@ def test_a_request_delivered_twice_is_one_run_and_no_failure() -> None:
         assert answers.bodies == []
 
 
-def test_a_run_that_cannot_be_started_is_told_at_once() -> None:
+def test_a_run_that_cannot_be_started_is_reported_at_once() -> None:
     with mock_aws():
         answers = Answers()
         missing = "arn:aws:states:us-east-1:123456789012:stateMachine:missing"
@@ -80,7 +80,7 @@ def test_a_run_that_cannot_be_started_is_told_at_once() -> None:
         assert "no run could be started" in body["Reason"]
 
 
-def test_an_answer_repeats_the_resource_that_was_asked_about() -> None:
+def test_an_answer_repeats_the_requested_resource() -> None:
     request = {**REQUEST, "PhysicalResourceId": "earlier"}
 
     body = json.loads(answer(request, Outcome(ok=True, deployed=True, reason="done", dollars=1.5)))
@@ -90,7 +90,7 @@ def test_an_answer_repeats_the_resource_that_was_asked_about() -> None:
     assert body["Data"] == {"Outcome": "done", "ExpectedDollars": "1.50"}
 
 
-def test_an_answer_goes_nowhere_but_over_https() -> None:
+def test_an_answer_is_sent_only_over_https() -> None:
     with pytest.raises(ValueError, match="https"):
         put("http://169.254.169.254/", b"{}")
 

@@ -54,7 +54,7 @@ def test_the_cost_is_that_of_what_is_added(here: World) -> None:
     assert "$97.76, once" in here.log[0]
 
 
-def test_what_has_grown_past_the_wish_is_left_alone(here: World) -> None:
+def test_throughput_above_the_request_is_left_alone(here: World) -> None:
     here.dynamodb.update_table(
         TableName=TABLE, WarmThroughput={"ReadUnitsPerSecond": 90_000, "WriteUnitsPerSecond": 90_000}
     )
@@ -66,7 +66,7 @@ def test_what_has_grown_past_the_wish_is_left_alone(here: World) -> None:
     assert present(here) == (90_000, 90_000)
 
 
-def test_each_way_is_raised_to_the_larger_of_wish_and_present(here: World) -> None:
+def test_reads_and_writes_are_raised_to_the_larger_of_request_and_present(here: World) -> None:
     here.dynamodb.update_table(
         TableName=TABLE, WarmThroughput={"ReadUnitsPerSecond": 90_000, "WriteUnitsPerSecond": 4_000}
     )

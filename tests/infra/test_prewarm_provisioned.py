@@ -33,7 +33,7 @@ def switches(here: World) -> list[str]:
     return [update["BillingMode"] for update in here.table.updates]
 
 
-def test_it_switches_to_provisioned_waits_and_comes_back(here: World) -> None:
+def test_a_run_switches_to_provisioned_waits_and_returns_to_on_demand(here: World) -> None:
     execution = here.run()
 
     assert execution.status == "SUCCEEDED"
@@ -52,7 +52,7 @@ def test_the_table_and_every_index_get_the_units_asked_for(here: World) -> None:
     ]
 
 
-def test_it_comes_back_with_the_limits_the_table_was_declared_with(here: World) -> None:
+def test_the_declared_limits_of_the_table_are_restored(here: World) -> None:
     here.run()
 
     limits = {"MaxReadRequestUnits": 40_000, "MaxWriteRequestUnits": 30_000}
@@ -62,7 +62,7 @@ def test_it_comes_back_with_the_limits_the_table_was_declared_with(here: World) 
     ]
 
 
-def test_it_says_the_most_it_will_cost_before_it_spends_anything(here: World) -> None:
+def test_the_maximum_cost_is_logged_before_anything_is_spent(here: World) -> None:
     said: list[str] = []
     here.meanwhile = lambda step: said.extend(here.log) if step == "arm" else None
 
@@ -110,7 +110,7 @@ def test_a_new_table_of_the_same_name_is_warmed_again(here: World) -> None:
     assert switches(here) == ["PROVISIONED", "PAY_PER_REQUEST"] * 2
 
 
-def test_above_the_ceiling_nothing_is_touched_and_the_deployment_is_told(here: World) -> None:
+def test_above_the_ceiling_nothing_is_touched_and_the_deployment_fails(here: World) -> None:
     execution = here.run(wanted=wanted(write_units=200_001))
 
     assert execution.status == "FAILED"
@@ -120,7 +120,7 @@ def test_above_the_ceiling_nothing_is_touched_and_the_deployment_is_told(here: W
     assert here.calls.count("plan") == 1
 
 
-def test_a_return_to_on_demand_is_always_kept_in_hand(here: World) -> None:
+def test_one_return_to_on_demand_is_always_kept_in_reserve(here: World) -> None:
     for number in range(1, 4):
         here.run(f"run-{number}", wanted=wanted(write_units=100_000 + number))
 
@@ -203,7 +203,7 @@ def test_a_killed_execution_needs_the_stop_loss_and_it_acts(here: World, step: s
     assert acted == 1
 
 
-def test_a_restore_that_never_works_is_told_and_ends_on_demand_by_the_stop_loss(here: World) -> None:
+def test_a_restore_that_never_works_is_reported_and_the_stop_loss_returns_to_on_demand(here: World) -> None:
     here.faults = [Fault("restore", "refused")]
 
     execution = here.run()
@@ -248,7 +248,7 @@ def test_a_request_that_arrives_after_the_run_is_undone_by_the_last_look(here: W
     assert here.on_demand
 
 
-def test_a_deletion_brings_a_provisioned_table_back_before_it_is_answered(here: World) -> None:
+def test_a_deletion_returns_the_table_to_on_demand_before_it_is_answered(here: World) -> None:
     here.stop_after = ("switch", 1)
     here.run("run-1")
     here.stop_after = None
@@ -260,7 +260,7 @@ def test_a_deletion_brings_a_provisioned_table_back_before_it_is_answered(here: 
     assert here.answers[-1]["Status"] == "SUCCESS"
 
 
-def test_a_deletion_that_cannot_bring_the_table_back_keeps_the_machinery(here: World) -> None:
+def test_a_deletion_that_cannot_restore_the_table_keeps_the_machinery(here: World) -> None:
     here.stop_after = ("switch", 1)
     here.run("run-1")
     here.faults = [Fault("restore", "refused")]
@@ -297,7 +297,7 @@ def test_a_deletion_during_a_run_stops_the_run_from_switching(here: World, step:
     assert here.on_demand
 
 
-def test_a_table_that_was_provisioned_by_hand_is_brought_back(here: World) -> None:
+def test_a_table_provisioned_by_hand_is_returned_to_on_demand(here: World) -> None:
     here.run("run-1")
     here.dynamodb.update_table(
         TableName=TABLE,

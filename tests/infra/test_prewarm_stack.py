@@ -18,7 +18,7 @@ TRACES = {"*": ["xray:PutTelemetryRecords", "xray:PutTraceSegments"]}
 LOGS = ["logs:CreateLogStream", "logs:PutLogEvents"]
 
 
-def test_without_the_setting_there_is_no_pre_warm_and_no_role_for_it(synthesised: Synthesised) -> None:
+def test_pre_warming_and_its_role_exist_only_with_the_setting(synthesised: Synthesised) -> None:
     plain = synthesised("dev", None)
 
     assert [path.name for path in plain.files] == [
@@ -27,7 +27,7 @@ def test_without_the_setting_there_is_no_pre_warm_and_no_role_for_it(synthesised
     assert of_type(plain["Data"], "AWS::IAM::Role") == {}
 
 
-def test_the_native_way_may_change_the_table_and_remember_and_nothing_else(dev: Templates) -> None:
+def test_the_native_mode_may_only_change_the_table_and_store_its_runs(dev: Templates) -> None:
     allowed = statements(dev["Prewarm"], "StepRole")
 
     assert allowed == {
@@ -38,7 +38,7 @@ def test_the_native_way_may_change_the_table_and_remember_and_nothing_else(dev: 
     }
 
 
-def test_the_provisioned_way_may_also_set_its_one_schedule(prod: Templates) -> None:
+def test_the_provisioned_mode_may_also_set_its_one_schedule(prod: Templates) -> None:
     allowed = statements(prod["Prewarm"], "StepRole")
 
     assert allowed == {
@@ -136,7 +136,7 @@ def _following(state: dict[str, object]) -> list[object]:
     return found
 
 
-def test_an_alarm_rings_for_every_end_but_a_good_one(prod: Templates) -> None:
+def test_an_alarm_rings_for_every_end_except_success(prod: Templates) -> None:
     (alarm,) = of_type(prod["Prewarm"], "AWS::CloudWatch::Alarm").values()
 
     watched = {

@@ -70,7 +70,7 @@ def refused(event: Any) -> dict[str, Any]:
     ],
     ids=lambda value: None if isinstance(value, str) else "",
 )
-def test_a_wrong_request_is_told_what_is_wrong_with_it(event: Any, field: str | None, said: str) -> None:
+def test_a_wrong_request_is_refused_with_the_reason(event: Any, field: str | None, said: str) -> None:
     error = refused(event)
 
     assert said in error["message"]
@@ -78,7 +78,7 @@ def test_a_wrong_request_is_told_what_is_wrong_with_it(event: Any, field: str | 
     assert error["code"] in ("invalid_input", "invalid_key")
 
 
-def test_what_nobody_expected_is_logged_and_told_without_its_innards() -> None:
+def test_an_unexpected_error_is_logged_and_reported_without_details() -> None:
     logged: list[Exception] = []
 
     answer = Operator(Nothing(), logged.append).answer(START)  # type: ignore[arg-type]
@@ -100,7 +100,7 @@ def test_a_scope_is_named_by_either_name_of_its_entity() -> None:
         scope_of("nobody")
 
 
-def test_names_of_executions_tell_records_apart_and_fit() -> None:
+def test_execution_names_are_distinct_and_short_enough() -> None:
     keys = ["user.v1.User", "user.v1.User:abc", "user.v1.User:ABC", "user.v1.User|GSI1", "user:" + "ä" * 2000, "user:"]
 
     names = [following(name_of(key, "1800000000.123456"), 9999) for key in keys]
@@ -159,7 +159,7 @@ def test_a_change_is_started_when_it_begins_and_when_it_goes_on(old: Any, new: A
     ],
     ids=["lambda", "timeout", "other", "nothing"],
 )
-def test_the_reason_is_what_step_functions_caught(error: dict[str, str], reason: str) -> None:
+def test_the_reason_is_the_error_that_step_functions_caught(error: dict[str, str], reason: str) -> None:
     assert reason_of(error) == reason
 
 
@@ -187,6 +187,6 @@ def wrong() -> Iterator[tuple[dict[str, str], str]]:
 
 
 @pytest.mark.parametrize(("environment", "name"), list(wrong()), ids=[f"{e[1]}-{i}" for i, e in enumerate(wrong())])
-def test_a_setting_that_cannot_be_used_is_named(environment: dict[str, str], name: str) -> None:
+def test_an_invalid_setting_is_named(environment: dict[str, str], name: str) -> None:
     with pytest.raises(ConfigurationError, match=name):
         Settings.from_env(environment)

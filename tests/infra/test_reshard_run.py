@@ -46,7 +46,7 @@ def shards_used(made: World) -> set[str]:
     return {name.rpartition(":")[2] for name in made.shards()}
 
 
-def test_a_wish_is_all_it_takes_to_grow(parcels: World) -> None:
+def test_a_resize_request_is_enough_to_grow(parcels: World) -> None:
     asked = parcels.start(8)
     parcels.deliver()
     (execution,) = parcels.run()
@@ -60,7 +60,7 @@ def test_a_wish_is_all_it_takes_to_grow(parcels: World) -> None:
     assert shards_used(parcels) - {"0", "1"}
 
 
-def test_shrinking_brings_everything_back_into_fewer_shards(parcels: World) -> None:
+def test_shrinking_moves_everything_into_fewer_shards(parcels: World) -> None:
     for to in (16, 1):
         parcels.start(to)
         parcels.deliver()
@@ -137,7 +137,7 @@ def test_a_function_that_dies_in_each_call_is_called_again(parcels: World, entry
 
 
 @pytest.mark.parametrize("entry", ["Advance", "Work"])
-def test_what_fails_for_good_pauses_the_change_until_it_is_resumed(parcels: World, entry: str) -> None:
+def test_a_permanent_failure_pauses_the_change_until_it_is_resumed(parcels: World, entry: str) -> None:
     parcels.faults = [Fault(entry, None, 0)]
     parcels.start(4)
     parcels.deliver()
@@ -157,7 +157,7 @@ def test_what_fails_for_good_pauses_the_change_until_it_is_resumed(parcels: Worl
     assert stored(parcels) == IDS
 
 
-def test_a_failure_that_cannot_be_written_down_fails_the_execution_all_the_same(parcels: World) -> None:
+def test_a_failure_that_cannot_be_recorded_still_fails_the_execution(parcels: World) -> None:
     parcels.faults = [Fault("Advance", None, 0), Fault("Stop", None, 0)]
     parcels.start(4)
     parcels.deliver()
@@ -183,7 +183,7 @@ def test_a_change_without_an_execution_is_taken_up_by_the_watch(parcels: World) 
     assert parcels.status()["count"] == 4
 
 
-def test_the_watch_leaves_alone_what_runs_or_was_paused_and_tells_how_old_it_is(parcels: World) -> None:
+def test_the_watch_leaves_running_and_paused_changes_alone_and_reports_their_age(parcels: World) -> None:
     nothing = parcels.look()
     parcels.start(4)
     parcels.deliver()
@@ -220,7 +220,7 @@ def test_a_pause_ends_the_execution_and_a_resumption_starts_another(parcels: Wor
 
 
 @pytest.mark.parametrize(("stage", "changes"), [("pending", 1), ("prepare", 1), ("move", 2), ("settle", 2)])
-def test_an_abort_ends_with_the_old_count_and_everything_there(parcels: World, stage: str, changes: int) -> None:
+def test_an_abort_ends_with_the_old_count_and_every_item(parcels: World, stage: str, changes: int) -> None:
     def abort(_entry: str) -> None:
         status = parcels.status()
         if status["stage"] == stage and status["target"] == 4 and status["back_to"] is None:
@@ -240,7 +240,7 @@ def test_an_abort_ends_with_the_old_count_and_everything_there(parcels: World, s
     assert parcels.operate("reshard.status")["result"] == []
 
 
-def test_an_abort_while_it_stands_still_is_carried_out_too(parcels: World) -> None:
+def test_an_abort_of_a_paused_change_is_carried_out(parcels: World) -> None:
     parcels.start(4)
     parcels.operate("reshard.pause", **ASKED)
     parcels.deliver()
@@ -270,7 +270,7 @@ def test_an_execution_that_grows_long_is_followed_by_another(dev: Templates, end
         assert stored(made) == IDS
 
 
-def test_a_wish_delivered_twice_or_in_pieces_starts_one_execution(parcels: World) -> None:
+def test_a_request_delivered_twice_or_in_pieces_starts_one_execution(parcels: World) -> None:
     parcels.stepfunctions.broken = 2
     parcels.start(4)
     parcels.start(4, partition={"tenant": "other"})
@@ -288,7 +288,7 @@ def test_a_wish_delivered_twice_or_in_pieces_starts_one_execution(parcels: World
     assert len(parcels.stepfunctions.started) == 2
 
 
-def test_all_partitions_and_single_ones_change_side_by_side(parcels: World) -> None:
+def test_all_partitions_and_single_ones_change_concurrently(parcels: World) -> None:
     parcels.start(4)
     answer = parcels.operate("reshard.start", entity="parcel.v1.Parcel", partition=None, to=8)
     parcels.parcels().create(Parcel(tenant="other", id="1"))
@@ -337,7 +337,7 @@ def allowed_on_tables(dev: Templates, role: str) -> set[tuple[str, str]]:
     }
 
 
-def test_every_function_of_the_machine_is_known_here(dev: Templates) -> None:
+def test_the_simulation_has_every_function_of_the_machine(dev: Templates) -> None:
     states: dict[str, dict[str, Any]] = definition_in(dev["Reshard"])["States"]
     slice_ = states["Work"]["ItemProcessor"]["States"]["Slice"]
 

@@ -42,11 +42,11 @@ def topology_in(allowed: dict[str, list[str]]) -> list[str]:
     return sorted(allowed.pop(resource))
 
 
-def test_every_environment_has_it(synthesised: Synthesised) -> None:
+def test_every_environment_has_the_resharding_stack(synthesised: Synthesised) -> None:
     assert of_type(synthesised("dev", None)["Reshard"], "AWS::StepFunctions::StateMachine")
 
 
-def test_only_what_moves_items_may_write_items_and_no_index_is_read(dev: Templates) -> None:
+def test_only_moving_functions_may_write_items_and_no_index_is_read(dev: Templates) -> None:
     template = dev["Reshard"]
     allowed = {name: role_of(template, name) for name in ("Advance", "Work", "Stop", "Operator", "Watch")}
     topology = {name: topology_in(each) for name, each in allowed.items()}
@@ -84,7 +84,7 @@ def test_only_what_moves_items_may_write_items_and_no_index_is_read(dev: Templat
     }
 
 
-def test_the_dispatcher_may_read_the_stream_start_the_machine_and_keep_what_it_lost(dev: Templates) -> None:
+def test_the_dispatcher_may_read_the_stream_start_the_machine_and_store_failed_batches(dev: Templates) -> None:
     allowed = role_of(dev["Reshard"], "Dispatch")
     (stream,) = [name for name in allowed if "TopologyStreamArn" in name]
 
@@ -112,7 +112,7 @@ def test_the_machine_may_call_its_functions_and_itself(dev: Templates) -> None:
     assert {tuple(actions) for actions in allowed.values()} == {("lambda:InvokeFunction",)}
 
 
-def test_a_written_wish_reaches_the_dispatcher_piece_by_piece_and_is_never_just_dropped(dev: Templates) -> None:
+def test_a_stored_request_reaches_the_dispatcher_in_divisible_batches_and_is_never_just_dropped(dev: Templates) -> None:
     (topology,) = [
         each for name, each in of_type(dev["Data"], "AWS::DynamoDB::GlobalTable").items() if name == "Topology"
     ]
@@ -163,7 +163,7 @@ def test_the_controller_waits_for_what_the_api_may_hold(dev: Templates) -> None:
     assert {each["TOPOLOGY_SKEW_SECONDS"] for each in told} == {"1"}
 
 
-def test_tries_end_only_where_another_cannot_help_and_every_failure_is_written_down(dev: Templates) -> None:
+def test_only_permanent_errors_are_not_retried_and_every_failure_is_recorded(dev: Templates) -> None:
     states = definition_in(dev["Reshard"])["States"]
     tasks = [state for state in states.values() if state["Type"] == "Task"]
     tasks.append(states["Work"]["ItemProcessor"]["States"]["Slice"])
@@ -182,7 +182,7 @@ def test_histories_have_room_for_retries(dev: Templates) -> None:
     assert definition_in(dev["Reshard"])["States"]["Work"]["MaxConcurrency"] == 8
 
 
-def test_alarms_ring_for_what_failed_lasts_was_lost_or_is_not_looked_after(dev: Templates) -> None:
+def test_alarms_ring_for_failed_long_lost_and_unattended_changes(dev: Templates) -> None:
     alarms = of_type(dev["Reshard"], "AWS::CloudWatch::Alarm")
     named = {name: each["Properties"] for name, each in alarms.items()}
 
@@ -199,7 +199,7 @@ def test_alarms_ring_for_what_failed_lasts_was_lost_or_is_not_looked_after(dev: 
     assert all(each["TreatMissingData"] == "notBreaching" for each in named.values())
 
 
-def test_the_alarm_for_what_lasts_reads_the_metric_that_the_watch_writes(dev: Templates) -> None:
+def test_the_alarm_for_long_changes_reads_the_metric_of_the_watch(dev: Templates) -> None:
     written = json.loads(oldest("dev", 1.5, 1_800_000_000.25))
     (alarm,) = [
         each["Properties"]
@@ -217,7 +217,7 @@ def test_the_alarm_for_what_lasts_reads_the_metric_that_the_watch_writes(dev: Te
     }
 
 
-def test_the_watch_looks_for_quiet_counts_every_hour_by_the_settings_the_api_grows_by(dev: Templates) -> None:
+def test_the_watch_checks_for_quiet_counts_every_hour_with_the_growth_settings_of_the_api(dev: Templates) -> None:
     rules = [each["Properties"] for each in of_type(dev["Reshard"], "AWS::Events::Rule").values()]
     (api,) = of_type(dev["Api"], "AWS::Lambda::Function").values()
     told = {

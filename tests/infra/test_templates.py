@@ -50,14 +50,14 @@ def committed(name: str, now: Any) -> Any:
 
 
 @pytest.mark.parametrize("stack", STACKS)
-def test_a_template_is_as_it_was_committed(synthesised: Synthesised, stack: str) -> None:
+def test_a_template_equals_the_committed_snapshot(synthesised: Synthesised, stack: str) -> None:
     [(env, prewarm), _] = CASES
     now = normalised(synthesised(env, prewarm)[stack], env)
 
     assert now == committed(stack, now), f"{stack} has changed: read the difference, then `make snapshot` and commit it"
 
 
-def test_the_environments_differ_as_it_was_committed(synthesised: Synthesised) -> None:
+def test_the_environments_differ_as_in_the_committed_snapshot(synthesised: Synthesised) -> None:
     dev, prod = [
         {stack: normalised(synthesised(env, prewarm)[stack], env) for stack in STACKS} for env, prewarm in CASES
     ]
@@ -66,7 +66,7 @@ def test_the_environments_differ_as_it_was_committed(synthesised: Synthesised) -
     assert now == committed("dev-to-prod", now), "read what differs now, then `make snapshot` and commit it"
 
 
-def test_no_snapshot_is_left_of_a_stack_that_is_gone() -> None:
+def test_every_snapshot_has_a_stack() -> None:
     assert sorted(path.stem for path in SNAPSHOTS.iterdir()) == sorted([*STACKS, "dev-to-prod"])
 
 
@@ -87,7 +87,7 @@ def test_every_function_reserves_its_concurrency_and_their_sum_is_what_the_setti
     assert sum(reserved) == sum(load(given, env).concurrency.values())
 
 
-def test_an_account_too_small_to_reserve_gets_functions_that_share(tmp_path: Path) -> None:
+def test_a_small_account_gets_functions_that_share_concurrency(tmp_path: Path) -> None:
     given = context("dev", account_concurrency=10, reserve_concurrency=False)
     templates = Templates(synthesise(given, tmp_path), "dev")
 
@@ -122,7 +122,7 @@ def test_whatever_a_rule_or_a_schedule_cannot_deliver_goes_to_a_queue_with_an_al
 
 
 @pytest.mark.parametrize(("env", "prewarm"), CASES)
-def test_cloudformation_has_nothing_to_say_about_a_template(synthesised: Synthesised, env: str, prewarm: str) -> None:
+def test_cloudformation_accepts_every_template(synthesised: Synthesised, env: str, prewarm: str) -> None:
     # W3005: CDK writes the dependencies of a policy out in full, also those that a reference implies.
     templates = [str(path) for path in synthesised(env, prewarm).files]
 
@@ -139,7 +139,7 @@ def test_cloudformation_has_nothing_to_say_about_a_template(synthesised: Synthes
 
 
 @pytest.mark.parametrize(("env", "prewarm"), CASES)
-def test_both_sets_of_rules_were_run_and_found_nothing(synthesised: Synthesised, env: str, prewarm: str) -> None:
+def test_both_rule_sets_ran_and_found_nothing(synthesised: Synthesised, env: str, prewarm: str) -> None:
     report = json.loads((synthesised(env, prewarm).folder / "validation-report.json").read_text())
 
     plugins = {entry["pluginName"]: entry["conclusion"] for entry in report["pluginReports"]}
@@ -150,7 +150,7 @@ def test_both_sets_of_rules_were_run_and_found_nothing(synthesised: Synthesised,
     }
 
 
-def test_what_is_acknowledged_is_known_and_has_a_reason(prod: Templates) -> None:
+def test_every_acknowledged_finding_exists_and_has_a_reason(prod: Templates) -> None:
     report = json.loads((prod.folder / "validation-report.json").read_text())
     suppressed = [found for entry in report["pluginReports"] for found in entry.get("suppressedViolations", [])]
 

@@ -25,7 +25,7 @@ def queues(template: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {next(name for name in names if logical.startswith(name)): each for logical, each in found.items()}
 
 
-def test_every_queue_is_encrypted_and_takes_nobody_without_tls(dev: Templates) -> None:
+def test_every_queue_is_encrypted_and_requires_tls(dev: Templates) -> None:
     template = dev["Writer"]
     found = queues(template)
 
@@ -41,7 +41,7 @@ def test_every_queue_is_encrypted_and_takes_nobody_without_tls(dev: Templates) -
     assert len(refused) == 4
 
 
-def test_what_was_accepted_outlives_the_stack_in_production(dev: Templates, prod: Templates) -> None:
+def test_accepted_messages_survive_deletion_of_the_stack_in_production(dev: Templates, prod: Templates) -> None:
     assert {each["DeletionPolicy"] for each in queues(prod["Writer"]).values()} == {"Retain"}
     assert {each["DeletionPolicy"] for each in queues(dev["Writer"]).values()} == {"Delete"}
 
@@ -122,7 +122,7 @@ def test_the_api_may_put_messages_on_both_queues_and_knows_them(dev: Templates) 
     assert sent == [["sqs:SendMessage"]] * 2
 
 
-def test_the_writer_is_told_all_that_it_needs(dev: Templates) -> None:
+def test_the_writer_gets_every_variable_it_needs(dev: Templates) -> None:
     (worker,) = of_type(dev["Writer"], "AWS::Lambda::Function").values()
     variables = {name: short(value) for name, value in worker["Properties"]["Environment"]["Variables"].items()}
 
@@ -133,7 +133,7 @@ def test_the_writer_is_told_all_that_it_needs(dev: Templates) -> None:
     assert settings.queues.keys() == settings.dead_letters.keys()
 
 
-def test_no_write_of_it_outlasts_the_wait_between_two_phases(dev: Templates) -> None:
+def test_no_write_outlasts_the_wait_between_two_phases(dev: Templates) -> None:
     (worker,) = of_type(dev["Writer"], "AWS::Lambda::Function").values()
     (work,) = [
         each["Properties"]["Environment"]["Variables"]
@@ -144,7 +144,7 @@ def test_no_write_of_it_outlasts_the_wait_between_two_phases(dev: Templates) -> 
     assert worker["Properties"]["Timeout"] <= int(work["TOPOLOGY_OPERATION_SECONDS"])
 
 
-def test_it_rings_when_messages_are_late_left_dead_or_the_writer_fails(dev: Templates) -> None:
+def test_alarms_ring_for_late_and_dead_messages_and_a_failing_writer(dev: Templates) -> None:
     alarms = [each["Properties"] for each in of_type(dev["Writer"], "AWS::CloudWatch::Alarm").values()]
 
     assert sorted(alarm["MetricName"] for alarm in alarms) == [
@@ -159,5 +159,5 @@ def test_it_rings_when_messages_are_late_left_dead_or_the_writer_fails(dev: Temp
     assert {alarm["Namespace"] for alarm in alarms if alarm["MetricName"] in (LAG, LEFT)} == {NAMESPACE}
 
 
-def test_messages_are_as_large_as_sqs_takes_them() -> None:
+def test_messages_may_have_the_largest_size_of_sqs() -> None:
     assert MAX_BYTES == 1_048_576

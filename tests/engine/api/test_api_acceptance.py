@@ -47,7 +47,7 @@ def in_seconds(world: QueueWorld, seconds: float) -> str:
 
 
 @pytest.mark.parametrize("seconds", [-86400, -1, 0, 0.9])
-def test_what_has_expired_is_refused_by_every_way_in(world: QueueWorld, caller: Caller, seconds: float) -> None:
+def test_an_expired_item_is_refused_by_every_entry_point(world: QueueWorld, caller: Caller, seconds: float) -> None:
     past = in_seconds(world, seconds)
     caller.post("/v1/users", a_user(id="ada"))
     body = a_user(id="bob", expires_at=past)
@@ -74,7 +74,7 @@ def test_what_has_expired_is_refused_by_every_way_in(world: QueueWorld, caller: 
     assert caller.get("/v1/users/ada").json["expires_at"] is None
 
 
-def test_what_expires_later_is_stored_and_null_takes_the_time_away(world: QueueWorld, caller: Caller) -> None:
+def test_an_item_that_expires_later_is_stored_and_null_removes_the_expiry(world: QueueWorld, caller: Caller) -> None:
     created = caller.post("/v1/users", a_user(id="ada", expires_at=in_seconds(world, 2)))
     patched = caller.patch("/v1/users/ada", {"display_name": "Ada"})
     emptied = caller.patch("/v1/users/ada", {"expires_at": None})
@@ -115,7 +115,9 @@ def test_a_repeat_is_answered_as_the_first_even_when_its_item_has_expired(
 
 
 @pytest.mark.parametrize("identity", NO_IDS, ids=ascii)
-def test_id_that_no_url_can_carry_is_refused_by_every_way_in(world: QueueWorld, caller: Caller, identity: str) -> None:
+def test_an_id_that_does_not_fit_a_url_is_refused_by_every_entry_point(
+    world: QueueWorld, caller: Caller, identity: str
+) -> None:
     body = a_user(id=identity)
 
     answers = [caller.post("/v1/users", body), caller.post("/v1/users", body, headers=LATER)]
@@ -130,7 +132,7 @@ def test_id_that_no_url_can_carry_is_refused_by_every_way_in(world: QueueWorld, 
 
 
 @pytest.mark.parametrize("path", ["%2E", "%2E%2E", "a%0Ab", "%00"])
-def test_put_to_such_an_address_is_refused(caller: Caller, path: str) -> None:
+def test_a_put_to_an_address_that_does_not_fit_a_url_is_refused(caller: Caller, path: str) -> None:
     assert caller.put(f"/v1/users/{path}", a_user()).fields == {"id": "unaddressable"}
     assert caller.put(f"/v1/users/{path}", a_user(), headers=LATER).fields == {"id": "unaddressable"}
 

@@ -43,14 +43,14 @@ def test_the_year_and_the_address_follow_from_the_article(caller: Caller) -> Non
     assert caller.get(created.headers["location"]).json["text"] == "Slowly."
 
 
-def test_two_authors_may_use_one_title_and_an_author_uses_it_once_a_year(caller: Caller) -> None:
+def test_a_title_is_unique_per_author_and_year(caller: Caller) -> None:
     assert caller.post("/v1/articles", an_article()).status == 201
     assert caller.post("/v1/articles", an_article(author="ada")).status == 201
     assert caller.post("/v1/articles", an_article(published_at="2018-03-01T10:00:00Z")).status == 201
     assert caller.post("/v1/articles", an_article()).code == "already_exists"
 
 
-def test_the_year_is_that_of_utc(caller: Caller) -> None:
+def test_the_year_is_in_utc(caller: Caller) -> None:
     late = caller.post("/v1/articles", an_article(published_at="2018-01-01T00:30:00+02:00"))
 
     assert late.json["year"] == 2017

@@ -110,7 +110,7 @@ def test_put_patch_and_delete_follow_each_other(world: QueueWorld) -> None:
         ("PATCH", {"tenant_id": "other"}, {"tenant_id"}),
     ],
 )
-def test_what_can_be_checked_is_refused_at_once(
+def test_invalid_requests_are_refused_at_once(
     world: QueueWorld, method: str, body: dict[str, Any], fields: set[str]
 ) -> None:
     answer = world.caller.send(method, "/v1/users" if method == "POST" else "/v1/users/1", body, headers=LATER)
@@ -130,7 +130,7 @@ def test_what_can_be_checked_is_refused_at_once(
         ("DELETE", {"if-match": '"stale", W/"weak"'}, "revision_mismatch"),
     ],
 )
-def test_what_fails_later_is_told_as_a_problem(
+def test_a_later_failure_is_recorded_as_a_problem(
     world: QueueWorld, method: str, headers: dict[str, str], problem: str
 ) -> None:
     before = world.caller.post("/v1/users", a_user(id="1")).json
@@ -147,7 +147,7 @@ def test_what_fails_later_is_told_as_a_problem(
 
 
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
-def test_what_is_not_there_cannot_be_changed(world: QueueWorld, method: str) -> None:
+def test_a_missing_item_cannot_be_changed(world: QueueWorld, method: str) -> None:
     accepted = world.caller.send(method, "/v1/users/1", {} if method == "PATCH" else None, headers=LATER)
     world.drain(OPERATIONS)
 
@@ -175,7 +175,9 @@ FAULTS = [
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_each_is_done_once_and_told_of_rightly_whatever_happens(world: QueueWorld, method: str, fault: Fault) -> None:
+def test_each_write_is_done_once_and_recorded_correctly_under_any_fault(
+    world: QueueWorld, method: str, fault: Fault
+) -> None:
     if method != "POST":
         world.caller.post("/v1/users", a_user(id="1"))
     body = {"department": "new"} if method == "PATCH" else a_user(id="1", department="new")
@@ -192,7 +194,7 @@ def test_each_is_done_once_and_told_of_rightly_whatever_happens(world: QueueWorl
     assert (found is None) if method == "DELETE" else (found is not None and found["department"] == "new")
 
 
-def test_a_message_that_comes_again_undoes_nothing_that_came_after(world: QueueWorld) -> None:
+def test_a_redelivered_message_does_not_undo_later_writes(world: QueueWorld) -> None:
     world.caller.post("/v1/users", a_user(id="1"))
     accepted = world.caller.put("/v1/users/1", a_user(department="async"), headers=LATER)
     with suppress(KilledError):
@@ -224,7 +226,7 @@ def test_a_failing_operation_holds_up_those_behind_it_about_the_same_item_only(w
     assert [ended(world, each)[1] for each in (first, second)] == [201, 200]
 
 
-def test_another_writer_in_between_is_no_failure(world: QueueWorld) -> None:
+def test_another_writer_in_between_does_not_fail_the_operation(world: QueueWorld) -> None:
     world.caller.post("/v1/users", a_user(id="1"))
     accepted = world.caller.patch("/v1/users/1", {"department": "new"}, headers=LATER)
 
@@ -239,7 +241,7 @@ def test_another_writer_in_between_is_no_failure(world: QueueWorld) -> None:
     assert ended(world, accepted) == ("done", 200, None)
 
 
-def test_an_operation_that_cannot_be_done_for_long_ends_as_failed(world: QueueWorld) -> None:
+def test_an_operation_that_keeps_failing_ends_as_failed(world: QueueWorld) -> None:
     accepted = world.caller.put("/v1/users/1", a_user(), headers=LATER)
     for _ in range(40):
         world.poll(OPERATIONS, [throttled("TransactWriteItems", nth=None)])
@@ -249,7 +251,7 @@ def test_an_operation_that_cannot_be_done_for_long_ends_as_failed(world: QueueWo
     assert world.dead_letters(OPERATIONS) == []
 
 
-def test_an_operation_out_of_the_dead_letters_is_not_done_out_of_turn(world: QueueWorld) -> None:
+def test_a_redriven_operation_is_not_done_out_of_order(world: QueueWorld) -> None:
     accepted = world.caller.put("/v1/users/1", a_user(), headers=LATER)
     (delivery,) = world.store.receive(OPERATIONS, 1)
     world.store.delete([delivery.receipt])
@@ -285,7 +287,7 @@ def test_a_repeated_idempotency_key_is_one_operation(world: QueueWorld) -> None:
     assert (other.status, other.code) == (422, "idempotency_key_reused")
 
 
-def test_records_are_gone_after_a_week(world: QueueWorld) -> None:
+def test_records_expire_after_a_week(world: QueueWorld) -> None:
     accepted = world.caller.put("/v1/users/1", a_user(), headers=LATER)
     world.drain(OPERATIONS)
     world.later(7 * 24 * 3600 + 1)
@@ -293,7 +295,7 @@ def test_records_are_gone_after_a_week(world: QueueWorld) -> None:
     assert world.caller.get(accepted.headers["location"]).status == 404
 
 
-def test_records_are_their_tenants_own_and_read_only(world: QueueWorld) -> None:
+def test_records_belong_to_their_tenant_and_are_read_only(world: QueueWorld) -> None:
     location = world.caller.put("/v1/users/1", a_user(), headers=LATER).headers["location"]
 
     assert world.caller.of("other").get(location).status == 404
@@ -310,16 +312,14 @@ def test_other_preferences_change_nothing(world: QueueWorld, value: str) -> None
     assert world.caller.put("/v1/users/1", a_user(), headers={"prefer": value}).status == 201
 
 
-def test_what_no_transaction_can_hold_is_done_at_once() -> None:
+def test_a_write_too_large_for_a_transaction_is_done_at_once() -> None:
     assert not transacted(Resource(Exposed(Incident, path="incidents")))
     assert transacted(Resource(Exposed(User, path="users")))
 
 
 @settings(max_examples=examples(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_accepted_writes_end_as_if_they_had_been_done_one_after_the_other(
-    world: QueueWorld, data: st.DataObject
-) -> None:
+def test_accepted_writes_end_as_if_done_one_after_the_other(world: QueueWorld, data: st.DataObject) -> None:
     name = f"u{data.draw(st.integers(0, 10**12), label='name')}"
     path, model, answers = f"/v1/users/{name}", None, []
     for number in range(data.draw(st.integers(1, 5), label="writes")):

@@ -42,7 +42,7 @@ def an_access(second: int = 0, **fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("resource", RESOURCES)
-def test_accesses_to_a_file_are_listed_newest_first_and_those_to_another_are_not(caller: Caller, resource: str) -> None:
+def test_accesses_to_one_file_are_listed_newest_first(caller: Caller, resource: str) -> None:
     for second in range(12):
         assert caller.post(f"/v1/{resource}", an_access(second)).status == 201
     caller.post(f"/v1/{resource}", an_access(3, path="/shared/other.txt"))
@@ -89,14 +89,14 @@ def test_the_calculated_shards_are_those_published() -> None:
     assert {int(place.rpartition("_")[2]) for place in places} == set(range(1, 11))
 
 
-def test_two_accesses_at_one_moment_are_two_where_ids_tell_them_apart(caller: Caller) -> None:
+def test_two_accesses_at_one_moment_are_distinguished_by_their_ids(caller: Caller) -> None:
     assert [caller.post("/v1/accesses", an_access()).status for _ in range(2)] == [201, 201]
     assert [caller.post("/v1/timed-accesses", an_access()).status for _ in range(2)] == [201, 409]
     assert len(caller.get("/v1/accesses", query={"path": FILE}).json["items"]) == 2
 
 
 @pytest.mark.parametrize("resource", RESOURCES)
-def test_a_log_is_only_added_to(caller: Caller, resource: str) -> None:
+def test_a_log_accepts_only_new_entries(caller: Caller, resource: str) -> None:
     location = caller.post(f"/v1/{resource}", an_access()).headers["location"]
 
     assert caller.delete(location).status == 405
@@ -115,7 +115,7 @@ def test_a_log_is_only_added_to(caller: Caller, resource: str) -> None:
         ({"user_id": ""}, "user_id"),
     ],
 )
-def test_what_is_no_access_is_refused_with_its_field(
+def test_an_invalid_access_is_refused_by_field(
     caller: Caller, resource: str, fields: dict[str, Any], at_fault: str
 ) -> None:
     answer = caller.post(f"/v1/{resource}", an_access(**fields))
@@ -124,7 +124,7 @@ def test_what_is_no_access_is_refused_with_its_field(
 
 
 @pytest.mark.parametrize("resource", RESOURCES)
-def test_no_tenant_sees_the_accesses_of_another(caller: Caller, resource: str) -> None:
+def test_another_tenant_sees_no_accesses(caller: Caller, resource: str) -> None:
     location = caller.post(f"/v1/{resource}", an_access()).headers["location"]
 
     assert caller.of("other").get(location).status == 404

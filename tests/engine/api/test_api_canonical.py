@@ -29,9 +29,7 @@ def transport(engine_url: str) -> Iterator[Transport]:
 
 @settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(item=items)
-def test_every_way_of_reading_answers_what_the_write_answered(
-    transport: Transport, table: str, item: Everything
-) -> None:
+def test_every_read_answers_what_the_write_answered(transport: Transport, table: str, item: Everything) -> None:
     caller = Caller(build_app(settings_of(table), transport, exposed=EXPOSED))
     direct = build_commands(settings_of(table), transport, exposed=EXPOSED)
     identity = uuid4().hex

@@ -37,7 +37,7 @@ def test_all_contacts_of_a_user_are_listed_as_one(caller: Caller) -> None:
     ]
 
 
-def test_one_kind_of_them_is_listed_alone(caller: Caller) -> None:
+def test_one_kind_of_contacts_is_listed_alone(caller: Caller) -> None:
     methods = caller.get("/v1/contact-methods", query={"user_id": "ada"}).json["items"]
     rules = caller.get("/v1/notification-rules", query={"user_id": "ada", "severity": "any"}).json["items"]
 
@@ -45,7 +45,7 @@ def test_one_kind_of_them_is_listed_alone(caller: Caller) -> None:
     assert [item["rule_id"] for item in rules] == ["r1"]
 
 
-def test_the_user_must_be_named(caller: Caller) -> None:
+def test_a_listing_needs_the_user(caller: Caller) -> None:
     assert caller.get("/v1/contacts").fields == {"user_id": "missing"}
     assert caller.get("/v1/contact-methods").fields == {"user_id": "missing"}
 

@@ -93,7 +93,7 @@ def visits(caller: Caller, query: str) -> list[str]:
     return [f"{item['place']} {item['at'][8:10]} {item['guest']}" for item in items]
 
 
-def test_an_adopters_entity_takes_twenty_lines(transport: Transport, table: str) -> None:
+def test_an_adopter_declares_an_entity_in_twenty_lines(transport: Transport, table: str) -> None:
     """The entity of the README, as it stands there: what is declared in 20 lines is created, listed and documented."""
     [declared] = re.findall(r"```python\n([^`]*class Project\([^`]*)```", README.read_text())
     [exposing] = re.findall(r"`(Exposed\(Project, [^`]*\))`", README.read_text())
@@ -119,19 +119,19 @@ def test_an_adopters_entity_takes_twenty_lines(transport: Transport, table: str)
     assert {"/v1/projects", "/v1/projects/{id}"} <= set(document["paths"])
 
 
-def test_first_fields_of_the_sort_key_choose_items(caller: Caller) -> None:
+def test_the_first_fields_of_the_sort_key_select_items(caller: Caller) -> None:
     assert visits(caller, "place=zoo&at=2026-11-03") == ["zoo 03 ada"]
     assert visits(caller, "place=zoo&at=2026-11-01T01:00:00%2B01:00") == ["zoo 01 ada"]
     assert visits(caller, "place=zoo&at=2026-11-02") == []
 
 
-def test_an_index_is_found_by_the_fields_that_are_given(caller: Caller) -> None:
+def test_an_index_is_chosen_by_the_given_fields(caller: Caller) -> None:
     assert visits(caller, "guest=ada&kind=short&order=ordered") == ["bar 01 ada", "zoo 03 ada"]
     assert visits(caller, "guest=ada&kind=short&at=2026-11-03") == ["zoo 03 ada"]
     assert visits(caller, "guest=ada&kind=short&at=2026-11-03&place=zoo&index=by_guest") == ["zoo 03 ada"]
 
 
-def test_several_places_are_listed_as_one(caller: Caller) -> None:
+def test_several_partitions_are_listed_as_one(caller: Caller) -> None:
     query = "place=bar&place=zoo&order=ordered&direction=desc"
 
     assert visits(caller, query) == ["zoo 03 ada", "bar 02 bob", "bar 01 ada", "zoo 01 ada"]
@@ -159,7 +159,7 @@ def test_a_listing_is_refused_by_field(caller: Caller, query: str, fields: dict[
     assert answer.fields == fields
 
 
-def test_only_the_operations_that_are_named_are_served(transport: Transport, table: str) -> None:
+def test_only_the_named_operations_are_served(transport: Transport, table: str) -> None:
     caller = caller_of(transport, table, [Exposed(Visit, path="visits", operations=READS)])
     address = "/v1/visits/bar/2026-11-01T00:00:00Z/ada"
 

@@ -115,13 +115,13 @@ def test_a_bad_edge_is_refused_by_field(caller: Caller, body: Any, fields: list[
         ("POST", "/v1/follows/counts", "GET, HEAD"),
     ],
 )
-def test_an_edge_is_written_as_a_whole_only(caller: Caller, method: str, path: str, allowed: str) -> None:
+def test_an_edge_refuses_other_methods(caller: Caller, method: str, path: str, allowed: str) -> None:
     answer = caller.send(method, path, {})
 
     assert (answer.status, answer.headers["allow"]) == (405, allowed)
 
 
-def test_a_cursor_that_is_none_is_400(caller: Caller) -> None:
+def test_an_invalid_cursor_is_400(caller: Caller) -> None:
     answer = caller.get("/v1/follows", query={"of": "User.1", "cursor": "x"})
 
     assert (answer.status, answer.code) == (400, "invalid_cursor")

@@ -74,7 +74,7 @@ def names(items: Sequence[Mapping[str, Any]]) -> list[str]:
     return [f"{item['type'].rpartition('.')[2]} " + "/".join(item[p] for p in parts if p in item) for item in items]
 
 
-def test_everything_of_an_account_is_one_query_and_each_item_says_what_it_is(account: Caller, wire: Counted) -> None:
+def test_a_whole_account_is_one_query_and_each_item_has_its_type(account: Caller, wire: Counted) -> None:
     wire.requests.clear()
 
     answer = account.get("/v1/on-call")
@@ -96,9 +96,7 @@ def test_everything_of_an_account_is_one_query_and_each_item_says_what_it_is(acc
     assert all(item["revision"] for item in answer.json["items"])
 
 
-def test_a_schedule_with_all_below_it_is_one_query_and_nothing_that_begins_alike(
-    account: Caller, wire: Counted
-) -> None:
+def test_a_schedule_with_its_children_is_one_query_without_similar_names(account: Caller, wire: Counted) -> None:
     wire.requests.clear()
 
     answer = account.get("/v1/on-call", query={"team_id": "a", "schedule_id": "day"})
@@ -107,13 +105,13 @@ def test_a_schedule_with_all_below_it_is_one_query_and_nothing_that_begins_alike
     assert names(answer.json["items"]) == ["Schedule a/day", "Override a/day/1", "Shift a/day/1", "Shift a/day/2"]
 
 
-def test_a_team_with_all_below_it(account: Caller) -> None:
+def test_a_team_is_listed_with_its_children(account: Caller) -> None:
     answer = account.get("/v1/on-call", query={"team_id": "b"})
 
     assert names(answer.json["items"]) == ["Team b", "Schedule b/day", "Shift b/day/1"]
 
 
-def test_pages_of_all_go_on_behind_their_cursor(account: Caller) -> None:
+def test_pages_of_the_tree_continue_at_their_cursor(account: Caller) -> None:
     seen: list[str] = []
     query = {"limit": "3", "order": "ordered", "direction": "desc"}
     while True:
@@ -128,7 +126,7 @@ def test_pages_of_all_go_on_behind_their_cursor(account: Caller) -> None:
     assert (seen[0], seen[-1]) == ("Shift b/day/1", "Team a")
 
 
-def test_the_shifts_of_one_schedule_are_asked_for_by_its_key(account: Caller, wire: Counted) -> None:
+def test_the_shifts_of_one_schedule_are_listed_by_its_key(account: Caller, wire: Counted) -> None:
     wire.requests.clear()
 
     answer = account.get("/v1/shifts", query={"team_id": "a", "schedule_id": "day"})
@@ -138,7 +136,7 @@ def test_the_shifts_of_one_schedule_are_asked_for_by_its_key(account: Caller, wi
     assert {"S": "team_a#schedule_day#shift_"} in request["ExpressionAttributeValues"].values()
 
 
-def test_when_a_user_stands_by_over_all_teams(account: Caller) -> None:
+def test_the_shifts_of_a_user_are_listed_over_all_teams(account: Caller) -> None:
     answer = account.get("/v1/shifts", query={"index": "by_user", "user_id": "ada", "order": "ordered"})
 
     assert len(answer.json["items"]) == 3
@@ -167,9 +165,7 @@ def test_items_of_the_tree_have_paths_of_their_own(account: Caller) -> None:
         ("team_id=a&team_id=b", {"team_id": "repeated_parameter"}),
     ],
 )
-def test_what_no_listing_of_the_tree_can_be_is_refused_by_field(
-    caller: Caller, query: Any, fields: dict[str, str]
-) -> None:
+def test_a_wrong_listing_of_the_tree_is_refused_by_field(caller: Caller, query: Any, fields: dict[str, str]) -> None:
     assert caller.get("/v1/on-call", query=query).fields == fields
 
 

@@ -60,7 +60,7 @@ def test_first_answer_is_repeated_even_after_the_item_changed(caller: Caller) ->
     assert again.content == first.content
 
 
-def test_first_answer_is_repeated_even_after_the_item_was_deleted_and_creates_none(caller: Caller) -> None:
+def test_a_repeat_after_a_delete_gets_the_first_answer_and_creates_nothing(caller: Caller) -> None:
     first = caller.post("/v1/users", a_user(id="1"), headers=KEY)
     caller.delete("/v1/users/1")
 
@@ -78,7 +78,7 @@ def test_key_with_another_body_is_refused(caller: Caller) -> None:
     assert (answer.status, answer.code) == (422, "idempotency_key_reused")
 
 
-def test_key_is_one_tenants_own(caller: Caller) -> None:
+def test_a_key_belongs_to_one_tenant(caller: Caller) -> None:
     first = caller.post("/v1/users", a_user(), headers=KEY)
 
     other = caller.of("xyz").post("/v1/users", a_user(), headers=KEY)
@@ -110,7 +110,7 @@ def test_create_that_was_throttled_succeeds_when_it_is_repeated(transport: Trans
     assert (refused.status, again.status) == (429, 201)
 
 
-def test_second_request_while_the_first_is_under_way_in_steps_is_told_to_wait(
+def test_a_second_request_during_a_stepwise_create_is_asked_to_wait(
     caller: Caller, transport: Transport, table: str, records: str
 ) -> None:
     seconds = []

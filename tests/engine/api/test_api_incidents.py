@@ -44,7 +44,7 @@ def details_of(api: Caller) -> Any:
     return answer.json["details"]
 
 
-def test_details_come_to_who_asks_for_them_alone(api: Caller) -> None:
+def test_details_are_answered_only_on_request(api: Caller) -> None:
     made = api.post("/v1/incidents", incident(details=DETAILS))
     plain = api.get("/v1/incidents/i1")
     whole = api.get("/v1/incidents/i1", query="include=details&consistent=true")
@@ -58,13 +58,13 @@ def test_details_come_to_who_asks_for_them_alone(api: Caller) -> None:
     assert made.etag == plain.etag == whole.etag
 
 
-def test_an_incident_without_details_says_so_to_who_asks(api: Caller) -> None:
+def test_an_incident_without_details_says_so_on_request(api: Caller) -> None:
     api.post("/v1/incidents", incident())
 
     assert details_of(api) is None
 
 
-def test_put_changes_details_only_if_it_names_them(api: Caller) -> None:
+def test_a_put_that_omits_details_leaves_them_unchanged(api: Caller) -> None:
     api.put("/v1/incidents/i1", incident(details=DETAILS))
 
     kept = api.put("/v1/incidents/i1", incident(title="new"))
@@ -119,28 +119,28 @@ def test_a_repeated_create_answers_as_the_first_did(api: Caller) -> None:
         ("includes=details", {"includes": "unknown_parameter"}),
     ],
 )
-def test_what_cannot_be_included_is_refused(api: Caller, query: str, fields: dict[str, str]) -> None:
+def test_including_another_field_is_refused(api: Caller, query: str, fields: dict[str, str]) -> None:
     api.post("/v1/incidents", incident())
 
     assert api.get("/v1/incidents/i1", query=query).fields == fields
 
 
 @pytest.mark.parametrize("name", ["a:b", "a b", "a/b", "ä", "", "x" * 65])
-def test_an_id_that_could_not_stand_in_the_keys_of_copies_is_refused(api: Caller, name: str) -> None:
+def test_an_id_that_does_not_fit_the_keys_of_copies_is_refused(api: Caller, name: str) -> None:
     refused = api.post("/v1/incidents", incident(id=name))
 
     assert (refused.status, list(refused.fields)) == (422, ["id"])
     assert api.get("/v1/incidents").json["items"] == []
 
 
-def test_put_to_an_address_that_could_be_no_incident_is_refused(api: Caller) -> None:
+def test_a_put_to_an_impossible_address_is_refused(api: Caller) -> None:
     body = {key: value for key, value in incident().items() if key != "id"}
 
     assert api.put("/v1/incidents/a:b", body).status == 422
     assert api.get("/v1/incidents/a:b").status == 404
 
 
-def test_listings_and_other_resources_know_no_include(api: Caller) -> None:
+def test_listings_and_other_resources_refuse_include(api: Caller) -> None:
     assert api.get("/v1/incidents", query="include=details").fields == {"include": "unknown_parameter"}
     assert api.get("/v1/users/u1", query="include=details").fields == {"include": "unknown_parameter"}
     assert api.get("/v1/incidents", query="fields=id,details").status == 422
@@ -161,7 +161,7 @@ def test_deleting_an_incident_deletes_all_of_it(api: Caller, dynamodb: RawDynamo
     assert dynamodb.call("Scan", TableName=table)["Items"] == []
 
 
-def test_five_megabytes_go_in_and_come_out(api: Caller) -> None:
+def test_five_megabytes_are_stored_and_read_back(api: Caller) -> None:
     details = large(1, 5000)
     sent = api.put("/v1/incidents/i1", incident(details=details))
     plain = api.get("/v1/incidents/i1", query="include=details")
@@ -173,7 +173,7 @@ def test_five_megabytes_go_in_and_come_out(api: Caller) -> None:
     assert json.loads(gzip.decompress(squeezed.content)) == plain.json
 
 
-def test_bodies_may_be_compressed_and_more_than_an_answer_holds_comes_compressed(api: Caller) -> None:
+def test_bodies_may_be_compressed_and_large_answers_are_compressed(api: Caller) -> None:
     details = ["a line of a log that is like the others"] * 180_000
     body = gzip.compress(json.dumps(incident(details=details)).encode())
     sent = api.send("PUT", "/v1/incidents/i1", body=body, headers=GZIPPED)
@@ -185,7 +185,7 @@ def test_bodies_may_be_compressed_and_more_than_an_answer_holds_comes_compressed
     assert json.loads(gzip.decompress(answered.content))["details"] == details
 
 
-def test_bodies_that_are_too_large_or_not_what_they_say_are_refused(api: Caller) -> None:
+def test_oversized_and_mislabelled_bodies_are_refused(api: Caller) -> None:
     bomb = gzip.compress(b" " * 64 * 1024 * 1024)
 
     assert api.send("PUT", "/v1/incidents/i1", body=bomb, headers=GZIPPED).code == "body_too_large"
@@ -209,5 +209,5 @@ def test_details_that_are_too_large_are_refused_with_their_size(api: Caller) -> 
     ("accepted", "taken"),
     [("gzip", True), ("br;q=1, GZIP;q=0.5", True), ("*", True), ("", False), ("br", False), ("gzip;q=0", False)],
 )
-def test_gzip_is_given_to_who_takes_it(accepted: str, *, taken: bool) -> None:
+def test_answers_are_compressed_for_callers_that_accept_gzip(accepted: str, *, taken: bool) -> None:
     assert takes_gzip(accepted) is taken

@@ -57,7 +57,7 @@ def test_creating_an_existing_item_is_a_conflict(caller: Caller) -> None:
     assert caller.get("/v1/users/1").json["display_name"] == "Ada"
 
 
-def test_reading_what_is_not_there_is_404(caller: Caller) -> None:
+def test_reading_a_missing_item_is_404(caller: Caller) -> None:
     answer = caller.get("/v1/users/nobody")
 
     assert (answer.status, answer.code) == (404, "not_found")
@@ -100,7 +100,7 @@ def test_put_keeps_the_creation_stamp(caller: Caller) -> None:
     assert replaced.json["updated_at"] >= created.json["updated_at"]
 
 
-def test_what_was_read_can_be_put_back(caller: Caller) -> None:
+def test_an_item_can_be_put_as_it_was_read(caller: Caller) -> None:
     read = caller.post("/v1/users", a_user(id="1", department="eng")).json
 
     answer = caller.put("/v1/users/1", read | {"display_name": "Countess"})
@@ -197,7 +197,7 @@ def test_patch_merges_and_keeps_the_rest(caller: Caller) -> None:
     assert caller.get("/v1/users/1").json == patched.json
 
 
-def test_patch_is_also_understood_as_plain_json(caller: Caller) -> None:
+def test_patch_also_accepts_plain_json(caller: Caller) -> None:
     caller.post("/v1/users", a_user(id="1"))
 
     answer = caller.patch("/v1/users/1", {"display_name": "Countess"}, headers={"content-type": JSON})
@@ -232,7 +232,7 @@ def test_patch_with_another_revision_is_refused(caller: Caller) -> None:
     assert (answer.status, answer.code) == (412, "revision_mismatch")
 
 
-def test_patch_starts_again_when_another_writer_was_faster(caller: Caller, transport: Transport, table: str) -> None:
+def test_patch_retries_after_a_concurrent_write(caller: Caller, transport: Transport, table: str) -> None:
     caller.post("/v1/users", a_user(id="1"))
     other = meanwhile("PutItem", lambda: caller.patch("/v1/users/1", {"department": "math"}))
     faulty = FaultyTransport(transport, [other])
@@ -244,7 +244,7 @@ def test_patch_starts_again_when_another_writer_was_faster(caller: Caller, trans
     assert (answer.json["display_name"], answer.json["department"]) == ("Countess", "math")
 
 
-def test_patch_at_a_revision_does_not_start_again(caller: Caller, transport: Transport, table: str) -> None:
+def test_patch_at_a_revision_does_not_retry(caller: Caller, transport: Transport, table: str) -> None:
     etag = caller.post("/v1/users", a_user(id="1")).etag
     other = meanwhile("PutItem", lambda: caller.patch("/v1/users/1", {"department": "math"}))
     faulty = FaultyTransport(transport, [other])
@@ -254,7 +254,7 @@ def test_patch_at_a_revision_does_not_start_again(caller: Caller, transport: Tra
     assert (answer.status, answer.code) == (412, "revision_mismatch")
 
 
-def test_patch_gives_up_when_others_are_always_faster(caller: Caller, transport: Transport, table: str) -> None:
+def test_patch_gives_up_after_repeated_concurrent_writes(caller: Caller, transport: Transport, table: str) -> None:
     caller.post("/v1/users", a_user(id="1"))
     other = meanwhile("PutItem", lambda: caller.patch("/v1/users/1", {"department": "math"}), nth=None)
     faulty = FaultyTransport(transport, [other])
@@ -298,13 +298,13 @@ def test_any_identifier_is_addressed_by_its_location(caller: Caller, identifier:
 
 
 @pytest.mark.parametrize("identifier", ["what?", ".", ".."])
-def test_identifier_that_no_path_can_carry_is_refused(caller: Caller, identifier: str) -> None:
+def test_an_identifier_that_does_not_fit_a_path_is_refused(caller: Caller, identifier: str) -> None:
     answer = caller.post("/v1/users", a_user(id=identifier))
 
     assert answer.fields == {"id": "unaddressable"}
 
 
-def test_expired_item_is_gone_before_it_is_swept(caller: Caller, transport: Transport, table: str) -> None:
+def test_an_expired_item_is_gone_before_dynamodb_deletes_it(caller: Caller, transport: Transport, table: str) -> None:
     database = Dynashard(transport, table=table, cursor_keys=KEYS, topology=LeasedTopology(transport, TOPOLOGY))
     expired = User(tenant_id="abc", **a_user(id="1", expires_at=datetime(2020, 1, 1, tzinfo=UTC)))
     assert database.collection(User).create(expired).revision
@@ -321,7 +321,9 @@ def test_key_that_is_too_long_is_refused_with_its_field(caller: Caller) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
-def test_throttling_that_outlasts_retries_says_when_to_come_back(transport: Transport, table: str, method: str) -> None:
+def test_throttling_that_outlasts_retries_answers_with_retry_after(
+    transport: Transport, table: str, method: str
+) -> None:
     caller_on(transport, table).post("/v1/users", a_user(id="1"))
     operations = ("GetItem", "PutItem", "DeleteItem")
     faulty = FaultyTransport(transport, [throttled(operation, nth=None) for operation in operations])
@@ -333,7 +335,7 @@ def test_throttling_that_outlasts_retries_says_when_to_come_back(transport: Tran
     assert int(answer.headers["retry-after"]) >= 1
 
 
-def test_unreachable_engine_says_when_to_come_back(transport: Transport, table: str) -> None:
+def test_an_unreachable_engine_answers_with_retry_after(transport: Transport, table: str) -> None:
     faulty = FaultyTransport(transport, [lost_request("GetItem")])
 
     answer = caller_on(faulty, table).get("/v1/users/1")
@@ -361,7 +363,7 @@ def test_an_item_stored_before_its_adoption_has_an_etag_that_holds_until_it_is_w
 
 
 @pytest.mark.parametrize("level", ["plain", "guarded", "exactly-once"])
-def test_a_level_of_care_is_applied_to_every_write_and_said(caller: Caller, level: str) -> None:
+def test_a_preferred_handling_is_applied_to_every_write_and_named_in_the_answer(caller: Caller, level: str) -> None:
     prefer = {"prefer": f"handling={level}"}
 
     made = caller.post("/v1/users", a_user(), headers=prefer)
@@ -378,7 +380,7 @@ def test_a_level_of_care_is_applied_to_every_write_and_said(caller: Caller, leve
     assert caller.get(path).status == 404
 
 
-def test_a_level_of_care_that_there_is_not_is_refused_and_other_handlings_are_ignored(caller: Caller) -> None:
+def test_an_unknown_handling_is_refused_and_one_of_other_standards_is_ignored(caller: Caller) -> None:
     refused = caller.post("/v1/users", a_user(), headers={"prefer": "handling=twice"})
     made = caller.post("/v1/users", a_user(), headers={"prefer": "handling=strict, return=minimal"})
 

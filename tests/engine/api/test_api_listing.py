@@ -100,11 +100,11 @@ def test_links_lead_through_every_item_once(caller: Caller, order: str, directio
         assert flat(pages) == (IDS if direction == "asc" else IDS[::-1])
 
 
-def test_page_has_fifty_items_unless_it_is_asked_for_another_number(caller: Caller) -> None:
+def test_a_page_has_fifty_items_by_default(caller: Caller) -> None:
     assert len(caller.get("/v1/users").json["items"]) == 50
 
 
-def test_a_day_chooses_the_partition_that_begins_with_it_in_utc(caller: Caller) -> None:
+def test_a_day_selects_the_partition_that_begins_with_it_in_utc(caller: Caller) -> None:
     for at in ("2026-11-21", "2026-11-21T10:00:00Z", "2026-11-21T12:00:00+02:00"):
         assert caller.get("/v1/pings", query={"index": "by_time", "at": at}).status == 200
 
@@ -117,7 +117,7 @@ def test_items_carry_their_revision(caller: Caller) -> None:
     assert item == caller.get("/v1/users/000").json
 
 
-def test_prefix_and_range_choose_by_sort_key(caller: Caller) -> None:
+def test_prefix_and_range_select_by_sort_key(caller: Caller) -> None:
     assert flat(walk(caller, order="ordered", prefix="01")) == IDS[10:20]
     assert flat(walk(caller, order="ordered", **{"from": "010", "to": "013"})) == ["010", "011", "012"]
 
@@ -128,7 +128,7 @@ def test_filter_makes_pages_short_and_the_list_complete(caller: Caller) -> None:
     assert sorted(flat(pages)) == IDS[::10]
 
 
-def test_index_is_asked_by_its_fields(caller: Caller) -> None:
+def test_an_index_is_queried_by_its_fields(caller: Caller) -> None:
     eng = walk(caller, index="by_department", department="eng", order="ordered", limit="9")
     managed = walk(caller, index="by_manager", manager_id="boss", department="ops", limit="13")
 
@@ -191,7 +191,7 @@ def test_only_the_wanted_fields_are_answered(caller: Caller) -> None:
         ("from=b&to=a", {"to": "invalid_query"}),
     ],
 )
-def test_query_that_cannot_be_is_refused_with_the_parameter(caller: Caller, query: str, fields: dict[str, str]) -> None:
+def test_an_impossible_query_is_refused_with_the_parameter(caller: Caller, query: str, fields: dict[str, str]) -> None:
     assert caller.get("/v1/users", query=query).fields == fields
 
 
@@ -238,7 +238,7 @@ def test_link_keeps_the_query_and_its_escapes(caller: Caller) -> None:
     assert len(tenant.get("/v1/users", query=urlsplit(link).query).json["items"]) == 1
 
 
-def test_page_that_lambda_could_not_answer_is_short_instead(
+def test_a_page_is_short_if_lambda_could_not_answer_it_whole(
     transport: Transport, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pages, "MAX_ANSWER_BYTES", 4_000)
@@ -252,7 +252,7 @@ def test_page_that_lambda_could_not_answer_is_short_instead(
     assert flat(walk(caller, limit="60", order="ordered")) == IDS
 
 
-def test_item_larger_than_an_answer_still_comes_alone(
+def test_an_item_larger_than_an_answer_is_answered_alone(
     transport: Transport, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pages, "MAX_ANSWER_BYTES", 10)
@@ -275,7 +275,7 @@ def test_cursor_keys_are_read_only_for_a_cursor(transport: Transport, table: str
     assert caller.get("/v1/users", query="limit=2").status == 500
 
 
-def test_throttled_listing_says_when_to_come_back(transport: Transport, table: str) -> None:
+def test_a_throttled_listing_answers_with_retry_after(transport: Transport, table: str) -> None:
     faulty = FaultyTransport(transport, [throttled("Query", reason="TableReadAccountLimitExceeded", nth=None)])
 
     answer = caller_on(faulty, table).get("/v1/users")
@@ -317,7 +317,7 @@ def test_cursor_outlives_a_rotation_and_dies_with_its_key(transport: Transport, 
     assert (dead.status, dead.code) == (400, "invalid_cursor")
 
 
-def test_cursor_of_a_newer_key_has_the_keys_read_again(transport: Transport, table: str) -> None:
+def test_a_cursor_of_a_newer_key_makes_the_function_reload_its_keys(transport: Transport, table: str) -> None:
     rotating = Rotating()
     behind = Caller(rotating.app(transport, table))
     for identifier in IDS[:4]:

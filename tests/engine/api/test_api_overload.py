@@ -62,7 +62,7 @@ def test_direct_invocation_refuses_the_same_operations(transport: Transport, tab
     assert single["id"] == "1"
 
 
-def test_an_expected_error_on_our_side_is_the_requests_one_line(
+def test_an_expected_server_error_writes_one_log_line(
     transport: Transport, table: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caller = Caller(build_app(settings_of(table), FaultyTransport(transport, [lost_request("GetItem", nth=None)])))

@@ -68,7 +68,7 @@ def test_a_range_leaves_out_its_end(caller: Caller) -> None:
     assert [item["pings"] for item in answer.json["items"]] == [18]
 
 
-def test_a_month_is_of_one_series_or_of_all(caller: Caller) -> None:
+def test_a_month_covers_one_series_or_all(caller: Caller) -> None:
     month = {"level": "month", "from": "2026-11-01", "to": "2026-12-01"}
 
     assert [item["series"] for item in caller.get("/v1/roll-ups", query=month).json["items"]] == ["s1", "s2"]
@@ -91,7 +91,7 @@ def test_a_month_is_of_one_series_or_of_all(caller: Caller) -> None:
         ({k: v for k, v in hours().items() if k != "episode"}, {"episode": "invalid_key"}),
     ],
 )
-def test_a_bad_question_is_refused_by_field(caller: Caller, query: Mapping[str, str], fields: dict[str, str]) -> None:
+def test_a_bad_query_is_refused_by_field(caller: Caller, query: Mapping[str, str], fields: dict[str, str]) -> None:
     assert caller.get("/v1/roll-ups", query=query).fields == fields
 
 
@@ -128,16 +128,16 @@ def test_revenue_is_divided_by_the_seconds_watched_of_each_licensor(caller: Call
 
 
 @pytest.mark.parametrize("month", ["2026-13", "2026-1", "soon", "", "0000-01", "9999-12", "\uff12026-11"])
-def test_a_month_that_is_none_is_refused(caller: Caller, month: str) -> None:
+def test_an_invalid_month_is_refused(caller: Caller, month: str) -> None:
     assert list(caller.get("/v1/revenue", query={"month": month}).fields) == ["month"]
 
 
 @pytest.mark.parametrize("amount", ["-1", "1.5", "much", "1" * 400])
-def test_an_amount_that_is_none_is_refused(caller: Caller, amount: str) -> None:
+def test_an_invalid_amount_is_refused(caller: Caller, amount: str) -> None:
     assert list(caller.get("/v1/revenue", query={"month": "2026-11", "amount": amount}).fields) == ["amount"]
 
 
-def test_another_tenant_has_no_part_of_it(caller: Caller) -> None:
+def test_another_tenant_sees_nothing(caller: Caller) -> None:
     other = caller.of("other")
 
     assert other.get("/v1/roll-ups", query=hours()).json["items"] == []

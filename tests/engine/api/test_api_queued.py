@@ -52,7 +52,7 @@ def test_500_pings_are_one_call_of_the_queue(world: QueueWorld) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 501])
-def test_a_list_has_bounds(world: QueueWorld, count: int) -> None:
+def test_a_list_is_limited_in_length(world: QueueWorld, count: int) -> None:
     answer = world.caller.post("/v1/pings", [world.ping(number) for number in range(count)])
 
     assert answer.fields == {"": "list_length"}
@@ -94,13 +94,13 @@ def test_late_and_early_pings_have_bounds(world: QueueWorld, from_now: timedelta
 @pytest.mark.parametrize(
     "at", ["2026-11-21T12:00:00", "9999-12-31T23:59:59Z", "0001-01-01T00:00:00+14:00", "now", 7e30]
 )
-def test_times_that_cannot_be_are_refused(world: QueueWorld, at: object) -> None:
+def test_impossible_times_are_refused(world: QueueWorld, at: object) -> None:
     answer = world.caller.post("/v1/pings", world.ping(at=at))
 
     assert set(answer.fields) == {"at"}
 
 
-def test_another_tenant_cannot_be_named(world: QueueWorld) -> None:
+def test_a_ping_for_another_tenant_is_refused(world: QueueWorld) -> None:
     answer = world.caller.post("/v1/pings", [world.ping(tenant_id="other")])
 
     assert answer.fields == {"0.tenant_id": "immutable"}
@@ -125,7 +125,7 @@ def test_a_late_duplicate_does_not_change_what_is_stored(world: QueueWorld) -> N
     assert [ping.seconds for ping in world.stored()] == [5]
 
 
-def test_what_the_queue_refuses_at_first_is_sent_again(world: QueueWorld) -> None:
+def test_messages_that_the_queue_refuses_at_first_are_sent_again(world: QueueWorld) -> None:
     world.sqs.refusing = [["0", "2"], ["2"]]
 
     answer = world.caller.post("/v1/pings", [world.ping(number) for number in range(150)])
@@ -135,7 +135,7 @@ def test_what_the_queue_refuses_at_first_is_sent_again(world: QueueWorld) -> Non
     assert len(world.stored()) == 150
 
 
-def test_what_the_queue_keeps_refusing_is_named(world: QueueWorld, caplog: pytest.LogCaptureFixture) -> None:
+def test_messages_that_the_queue_keeps_refusing_are_named(world: QueueWorld, caplog: pytest.LogCaptureFixture) -> None:
     world.sqs.refusing = [["1"]] * 3
 
     answer = world.caller.post("/v1/pings", [world.ping(number) for number in range(120)])

@@ -91,7 +91,7 @@ def test_key_of_several_fields_has_a_segment_for_each(caller: Caller) -> None:
 
 
 @pytest.mark.parametrize("address", ["cash", "cash/seven", "/7", "cash/", "cash/7/x"])
-def test_path_that_is_no_address_is_404(caller: Caller, address: str) -> None:
+def test_a_path_that_is_not_an_address_is_404(caller: Caller, address: str) -> None:
     answer = caller.get(f"/v1/entries/{address}")
 
     assert (answer.status, answer.code) == (404, "not_found")
@@ -162,7 +162,7 @@ def test_listing_needs_the_partition_fields(caller: Caller) -> None:
     assert [item["number"] for item in following.json["items"]] == [9, 11, 13]
 
 
-def test_number_that_does_not_fit_its_place_is_refused(caller: Caller) -> None:
+def test_a_number_that_does_not_fit_its_key_is_refused(caller: Caller) -> None:
     answer = caller.post("/v1/entries", an_entry(number=10**9))
 
     assert answer.fields == {"number": "invalid_key"}
@@ -243,7 +243,7 @@ def test_wrong_exposure_is_refused_where_it_is_declared(wrong: dict[str, Any], r
     assert reason in str(refused.value)
 
 
-def test_wrong_exposure_ends_the_function_when_it_starts() -> None:
+def test_a_wrong_exposure_stops_the_function_at_its_start() -> None:
     program = "import domain\nfrom domain import Exposed, User\n"
     program += "domain.ENTITIES = (*domain.ENTITIES, Exposed(User, path='users'))\nimport functions.api.handler\n"
 
@@ -256,7 +256,7 @@ def test_wrong_exposure_ends_the_function_when_it_starts() -> None:
 @pytest.mark.parametrize(
     "paths", [("entries", "entries"), ("health",), ("docs",), ("",), ("a/b",), ("{id}",), ("a b",), ("é",)]
 )
-def test_path_that_is_taken_or_none_is_refused(paths: tuple[str, ...]) -> None:
+def test_a_taken_or_invalid_path_is_refused(paths: tuple[str, ...]) -> None:
     with pytest.raises(ConfigurationError, match="cannot be a resource"):
         exposed_resources([Exposed(Entry, path=path) for path in paths])
 

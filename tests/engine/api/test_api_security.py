@@ -78,7 +78,7 @@ def test_no_path_reaches_another_tenant(attacker: Caller, method: str, identifie
 
 
 @pytest.mark.parametrize("identifier", IDENTIFIERS)
-def test_put_to_any_path_writes_an_item_of_ones_own(attacker: Caller, identifier: str) -> None:
+def test_a_put_to_any_path_writes_an_item_of_the_callers_tenant(attacker: Caller, identifier: str) -> None:
     answer = attacker.put(f"/v1/users/{identifier}", a_user(display_name="Taken"))
 
     assert answer.status == 201
@@ -86,7 +86,7 @@ def test_put_to_any_path_writes_an_item_of_ones_own(attacker: Caller, identifier
 
 
 @pytest.mark.parametrize("identifier", UNADDRESSABLE)
-def test_put_to_a_path_that_no_url_carries_writes_nothing(attacker: Caller, identifier: str) -> None:
+def test_a_put_to_an_impossible_path_writes_nothing(attacker: Caller, identifier: str) -> None:
     answer = attacker.put(f"/v1/users/{identifier}", a_user(display_name="Taken"))
 
     assert answer.status == 422
@@ -140,7 +140,7 @@ def test_no_listing_shows_another_tenant(attacker: Caller, query: dict[str, str]
 
 
 @pytest.mark.parametrize("value", ["eng:0", "0:eng", f":{VICTIM}", "eng:user.v1.User"])
-def test_no_index_field_breaks_out_of_its_place(attacker: Caller, value: str) -> None:
+def test_no_index_field_breaks_out_of_its_key(attacker: Caller, value: str) -> None:
     listed = attacker.get("/v1/users", query={"index": "by_department", "department": value})
     written = attacker.post("/v1/users", a_user(department=value))
 
@@ -149,7 +149,7 @@ def test_no_index_field_breaks_out_of_its_place(attacker: Caller, value: str) ->
 
 
 @pytest.mark.parametrize("query", ["limit=1", "limit=1&order=ordered", "limit=1&order=shard"])
-def test_no_cursor_of_another_tenant_is_taken(victim: Caller, attacker: Caller, query: str) -> None:
+def test_a_cursor_of_another_tenant_is_refused(victim: Caller, attacker: Caller, query: str) -> None:
     cursor = victim.get("/v1/users", query=query).json["cursor"]
     assert cursor is not None
 
@@ -181,13 +181,13 @@ def test_no_header_names_another_tenant(attacker: Caller, headers: dict[str, str
     "tenant",
     [f"{VICTIM}:0", f"{VICTIM}:1", ":victim", "victim:", "attacker:user.v1.User:victim", "", "\ud800"],
 )
-def test_no_claim_breaks_out_of_its_place(attacker: Caller, tenant: str) -> None:
+def test_no_claim_breaks_out_of_its_key(attacker: Caller, tenant: str) -> None:
     answer = attacker.of(tenant).get("/v1/users")
 
     assert (answer.status, answer.code) == (403, "tenant_missing")
 
 
-def test_claims_outside_the_authorizer_count_for_nothing(attacker: Caller) -> None:
+def test_claims_outside_the_authorizer_are_ignored(attacker: Caller) -> None:
     event = attacker.event("GET", "/v1/users/1")
     event["claims"] = event["requestContext"]["claims"] = {"tenant_id": VICTIM}
     event["requestContext"]["authorizer"]["claims"] = {"tenant_id": VICTIM}
@@ -208,7 +208,7 @@ def test_no_idempotency_key_replays_another_tenants_answer(attacker: Caller) -> 
     assert "idempotency-replayed" not in answer.headers
 
 
-def test_an_answer_does_not_tell_whether_another_tenant_has_the_item(attacker: Caller) -> None:
+def test_an_answer_does_not_reveal_items_of_another_tenant(attacker: Caller) -> None:
     theirs, nobodys = attacker.get("/v1/users/1"), attacker.get("/v1/users/7")
 
     assert theirs.json["detail"].replace("1", "7") == nobodys.json["detail"].replace("1", "7")

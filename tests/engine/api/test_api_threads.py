@@ -35,7 +35,7 @@ class Interrupting:
         return 1_780_000_000.0
 
 
-def test_request_that_is_overtaken_keeps_its_own_event(transport: Transport, table: str) -> None:
+def test_an_overtaken_request_keeps_its_own_event(transport: Transport, table: str) -> None:
     clock = Interrupting()
     mine = Caller(build_app(settings_of(table), transport, clock))
     theirs = mine.of("xyz")

@@ -78,7 +78,7 @@ def world(transport: Transport, table: str) -> World:
     return World(Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=list(KEYS)))
 
 
-def test_it_answers_as_soon_as_the_copies_are_made(world: World) -> None:
+def test_a_waiting_request_is_answered_as_soon_as_the_copies_are_made(world: World) -> None:
     world.db.collection(Incident).create(Incident(**INCIDENT))
     looks: list[float] = []
 
@@ -119,7 +119,7 @@ def test_copies_of_an_earlier_state_are_waited_for(world: World, change: Callabl
     ("prefer", "left", "waited"),
     [("wait=2", 29, 2), ("wait=600", 29, MOST_SECONDS), ("wait=9", 6, 3), ("wait=0", 29, 0)],
 )
-def test_it_answers_with_what_there_is_when_the_time_is_over(
+def test_a_waiting_request_is_answered_with_present_copies_when_its_time_is_over(
     world: World, prefer: str, left: float, waited: float
 ) -> None:
     world.db.collection(Incident).create(Incident(**INCIDENT))
@@ -128,12 +128,12 @@ def test_it_answers_with_what_there_is_when_the_time_is_over(
     assert world.now == pytest.approx(waited)
 
 
-def test_what_nothing_is_copied_from_is_answered_at_once(world: World) -> None:
+def test_a_request_without_copies_to_wait_for_is_answered_at_once(world: World) -> None:
     assert world.get("wait=5", entity=User) == {"Preference-Applied": "wait=5"}
     assert world.now == 0
 
 
-def test_nobody_waits_who_did_not_ask_for_it(world: World) -> None:
+def test_a_request_without_the_preference_does_not_wait(world: World) -> None:
     world.db.collection(Incident).create(Incident(**INCIDENT))
 
     assert world.get("respond-async") == {}
@@ -155,7 +155,7 @@ def test_nobody_waits_who_did_not_ask_for_it(world: World) -> None:
         ("", None),
     ],
 )
-def test_the_preference_is_read_and_what_cannot_be_is_ignored(header: str, seconds: int | None) -> None:
+def test_the_preference_is_read_and_an_invalid_one_is_ignored(header: str, seconds: int | None) -> None:
     assert preferred(incoming(header)) == seconds
 
 
@@ -173,7 +173,7 @@ def test_rest_says_whether_the_copies_are_current(transport: Transport, table: s
     assert after.headers["preference-applied"] == "wait=0"
 
 
-def test_it_answers_without_the_header_when_the_queries_of_the_request_are_used_up(world: World) -> None:
+def test_the_answer_lacks_the_header_when_the_queries_of_the_request_are_used_up(world: World) -> None:
     world.db.collection(Incident).create(Incident(**INCIDENT))
 
     with allowing(3) as allowance:

@@ -119,7 +119,7 @@ def _sent(caller: Caller, silence: Silence, write: str, seconds: float, path: st
 
 @pytest.mark.parametrize("seconds", [29.0, 6.0, 0.9])
 @pytest.mark.parametrize("write", WRITES)
-def test_a_write_whose_answers_are_all_lost_is_unknown_within_the_time_of_its_function(
+def test_a_write_without_any_answer_is_unknown_within_the_time_of_its_function(
     transport: Transport, table: str, records: str, write: str, seconds: float
 ) -> None:
     silence = Silence(transport, reads_answered=False)

@@ -57,9 +57,7 @@ def commands(transport: Transport, table: str) -> Commands:
 
 
 @pytest.mark.parametrize("hostile", REQUESTS, ids=lambda hostile: hostile.name)
-def test_a_hostile_request_is_answered_briefly_and_with_few_queries(
-    app: App, commands: Commands, hostile: Hostile
-) -> None:
+def test_a_hostile_request_gets_a_short_answer_and_few_queries(app: App, commands: Commands, hostile: Hostile) -> None:
     event = hostile.build()
 
     with metered() as meter:
@@ -80,7 +78,7 @@ def test_a_hostile_request_is_answered_briefly_and_with_few_queries(
     ],
     ids=["rest", "direct"],
 )
-def test_a_listing_that_is_too_wide_says_how_wide_and_what_fits(
+def test_a_listing_that_is_too_wide_is_refused_with_its_width_and_the_limit(
     app: App, commands: Commands, event: dict[str, Any]
 ) -> None:
     answer = app.handle(event) if "rawPath" in event else commands.answer(event)
@@ -240,7 +238,7 @@ def test_pages_of_one_partition_go_on_however_few_queries_a_request_may_send(
 
 
 @pytest.mark.parametrize("most", [16, 17, 20, 31])
-def test_ordered_pages_are_short_where_a_second_round_would_be_too_many_queries(
+def test_ordered_pages_are_short_if_a_second_round_would_take_too_many_queries(
     transport: Transport, table: str, most: int
 ) -> None:
     users = Dynashard(transport, table=table, cursor_keys=list(KEYS), topology=DeclaredTopology()).collection(User)

@@ -79,7 +79,7 @@ def test_item_is_created_read_replaced_patched_and_deleted(users: Items[User], t
     assert users.find({"id": "ada"}) is None
 
 
-def test_what_is_no_entity_is_called_by_its_name_over_lambda(backend: Served, tenant: str) -> None:
+def test_edges_are_called_by_their_resource_name_over_lambda(backend: Served, tenant: str) -> None:
     backend.network.plan.clear()
     ends = {"node": "User.9", "other": "Actor.5"}
     with backend.client("lambda", tenant) as client:
@@ -232,7 +232,7 @@ def test_throttled_request_is_sent_again_after_what_the_backend_says(
     assert backend.pauses == [1.1, 1.2]
 
 
-def test_throttling_that_lasts_is_told_by_its_own_error(
+def test_lasting_throttling_raises_its_own_error(
     users: Items[User], backend: Served, wire: FaultyTransport, tenant: str
 ) -> None:
     wire._plan[:] = [throttled("GetItem", nth=None)]
@@ -296,14 +296,14 @@ def test_change_without_a_guard_is_not_repeated(users: Items[User], backend: Ser
     assert backend.network.requests - before == 1
 
 
-def test_busy_gateway_is_asked_again(users: Items[User], backend: Served, tenant: str) -> None:
+def test_a_request_to_a_busy_gateway_is_retried(users: Items[User], backend: Served, tenant: str) -> None:
     created = users.create(a_user(tenant))
     backend.network.plan[:] = [429]
 
     assert users.get(created) == created
 
 
-def test_answer_that_stays_away_is_told(users: Items[User], backend: Served) -> None:
+def test_a_missing_answer_is_reported(users: Items[User], backend: Served) -> None:
     backend.network.plan[:] = [503] * 5
 
     with pytest.raises(EngineUnavailableError):
@@ -312,7 +312,7 @@ def test_answer_that_stays_away_is_told(users: Items[User], backend: Served) -> 
     assert len(backend.pauses) == 4
 
 
-def test_details_come_when_they_are_asked_for_and_stay_when_they_are_not_named(client: Client, tenant: str) -> None:
+def test_details_are_read_on_request_and_stay_when_they_are_omitted(client: Client, tenant: str) -> None:
     incidents = client.collection(Incident)
     incidents.create(Incident(tenant_id=tenant, id="i1", number=1, title="Slow", details={"log": [1, None]}))
 

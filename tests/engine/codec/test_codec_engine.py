@@ -130,7 +130,7 @@ def stored(dynamodb: RawDynamoDB, table: str, value: object) -> Any:
 
 @settings(max_examples=examples(60))
 @given(values)
-def test_every_storable_value_is_taken_and_comes_back_equal(
+def test_every_storable_value_is_accepted_and_read_back_equal(
     dynamodb: RawDynamoDB, shared_table: str, value: object
 ) -> None:
     assert stored(dynamodb, shared_table, value) == value
@@ -138,7 +138,7 @@ def test_every_storable_value_is_taken_and_comes_back_equal(
 
 @settings(max_examples=examples(60))
 @given(decimals() | floats)
-def test_every_number_in_range_comes_back_exact(
+def test_every_number_in_range_is_read_back_exactly(
     dynamodb: RawDynamoDB, shared_table: str, number: Decimal | float
 ) -> None:
     came_back = stored(dynamodb, shared_table, number)
@@ -166,7 +166,7 @@ def test_a_number_that_the_codec_refuses_is_refused_by_the_engine_too(
 
 
 @pytest.mark.parametrize("innermost", [{"S": "deep"}, {"L": []}, {"M": {}}, {"SS": ["a"]}])
-def test_the_engine_takes_31_lists_and_no_more(
+def test_the_engine_accepts_31_nested_lists_and_no_more(
     dynamodb: RawDynamoDB, shared_table: str, innermost: dict[str, Any]
 ) -> None:
     attribute = innermost
@@ -296,7 +296,7 @@ def test_replacing_and_deleting_are_billed_for_the_larger_of_old_and_new(
     ],
     ids=["text", "binary", "numbers", "maps", "texts", "number set", "binary set"],
 )
-def test_the_largest_item_of_400_kb_is_taken_and_one_byte_more_is_not(
+def test_the_largest_item_of_400_kb_is_accepted_and_one_byte_more_is_not(
     dynamodb: RawDynamoDB, shared_table: str, value: object
 ) -> None:
     item = new_item(value=encode_value(value))

@@ -35,7 +35,7 @@ def documents() -> Iterator[dict[str, Any]]:
         text = text[end:].lstrip()
 
 
-def test_the_page_shows_what_is_answered(transport: Transport, table: str) -> None:
+def test_the_documented_answers_are_those_given(transport: Transport, table: str) -> None:
     commands = commands_on(transport, table)
     created = Service(commands).result("create", item=ADA)
     asked = 0

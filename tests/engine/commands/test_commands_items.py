@@ -46,7 +46,7 @@ def test_created_item_is_read_by_its_key_and_over_rest(service: Service, transpo
     assert created["revision"]
 
 
-def test_entity_goes_by_its_outside_name_too(service: Service) -> None:
+def test_an_entity_is_also_found_by_its_resource_name(service: Service) -> None:
     created = service.result("create", entity="users", item=a_user())
 
     assert service.result("get", key={"id": created["id"]}) == created
@@ -58,7 +58,7 @@ def test_create_of_an_item_that_exists_is_refused(service: Service) -> None:
     assert service.error("create", item=a_user(id="ada"))["code"] == "already_exists"
 
 
-def test_put_creates_then_replaces_and_takes_back_what_was_read(service: Service) -> None:
+def test_put_creates_then_replaces_and_accepts_what_was_read(service: Service) -> None:
     first = service.result("put", item=a_user(id="ada"))
     second = service.result("put", item={**first["item"], "display_name": "Countess"})
 
@@ -149,9 +149,7 @@ def test_create_in_steps_whose_outcome_was_lost_goes_on_with_the_same_item(
     assert service.result("list")["items"] == [again]
 
 
-def test_create_that_was_ended_is_taken_up_when_its_time_is_over(
-    transport: Transport, table: str, records: str
-) -> None:
+def test_a_killed_create_is_taken_over_when_its_time_is_over(transport: Transport, table: str, records: str) -> None:
     now = [1_780_000_000.0]
     faulty = FaultyTransport(transport, [throttled("UpdateItem")])
     service = Service(commands_on(faulty, table, records, clock=lambda: now[0]), entity="incidents")
@@ -167,9 +165,7 @@ def test_create_that_was_ended_is_taken_up_when_its_time_is_over(
     assert service.result("count") == 1
 
 
-def test_another_items_place_is_no_answer_to_a_create_that_was_ended(
-    transport: Transport, table: str, records: str
-) -> None:
+def test_an_item_of_another_does_not_answer_a_killed_create(transport: Transport, table: str, records: str) -> None:
     faulty = FaultyTransport(transport, [throttled("PutItem", nth=2)])
     service = Service(commands_on(faulty, table, records), entity="incidents")
     mine = {**INCIDENT, "id": "i1"}
@@ -220,7 +216,7 @@ def test_batch_reads_and_writes_with_an_outcome_for_each(service: Service) -> No
     assert [outcome["result"]["id"] for outcome in read if outcome["ok"]] == ["3", "1"]
 
 
-def test_key_that_cannot_be_does_not_keep_others_from_being_read(service: Service) -> None:
+def test_an_invalid_key_does_not_keep_others_from_being_read(service: Service) -> None:
     service.result("create", item=a_user(id="1"))
 
     read = service.result("batch_get", keys=[{"id": ""}, {"id": "1"}, {"id": "x" * 1100}])
@@ -228,7 +224,7 @@ def test_key_that_cannot_be_does_not_keep_others_from_being_read(service: Servic
     assert [outcome.get("error", {}).get("code") for outcome in read] == ["invalid_key", None, "invalid_key"]
 
 
-def test_key_that_stands_twice_in_a_batch_is_written_once(service: Service) -> None:
+def test_a_key_that_appears_twice_in_a_batch_is_written_once(service: Service) -> None:
     written = service.result("batch_write", put=[a_user(id="1"), a_user(id="1")], delete=[{"id": "1"}])
 
     outcomes = [*written["put"], *written["delete"]]
@@ -249,7 +245,7 @@ def test_item_that_is_too_large_does_not_keep_others_from_being_written(service:
     assert service.result("count", entity="articles", partition={"author": "parth", "year": 2017}) == 1
 
 
-def test_what_a_batch_left_over_is_told_by_its_outcome(transport: Transport, table: str) -> None:
+def test_an_unprocessed_item_of_a_batch_has_its_own_outcome(transport: Transport, table: str) -> None:
     faulty = FaultyTransport(transport, [unprocessed("BatchWriteItem", keep=1, nth=None)])
     once = RetryPolicy(seconds=0, runtime=Runtime(sleep=lambda _: None))
     service = Service(commands_on(faulty, table, retry_policy=once))
@@ -262,7 +258,7 @@ def test_what_a_batch_left_over_is_told_by_its_outcome(transport: Transport, tab
     assert [item["id"] for item in service.result("list")["items"]] == [str(done)]
 
 
-def test_what_a_batch_did_not_read_may_be_asked_for_again(transport: Transport, table: str) -> None:
+def test_unprocessed_reads_of_a_batch_may_be_requested_again(transport: Transport, table: str) -> None:
     faulty = FaultyTransport(transport, [unprocessed("BatchGetItem", keep=1, nth=None)])
     service = Service(
         commands_on(faulty, table, retry_policy=RetryPolicy(seconds=0, runtime=Runtime(sleep=lambda _: None)))
@@ -273,7 +269,7 @@ def test_what_a_batch_did_not_read_may_be_asked_for_again(transport: Transport, 
     assert [outcome["error"]["code"] for outcome in read] == ["unprocessed"] * 2
 
 
-def test_items_that_one_answer_cannot_hold_are_asked_for_again(service: Service) -> None:
+def test_items_beyond_the_size_of_an_answer_may_be_requested_again(service: Service) -> None:
     item = {"author": "parth", "published_at": "2017-05-04T00:00:00Z", "text": "x" * 390_000}
     service.result("batch_write", entity="articles", put=[{**item, "title": f"T{number}"} for number in range(17)])
     keys = [{"author": "parth", "year": 2017, "slug": f"t{number}"} for number in range(17)]
@@ -288,7 +284,7 @@ def test_items_that_one_answer_cannot_hold_are_asked_for_again(service: Service)
     assert [outcome["ok"] for outcome in rest] == [True, True]
 
 
-def test_entity_that_is_only_read_takes_no_changes(transport: Transport, table: str) -> None:
+def test_a_read_only_entity_refuses_changes(transport: Transport, table: str) -> None:
     service = Service(commands_on(transport, table, exposed=(Exposed(User, path="users", operations=READS),)))
 
     assert service.result("list") == {"items": [], "cursor": None}
@@ -297,7 +293,7 @@ def test_entity_that_is_only_read_takes_no_changes(transport: Transport, table: 
 
 
 @pytest.mark.parametrize("asked", [each for each in ENTITIES if not each.operations], ids=lambda each: each.path)
-def test_what_is_not_served_names_what_is(service: Service, asked: Exposed) -> None:
+def test_an_unsupported_operation_names_the_supported_ones(service: Service, asked: Exposed) -> None:
     name = definition(asked.entity).name
 
     error = service.error("update", entity=name)
@@ -311,7 +307,7 @@ def test_what_is_not_served_names_what_is(service: Service, asked: Exposed) -> N
     assert asked.route in {special.template for special in EXTRA_ENDPOINTS}
 
 
-def test_time_of_a_new_item_has_the_bounds_it_has_over_rest(transport: Transport, table: str) -> None:
+def test_the_time_of_a_new_item_has_the_bounds_of_rest(transport: Transport, table: str) -> None:
     now = datetime(2026, 11, 21, 12, tzinfo=UTC)
     service = Service(commands_on(transport, table, clock=now.timestamp), entity="ping.v1.Ping")
     ping = {"series": "s", "episode": "e", "id": "p", "session_id": "x"}
@@ -324,14 +320,14 @@ def test_time_of_a_new_item_has_the_bounds_it_has_over_rest(transport: Transport
 
 
 @pytest.mark.parametrize("event", [None, 7, "x", [], {}, {"operation": ["create"]}, {"operation": "drop"}])
-def test_what_is_no_request_is_refused(service: Service, event: Any) -> None:
+def test_an_invalid_request_is_refused(service: Service, event: Any) -> None:
     answer = service.commands.answer(event)
 
     assert (answer["ok"], answer["error"]["code"]) == (False, "invalid_input")
     assert "there are create, get, put" in answer["error"]["message"] or not isinstance(event, dict)
 
 
-def test_unknown_entity_is_told_of_those_there_are(service: Service) -> None:
+def test_an_unknown_entity_is_refused_with_the_known_ones(service: Service) -> None:
     error = service.error("get", entity="user.v2.User", key={"id": "1"})
 
     assert (error["code"], error["errors"][0]["field"]) == ("invalid_input", "entity")
@@ -369,7 +365,7 @@ def test_bad_input_names_the_fields(
     assert service.fields(operation, **members) == fields
 
 
-def test_fault_of_ours_is_logged_and_not_told(table: str) -> None:
+def test_an_internal_error_is_logged_and_not_shown(table: str) -> None:
     class Broken:
         def call(self, operation: str, request: Any) -> Any:
             raise RuntimeError(f"secret of {operation} {request}")

@@ -87,7 +87,7 @@ def test_edge_is_added_looked_up_counted_and_removed_as_over_rest(service: Servi
 
 
 @pytest.mark.parametrize("way_in", ["direct", "rest"])
-def test_listing_of_edges_that_began_one_way_goes_on_the_other(service: Service, rest: Caller, way_in: str) -> None:
+def test_a_listing_of_edges_continues_over_the_other_entry_point(service: Service, rest: Caller, way_in: str) -> None:
     follow(service, "Actor.1", "Actor.2", "Actor.3", "Series.1")
     asked = {"of": "User.9", "type": "Actor", "order": "newest"}
 
@@ -149,7 +149,7 @@ def test_account_is_listed_as_one_and_in_parts_as_over_rest(service: Service, re
     assert schedule == rest.get("/v1/on-call", query=day).json
 
 
-def test_joint_listing_that_began_one_way_goes_on_the_other(service: Service, rest: Caller) -> None:
+def test_a_joint_listing_continues_over_the_other_entry_point(service: Service, rest: Caller) -> None:
     account(service)
     asked: dict[str, Any] = {"order": "ordered", "direction": "desc"}
 
@@ -223,14 +223,16 @@ def test_bad_request_is_refused_by_member(
         ("contacts", "batch_get", "list"),
     ],
 )
-def test_what_a_system_cannot_do_names_what_it_can(nowhere: Service, entity: str, operation: str, able: str) -> None:
+def test_an_unsupported_operation_is_refused_with_the_supported_ones(
+    nowhere: Service, entity: str, operation: str, able: str
+) -> None:
     error = nowhere.error(operation, entity=entity)
 
     assert error["code"] == "method_not_allowed"
     assert error["message"] == f"{entity} is not served with {operation}; it is with {able}."
 
 
-def test_another_tenant_has_no_part_of_it(service: Service, transport: Transport, table: str) -> None:
+def test_another_tenant_sees_nothing(service: Service, transport: Transport, table: str) -> None:
     account(service)
     follow(service, "Actor.5")
     watched(transport, table)

@@ -45,7 +45,7 @@ def leap(world: Moving) -> Callable[[float], None]:
     return sleep
 
 
-def test_several_changes_side_by_side(world: Moving) -> None:
+def test_several_changes_are_carried_out_concurrently(world: Moving) -> None:
     for tenant in ("abc", "b"):
         world.fill(Thing, 30, tenant=tenant)
     scopes = [partition(Thing), partition(Thing, "b"), partition(Event), whole(Old)]
@@ -59,7 +59,7 @@ def test_several_changes_side_by_side(world: Moving) -> None:
     assert (world.misplaced(Thing, 16), world.marks()) == ([], [])
 
 
-def test_a_change_that_is_asked_for_while_the_worker_runs(world: Moving) -> None:
+def test_a_change_requested_while_the_worker_runs_is_carried_out(world: Moving) -> None:
     world.fill(Thing, 10, colour=lambda _: "red")
     rounds = iter(range(2000))
 
@@ -88,7 +88,7 @@ def test_a_change_that_is_asked_for_while_the_worker_runs(world: Moving) -> None
     ],
     ids=lambda fault: f"{fault.operation} {fault.nth}",
 )
-def test_errors_are_told_and_tried_again(world: Moving, fault: Fault) -> None:
+def test_errors_are_logged_and_retried(world: Moving, fault: Fault) -> None:
     world.fill(Thing, 30)
     world.resharder.start(partition(Thing), 8)
     faulty = FaultyTransport(world.inner, [fault])
@@ -104,7 +104,7 @@ def explode() -> Wire:
     raise RuntimeError("a mistake of the programmer")
 
 
-def test_what_fails_for_ever_is_told_less_and_less_often_and_hinders_nobody(world: Moving) -> None:
+def test_a_lasting_failure_is_logged_less_and_less_often_and_hinders_no_other_change(world: Moving) -> None:
     world.resharder.start(partition(Thing), 8)
     world.resharder.start(partition(Old), 8)
     resharder = world.on(world.inner)
@@ -149,7 +149,7 @@ def test_a_paused_change_waits_for_its_resumption(world: Moving) -> None:
     assert world.resharder.status(partition(Thing)).count == 8
 
 
-def test_a_worker_that_was_stopped_is_followed_by_another(world: Moving) -> None:
+def test_a_stopped_worker_is_continued_by_another(world: Moving) -> None:
     world.fill(Thing, 40)
     world.resharder.start(partition(Thing), 8)
 

@@ -86,7 +86,7 @@ def test_records_have_the_shape_of_lambdas_events(bare: dict[str, Any], engine_u
     assert again == rest[:1]
 
 
-def test_what_the_engine_asks_about_its_stream_is_found_by_an_index(tmp_path: Path) -> None:
+def test_stream_queries_of_the_engine_use_an_index(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path, dynamodb_port=0)
     program = engine_program(settings).read_bytes()
 
@@ -100,7 +100,7 @@ def test_what_the_engine_asks_about_its_stream_is_found_by_an_index(tmp_path: Pa
             assert [row[-1].startswith("SEARCH") and "INDEX dynashard_stream" in row[-1] for row in plan] == [True]
 
 
-def test_a_stream_goes_on_when_an_older_file_gets_its_indexes(bare: dict[str, Any], tmp_path: Path) -> None:
+def test_a_stream_continues_when_an_older_file_gets_its_indexes(bare: dict[str, Any], tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path, dynamodb_port=0)
     seen: list[str] = []
     for number in range(3):

@@ -33,7 +33,7 @@ from tests.engine.stored_things import NOON, World
 pytestmark = pytest.mark.engine
 
 
-def test_only_who_asks_gets_an_attachment(world: World) -> None:
+def test_an_attachment_is_read_only_on_request(world: World) -> None:
     made = reports(world).create(Report(title="first", details=large(1), trace=b"\x00raw"))
     plain = reports(world).get(KEY)
     whole = reports(world).get(KEY, include=FIELDS)
@@ -61,7 +61,7 @@ def test_the_item_stays_small_and_its_pieces_are_in_no_listing_and_no_index(worl
     assert [item for item in everything(world) if item["SK"]["S"].startswith("p#") and "GSI3PK" in item] == []
 
 
-def test_a_listing_refuses_attachments_and_only_knows_whether_they_exist(world: World) -> None:
+def test_a_listing_refuses_attachments_and_can_filter_by_their_existence(world: World) -> None:
     found = Dynashard(world.inner, table=world.table, topology=DeclaredTopology(), cursor_keys=["k" * 32]).collection(
         Report
     )
@@ -77,7 +77,7 @@ def test_a_listing_refuses_attachments_and_only_knows_whether_they_exist(world: 
     ] == ["1"]
 
 
-def test_a_write_that_does_not_name_a_field_leaves_it(world: World) -> None:
+def test_a_write_that_omits_a_field_leaves_it_unchanged(world: World) -> None:
     reports(world).create(Report(details={"a": 1}, trace=b"t"))
 
     reports(world).update(KEY, set={"title": "second"})
@@ -115,7 +115,7 @@ def test_an_update_carries_a_field_and_the_rest_in_one_write(world: World) -> No
     assert versions(world) == pointed(world)
 
 
-def test_a_revision_covers_the_details_too(world: World) -> None:
+def test_a_revision_covers_the_attachments_too(world: World) -> None:
     made = reports(world).create(Report(details=[1]))
     reports(world).update(KEY, set={"details": [2]}, if_match=made.revision)
 
@@ -132,7 +132,7 @@ def test_a_revision_covers_the_details_too(world: World) -> None:
     assert versions(world) == pointed(world)
 
 
-def test_what_is_refused_leaves_nothing(world: World) -> None:
+def test_a_refused_write_leaves_nothing_behind(world: World) -> None:
     reports(world).create(Report(details=[1]))
     before = everything(world)
 
@@ -166,7 +166,7 @@ def test_a_put_says_whether_the_key_was_free_and_keeps_the_creation_stamp(world:
     assert second.item.changed == NOON + timedelta(seconds=60)
 
 
-def test_deleting_an_item_deletes_all_of_it(world: World) -> None:
+def test_deleting_an_item_deletes_its_attachments(world: World) -> None:
     reports(world).create(Report(details=large(1), trace=b"t"))
 
     reports(world).delete(KEY)
@@ -174,7 +174,7 @@ def test_deleting_an_item_deletes_all_of_it(world: World) -> None:
     assert everything(world) == []
 
 
-def test_what_was_stored_before_a_field_was_an_attachment_can_be_written_over_and_deleted(world: World) -> None:
+def test_items_stored_before_a_field_became_an_attachment_can_be_overwritten_and_deleted(world: World) -> None:
     reports(world).batch_write(put=[Report(), Report(id="2")])
     for item in everything(world):
         values = {"Key": {name: item[name] for name in ("PK", "SK")}, "ExpressionAttributeNames": {"#d": "details"}}
@@ -196,7 +196,7 @@ def test_what_was_stored_before_a_field_was_an_attachment_can_be_written_over_an
     assert reports(world).find({"tenant": "abc", "id": "2"}) is None
 
 
-def test_what_expired_is_replaced_with_all_of_it(world: World) -> None:
+def test_an_expired_item_is_replaced_with_its_attachments(world: World) -> None:
     reports(world).create(Report(details=[1], until=NOON + timedelta(minutes=1)))
     world.clock.at += 61
 
@@ -225,7 +225,7 @@ def test_batches_write_and_delete_items_with_their_fields(world: World) -> None:
         reports(world).batch_write(put=[Report(), Report()])
 
 
-def test_entities_without_attachments_send_what_they_always_sent(world: World) -> None:
+def test_entities_without_attachments_send_no_additional_requests(world: World) -> None:
     sent = world.faults()
 
     world.people.create(person := world.people.entity.model(tenant="abc", id="9", mail="a@b.c"))
@@ -235,7 +235,7 @@ def test_entities_without_attachments_send_what_they_always_sent(world: World) -
     assert [call.operation for call in sent.calls] == ["PutItem", "GetItem", "DeleteItem"]
 
 
-def test_what_five_megabytes_cost(world: World) -> None:
+def test_five_megabytes_cost_what_is_documented(world: World) -> None:
     """5,000 KB of JSON that shrinks to three quarters; each write once, and once more when it is removed."""
     document = large(1, 5000)
     with metered() as made:

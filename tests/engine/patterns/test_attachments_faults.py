@@ -48,7 +48,7 @@ def swept(world: World) -> Swept:
 
 
 @pytest.mark.parametrize("name", ACTS)
-def test_a_writer_killed_at_any_request_leaves_the_old_or_the_new_and_a_sweep_the_current_alone(
+def test_a_writer_killed_at_any_request_leaves_one_version_and_a_sweep_keeps_only_the_current_one(
     world: World, name: str
 ) -> None:
     exists, act = ACTS[name]
@@ -90,7 +90,7 @@ def test_a_writer_killed_at_any_request_leaves_the_old_or_the_new_and_a_sweep_th
     assert swept(world).removed == 0
 
 
-def test_a_sweep_removes_what_expired_items_leave_but_not_while_a_clock_may_differ(world: World) -> None:
+def test_a_sweep_removes_pieces_of_expired_items_after_the_allowance_for_clock_skew(world: World) -> None:
     reports(world).create(Report(details=[1], until=NOON + timedelta(days=2)))
     reports(world).create(Report(id="2", details=[2]))
     world.clock.at += 2 * DAY + 60
@@ -105,7 +105,7 @@ def test_a_sweep_removes_what_expired_items_leave_but_not_while_a_clock_may_diff
     assert reports(world).get({"tenant": "abc", "id": "2"}, include=["details"]).details == [2]
 
 
-def test_a_reader_between_whom_and_the_pieces_a_writer_came_gets_the_new_version(world: World) -> None:
+def test_a_reader_overtaken_by_a_writer_gets_the_new_version(world: World) -> None:
     reports(world).create(Report(title="old", details=large(1)))
     plain = reports(world, world.inner)
     world.faults(meanwhile("GetItem", lambda: plain.replace(Report(title="new", details=large(2))), nth=2))
@@ -116,7 +116,7 @@ def test_a_reader_between_whom_and_the_pieces_a_writer_came_gets_the_new_version
     assert len(world.pauses) == 1
 
 
-def test_a_reader_to_whom_a_writer_comes_each_time_gives_up_in_time(world: World) -> None:
+def test_a_reader_that_is_always_overtaken_gives_up_at_its_deadline(world: World) -> None:
     plain = reports(world, world.inner)
     plain.create(Report(details=[0]))
     reads = 0
@@ -134,7 +134,7 @@ def test_a_reader_to_whom_a_writer_comes_each_time_gives_up_in_time(world: World
     assert sum(world.pauses) <= 20
 
 
-def test_a_reader_whose_item_goes_away_finds_none(world: World) -> None:
+def test_a_reader_whose_item_is_deleted_meanwhile_finds_none(world: World) -> None:
     plain = reports(world, world.inner)
     plain.create(Report(details=[0]))
     world.faults(meanwhile("GetItem", lambda: plain.delete(KEY), nth=2))
@@ -142,7 +142,7 @@ def test_a_reader_whose_item_goes_away_finds_none(world: World) -> None:
     assert reports(world).find(KEY, include=["details"]) is None
 
 
-def test_pieces_that_are_lost_or_damaged_are_told_and_can_be_written_anew(world: World) -> None:
+def test_lost_or_damaged_pieces_are_reported_and_can_be_rewritten(world: World) -> None:
     reports(world).create(Report(details=[0]))
     [piece] = [item for item in everything(world) if item["SK"]["S"].startswith("p#")]
     key = {name: piece[name] for name in ("PK", "SK")}
@@ -161,7 +161,7 @@ def test_pieces_that_are_lost_or_damaged_are_told_and_can_be_written_anew(world:
 
 
 @pytest.mark.parametrize("operation", ["create", "replace", "update"])
-def test_a_write_that_was_sent_twice_is_done_once(world: World, operation: str) -> None:
+def test_a_write_sent_twice_is_done_once(world: World, operation: str) -> None:
     if operation != "create":
         reports(world).create(Report(details=[0]))
     kind = "UpdateItem" if operation == "update" else "PutItem"
@@ -177,7 +177,7 @@ def test_a_write_that_was_sent_twice_is_done_once(world: World, operation: str) 
     assert versions(world) == pointed(world)
 
 
-def test_a_write_that_was_applied_and_replaced_before_its_answer_came_is_done_and_not_written_again(
+def test_a_write_replaced_before_its_answer_came_is_done_and_not_written_again(
     world: World,
 ) -> None:
     plain = reports(world, world.inner)
@@ -190,7 +190,7 @@ def test_a_write_that_was_applied_and_replaced_before_its_answer_came_is_done_an
     assert versions(world) == pointed(world)
 
 
-def test_a_write_that_was_applied_and_kept_by_another_is_not_taken_away(world: World) -> None:
+def test_a_version_kept_by_another_writer_is_not_removed(world: World) -> None:
     """The other writer did not name the field, so the item still points to the version of the first."""
     plain = reports(world, world.inner)
     world.faults(meanwhile_repeated("PutItem", lambda: plain.replace(Report(title="other")), nth=3))
@@ -204,7 +204,7 @@ def test_a_write_that_was_applied_and_kept_by_another_is_not_taken_away(world: W
 @pytest.mark.parametrize(
     "fault", [lost_answer("PutItem", nth=3), lost_request("PutItem", nth=3)], ids=["lost", "never"]
 )
-def test_a_write_of_which_nobody_knows_is_left_to_the_sweep(world: World, fault: Fault) -> None:
+def test_a_write_of_unknown_outcome_is_left_to_the_sweep(world: World, fault: Fault) -> None:
     plain = reports(world, world.inner)
     plain.create(Report(title="old", details=["old"]))
     world.faults(fault, lost_request("GetItem", nth=2))
@@ -221,7 +221,7 @@ def test_a_write_of_which_nobody_knows_is_left_to_the_sweep(world: World, fault:
     assert plain.get(KEY, include=["details"]).details == [found.title]
 
 
-def test_pieces_that_were_throttled_leave_nothing(world: World) -> None:
+def test_throttled_pieces_leave_nothing_behind(world: World) -> None:
     world.faults(throttled("PutItem", nth=3))
 
     with pytest.raises(ThrottledError):
@@ -230,7 +230,7 @@ def test_pieces_that_were_throttled_leave_nothing(world: World) -> None:
     assert everything(world) == []
 
 
-def test_what_cannot_be_removed_does_not_fail_a_write_that_is_done(world: World) -> None:
+def test_a_failed_removal_does_not_fail_a_finished_write(world: World) -> None:
     reports(world).create(Report(details=[1]))
     world.faults(throttled("DeleteItem", nth=None))
 
@@ -243,7 +243,7 @@ def test_what_cannot_be_removed_does_not_fail_a_write_that_is_done(world: World)
     assert versions(world) == pointed(world)
 
 
-def test_a_writer_that_slept_too_long_begins_anew(world: World) -> None:
+def test_a_writer_that_slept_too_long_starts_again(world: World) -> None:
     """Others may have taken its pieces away by then."""
     plain = reports(world, world.inner)
     plain.create(Report(details=["old"]))
@@ -261,7 +261,7 @@ def test_a_writer_that_slept_too_long_begins_anew(world: World) -> None:
     assert versions(world) == pointed(world)
 
 
-def test_who_gives_up_against_other_writers_takes_its_version_away(world: World) -> None:
+def test_a_writer_that_gives_up_removes_its_version(world: World) -> None:
     plain = reports(world, world.inner)
     plain.create(Report(details=["old"]))
     writes = 0

@@ -36,7 +36,7 @@ def held(moving: Moving) -> tuple[set[str], set[str]]:
 
 
 @pytest.mark.parametrize("scope", [partition, whole], ids=["partition", "entity"])
-def test_a_pointer_moves_with_its_item_and_pieces_stay(moving: Moving, scope: Callable[[Any], Any]) -> None:
+def test_a_pointer_moves_with_its_item_and_its_pieces_stay(moving: Moving, scope: Callable[[Any], Any]) -> None:
     """In every phase items are made, replaced, changed, left alone and deleted, by clients up to date or not."""
     resharder = moving.new(entities=(Report,))
     old_client = moving.of(Report)
@@ -120,7 +120,7 @@ def test_readers_among_many_writers_never_see_a_mixture(world: World, wire: Tran
     assert len(versions(world)) == 1
 
 
-def test_of_many_who_create_one_item_one_does_and_the_others_leave_nothing(world: World, wire: Transport) -> None:
+def test_of_many_concurrent_creates_one_succeeds_and_the_others_leave_nothing(world: World, wire: Transport) -> None:
     begin = threading.Barrier(WRITERS)
     created: list[int] = []
 

@@ -92,7 +92,7 @@ CHANGES: dict[str, tuple[type[Any], Scope, int]] = {
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_traffic_is_told_alike_with_a_change_of_counts_in_its_middle(
+def test_the_stream_reports_the_same_writes_when_counts_change_in_their_middle(
     worlds: tuple[Moving, Moving], streamed: Streamed, name: str, seed: int
 ) -> None:
     model, scope, to = CHANGES[name]
@@ -115,7 +115,7 @@ def test_a_traffic_is_told_alike_with_a_change_of_counts_in_its_middle(
     assert len(records[0]) > len(records[1])
 
 
-def test_every_item_that_is_only_moved_is_told_of_once(worlds: tuple[Moving, Moving], streamed: Streamed) -> None:
+def test_every_item_that_only_moves_is_reported_once(worlds: tuple[Moving, Moving], streamed: Streamed) -> None:
     world, _ = worlds
     stream = streamed.on(world.table)
     world.fill(Thing, 30, colour=lambda n: f"colour {n % 2}", text=str)

@@ -89,7 +89,7 @@ def world(wire: Transport, table: str) -> World:
     return World(wire, table)
 
 
-def test_copies_come_change_and_go_with_their_source(world: World) -> None:
+def test_copies_are_created_changed_and_deleted_with_their_source(world: World) -> None:
     carry = PARTS.materializer(world.db()).carry
     world.case("a", "ada", "bob")
     assert carry(KEY) == Drift(missing=2)
@@ -129,7 +129,7 @@ def test_more_copies_than_one_transaction_takes(world: World) -> None:
 @pytest.mark.parametrize("operation", ["GetItem", "Query", "TransactWriteItems"])
 @pytest.mark.parametrize("when", [meanwhile, afterwards], ids=["before", "after"])
 @pytest.mark.parametrize("fate", ["changed", "gone"])
-def test_a_source_that_changes_meanwhile_is_looked_at_again(
+def test_a_source_that_changes_meanwhile_is_read_again(
     world: World, operation: str, when: Callable[..., Fault], fate: str
 ) -> None:
     world.case("a", "ada", "bob")
@@ -147,7 +147,7 @@ def test_a_source_that_changes_meanwhile_is_looked_at_again(
 
 
 @pytest.mark.parametrize("fate", ["changed", "gone"])
-def test_a_slow_writer_writes_nothing_stale_over_what_a_faster_one_has_brought(world: World, fate: str) -> None:
+def test_a_slow_writer_does_not_overwrite_newer_copies(world: World, fate: str) -> None:
     world.case("a", "ada", "bob")
     seen: list[dict[str, str]] = []
 
@@ -169,7 +169,7 @@ def test_a_slow_writer_writes_nothing_stale_over_what_a_faster_one_has_brought(w
     assert world.stored() == seen[0]
 
 
-def test_a_source_that_never_rests_comes_again_later(world: World) -> None:
+def test_a_source_that_keeps_changing_is_retried_later(world: World) -> None:
     world.case("a", "ada")
     titles = iter(range(10_000))
     db = world.db([meanwhile("TransactWriteItems", lambda: world.case(str(next(titles)), "ada"), nth=None)])
@@ -181,7 +181,7 @@ def test_a_source_that_never_rests_comes_again_later(world: World) -> None:
     assert raised.value.retryable
 
 
-def test_copies_of_a_source_that_was_gone_and_came_again(world: World) -> None:
+def test_copies_follow_a_source_that_was_deleted_and_created_again(world: World) -> None:
     world.case("a", "ada")
     PARTS.materializer(world.db()).carry(KEY)
     world.db().collection(Case).delete(KEY)
@@ -203,7 +203,7 @@ FAULTS: list[Callable[[int], Fault]] = [
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(3))
-def test_random_changes_under_a_stream_that_misbehaves(
+def test_copies_are_right_after_random_changes_and_stream_faults(
     world: World, engine_url: str, dynamodb: RawDynamoDB, seed: int
 ) -> None:
     """Batches come twice, in any order, to two consumers in turns, which die between any two requests."""
@@ -242,7 +242,7 @@ def _deliver(world: World, random: Random, records: Sequence[Any]) -> Sequence[A
     return records
 
 
-def test_repair_mends_what_has_drifted_and_finds_nothing_then(world: World) -> None:
+def test_repair_corrects_drifted_copies_and_then_finds_nothing(world: World) -> None:
     parts_of = world.db().collection(Part)
     for key in ("c", "d", "e", "gone"):
         world.case("a", "ada", "bob", key=key)
@@ -288,7 +288,7 @@ def test_a_change_that_cannot_be_copied_is_set_aside_and_others_go_on(
     assert (world.stored("c"), world.stored("d")) == ({"ada": "a"}, {"bob": "b", "cyd": "b"})
 
 
-def test_repair_passes_over_what_cannot_be_copied_and_names_it(world: World) -> None:
+def test_repair_skips_and_names_sources_that_cannot_be_copied(world: World) -> None:
     foreign = world.db().collection(Foreign)
     foreign.create(Foreign(tenant="t", id="a:b", people=("ada",)))
     foreign.create(Foreign(tenant="t", id="e", people=("ada", "")))
@@ -305,7 +305,7 @@ def test_repair_passes_over_what_cannot_be_copied_and_names_it(world: World) -> 
     assert world.stored("e") == {}
 
 
-def test_what_is_no_copy_of_its_source_is_not_written(world: World) -> None:
+def test_a_copy_outside_the_partition_of_its_source_is_not_written(world: World) -> None:
     def careless(case: Case) -> Iterator[Part]:
         yield Part(tenant=case.tenant, case="another", person="ada", title=case.title)
 
@@ -339,7 +339,7 @@ class Tick(Entity, name="copies.v1.Tick", key=Key("{tenant}", "{at:%Y-%m-%d}#{id
 
 
 @pytest.mark.parametrize(("partition", "taken"), [("{at:%Y-%m-%d}", True), ("{at:%Y}", False), ("{at:%Y%m%d}", False)])
-def test_copies_tell_a_time_as_the_key_of_their_source_does(partition: str, *, taken: bool) -> None:
+def test_copies_format_a_time_as_the_key_of_their_source_does(partition: str, *, taken: bool) -> None:
     class Tock(Entity, name="copies.v1.Tock", key=Key("{tenant}:{id}:" + partition, "x"), registry=Registry()):
         tenant: str
         id: str
@@ -349,7 +349,7 @@ def test_copies_tell_a_time_as_the_key_of_their_source_does(partition: str, *, t
         MaterializedCopies(of=Tick, copy=Tock, make=lambda _: ())
 
 
-def test_an_engine_out_of_reach_is_told_to_whoever_brings_changes_again(world: World) -> None:
+def test_an_unreachable_engine_fails_the_batch_so_that_it_is_retried(world: World) -> None:
     source = world.case("a", "ada")
     consumer = PARTS.consumer(world.db([lost_request("TransactWriteItems", nth=None)]))
 

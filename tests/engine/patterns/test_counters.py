@@ -67,7 +67,7 @@ def test_a_counter_is_the_sum_of_its_slots(world: World) -> None:
     assert len({item["PK"]["S"] for item in world.raw()}) == 5
 
 
-def test_slots_may_stand_in_sort_keys(world: World) -> None:
+def test_slots_may_be_part_of_sort_keys(world: World) -> None:
     hourly = CounterStore(world.store, Counters(Hourly, slots=2))
     for hour in (1, 1, 2):
         hourly.add({"tenant": "abc", "hour": hour}, count=1)
@@ -75,7 +75,7 @@ def test_slots_may_stand_in_sort_keys(world: World) -> None:
     assert hourly.total({"tenant": "abc", "hour": 1}, consistent=True) == {"count": 2}
 
 
-def test_more_slots_count_on(world: World) -> None:
+def test_adding_slots_keeps_the_total(world: World) -> None:
     few = CounterStore(world.store, Counters(Plays, slots=1))
     few.add(NEWS, plays=5)
     many = plays(world)
@@ -85,7 +85,7 @@ def test_more_slots_count_on(world: World) -> None:
     assert many.total(NEWS)["plays"] == 7
 
 
-def test_it_costs_one_round_trip_to_add_and_one_to_read(world: World) -> None:
+def test_an_addition_and_a_read_each_take_one_round_trip(world: World) -> None:
     counter = plays(world)
     with metered() as adding:
         counter.add(NEWS, plays=1)
@@ -109,7 +109,7 @@ def test_a_step_of_a_transaction_counts_with_it_or_not_at_all(world: World) -> N
 
 
 @pytest.mark.parametrize("there", [False, True])
-def test_what_is_sent_twice_is_counted_once(world: World, *, there: bool) -> None:
+def test_a_request_sent_twice_is_counted_once(world: World, *, there: bool) -> None:
     counter = plays(world)
     world.drawn = lambda: 0.0
     if there:
@@ -132,14 +132,14 @@ def test_conflicts_are_outlasted_and_lost_requests_counted_once(world: World) ->
     assert counter.total(NEWS)["plays"] == 2
 
 
-def test_what_cannot_be_settled_is_told_as_unknown(world: World) -> None:
+def test_an_addition_that_cannot_be_settled_is_unknown(world: World) -> None:
     world.faults(lost_request("TransactWriteItems", nth=None))
 
     with pytest.raises(OutcomeUnknownError):
         plays(world).add(NEWS, plays=1)
 
 
-def test_two_who_make_a_slot_at_once_are_both_counted(world: World) -> None:
+def test_two_concurrent_creators_of_a_slot_are_both_counted(world: World) -> None:
     rival = CounterStore(world.store, PLAYS)
     world.faults(meanwhile("TransactWriteItems", lambda: rival.add(NEWS, plays=10)))
     world.drawn = lambda: 0.0
@@ -149,7 +149,7 @@ def test_two_who_make_a_slot_at_once_are_both_counted(world: World) -> None:
     assert plays(world).total(NEWS)["plays"] == 11
 
 
-def test_many_add_at_once(world: World) -> None:
+def test_concurrent_additions_are_all_counted(world: World) -> None:
     counter = CounterStore(world.store, Counters(Plays, slots=2))
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(lambda _: counter.add(NEWS, plays=1), range(60)))
@@ -157,7 +157,7 @@ def test_many_add_at_once(world: World) -> None:
     assert counter.total(NEWS, consistent=True)["plays"] == 60
 
 
-def test_what_cannot_be_counted_is_refused(world: World) -> None:
+def test_an_impossible_addition_is_refused(world: World) -> None:
     counter = plays(world)
     with pytest.raises(InvalidKeyError, match="slot"):
         counter.add({**NEWS, "slot": 1}, plays=1)

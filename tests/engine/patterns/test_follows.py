@@ -81,7 +81,7 @@ def listed(fans: EdgeStore[Any], node: str, way: Any = "forward", **asked: Any) 
     return [edge.other for edge in fans.list(TENANT, node, way, **asked).items]
 
 
-def test_an_edge_stands_at_both_nodes(world: World, fans: EdgeStore[Any]) -> None:
+def test_an_edge_is_stored_at_both_nodes(world: World, fans: EdgeStore[Any]) -> None:
     added = fans.add(TENANT, USER, ACTOR, note="since childhood")
 
     assert added.created
@@ -107,7 +107,7 @@ def test_following_twice_changes_nothing(world: World, fans: EdgeStore[Any]) -> 
     assert fans.count(TENANT, ACTOR, "backward") == 1
 
 
-def test_an_edge_that_was_removed_is_gone_at_both_nodes(fans: EdgeStore[Any]) -> None:
+def test_a_removed_edge_is_gone_at_both_nodes(fans: EdgeStore[Any]) -> None:
     fans.add(TENANT, USER, ACTOR)
     fans.add(TENANT, ACTOR, USER)
 
@@ -143,7 +143,7 @@ def test_edges_are_listed_by_type_by_key_and_newest_first(world: World, fans: Ed
 
 
 @pytest.mark.parametrize("order", ["key", "newest", "any"])
-def test_pages_bring_every_edge_once(world: World, fans: EdgeStore[Any], order: Any) -> None:
+def test_pages_list_every_edge_once(world: World, fans: EdgeStore[Any], order: Any) -> None:
     for number in range(7):
         world.clock.at += 1
         fans.add(TENANT, f"User.{number}", ACTOR)
@@ -161,7 +161,7 @@ def test_pages_bring_every_edge_once(world: World, fans: EdgeStore[Any], order: 
         fans.list(TENANT, ACTOR, "forward", type="User", order=order, cursor="nonsense")
 
 
-def test_what_an_edge_costs(fans: EdgeStore[Any]) -> None:
+def test_an_edge_costs_what_is_documented(fans: EdgeStore[Any]) -> None:
     with metered() as adding:
         fans.add(TENANT, USER, ACTOR)
     with metered() as counting:
@@ -176,7 +176,7 @@ def test_what_an_edge_costs(fans: EdgeStore[Any]) -> None:
 
 
 @pytest.mark.parametrize("operation", ["add", "remove"])
-def test_conflicts_and_doubled_requests_leave_one_edge(world: World, fans: EdgeStore[Any], operation: str) -> None:
+def test_conflicts_and_repeated_requests_leave_one_edge(world: World, fans: EdgeStore[Any], operation: str) -> None:
     if operation == "remove":
         fans.add(TENANT, USER, ACTOR)
     world.faults(conflict("TransactWriteItems"), repeated("TransactWriteItems", nth=2))
@@ -197,7 +197,7 @@ def test_an_edge_whose_answer_was_lost_is_added_once(world: World, fans: EdgeSto
 
 
 @pytest.mark.parametrize("lost", [lost_request, lost_answer])
-def test_an_edge_of_which_no_answer_comes_at_all_is_there_whole_or_not_at_all(
+def test_an_edge_without_any_answer_is_stored_at_both_nodes_or_at_none(
     world: World, fans: EdgeStore[Any], lost: Any
 ) -> None:
     world.faults(lost("TransactWriteItems"), lost_request("TransactWriteItems", nth=None))
@@ -209,14 +209,14 @@ def test_an_edge_of_which_no_answer_comes_at_all_is_there_whole_or_not_at_all(
     assert fans.add(TENANT, USER, ACTOR).created is (lost is lost_request)
 
 
-def test_who_adds_what_is_removed_meanwhile_adds_it_again(world: World, fans: EdgeStore[Any]) -> None:
+def test_an_edge_removed_during_its_addition_is_added_again(world: World, fans: EdgeStore[Any]) -> None:
     fans.add(TENANT, USER, ACTOR)
     world.faults(meanwhile("BatchGetItem", lambda: fans.remove(TENANT, USER, ACTOR)))
 
     assert edges_of(world).add(TENANT, USER, ACTOR).created
 
 
-def test_who_removes_what_is_added_meanwhile_removes_it(world: World, fans: EdgeStore[Any]) -> None:
+def test_an_edge_added_during_its_removal_is_removed(world: World, fans: EdgeStore[Any]) -> None:
     world.faults(meanwhile("BatchGetItem", lambda: fans.add(TENANT, USER, ACTOR)))
 
     edges_of(world).remove(TENANT, USER, ACTOR)
@@ -252,7 +252,7 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
 
 @pytest.mark.parametrize(("wrong", "error", "field"), WRONG)
 @pytest.mark.parametrize("operation", ["add", "remove", "find", "list", "count"])
-def test_what_is_no_node_is_refused(
+def test_an_invalid_node_is_refused(
     fans: EdgeStore[Any], wrong: dict[str, Any], error: type[Exception], field: str, operation: str
 ) -> None:
     asked = {"tenant_id": TENANT, "node": USER, **wrong}
@@ -275,14 +275,14 @@ def test_what_is_no_node_is_refused(
         ({"limit": 0}, "limit"),
     ],
 )
-def test_a_listing_that_cannot_be_is_refused(fans: EdgeStore[Any], asked: dict[str, Any], field: str) -> None:
+def test_an_impossible_listing_is_refused(fans: EdgeStore[Any], asked: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidQueryError) as refused:
         fans.list(TENANT, USER, **asked)
 
     assert refused.value.field == field
 
 
-def test_what_the_layer_sets_is_not_for_callers(fans: EdgeStore[Any]) -> None:
+def test_fields_that_the_layer_sets_are_refused_from_callers(fans: EdgeStore[Any]) -> None:
     with pytest.raises(InvalidValueError, match="since"):
         fans.add(TENANT, USER, ACTOR, since=0)
     with pytest.raises(InvalidValueError, match="colour"):
@@ -293,7 +293,7 @@ class Friend(Edge, name="test.v1.Friend", key=EDGE_KEY, registry=REGISTRY):
     """Without shards, counts and index."""
 
 
-def test_edges_need_neither_counts_nor_shards_and_may_have_one_way(world: World) -> None:
+def test_edges_need_neither_counts_nor_shards_and_may_have_one_direction(world: World) -> None:
     friends = edges_of(world, Edges(Friend, forward="FRIEND", backward="FRIEND"))
 
     friends.add(TENANT, "User.1", "User.2")

@@ -30,7 +30,7 @@ def followed(world: World, number: int = 5) -> None:
         fans.add(TENANT, f"User.{each}", ACTOR, note=f"note {each}")
 
 
-def test_nothing_is_found_where_all_agrees(world: World) -> None:
+def test_nothing_is_found_if_all_edges_agree(world: World) -> None:
     followed(world)
 
     assert repair_of(world).check(TENANT, ACTOR).none
@@ -58,7 +58,7 @@ def test_missing_halves_are_found_and_written(world: World) -> None:
 
 
 @pytest.mark.parametrize("lost", ["all slots", "one slot"])
-def test_counts_that_are_off_are_set_right(world: World, lost: str) -> None:
+def test_wrong_counts_are_corrected(world: World, lost: str) -> None:
     followed(world)
     slots = [item for item in world.raw() if "count" in item and item["way"]["S"] == "FANNED_BY"]
     for item in slots[: None if lost == "all slots" else 1]:
@@ -72,7 +72,7 @@ def test_counts_that_are_off_are_set_right(world: World, lost: str) -> None:
     agree(world)
 
 
-def test_a_count_is_not_set_while_edges_come(world: World) -> None:
+def test_a_count_is_not_set_while_edges_are_added(world: World) -> None:
     followed(world, 2)
     fans = edges_of(world)
     fans.add(TENANT, USER, ACTOR)
@@ -90,7 +90,7 @@ def test_a_count_is_not_set_while_edges_come(world: World) -> None:
     agree(world)
 
 
-def test_edges_that_never_rest_are_told(world: World) -> None:
+def test_edges_that_keep_changing_are_reported_and_not_repaired(world: World) -> None:
     followed(world, 2)
     fans = edges_of(world)
     slots = [item for item in world.raw() if "count" in item and item["way"]["S"] == "FANNED_BY"]
@@ -104,7 +104,7 @@ def test_edges_that_never_rest_are_told(world: World) -> None:
     assert drift.counted == {"FANNED_BY": -1}
 
 
-def test_a_half_is_not_written_for_an_edge_that_goes_meanwhile(world: World) -> None:
+def test_a_half_is_not_written_for_an_edge_removed_meanwhile(world: World) -> None:
     followed(world, 1)
     take(world, "FANNED_BY.User.0")
     fans = edges_of(world)
@@ -117,7 +117,7 @@ def test_a_half_is_not_written_for_an_edge_that_goes_meanwhile(world: World) -> 
 
 
 @pytest.mark.parametrize("phase", [Phase.PREPARE, Phase.MOVE, Phase.SETTLE])
-def test_edges_come_and_go_and_are_mended_while_shards_change(world: World, phase: Phase) -> None:
+def test_edges_are_added_removed_and_repaired_while_shards_change(world: World, phase: Phase) -> None:
     """Of all nodes at once, from 2 shards to 8, with the mover's work left to others: new edges only."""
     world.views.now = View(2, phase, 8, markers=True)
     world.views.view = _unsharded_counters(world.views.view)  # type: ignore[method-assign]

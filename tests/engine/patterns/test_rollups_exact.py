@@ -144,7 +144,7 @@ class KilledError(BaseException):
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("nth", [1, 2, 3])
-def test_a_counter_killed_at_any_transaction_is_made_up_for(
+def test_a_batch_is_counted_once_when_its_counter_is_killed_at_any_transaction(
     wire: Transport, shared: str, own: str, when: str, nth: int
 ) -> None:
     def strike(send: Callable[[Any], Any], request: Any) -> Any:
@@ -190,7 +190,7 @@ def test_two_counters_at_the_same_items_count_them_once(wire: Transport, shared:
     assert stored_sums(db, tenant=own) == truth(beats)
 
 
-def test_another_counter_between_a_refusal_and_the_next_try_is_seen(wire: Transport, shared: str, own: str) -> None:
+def test_a_rival_counter_between_a_refusal_and_the_retry_is_noticed(wire: Transport, shared: str, own: str) -> None:
     beats = [beat(n, tenant=own) for n in range(9)]
     db = opened(wire, shared)
     other = counter(db, 1)
@@ -208,7 +208,7 @@ def test_another_counter_between_a_refusal_and_the_next_try_is_seen(wire: Transp
     assert stored_sums(db, tenant=own) == truth(beats)
 
 
-def test_marks_that_plain_reads_do_not_see_yet_are_not_counted_again(wire: Transport, shared: str, own: str) -> None:
+def test_marks_not_yet_visible_to_plain_reads_are_not_counted_again(wire: Transport, shared: str, own: str) -> None:
     def nothing(_send: Any, _request: Any) -> Any:
         return {"Responses": {shared: []}}
 
@@ -223,7 +223,7 @@ def test_marks_that_plain_reads_do_not_see_yet_are_not_counted_again(wire: Trans
     assert stored_sums(db, tenant=own) == truth(beats)
 
 
-def test_items_that_come_late_count_in_their_own_spans(db: Dynashard, own: str) -> None:
+def test_late_items_count_in_their_own_spans(db: Dynashard, own: str) -> None:
     on_time = [beat(n, minutes=60 + n, tenant=own) for n in range(5)]
     late = [beat(n, minutes=n, tenant=own) for n in range(5, 9)]
     counting = counter(db)
@@ -293,7 +293,7 @@ def test_marks_expire_long_after_the_stream_has_forgotten(wire: Transport, share
     assert mark.expires_at == later + timedelta(days=7)
 
 
-def test_what_cannot_be_added_is_told_and_the_rest_is_counted(db: Dynashard, own: str) -> None:
+def test_an_item_that_cannot_be_added_is_reported_and_the_rest_is_counted(db: Dynashard, own: str) -> None:
     beats = [beat(n, minutes=60 * n, tenant=own) for n in range(60)]
     wrong = roll_ups(add=lambda each: {"beats": 1, "loud": each.loud} if each.id != "7" else {"silence": 1})
 
@@ -307,7 +307,7 @@ def test_what_cannot_be_added_is_told_and_the_rest_is_counted(db: Dynashard, own
     assert [row.beats for row in rows] == [59]
 
 
-def test_a_group_is_told_by_its_own_fields(db: Dynashard, own: str) -> None:
+def test_a_group_is_identified_by_its_own_fields(db: Dynashard, own: str) -> None:
     counter(db, 0).count([beat(1, tenant=own), beat(2, "two", tenant=own)])
     counter(db, 1).count([beat(3, minutes=61, tenant=own)])
     counter(db, 2).count([beat(4, minutes=61, tenant=own)])
@@ -333,9 +333,7 @@ def test_a_group_is_told_by_its_own_fields(db: Dynashard, own: str) -> None:
         ({"tenant": "abc", "song": "one"}, {"end": NOON}, "to"),
     ],
 )
-def test_a_group_that_cannot_be_is_refused(
-    db: Dynashard, by: dict[str, Any], asked: dict[str, Any], field: str
-) -> None:
+def test_an_impossible_group_is_refused(db: Dynashard, by: dict[str, Any], asked: dict[str, Any], field: str) -> None:
     wanted: dict[str, Any] = {"level": "hour", "start": NOON, "end": NOON + timedelta(hours=1), **asked}
 
     with pytest.raises(DynashardError) as refused:

@@ -61,7 +61,7 @@ def days(mending: RollUpRepair[Beat]) -> list[Any]:
     return list(mending.check(DAY, DAY + timedelta(days=1)))
 
 
-def test_what_is_counted_differs_in_nothing(db: Dynashard, beats: list[Beat]) -> None:
+def test_rows_that_are_counted_correctly_show_no_difference(db: Dynashard, beats: list[Beat]) -> None:
     counter(db).count(beats)
     read: list[int] = []
 
@@ -69,7 +69,9 @@ def test_what_is_counted_differs_in_nothing(db: Dynashard, beats: list[Beat]) ->
     assert read[-1] == len(beats)
 
 
-def test_what_was_never_counted_is_found_in_each_span_that_lies_within(db: Dynashard, beats: list[Beat]) -> None:
+def test_items_that_were_never_counted_are_found_in_each_span_that_lies_within(
+    db: Dynashard, beats: list[Beat]
+) -> None:
     counter(db).count(beats[5:])
 
     found = days(mender(db, beats))
@@ -91,7 +93,7 @@ def test_a_month_is_compared_with_the_others(db: Dynashard, beats: list[Beat]) -
     assert [dict(each.row.key)["level"] for each in found] == ["minute", "hour", "day", "month"]
 
 
-def test_only_the_hours_that_are_named_are_read(wire: Transport, shared: str, db: Dynashard, beats: list[Beat]) -> None:
+def test_only_the_named_hours_are_read(wire: Transport, shared: str, db: Dynashard, beats: list[Beat]) -> None:
     counter(db).count(beats[1:])
     recorded = RecordingTransport(wire)
     mending = mender(Dynashard(recorded, table=shared, topology=DeclaredTopology(), cursor_keys=KEYS), beats)
@@ -103,7 +105,7 @@ def test_only_the_hours_that_are_named_are_read(wire: Transport, shared: str, db
     assert sum("IndexName" in request for request in recorded.requests) == len(hours)
 
 
-def test_all_rows_that_lack_items_are_mended_and_nothing_counts_them_again(db: Dynashard, beats: list[Beat]) -> None:
+def test_all_rows_that_lack_items_are_repaired_and_not_counted_again(db: Dynashard, beats: list[Beat]) -> None:
     counter(db).count(beats[10:])
     mending = mender(db, beats)
 
@@ -117,14 +119,14 @@ def test_all_rows_that_lack_items_are_mended_and_nothing_counts_them_again(db: D
     assert month(mending) == RepairResult()
 
 
-def test_roll_ups_can_be_made_of_nothing(db: Dynashard, beats: list[Beat]) -> None:
+def test_roll_ups_can_be_rebuilt_from_their_items(db: Dynashard, beats: list[Beat]) -> None:
     mended = mender(db, beats).repair(MONTH, MONTH + timedelta(days=30))
 
     assert mended.left == 0
     assert stored_sums(db, tenant=beats[0].tenant) == truth(beats)
 
 
-def test_what_says_too_much_is_kept_unless_it_is_to_be_lowered(db: Dynashard, beats: list[Beat]) -> None:
+def test_rows_that_are_too_high_are_kept_unless_lowering_is_requested(db: Dynashard, beats: list[Beat]) -> None:
     counter(db).count(beats)
     db.collection(Beat).delete(beats[0])
     mending = mender(db, beats)
@@ -152,7 +154,7 @@ def test_a_span_without_items_of_a_group_is_found(db: Dynashard, beats: list[Bea
     assert found[0].expected == {}
 
 
-def test_an_item_that_is_counted_meanwhile_is_not_mended_as_well(
+def test_an_item_that_is_counted_meanwhile_is_not_repaired_as_well(
     wire: Transport, shared: str, db: Dynashard, beats: list[Beat]
 ) -> None:
     other = counter(db, 1)
@@ -188,7 +190,7 @@ def test_an_item_that_is_stored_meanwhile_is_counted_once(
     assert stored_sums(db, tenant=beats[0].tenant) == truth([*beats, late])
 
 
-def test_an_item_that_is_counted_behind_the_look_at_the_items_is_not_forgotten(
+def test_an_item_counted_after_the_items_were_read_is_not_forgotten(
     wire: Transport, shared: str, db: Dynashard, beats: list[Beat]
 ) -> None:
     late = beat(78, "one", minutes=35, tenant=beats[0].tenant)
@@ -207,7 +209,7 @@ def test_an_item_that_is_counted_behind_the_look_at_the_items_is_not_forgotten(
     assert stored_sums(db, tenant=beats[0].tenant) == truth([*beats, late])
 
 
-def test_rows_that_never_rest_are_left(wire: Transport, shared: str, db: Dynashard, beats: list[Beat]) -> None:
+def test_rows_that_keep_changing_are_left(wire: Transport, shared: str, db: Dynashard, beats: list[Beat]) -> None:
     more = (beat(1000 + n, "one", minutes=17, tenant=beats[0].tenant) for n in count())
 
     def count_one_more() -> None:

@@ -44,7 +44,7 @@ def hours(db: Dynashard) -> dict[Any, tuple[int, int]]:
     return found
 
 
-def test_what_the_stream_tells_is_counted_once(
+def test_each_change_of_the_stream_is_counted_once(
     wire: Transport, table: str, engine_url: str, dynamodb: RawDynamoDB
 ) -> None:
     stream = Streamed(engine_url, dynamodb).on(table)

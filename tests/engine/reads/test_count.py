@@ -54,7 +54,7 @@ def world(engine_url: str, create_table: Any) -> Iterator[World]:
     direction=st.sampled_from(["asc", "desc"]),
     filters=st.sampled_from([[], [Filter("kept", "=", value=True)], [Filter("size", ">", 0)]]),
 )
-def test_a_count_is_the_number_of_items_that_a_listing_brings(
+def test_a_count_is_the_number_of_listed_items(
     world: World,
     *,
     seed: int,
@@ -77,7 +77,7 @@ def test_a_count_is_the_number_of_items_that_a_listing_brings(
     assert counted == len(listed(collection, partition, lambda: 50, **asked))
 
 
-def test_marks_and_items_of_other_types_are_not_counted(world: World, dynamodb: RawDynamoDB) -> None:
+def test_markers_and_items_of_other_types_are_not_counted(world: World, dynamodb: RawDynamoDB) -> None:
     of = tenant()
     collection = world.collection(BareNote)
     collection.batch_write(put=[BareNote(tenant=of, id=f"{n}") for n in range(5)])
@@ -102,7 +102,7 @@ def test_an_empty_range_is_counted_without_a_request(world: World) -> None:
     assert recording.requests == []
 
 
-def test_a_count_goes_on_beyond_a_megabyte_a_shard_and_moves_no_items(world: World) -> None:
+def test_a_count_continues_beyond_a_megabyte_a_shard_without_transferring_items(world: World) -> None:
     of, world.counts = tenant(), Counts(2)
     recording = RecordingTransport(world.transport)
     collection = world.collection(through=recording)
@@ -117,7 +117,7 @@ def test_a_count_goes_on_beyond_a_megabyte_a_shard_and_moves_no_items(world: Wor
     assert all("Items" not in answer for answer in recording.answers)
 
 
-def test_the_loads_of_all_shards_tell_where_the_live_items_lie(world: World) -> None:
+def test_the_loads_of_shards_show_where_the_live_items_are(world: World) -> None:
     of, world.counts = tenant(), Counts(4)
     collection = world.collection()
     notes = some_notes(Random(3), 80, of=of)

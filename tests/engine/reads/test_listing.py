@@ -105,7 +105,7 @@ def answers(note: Any, asked: dict[str, Any]) -> bool:
     asked=questions(),
     limits=st.sampled_from([[1, 2, 5], [7, 50], [50], [1000]]),
 )
-def test_every_item_that_answers_comes_once_and_the_listing_ends(
+def test_every_matching_item_is_listed_once_and_the_listing_ends(
     world: World, *, seed: int, size: int, count: int, asked: dict[str, Any], limits: list[int]
 ) -> None:
     random, of = Random(seed), tenant()
@@ -143,9 +143,7 @@ def test_unsharded_and_modulo_layouts_list_alike(
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("direction", ["asc", "desc"])
-def test_items_beyond_a_megabyte_a_shard_come_once_though_every_answer_is_cut(
-    world: World, order: str, direction: str
-) -> None:
+def test_items_beyond_a_megabyte_a_shard_are_listed_once(world: World, order: str, direction: str) -> None:
     of, world.counts = tenant(), Counts(2)
     recording = RecordingTransport(world.transport)
     collection = world.collection(through=recording)
@@ -166,7 +164,7 @@ def test_items_beyond_a_megabyte_a_shard_come_once_though_every_answer_is_cut(
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_fields_bring_nothing_else_and_leave_cursors_alone(world: World, order: str) -> None:
+def test_chosen_fields_are_listed_alone_with_unchanged_cursors(world: World, order: str) -> None:
     of, world.counts = tenant(), Counts(4)
     collection = world.collection()
     notes = [n for n in some_notes(Random(5), 40, of=of) if alive(n)]
@@ -207,7 +205,9 @@ def test_a_listing_of_another_tenant_shows_nothing(world: World) -> None:
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("budget", [Budget(requests=1), Budget(read_units=0.1), Budget(requests=0)])
-def test_the_least_budget_gets_on_though_no_item_passes_the_filter(world: World, order: str, budget: Budget) -> None:
+def test_the_smallest_budget_makes_progress_if_no_item_passes_the_filter(
+    world: World, order: str, budget: Budget
+) -> None:
     of, world.counts = tenant(), Counts(4)
     recording = RecordingTransport(world.transport)
     collection = world.collection(through=recording)
@@ -257,7 +257,7 @@ def test_a_page_says_what_it_consumed(world: World) -> None:
         ({"filters": [Filter("colour", "=", "red")]}, "colour"),
     ],
 )
-def test_a_question_that_cannot_be_is_refused_before_anything_is_sent(
+def test_an_impossible_query_is_refused_before_anything_is_sent(
     world: World, asked: dict[str, Any], field: str
 ) -> None:
     recording = RecordingTransport(world.transport)
@@ -316,7 +316,7 @@ def test_a_condition_together_with_contains_is_exact_on_the_engine(
     )
 
 
-def test_keys_that_fill_a_sort_key_can_be_bounds(world: World) -> None:
+def test_sort_keys_of_the_largest_size_can_be_bounds(world: World) -> None:
     of, world.counts = tenant(), Counts(2)
     longest = "a" * 1023 + "\x7f"
     notes = [Note(tenant=of, id=longest), Note(tenant=of, id="a" * 1023 + "b"), Note(tenant=of, id="b")]
@@ -332,7 +332,7 @@ def test_keys_that_fill_a_sort_key_can_be_bounds(world: World) -> None:
             assert [item.id for item in below] == [notes[1].id]
 
 
-def test_what_expires_while_a_listing_runs_is_not_listed(world: World) -> None:
+def test_items_that_expire_during_a_listing_are_not_listed(world: World) -> None:
     of, world.counts = tenant(), Counts(2)
     collection = world.collection()
     collection.batch_write(put=[Note(tenant=of, id=f"{n}", expires_at=NOW) for n in range(5)])

@@ -44,7 +44,7 @@ def world(engine_url: str, create_table: Any) -> Iterator[World]:
     direction=st.sampled_from(DIRECTIONS),
     index=st.sampled_from([None, *INDEXES]),
 )
-def test_items_that_live_throughout_come_once_while_others_come_and_go(
+def test_lasting_items_are_listed_once_while_others_are_created_and_deleted(
     world: World, *, seed: int, order: str, direction: str, index: str | None
 ) -> None:
     random, of = Random(seed), tenant()
@@ -85,7 +85,7 @@ def test_items_that_live_throughout_come_once_while_others_come_and_go(
     filtered=st.booleans(),
     begun=st.sampled_from([UNSHARDED, 1, 2, 4, 16, 32]),
 )
-def test_a_cursor_begun_under_any_shard_count_goes_on_under_any_other(
+def test_a_cursor_from_any_shard_count_continues_under_any_other(
     world: World, *, seed: int, order: str, direction: str, filtered: bool, begun: int
 ) -> None:
     random, of = Random(seed), tenant()
@@ -118,7 +118,7 @@ def test_a_cursor_begun_under_any_shard_count_goes_on_under_any_other(
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_a_listing_begun_before_a_partition_was_sharded_goes_on(world: World, order: str) -> None:
+def test_a_listing_begun_before_its_partition_was_sharded_continues(world: World, order: str) -> None:
     of, world.counts = tenant(), Counts(UNSHARDED)
     notes = _lasting(Random(3), 50, of)
     collection = world.collection()
@@ -148,7 +148,7 @@ QUESTIONS: list[dict[str, Any]] = [
 ]
 
 
-def test_a_cursor_answers_no_question_but_its_own(world: World) -> None:
+def test_a_cursor_is_refused_for_another_query(world: World) -> None:
     of, world.counts = tenant(), Counts(4)
     collection = world.collection()
     collection.batch_write(put=_lasting(Random(1), 60, of))
@@ -165,7 +165,7 @@ def test_a_cursor_answers_no_question_but_its_own(world: World) -> None:
 
 
 @pytest.mark.parametrize("asked", QUESTIONS, ids=str)
-def test_a_cursor_of_any_question_is_bound_to_it(world: World, asked: dict[str, Any]) -> None:
+def test_a_cursor_is_bound_to_its_query(world: World, asked: dict[str, Any]) -> None:
     of, world.counts = tenant(), Counts(4)
     collection = world.collection()
     notes = [
@@ -183,7 +183,7 @@ def test_a_cursor_of_any_question_is_bound_to_it(world: World, asked: dict[str, 
     assert collection.list({"tenant": of}, limit=1, cursor=cursor, **asked).items
 
 
-def test_a_filter_by_a_set_asks_the_same_in_whatever_order_it_is_written(world: World) -> None:
+def test_a_filter_by_a_set_is_the_same_query_in_any_order(world: World) -> None:
     of, world.counts = tenant(), Counts(2)
     collection = world.collection()
     collection.batch_write(put=[Note(tenant=of, id=f"{n}", tags={"x", "y", "z"}) for n in range(9)])
@@ -196,7 +196,7 @@ def test_a_filter_by_a_set_asks_the_same_in_whatever_order_it_is_written(world: 
 
 @given(text=st.text() | st.text("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.", max_size=120))
 @pytest.mark.parametrize("order", ORDERS)
-def test_no_text_is_taken_for_a_cursor(world: World, order: str, text: str) -> None:
+def test_no_arbitrary_text_is_accepted_as_a_cursor(world: World, order: str, text: str) -> None:
     _refused(world.collection(), {"tenant": "t"}, text, order=order)
 
 
@@ -208,7 +208,7 @@ def test_nothing_is_sent_for_a_cursor_that_is_refused(world: World) -> None:
     assert recording.requests == []
 
 
-def test_a_cursor_outlives_the_rotation_of_keys_until_its_key_is_removed(world: World) -> None:
+def test_a_cursor_survives_key_rotation_until_its_key_is_removed(world: World) -> None:
     of, world.counts = tenant(), Counts(4)
     old, new = "an-older-cursor-key", "the-newest-cursor-key"
     before, during, after = (world.collection(cursor_keys=keys) for keys in ([old], [new, old], [new]))
@@ -223,7 +223,7 @@ def test_a_cursor_outlives_the_rotation_of_keys_until_its_key_is_removed(world: 
     _refused(before, {"tenant": of}, page.cursor)
 
 
-def test_a_listing_by_modulo_placement_goes_on_with_its_own_count(world: World) -> None:
+def test_a_listing_by_modulo_placement_continues_with_its_count(world: World) -> None:
     of = tenant()
     collection = world.collection(ModuloNote)
     collection.batch_write(put=[ModuloNote(tenant=of, id=f"{n:03d}") for n in range(50)])
@@ -256,7 +256,7 @@ def _refused(collection: Collection[Any], partition: dict[str, Any], cursor: str
     assert raised.value.field == "cursor"
 
 
-def test_a_prefix_tells_small_letters_from_capitals(world: World) -> None:
+def test_a_prefix_is_case_sensitive(world: World) -> None:
     of, world.counts = tenant(), Counts(4)
     collection = world.collection()
     collection.batch_write(

@@ -66,7 +66,7 @@ def let_through(world: World, partition: str, text: str, value: dict[str, Any] |
     stored=st.lists(st.none() | values, min_size=1, max_size=8),
     asked=st.lists(conditions, min_size=1, max_size=8),
 )
-def test_a_condition_holds_where_the_engine_says_so(
+def test_a_condition_agrees_with_the_engine(
     world: World, stored: list[dict[str, Any] | None], asked: list[tuple[str, dict[str, Any]]]
 ) -> None:
     partition = uuid4().hex

@@ -47,7 +47,7 @@ def tied(world: World) -> str:
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("index", INDEXES)
 @pytest.mark.parametrize("size", [1, 3, 16, 50, 499])
-def test_five_hundred_entries_that_all_tie_come_once_each(
+def test_five_hundred_equal_entries_are_listed_once(
     world: World, tied: str, *, direction: str, order: str, index: str, size: int
 ) -> None:
     world.counts = Counts(16, 4)
@@ -81,7 +81,7 @@ def test_five_hundred_entries_that_all_tie_come_once_each(
     limits=st.sampled_from([[1, 2, 5], [7, 50], [1000]]),
     waves=st.sampled_from([1, 2, 1000]),
 )
-def test_every_entry_that_answers_comes_once_and_the_listing_ends(
+def test_every_matching_entry_is_listed_once_and_the_listing_ends(
     world: World,
     *,
     seed: int,
@@ -121,7 +121,7 @@ def test_every_entry_that_answers_comes_once_and_the_listing_ends(
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("index", INDEXES)
-def test_fields_bring_nothing_else_of_an_index(world: World, order: str, index: str) -> None:
+def test_chosen_fields_of_an_index_are_listed_alone(world: World, order: str, index: str) -> None:
     of, world.counts = tenant(), Counts(16, 4)
     collection = world.collection()
     notes = [note for note in some_notes(Random(5), 40, of=of) if alive(note)]

@@ -91,7 +91,7 @@ def check(change: Change, items: list[Any], asked: dict[str, Any], index: str | 
     asked=questions(SPANS),
     limits=st.sampled_from([[1, 2, 5], [7, 50], [1000]]),
 )
-def test_a_listing_of_a_table_brings_what_stays_once_while_its_count_changes(
+def test_a_listing_of_a_table_lists_lasting_items_once_while_its_count_changes(
     world: World, *, seed: int, size: int, order: str, asked: dict[str, Any], limits: list[int]
 ) -> None:
     random, of = Random(seed), tenant()
@@ -126,7 +126,7 @@ INDEX_SPANS: list[dict[str, str]] = [
     index=st.sampled_from(INDEXES),
     own=st.booleans(),
 )
-def test_a_listing_of_an_index_brings_what_stays_once_while_counts_change(
+def test_a_listing_of_an_index_lists_lasting_items_once_while_counts_change(
     world: World,
     *,
     seed: int,

@@ -67,7 +67,7 @@ def inside(key: str, asked: dict[str, str]) -> bool:
 
 @settings(max_examples=examples(12))
 @given(change=changes(), workers=st.sampled_from([1, 3]))
-def test_a_scan_brings_what_stays_once_while_counts_change_under_it(
+def test_a_scan_returns_lasting_items_once_while_counts_change(
     world: World, change: dict[str, Any], workers: int
 ) -> None:
     index, filters = change["index"], change["filters"]
@@ -88,7 +88,7 @@ def test_a_scan_brings_what_stays_once_while_counts_change_under_it(
 
 @settings(max_examples=examples(12))
 @given(change=changes(), span=st.sampled_from([{}, {"prefix": "b"}, {"start": "a", "end": "b5"}]))
-def test_a_count_counts_what_stays_once_while_counts_change_under_it(
+def test_a_count_counts_lasting_items_once_while_counts_change(
     world: World, change: dict[str, Any], span: dict[str, str]
 ) -> None:
     index, filters = change["index"], change["filters"]
@@ -116,7 +116,7 @@ def test_the_loads_of_shards_are_those_of_both_counts_while_items_move(world: Wo
 
 
 @pytest.mark.parametrize("order", ["round_robin", "shard", "ordered"])
-def test_a_listing_follows_many_marks_with_one_request(world: World, order: str) -> None:
+def test_a_listing_follows_many_markers_with_one_request(world: World, order: str) -> None:
     notes = notes_of(Random(6), 60, f"marks {order}")
     change = Change(world, Random(1), notes, index=False, counts=Leased(count=1))
     assert change.move_some(2, 100) >= 15
@@ -130,7 +130,7 @@ def test_a_listing_follows_many_marks_with_one_request(world: World, order: str)
 
 
 @pytest.mark.parametrize("order", ["round_robin", "shard", "ordered"])
-def test_an_entry_whose_item_has_another_index_key_by_now_stands_only_there(world: World, order: str) -> None:
+def test_an_entry_whose_index_key_changed_is_listed_only_under_the_new_one(world: World, order: str) -> None:
     notes = [Note(tenant=f"again {order}", id=f"{n:02d}", group="g", rank="b") for n in range(30)]
     change = Change(world, Random(1), notes, index=False, counts=Leased(count=1, marks=True))
     change.move_some(2, 100)
@@ -147,7 +147,7 @@ def test_an_entry_whose_item_has_another_index_key_by_now_stands_only_there(worl
 
 @pytest.mark.parametrize("order", ["round_robin", "shard", "ordered"])
 @pytest.mark.parametrize("index", [None, "by_rank"])
-def test_filters_are_asked_of_the_item_and_not_of_its_mark(world: World, index: str | None, order: str) -> None:
+def test_filters_apply_to_the_item_and_not_to_its_marker(world: World, index: str | None, order: str) -> None:
     of = f"filtered {index} {order}"
     notes = [Note(tenant=of, id=f"{n:02d}", group="g", rank="r", kept=n % 2 == 0) for n in range(30)]
     change = Change(world, Random(1), notes, index=False, counts=Leased(count=2, marks=True))
@@ -166,7 +166,7 @@ def test_filters_are_asked_of_the_item_and_not_of_its_mark(world: World, index: 
 @pytest.mark.parametrize("order", ["round_robin", "shard", "ordered"])
 @pytest.mark.parametrize("direction", ["asc", "desc"])
 @pytest.mark.parametrize("index", ["by_rank", "by_rank_bare"])
-def test_a_cursor_that_slept_through_a_whole_change_goes_on_among_equal_index_keys(
+def test_a_cursor_from_before_a_whole_change_continues_among_equal_index_keys(
     world: World, index: str, order: str, direction: str
 ) -> None:
     of = f"asleep {index} {order} {direction}"
@@ -202,7 +202,7 @@ class Asked(OneByOne):
 
 @pytest.mark.parametrize("order", ["round_robin", "shard", "ordered"])
 @pytest.mark.parametrize("index", [None, "by_rank"])
-def test_the_view_is_asked_for_before_every_round_trip(world: World, index: str | None, order: str) -> None:
+def test_the_view_is_requested_before_every_round_trip(world: World, index: str | None, order: str) -> None:
     of = f"asked {index} {order}"
     notes = [Note(tenant=of, id=f"{n:02d}", group="g", rank=f"{n:02d}") for n in range(60)]
     change = Change(world, Random(1), notes, index=False, counts=Leased(count=2, index_count=2))
@@ -220,7 +220,7 @@ def test_the_view_is_asked_for_before_every_round_trip(world: World, index: str 
 
 @pytest.mark.parametrize("order", ["round_robin", "shard", "ordered"])
 @pytest.mark.parametrize("direction", ["asc", "desc"])
-def test_more_entries_that_tie_than_a_cursor_remembers_are_listed_to_the_end(
+def test_more_equal_entries_than_a_cursor_remembers_are_listed_completely(
     world: World, order: str, direction: str
 ) -> None:
     of = f"ties {order} {direction}"
@@ -234,7 +234,7 @@ def test_more_entries_that_tie_than_a_cursor_remembers_are_listed_to_the_end(
     assert set(seen) == {note.id for note in change.present}
 
 
-def test_who_wants_to_know_is_told_of_a_throttle_before_the_caller_is(world: World) -> None:
+def test_a_throttle_is_reported_to_the_callback_before_the_caller_sees_it(world: World) -> None:
     world.counts = Counts(4)
     told: list[Any] = []
     faulty = FaultyTransport(world.transport, [throttled("Query", nth=None)])

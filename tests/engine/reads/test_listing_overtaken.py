@@ -52,7 +52,7 @@ def test_entries_with_equal_sort_keys_are_listed_once_across_a_whole_change(
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_what_comes_home_between_two_pages_is_listed_once(world: Moving, order: str) -> None:
+def test_an_item_moved_home_between_two_pages_is_listed_once(world: Moving, order: str) -> None:
     ids = moving_ids(4, 8, 6)
     world.resharder.start(ABC, 8, survey=False)
     world.until(ABC, "settle")
@@ -64,7 +64,7 @@ def test_what_comes_home_between_two_pages_is_listed_once(world: Moving, order: 
     assert found == sorted(ids)
 
 
-def test_an_ordered_page_that_meets_strays_in_all_shards_is_read_once_more(world: Moving) -> None:
+def test_an_ordered_page_with_strays_in_all_shards_is_read_once_more(world: Moving) -> None:
     world.resharder.start(ABC, 8, survey=False)
     world.until(ABC, "settle")
     late = strays(Thing, 4, 8, 12)
@@ -79,7 +79,7 @@ def test_an_ordered_page_that_meets_strays_in_all_shards_is_read_once_more(world
 
 
 @pytest.mark.parametrize("name", ["scan", "count"])
-def test_what_was_stored_late_is_read_once(world: Moving, name: str) -> None:
+def test_an_item_stored_late_is_read_once(world: Moving, name: str) -> None:
     world.resharder.start(ABC, 8, survey=False)
     world.until(ABC, "settle")
     for item in strays(Thing, 4, 8, 6):
@@ -92,7 +92,7 @@ def test_what_was_stored_late_is_read_once(world: Moving, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["list", "ordered", "shard", "scan", "count"])
-def test_a_listing_ends_though_something_keeps_an_item_from_moving_home(world: Moving, name: str) -> None:
+def test_a_listing_ends_even_if_an_item_cannot_be_moved_home(world: Moving, name: str) -> None:
     world.resharder.start(ABC, 8, survey=False)
     world.until(ABC, "settle")
     [item] = strays(Thing, 4, 8, 1)

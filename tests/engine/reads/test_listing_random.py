@@ -65,9 +65,7 @@ def events(world: World, topology: Growing) -> Collection[Any]:
 
 @settings(max_examples=examples(15))
 @given(seed=st.integers(0, 2**32), order=st.sampled_from(ORDERS), direction=st.sampled_from(["asc", "desc"]))
-def test_what_stays_comes_once_while_a_count_grows_between_and_amid_pages(
-    world: World, seed: int, order: str, direction: str
-) -> None:
+def test_lasting_items_are_listed_once_while_a_count_grows(world: World, seed: int, order: str, direction: str) -> None:
     random, of = Random(seed), tenant()
     topology = Growing(View(random.choice([1, 2, 4])))
     collection = events(world, topology)
@@ -101,7 +99,7 @@ def test_what_stays_comes_once_while_a_count_grows_between_and_amid_pages(
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_shards_that_came_during_a_listing_are_read_from_their_beginning(world: World, order: str) -> None:
+def test_shards_added_during_a_listing_are_read_from_their_beginning(world: World, order: str) -> None:
     of, topology = tenant(), Growing(View(1))
     collection = events(world, topology)
     collection.batch_write(put=[Event(tenant=of, id=f"b{n}") for n in range(4)])
@@ -120,7 +118,7 @@ def test_shards_that_came_during_a_listing_are_read_from_their_beginning(world: 
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_readers_look_into_the_shards_that_are_being_given_up(world: World, order: str) -> None:
+def test_readers_also_read_the_shards_being_removed(world: World, order: str) -> None:
     of, topology = tenant(), Growing(View(8))
     collection = events(world, topology)
     collection.batch_write(put=[Event(tenant=of, id=f"{n:02d}") for n in range(40)])

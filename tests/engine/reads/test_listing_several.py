@@ -73,7 +73,7 @@ class Apart(Counts):
     filtered=st.booleans(),
     limits=st.sampled_from([[1, 2, 5], [7, 50], [1000]]),
 )
-def test_items_of_several_partitions_come_once_each_whatever_their_counts(
+def test_items_of_several_partitions_are_listed_once_under_any_counts(
     world: World,
     *,
     seed: int,
@@ -124,7 +124,7 @@ def test_items_of_several_partitions_come_once_each_whatever_their_counts(
     limits=st.sampled_from([[1, 2, 5], [7, 50]]),
     waves=st.sampled_from([1, 1000]),
 )
-def test_entries_of_several_index_partitions_come_once_each(
+def test_entries_of_several_index_partitions_are_listed_once(
     world: World, *, seed: int, index: str, order: str, direction: str, limits: list[int], waves: int
 ) -> None:
     random, of = Random(seed), tenant()
@@ -168,7 +168,7 @@ class Beside(Leased):
     limits=st.sampled_from([[3, 5], [7, 50]]),
     direction=st.sampled_from(["asc", "desc"]),
 )
-def test_a_partition_that_changes_beside_others_that_do_not_is_listed_with_them(
+def test_a_changing_partition_is_listed_with_unchanging_ones(
     world: World, *, seed: int, order: str, limits: list[int], direction: str
 ) -> None:
     random, moving, still = Random(seed), tenant(), f"{tenant()}-still"
@@ -211,7 +211,7 @@ def test_a_partition_that_changes_beside_others_that_do_not_is_listed_with_them(
     order=st.sampled_from(ORDERS),
     limits=st.sampled_from([[3, 5], [7, 50]]),
 )
-def test_entries_of_several_index_partitions_come_once_while_counts_change(
+def test_entries_of_several_index_partitions_are_listed_once_while_counts_change(
     world: World, *, seed: int, own: bool, order: str, limits: list[int]
 ) -> None:
     random, of = Random(seed), tenant()
@@ -251,7 +251,7 @@ def test_entries_of_several_index_partitions_come_once_while_counts_change(
     late=st.sampled_from([0, 5]),
     limits=st.sampled_from([[1, 2, 5], [20]]),
 )
-def test_closed_incidents_of_my_teams_come_once_each_while_incidents_change_state(
+def test_closed_incidents_of_several_teams_are_listed_once_while_incidents_change_state(
     world: World, *, seed: int, size: int, index: str, late: int, limits: list[int]
 ) -> None:
     random, account = Random(seed), tenant()
@@ -284,9 +284,7 @@ def test_closed_incidents_of_my_teams_come_once_each_while_incidents_change_stat
 
 @pytest.mark.parametrize("model", [Copy, Unstamped])
 @pytest.mark.parametrize("limit", [1, 2, 100])
-def test_a_copy_that_still_stands_where_its_thing_was_before_does_not_bring_it_again(
-    world: World, *, limit: int, model: Any
-) -> None:
+def test_an_outdated_copy_does_not_list_its_item_again(world: World, *, limit: int, model: Any) -> None:
     world.counts, account = Counts(16, 2), tenant()
     copies = world.collection(model)
     for name, team, minute in (("again", "team0", 9), ("again", "team1", 1), ("b", "team0", 5), ("c", "team1", 4)):
@@ -316,7 +314,7 @@ def test_a_page_over_five_teams_takes_two_rounds_and_reads_little_more_than_it_r
     assert recording.scanned <= 2.5 * stored
 
 
-def test_counts_of_copies_count_each_thing_once(world: World) -> None:
+def test_counts_of_copies_count_each_item_once(world: World) -> None:
     world.counts, account = Counts(16, 2), tenant()
     copies = world.collection(Copy)
     incidents = Incidents(copies, account, Random(8), 80, TEAMS)
@@ -326,7 +324,7 @@ def test_counts_of_copies_count_each_thing_once(world: World) -> None:
     assert counted == len(incidents.in_state("CLOSED", MINE))
 
 
-def test_fields_can_be_chosen_where_values_come_once(world: World) -> None:
+def test_fields_can_be_chosen_if_values_are_listed_once(world: World) -> None:
     world.counts, account = Counts(16, 2), tenant()
     copies = world.collection(Copy)
     incidents = Incidents(copies, account, Random(9), 20, TEAMS)
@@ -372,7 +370,7 @@ def test_one_partition_in_a_sequence_is_that_partition(world: World) -> None:
         ([{"account": "a", "team": "t"}], {"distinct": "incident"}, "distinct", "order='ordered'"),
     ],
 )
-def test_what_cannot_be_listed_so_is_refused(
+def test_an_impossible_listing_of_several_partitions_is_refused(
     world: World, partition: list[dict[str, str]], more: dict[str, Any], field: str, reason: str
 ) -> None:
     with pytest.raises(InvalidQueryError, match=reason) as refused:

@@ -51,7 +51,7 @@ VIEWS = {
 
 @pytest.mark.parametrize("phase", VIEWS)
 @pytest.mark.parametrize("order", ["ordered asc", "ordered desc", "round_robin asc", "shard desc"])
-def test_page_cut_short_beside_a_mark_goes_on_with_the_item_itself(
+def test_a_page_cut_short_at_a_marker_continues_with_its_item(
     wire: Transport, create_table: Callable[[], str], dynamodb: RawDynamoDB, phase: str, order: str
 ) -> None:
     table, entity = create_table(), definition(Note)

@@ -86,7 +86,7 @@ def write(world: World, model: Any, ids: Any) -> str:
     filtered=st.booleans(),
     limits=st.sampled_from([[1, 2, 5], [7, 50]]),
 )
-def test_a_listing_that_reads_here_and_there_brings_every_item_once(
+def test_a_listing_over_table_and_replicas_lists_every_item_once(
     world: World,
     *,
     seed: int,
@@ -126,7 +126,7 @@ def test_a_listing_that_reads_here_and_there_brings_every_item_once(
 @pytest.mark.parametrize(
     ("model", "slots"), [(CALCULATED, [None, "GSI3"]), (TWICE, [None, "GSI3", "GSI2"]), (MODULO, [None, "GSI3"])]
 )
-def test_table_and_replicas_are_drawn_alike(world: World, model: Any, slots: list[str | None]) -> None:
+def test_table_and_replicas_are_chosen_equally_often(world: World, model: Any, slots: list[str | None]) -> None:
     world.counts = Counts(4, 4)
     of = write(world, model, ["a", "b"])
 
@@ -153,7 +153,7 @@ def test_consistent_reads_go_to_the_table(world: World, asked: dict[str, Any]) -
 
 @pytest.mark.parametrize("model", [RANDOM, MODULO])
 @pytest.mark.parametrize("order", ["round_robin", "shard"])
-def test_positions_by_shard_go_to_the_table_where_the_replica_has_other_shards(
+def test_positions_by_shard_go_to_the_table_if_the_replica_has_other_shards(
     world: World, model: Any, order: str
 ) -> None:
     world.counts = Counts(4, 4)
@@ -173,7 +173,7 @@ def test_positions_by_shard_go_to_the_table_where_the_replica_has_other_shards(
     ],
     ids=["the table changes", "the replica changes", "marks are left"],
 )
-def test_while_anything_moves_the_table_is_read(world: World, counts: Counts) -> None:
+def test_the_table_is_read_while_anything_moves(world: World, counts: Counts) -> None:
     world.counts = Counts(4, 4)
     of = write(world, CALCULATED, [f"{n}" for n in range(9)])
     reader = Reader(world, CALCULATED, last)
@@ -212,7 +212,7 @@ def test_several_partitions_are_read_from_one_replica(world: World) -> None:
     assert reader.slots == {"GSI3"}
 
 
-def test_a_replica_is_no_index_that_callers_name(world: World) -> None:
+def test_callers_cannot_name_a_replica_as_an_index(world: World) -> None:
     assert "replica_1" in definition(CALCULATED).indexes
 
     with pytest.raises(InvalidQueryError, match="no index replica_1; it has none"):
@@ -230,6 +230,6 @@ def test_a_replica_is_no_index_that_callers_name(world: World) -> None:
         ({"indexes": [Index("GSI1", "by_id", "{tenant}", "{id}", shards=Shards(2, read_replicas=1))]}, "of the table"),
     ],
 )
-def test_replicas_that_cannot_be_are_refused_at_import(declared: dict[str, Any], reason: str) -> None:
+def test_impossible_replicas_are_refused_at_import(declared: dict[str, Any], reason: str) -> None:
     with pytest.raises(DeclarationError, match=reason):
         entity(**declared)

@@ -202,7 +202,7 @@ def test_a_throttled_worker_backs_off_and_goes_on(world: World, notes: list[Note
     assert pauses == [0.05, 0.1, 0.2, 0.05, 0.05]
 
 
-def test_a_scan_gives_up_when_throttling_outlasts_its_patience(world: World, notes: list[Note]) -> None:
+def test_a_scan_gives_up_when_throttling_outlasts_its_retry_policy(world: World, notes: list[Note]) -> None:
     world.counts = Counts(16)
     faulty = FaultyTransport(world.transport, [throttled("Query", reason="", nth=None)])
     now = [0.0]
@@ -221,7 +221,7 @@ def test_a_scan_gives_up_when_throttling_outlasts_its_patience(world: World, not
     assert workers_alive() == []
 
 
-def test_what_workers_consume_is_metered_where_the_scan_runs(world: World, notes: list[Note]) -> None:
+def test_consumption_of_workers_is_metered_in_the_thread_of_the_scan(world: World, notes: list[Note]) -> None:
     world.counts = Counts(16)
 
     with metered() as meter:

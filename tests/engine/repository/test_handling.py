@@ -49,7 +49,7 @@ COSTS = {
 
 @pytest.mark.parametrize("write", WRITES)
 @pytest.mark.parametrize("level", COSTS)
-def test_each_level_costs_what_it_says_and_does_the_same(world: World, level: str, write: str) -> None:
+def test_each_handling_costs_what_is_documented_and_does_the_same(world: World, level: str, write: str) -> None:
     exists, do, expected = WRITES[write]
     if exists:
         world.notes.create(note("old"))
@@ -82,7 +82,7 @@ def test_exactly_once_is_never_unknown(world: World, fault: str, write: str) -> 
     assert text(world) == expected
 
 
-def test_exactly_once_refuses_for_certain_what_was_lost_and_came_too_late(world: World) -> None:
+def test_exactly_once_refuses_a_lost_write_that_came_too_late(world: World) -> None:
     plain = world.notes
     world.faults(lost_after("TransactWriteItems", lambda: plain.create(note("other"))))
 
@@ -92,7 +92,7 @@ def test_exactly_once_refuses_for_certain_what_was_lost_and_came_too_late(world:
     assert text(world) == "other"
 
 
-def test_exactly_once_does_not_undo_what_another_wrote_over_it(world: World) -> None:
+def test_exactly_once_does_not_undo_a_later_write(world: World) -> None:
     plain = world.notes
     plain.create(note("old"))
     world.faults(meanwhile_repeated("TransactWriteItems", lambda: plain.update(KEY, set={"text": "other"})))
@@ -148,7 +148,7 @@ def test_guarded_delete_whose_answer_was_lost_is_done(world: World) -> None:
     assert text(world) is None
 
 
-def test_guarded_delete_is_done_if_another_item_was_born_since(world: World) -> None:
+def test_a_guarded_delete_is_done_if_another_item_was_created_since(world: World) -> None:
     plain = world.notes
     plain.create(note("old"))
     world.faults(meanwhile_repeated("DeleteItem", lambda: plain.create(note("new"))))
@@ -158,7 +158,7 @@ def test_guarded_delete_is_done_if_another_item_was_born_since(world: World) -> 
     assert text(world) == "new"
 
 
-def test_guarded_delete_goes_on_if_the_item_was_changed_instead(world: World) -> None:
+def test_a_guarded_delete_continues_if_the_item_was_changed_instead(world: World) -> None:
     plain = world.notes
     plain.create(note("old"))
     transport = world.faults(lost_after("DeleteItem", lambda: plain.update(KEY, set={"text": "changed"})))
@@ -198,7 +198,7 @@ def test_guarded_delete_of_nothing_is_not_found(world: World) -> None:
         world.notes.delete(KEY, handling="guarded")
 
 
-def test_guarded_put_goes_on_over_what_another_wrote(world: World) -> None:
+def test_a_guarded_put_overwrites_an_earlier_write_of_another(world: World) -> None:
     plain = world.notes
     plain.create(note("old"))
     world.faults(lost_after("PutItem", lambda: plain.update(KEY, set={"text": "other"})))
@@ -208,7 +208,7 @@ def test_guarded_put_goes_on_over_what_another_wrote(world: World) -> None:
     assert text(world) == "mine"
 
 
-def test_guarded_put_does_not_undo_what_another_wrote_over_it(world: World) -> None:
+def test_a_guarded_put_does_not_undo_a_later_write(world: World) -> None:
     plain = world.notes
     plain.create(note("old"))
     world.faults(meanwhile_repeated("PutItem", lambda: plain.update(KEY, set={"text": "other"})))
@@ -218,7 +218,7 @@ def test_guarded_put_does_not_undo_what_another_wrote_over_it(world: World) -> N
     assert text(world) == "other"
 
 
-def test_an_entity_names_a_level_of_its_own(world: World) -> None:
+def test_an_entity_may_declare_its_handling(world: World) -> None:
     class Careful(
         Entity, name="test.v1.Careful", key=Key(partition="{id}"), handling="exactly-once", registry=Registry()
     ):
@@ -236,7 +236,7 @@ def test_an_entity_names_a_level_of_its_own(world: World) -> None:
     assert transport.sent("TransactWriteItems") == 2
 
 
-def test_levels_that_there_are_not_are_refused(world: World) -> None:
+def test_unknown_handlings_are_refused(world: World) -> None:
     with pytest.raises(InvalidQueryError, match="handling is 'twice'; it must be one of plain, guarded, exactly-once"):
         world.notes.put(note("x"), handling="twice")
     with pytest.raises(DeclarationError, match="one of plain, guarded, exactly-once"):

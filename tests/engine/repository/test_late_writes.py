@@ -98,7 +98,7 @@ def test_an_acknowledged_create_is_found_however_late_it_is_executed_or_answered
 
 
 @pytest.mark.parametrize("stage", ["move", "settle", "sweep", "stable"])
-def test_nothing_is_unknown_about_a_lone_create_that_is_late(world: Moving, stage: str) -> None:
+def test_a_late_create_without_rivals_has_a_known_outcome(world: Moving, stage: str) -> None:
     [identity] = moving_ids(4, 8, 1)
     world.resharder.start(ABC, 8, survey=False)
     world.until(ABC, "prepare")
@@ -155,7 +155,7 @@ def test_a_late_create_whose_key_was_taken_meanwhile_is_refused(world: Moving, s
     assert verified(world).total == 0
 
 
-def test_a_view_that_lasts_costs_nothing_more(world: Moving) -> None:
+def test_a_valid_view_adds_no_cost(world: Moving) -> None:
     db = client(world)
     things(db).create(Thing(tenant="abc", id="a"))
     world.clock.now += 29.0
@@ -215,7 +215,7 @@ def story(world: Moving, db: Dynashard | None = None) -> None:
     assert (verified(world).total, world.misplaced(Thing, 8), world.marks()) == (0, [], [])
 
 
-def test_what_was_seen_of_a_late_write_stays(world: Moving) -> None:
+def test_a_late_write_that_was_seen_stays(world: Moving) -> None:
     story(world)
 
 
@@ -228,7 +228,7 @@ def unread(world: Moving) -> None:
     assert things(client(world)).get({"tenant": "abc", "id": identity}, consistent=True).text == "changed"
 
 
-def test_what_was_seen_of_a_late_write_stays_though_nobody_reads_it_in_settle(world: Moving) -> None:
+def test_a_late_write_that_was_seen_stays_without_a_read_in_settle(world: Moving) -> None:
     unread(world)
 
 
@@ -242,7 +242,7 @@ def settled_write(world: Moving) -> None:
     assert isinstance(answer, AlreadyExistsError), answer
 
 
-def test_a_create_in_settle_is_refused_by_what_was_stored_late(world: Moving) -> None:
+def test_a_create_in_settle_is_refused_by_a_late_item(world: Moving) -> None:
     settled_write(world)
 
 
@@ -271,18 +271,18 @@ def together(world: Moving) -> None:
     [("A", alone), ("A", together), ("H", story), ("H", settled_write), ("P", unread)],
     ids=lambda value: value if isinstance(value, str) else value.__name__,
 )
-def test_without_one_of_the_rules_it_goes_wrong(world: Moving, rule: str, scene: Any) -> None:
+def test_a_scenario_fails_without_any_one_of_the_rules(world: Moving, rule: str, scene: Any) -> None:
     with without(rule), pytest.raises((AssertionError, DynashardError)):
         scene(world)
 
 
 @pytest.mark.parametrize("scene", [alone, together, story, settled_write, unread])
-def test_with_all_of_the_rules_it_goes_right(world: Moving, scene: Any) -> None:
+def test_a_scenario_holds_with_all_of_the_rules(world: Moving, scene: Any) -> None:
     scene(world)
 
 
 @pytest.mark.parametrize("fault", [lost_request, lost_answer, conflict], ids=lambda fault: fault.__name__)
-def test_bringing_home_outlives_faults(world: Moving, fault: Any) -> None:
+def test_moving_late_items_home_survives_any_single_fault(world: Moving, fault: Any) -> None:
     [identity] = moving_ids(4, 8, 1)
     given_up(world, identity, "move")
     seen_and_changed(world, identity)
@@ -294,7 +294,7 @@ def test_bringing_home_outlives_faults(world: Moving, fault: Any) -> None:
 
 
 @pytest.mark.parametrize("operation", ["PutItem", "TransactWriteItems"])
-def test_a_late_success_that_cannot_be_looked_for_is_unknown_and_no_refusal(world: Moving, operation: str) -> None:
+def test_a_late_success_that_cannot_be_verified_is_unknown(world: Moving, operation: str) -> None:
     [identity] = moving_ids(4, 8, 1)
     world.resharder.start(ABC, 8, survey=False)
     world.until(ABC, "prepare")

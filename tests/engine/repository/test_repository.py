@@ -53,7 +53,7 @@ def test_created_item_is_stored_in_the_published_format(world: World) -> None:
     assert created == world.people.get(key())
 
 
-def test_given_item_is_left_as_it_was(world: World) -> None:
+def test_a_given_item_is_not_modified(world: World) -> None:
     given = person()
     before = given.model_copy(deep=True)
 
@@ -73,7 +73,7 @@ def test_creating_over_a_live_item_is_refused_and_changes_nothing(world: World) 
     assert world.only() == stored
 
 
-def test_what_is_not_stored_is_not_found(world: World) -> None:
+def test_a_missing_item_is_not_found(world: World) -> None:
     people = world.people
 
     assert people.find(key()) is None
@@ -99,7 +99,7 @@ def test_item_is_read_by_its_key_or_by_itself(world: World) -> None:
     assert world.people.get(key()).revision == created.revision
 
 
-def test_replacing_takes_away_what_the_new_item_has_not(world: World) -> None:
+def test_replacing_removes_fields_that_the_new_item_lacks(world: World) -> None:
     world.people.create(person(team="eng", rank=1, tags={"a"}, until=NOON + timedelta(days=1)))
 
     replaced = world.people.replace(person(mail="new@example.com"))
@@ -186,7 +186,7 @@ def test_if_match_on_what_is_not_there_is_a_mismatch(world: World) -> None:
     assert world.raw() == []
 
 
-def test_expired_item_is_gone_for_everyone_at_its_second(world: World) -> None:
+def test_an_expired_item_disappears_at_its_second(world: World) -> None:
     world.people.create(person(until=NOON + timedelta(seconds=60)))
     world.clock.at += 59.9
     assert world.people.exists(key())
@@ -218,7 +218,7 @@ def test_expired_item_is_gone_for_everyone_at_its_second(world: World) -> None:
 
 
 @pytest.mark.parametrize("again", ["create", "put"])
-def test_expired_item_is_written_over_as_if_it_were_not_there(world: World, again: str) -> None:
+def test_an_expired_item_is_overwritten_like_a_missing_one(world: World, again: str) -> None:
     world.people.create(person(visits=5, until=NOON + timedelta(seconds=60)))
     world.clock.at += 60
 
@@ -233,7 +233,7 @@ def test_expired_item_is_written_over_as_if_it_were_not_there(world: World, agai
     assert world.people.get(key()).visits == 0
 
 
-def test_expiry_can_be_put_off_taken_away_and_brought_back(world: World) -> None:
+def test_an_expiry_can_be_extended_removed_and_set_again(world: World) -> None:
     world.people.create(person(until=NOON + timedelta(seconds=60)))
 
     later = world.people.update(key(), set={"until": NOON + timedelta(seconds=120, milliseconds=700)})
@@ -279,7 +279,7 @@ def test_deleted_item_is_gone_and_can_be_created_again(world: World) -> None:
     world.people.create(person())
 
 
-def test_neighbours_are_left_alone(world: World) -> None:
+def test_other_items_are_not_changed(world: World) -> None:
     for identity in ("1", "2", "10"):
         world.people.create(person(id=identity))
     world.people.create(person(tenant="abd"))
@@ -291,7 +291,7 @@ def test_neighbours_are_left_alone(world: World) -> None:
     assert world.people.get({"tenant": "abd", "id": "1"}).visits == 0
 
 
-def test_operations_cost_what_they_say(world: World) -> None:
+def test_operations_cost_what_is_documented(world: World) -> None:
     notes = world.notes
     note = Note(tenant="a", id="1", text="x" * 900)
     spent = []
@@ -311,7 +311,7 @@ def test_operations_cost_what_they_say(world: World) -> None:
     assert spent == [(0, 1, 1), (0.5, 0, 1), (1, 0, 1), (0.5, 0, 1), (0, 1, 1), (0, 1, 1), (0, 1, 1)]
 
 
-def test_entity_of_one_item_a_partition_is_kept(world: World) -> None:
+def test_an_entity_with_one_item_per_partition_is_stored(world: World) -> None:
     class Profile(Entity, name="test.v1.Profile", key=Key(partition="{tenant}"), registry=Registry()):
         tenant: str
         motto: str = ""

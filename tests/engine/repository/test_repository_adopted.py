@@ -41,7 +41,7 @@ def test_adopted_item_is_read_updated_replaced_and_deleted(world: World) -> None
     assert world.raw() == []
 
 
-def test_adopted_expiry_with_a_fraction_is_understood_and_nonsense_named(world: World) -> None:
+def test_an_adopted_expiry_may_have_a_fraction_and_an_unreadable_one_is_named(world: World) -> None:
     adopted(world, ExpiresAt={"N": f"{NOON.timestamp() + 0.5}"}, made={"S": "2020-01-01T00:00:00Z"})
     assert world.people.get(key()).until == NOON
     world.clock.at += 1
@@ -60,7 +60,7 @@ def test_item_that_no_longer_fits_its_declaration_is_named(world: World) -> None
     assert world.people.replace(person()).visits == 0
 
 
-def test_marked_item_is_nobody_s_and_nobody_writes_over_it(world: World) -> None:
+def test_a_marker_is_not_found_and_not_overwritten(world: World) -> None:
     adopted(world, MovedTo={"N": "1"})
     stored = world.only()
 
@@ -78,7 +78,7 @@ def test_marked_item_is_nobody_s_and_nobody_writes_over_it(world: World) -> None
     assert world.only() == stored
 
 
-def test_mark_is_not_written_over_by_what_need_not_be_read_first(world: World) -> None:
+def test_a_marker_is_not_overwritten_by_a_write_without_a_read(world: World) -> None:
     world.adopt({"PK": {"S": "test.v1.Note:a"}, "SK": {"S": "1"}, "MovedTo": {"N": "8"}})
     stored = world.only()
 

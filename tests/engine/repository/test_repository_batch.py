@@ -13,7 +13,7 @@ from tests.faults import afterwards, lost_answer, lost_request, throttled, unpro
 pytestmark = pytest.mark.engine
 
 
-def test_items_come_in_the_order_of_their_keys(world: World) -> None:
+def test_items_are_returned_in_the_order_of_their_keys(world: World) -> None:
     world.people.batch_write(put=[person(id=str(number), visits=number) for number in range(120)])
     asked = [key(str(number)) for number in (119, 5, 500, 0, 5, *range(119))]
     transport = world.faults()
@@ -25,7 +25,7 @@ def test_items_come_in_the_order_of_their_keys(world: World) -> None:
     assert all(call.request["RequestItems"][world.table]["ConsistentRead"] for call in transport.calls)
 
 
-def test_nothing_is_asked_for_nothing(world: World) -> None:
+def test_an_empty_batch_sends_nothing(world: World) -> None:
     transport = world.faults()
 
     assert world.people.batch_get([]) == []
@@ -55,7 +55,7 @@ def test_batch_keeps_the_creation_stamp_of_items_that_were_read(world: World) ->
     assert made == [NOON, NOON + timedelta(minutes=1)]
 
 
-def test_batch_writes_25_at_a_time_and_deletes_what_is_there_or_not(world: World) -> None:
+def test_a_batch_writes_25_at_a_time_and_deletes_existing_and_missing_items(world: World) -> None:
     world.people.batch_write(put=[person(id=str(number)) for number in range(30)])
     transport = world.faults()
 
@@ -79,7 +79,7 @@ def test_batch_that_names_a_key_twice_is_refused(world: World) -> None:
     assert transport.calls == []
 
 
-def test_what_is_left_over_is_sent_again_with_growing_pauses(world: World) -> None:
+def test_unprocessed_writes_are_sent_again_with_growing_pauses(world: World) -> None:
     plan = [unprocessed("BatchWriteItem", keep=keep, nth=nth) for nth, keep in ((1, 9), (2, 8), (3, 1))]
     transport = world.faults(*plan)
 
@@ -91,7 +91,7 @@ def test_what_is_left_over_is_sent_again_with_growing_pauses(world: World) -> No
     assert world.pauses == [0.025, 0.05, 0.1]
 
 
-def test_what_was_not_read_is_asked_for_again(world: World) -> None:
+def test_unprocessed_keys_are_read_again(world: World) -> None:
     world.people.batch_write(put=[person(id=str(number)) for number in range(10)])
     transport = world.faults(*[unprocessed("BatchGetItem", keep=keep, nth=nth) for nth, keep in ((1, 10), (2, 3))])
 
@@ -128,7 +128,7 @@ def test_pauses_grow_to_their_bound_and_end_at_the_deadline(world: World) -> Non
 
 
 @pytest.mark.parametrize("cause", ["left over", "throttled"])
-def test_what_was_not_done_in_time_is_named_as_the_caller_names_it(world: World, cause: str) -> None:
+def test_unprocessed_keys_are_named_as_the_caller_names_them(world: World, cause: str) -> None:
     world.people.create(person(id="gone"))
     faults = [unprocessed("BatchWriteItem", keep=2, nth=None), unprocessed("BatchGetItem", keep=2, nth=None)]
     if cause == "throttled":
@@ -147,7 +147,7 @@ def test_what_was_not_done_in_time_is_named_as_the_caller_names_it(world: World,
     assert transport.waiting == []
 
 
-def test_keys_that_are_no_text_are_named_as_json_can_write_them(world: World) -> None:
+def test_keys_that_are_not_text_are_named_in_json(world: World) -> None:
     class Reading(Entity, name="test.v1.Reading", key=Key(partition="{meter}", sort="{at}"), registry=Registry()):
         meter: int
         at: datetime
@@ -160,7 +160,7 @@ def test_keys_that_are_no_text_are_named_as_json_can_write_them(world: World) ->
     assert left.value.details == {"keys": [{"meter": 7, "at": "2026-01-01T00:00:00.000000Z"}]}
 
 
-def test_other_failures_of_a_batch_are_told_at_once(world: World) -> None:
+def test_other_failures_of_a_batch_are_raised_at_once(world: World) -> None:
     world.faults(lost_request("BatchWriteItem"), lost_request("BatchGetItem", nth=2))
 
     with pytest.raises(OutcomeUnknownError) as told:
@@ -182,7 +182,7 @@ def test_puts_of_a_batch_whose_answer_was_lost_are_done_if_they_are_stored(world
     assert len(world.raw()) == 2
 
 
-def test_what_a_batch_has_written_is_not_written_again_because_another_part_was_throttled(world: World) -> None:
+def test_a_throttled_part_of_a_batch_does_not_repeat_the_others(world: World) -> None:
     plain = world.people
 
     def other() -> None:
@@ -197,7 +197,7 @@ def test_what_a_batch_has_written_is_not_written_again_because_another_part_was_
     assert plain.get(key("01")).mail == "other@x.org"
 
 
-def test_a_batch_tells_what_was_lost_from_what_was_never_written(world: World) -> None:
+def test_a_batch_distinguishes_lost_writes_from_unsent_ones(world: World) -> None:
     world.retry_seconds = 0
     world.faults(lost_request("BatchWriteItem", nth=1), throttled("BatchWriteItem", nth=2))
 
@@ -208,7 +208,7 @@ def test_a_batch_tells_what_was_lost_from_what_was_never_written(world: World) -
     assert [each["id"] for each in told.value.unprocessed] == [f"{number:02d}" for number in range(25, 30)]
 
 
-def test_batches_cost_what_single_requests_would(world: World) -> None:
+def test_batches_cost_as_much_as_single_requests(world: World) -> None:
     with metered() as written:
         world.notes.batch_write(put=[Note(tenant="a", id=str(n), text="x" * 1500) for n in range(50)])
     with metered() as read:

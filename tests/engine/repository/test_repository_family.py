@@ -91,7 +91,7 @@ def test_family_is_listed_together_each_as_its_own_class(db: Dynashard, order: s
     assert page.cursor is None
 
 
-def test_one_of_a_family_lists_only_its_own(db: Dynashard) -> None:
+def test_an_entity_of_a_family_lists_only_its_own_items(db: Dynashard) -> None:
     schedules = db.collection(Schedule).list({"team": "red"}, order="ordered").items
     listed = db.collection(Shift, Override).list({"team": "red"}, order="ordered").items
 
@@ -114,6 +114,6 @@ def test_single_items_of_a_family_are_kept_apart(db: Dynashard, world: World) ->
 
 
 @pytest.mark.parametrize("schedule", ["day#1", "#", "a#b#c"])
-def test_value_that_would_reach_into_another_key_is_refused(db: Dynashard, schedule: str) -> None:
+def test_a_value_with_the_separator_of_keys_is_refused(db: Dynashard, schedule: str) -> None:
     with pytest.raises(InvalidKeyError, match="schedule may not contain '#'"):
         db.collection(Override).create(Override(team="red", schedule=schedule, number=1, person="x"))

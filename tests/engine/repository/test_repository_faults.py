@@ -39,7 +39,7 @@ def test_create_whose_answer_was_lost_recognises_itself(world: World) -> None:
     assert created.revision == world.only()["Rev"]["S"]
 
 
-def test_create_that_was_replaced_before_its_answer_was_lost_is_told_done_if_the_item_says_so(world: World) -> None:
+def test_a_create_replaced_before_its_answer_was_lost_is_done_if_the_item_proves_it(world: World) -> None:
     plain = world.people
     world.faults(meanwhile_repeated("PutItem", lambda: plain.update(key(), set={"mail": "other@x.org"})))
 
@@ -49,7 +49,7 @@ def test_create_that_was_replaced_before_its_answer_was_lost_is_told_done_if_the
     assert world.people.get(key()).mail == "other@x.org"
 
 
-def test_create_whose_item_another_put_over_is_unknown_and_never_exists(world: World) -> None:
+def test_a_create_overwritten_by_another_put_is_unknown_and_never_a_conflict(world: World) -> None:
     """Its own item may have been there, or its request may still come: "exists" would promise that it does not."""
     plain = world.people
     other = person(mail="other@x.org")
@@ -157,7 +157,7 @@ def test_update_without_a_revision_that_was_lost_is_unknown_and_not_sent_again(w
     assert transport.sent("UpdateItem") == 1
 
 
-def test_put_never_writes_over_what_another_wrote_after_it(world: World) -> None:
+def test_a_put_never_overwrites_a_later_write_of_another(world: World) -> None:
     """Without a condition a second attempt would undo the acknowledged write of another."""
     plain = world.accounts
     plain.create(Account(id="1", balance=1))
@@ -223,7 +223,7 @@ def test_delete_on_a_revision_is_unknown_if_nothing_is_there(world: World) -> No
         world.people.delete(key(), if_match=revision)
 
 
-def test_throttle_after_a_lost_answer_is_not_told_as_a_throttle(world: World) -> None:
+def test_a_throttle_after_a_lost_answer_is_not_reported_as_a_throttle(world: World) -> None:
     revision = world.people.create(person()).revision
     transport = AttemptsOn(
         world.inner, lost_answer("PutItem"), throttled("PutItem", nth=2), throttled("PutItem", nth=3)
@@ -345,7 +345,7 @@ WRITES: dict[str, tuple[str, Callable[[World], Any]]] = {
 
 
 @pytest.mark.parametrize(("operation", "attempt"), WRITES.values(), ids=WRITES)
-def test_throttle_that_outlasts_retries_is_told_and_changes_nothing(
+def test_a_throttle_that_outlasts_retries_is_raised_and_changes_nothing(
     world: World, operation: str, attempt: Callable[[World], Any]
 ) -> None:
     world.people.create(person())
@@ -360,7 +360,7 @@ def test_throttle_that_outlasts_retries_is_told_and_changes_nothing(
 
 
 @pytest.mark.parametrize(("operation", "attempt"), WRITES.values(), ids=WRITES)
-def test_request_that_never_arrives_is_told_and_changes_nothing(
+def test_a_request_that_never_arrives_is_reported_and_changes_nothing(
     world: World, operation: str, attempt: Callable[[World], Any]
 ) -> None:
     world.people.create(person())
@@ -374,7 +374,7 @@ def test_request_that_never_arrives_is_told_and_changes_nothing(
 
 
 @pytest.mark.parametrize(("operation", "attempt"), WRITES.values(), ids=WRITES)
-def test_where_no_connection_is_made_the_outcome_is_known(
+def test_the_outcome_is_known_if_no_connection_was_made(
     world: World, operation: str, attempt: Callable[[World], Any]
 ) -> None:
     world.people.create(person())
@@ -387,7 +387,7 @@ def test_where_no_connection_is_made_the_outcome_is_known(
     assert not isinstance(refused.value, OutcomeUnknownError)
 
 
-def test_answer_lost_for_good_is_unknown_if_the_item_cannot_be_read(world: World) -> None:
+def test_a_lost_answer_is_unknown_if_the_item_cannot_be_read(world: World) -> None:
     world.faults(lost_answer("PutItem"), lost_request("GetItem"))
 
     with pytest.raises(OutcomeUnknownError, match="if its revision is rev-1, it was applied") as refused:

@@ -249,7 +249,7 @@ def test_operations_on_moving_keys_cost_what_the_protocol_says(world: World) -> 
 
 
 @pytest.mark.parametrize("phase", PHASES)
-def test_key_that_keeps_its_home_is_written_as_if_nothing_happened(world: World, phase: Phase) -> None:
+def test_a_key_that_keeps_its_home_is_written_as_usual(world: World, phase: Phase) -> None:
     staying = Spot(world, 4, 8, identity="3")
     assert staying.old == staying.new
     staying.enter(phase)
@@ -263,7 +263,7 @@ def test_key_that_keeps_its_home_is_written_as_if_nothing_happened(world: World,
 
 
 @pytest.mark.parametrize("consistent", [True, False])
-def test_reads_of_moved_items_are_as_consistent_as_they_were_asked_to_be(world: World, *, consistent: bool) -> None:
+def test_reads_of_moved_items_have_the_requested_consistency(world: World, *, consistent: bool) -> None:
     spot = Spot(world, 4, 8)
     build(spot, ("mark", "live"))
     spot.enter(Phase.MOVE)
@@ -276,7 +276,7 @@ def test_reads_of_moved_items_are_as_consistent_as_they_were_asked_to_be(world: 
     assert [request.get("ConsistentRead", False) for request in asked] == [consistent] * 4
 
 
-def test_checking_an_item_asks_nobody(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checking_an_item_needs_no_view(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def unreachable(*_: Any) -> None:
         raise AssertionError
 

@@ -32,7 +32,7 @@ def spot(world: World) -> Spot:
     return spot
 
 
-def test_batch_that_outlasts_its_lease_goes_on_as_the_new_phase_asks(world: World, spot: Spot) -> None:
+def test_a_batch_that_outlasts_its_lease_follows_the_new_phase(world: World, spot: Spot) -> None:
     notes = [Note(tenant="abc", id=str(number), text="new") for number in range(10)]
     spot.enter(Phase.STABLE)
 
@@ -53,7 +53,7 @@ def test_batch_that_outlasts_its_lease_goes_on_as_the_new_phase_asks(world: Worl
     assert "MovedTo" in (spot.at(spot.old) or {})
 
 
-def test_large_batch_of_single_writes_is_done_whole(world: World, spot: Spot) -> None:
+def test_a_large_batch_of_single_writes_is_completed(world: World, spot: Spot) -> None:
     spot.enter(Phase.MOVE)
     keys = [{"tenant": "abc", "id": str(number)} for number in range(60)]
     world.notes.batch_write(put=[Note(**each, text="was") for each in keys[:40]])
@@ -68,7 +68,7 @@ def test_large_batch_of_single_writes_is_done_whole(world: World, spot: Spot) ->
     assert len(world.pauses) == 1
 
 
-def test_keys_that_a_batch_of_single_writes_left_over_are_named(world: World, spot: Spot) -> None:
+def test_unprocessed_keys_of_a_batch_of_single_writes_are_named(world: World, spot: Spot) -> None:
     spot.enter(Phase.MOVE)
     world.faults(throttled("TransactWriteItems", nth=None))
 

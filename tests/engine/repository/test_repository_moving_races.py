@@ -187,7 +187,7 @@ def test_create_that_loses_a_race_is_refused(world: World, spot: Spot, phase: Ph
 
 
 @pytest.mark.parametrize("phase", [Phase.MOVE, Phase.SETTLE])
-def test_put_that_meets_a_rival_s_create_takes_its_place(world: World, spot: Spot, phase: Phase) -> None:
+def test_a_put_overwrites_a_concurrent_create(world: World, spot: Spot, phase: Phase) -> None:
     spot.enter(phase)
     other = world.notes
     transport = world.faults(meanwhile("TransactWriteItems", lambda: other.create(note("other"))))
@@ -338,7 +338,7 @@ def test_conflicting_write_waits_and_starts_again(
 
 
 @CONFLICTING
-def test_conflict_that_does_not_end_is_told_as_one_that_may_be_tried_again(
+def test_a_lasting_conflict_raises_a_retryable_error(
     world: World, spot: Spot, request_: str, phase: Phase, write: Callable[[World], Any]
 ) -> None:
     spot.enter(phase)

@@ -41,7 +41,7 @@ READING = pytest.mark.parametrize("read", READS.values(), ids=READS)
 
 @READING
 @pytest.mark.parametrize("phase", [Phase.PREPARE, Phase.MOVE])
-def test_item_of_a_transaction_that_is_seen_in_part_is_there_for_readers(
+def test_an_item_of_a_partly_visible_transaction_is_found(
     world: World, spot: Spot, phase: Phase, read: Callable[[World], bool]
 ) -> None:
     half_seen(spot)
@@ -57,9 +57,7 @@ def test_item_of_a_transaction_that_is_seen_in_part_is_there_for_readers(
 
 
 @READING
-def test_old_copy_that_is_live_after_all_is_what_is_read(
-    world: World, spot: Spot, read: Callable[[World], bool]
-) -> None:
+def test_an_old_copy_that_is_still_live_is_read(world: World, spot: Spot, read: Callable[[World], bool]) -> None:
     half_seen(spot)
     transport = world.faults(meanwhile("TransactGetItems", lambda: spot.put_live(spot.old)))
 
@@ -68,7 +66,7 @@ def test_old_copy_that_is_live_after_all_is_what_is_read(
     assert transport.waiting == []
 
 
-def test_confirmation_that_conflicts_for_ever_is_told(world: World, spot: Spot) -> None:
+def test_a_confirmation_that_always_conflicts_raises(world: World, spot: Spot) -> None:
     half_seen(spot)
     world.faults(conflict("TransactGetItems", nth=None))
 
@@ -110,7 +108,7 @@ def test_read_starts_again_when_the_phase_changes_behind_a_mark(
     assert world.views.refreshed == [PARTITION]
 
 
-def test_mark_behind_a_mark_is_looked_at_anew_until_patience_ends(world: World, spot: Spot) -> None:
+def test_a_marker_behind_a_marker_is_read_again_until_the_deadline(world: World, spot: Spot) -> None:
     spot.put_mark()
     spot.put(spot.new, MovedTo={"N": "4"})
 
@@ -120,7 +118,7 @@ def test_mark_behind_a_mark_is_looked_at_anew_until_patience_ends(world: World, 
     assert 15 < sum(world.pauses) <= 20
 
 
-def test_batch_read_that_outlasts_its_lease_looks_where_the_new_phase_says(world: World, spot: Spot) -> None:
+def test_a_batch_read_that_outlasts_its_lease_follows_the_new_phase(world: World, spot: Spot) -> None:
     spot.put_live(spot.old)
 
     def strike(send: Callable[[Any], Any], request: Any) -> Any:

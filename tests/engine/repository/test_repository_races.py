@@ -30,7 +30,7 @@ def at_once(work: Callable[[int], Any]) -> list[Any]:
         return list(pool.map(one, range(WRITERS)))
 
 
-def test_adders_lose_nothing(world: World) -> None:
+def test_concurrent_additions_lose_nothing(world: World) -> None:
     people = world.people
     people.create(person())
 
@@ -41,7 +41,7 @@ def test_adders_lose_nothing(world: World) -> None:
     assert len(found.tags or ()) == WRITERS * 25
 
 
-def test_adders_to_an_index_key_lose_nothing_that_was_acknowledged(world: World) -> None:
+def test_concurrent_additions_to_an_index_key_lose_nothing_acknowledged(world: World) -> None:
     people = world.people
     people.create(person(team="eng", rank=0))
 

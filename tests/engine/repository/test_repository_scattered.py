@@ -57,7 +57,7 @@ def test_item_is_found_read_changed_and_deleted_wherever_it_is(world: World, dra
     assert world.raw() == []
 
 
-def test_what_is_not_stored_is_not_found(world: World) -> None:
+def test_a_missing_item_is_not_found(world: World) -> None:
     for attempt in (
         lambda: world.events.get(KEY),
         lambda: world.events.update(KEY, add={"seen": 1}),
@@ -99,7 +99,7 @@ def test_item_that_was_created_twice_is_one_for_readers_and_deleted_whole(world:
         (View(16, Phase.PREPARE, 4), 4, 16),
     ],
 )
-def test_writers_draw_among_the_fewer_shards_and_readers_look_into_the_more(
+def test_writers_use_the_smaller_count_and_readers_the_larger(
     world: World, view: View, writers: int, readers: int
 ) -> None:
     world.views.now = view
@@ -118,7 +118,7 @@ def test_writers_draw_among_the_fewer_shards_and_readers_look_into_the_more(
     assert len(world.raw()) == 2
 
 
-def test_batches_put_new_items_anywhere_and_known_ones_where_they_are(world: World) -> None:
+def test_batches_put_new_items_in_drawn_shards_and_known_ones_where_they_are(world: World) -> None:
     draw(world, 0.3)
     world.events.batch_write(put=[event(str(number)) for number in range(6)])
     known = world.events.batch_get([{"tenant": "abc", "id": str(number)} for number in range(3)])
@@ -134,7 +134,7 @@ def test_batches_put_new_items_anywhere_and_known_ones_where_they_are(world: Wor
     assert stored == [("0", "1", "old"), ("1", "1", "old"), ("2", "1", "old"), ("5", "1", "any"), ("new", "3", "any")]
 
 
-def test_batch_that_is_sent_again_keeps_to_the_shards_it_drew(world: World) -> None:
+def test_a_batch_that_is_sent_again_keeps_its_drawn_shards(world: World) -> None:
     draw(world, 0.0, 0.3, 0.6, 0.9)
     transport = world.faults(unprocessed("BatchWriteItem", keep=2))
 
@@ -145,7 +145,7 @@ def test_batch_that_is_sent_again_keeps_to_the_shards_it_drew(world: World) -> N
     assert shards(world) == ["0", "1", "2"]
 
 
-def test_keys_that_were_left_over_are_named(world: World) -> None:
+def test_unprocessed_keys_are_named(world: World) -> None:
     world.faults(unprocessed("BatchWriteItem", keep=1, nth=None), unprocessed("BatchGetItem", keep=3, nth=None))
 
     with pytest.raises(UnprocessedError) as written:
@@ -169,7 +169,7 @@ def test_lost_answers_are_recognised(world: World) -> None:
     assert world.raw() == []
 
 
-def test_put_looks_again_for_an_item_that_went_away(world: World) -> None:
+def test_a_put_searches_again_for_an_item_deleted_meanwhile(world: World) -> None:
     world.events.create(event())
     other = world.events
     draw(world, 0.9)
@@ -180,7 +180,7 @@ def test_put_looks_again_for_an_item_that_went_away(world: World) -> None:
     assert shards(world) == ["3"]
 
 
-def test_change_of_an_item_that_went_away_is_told(world: World) -> None:
+def test_an_update_of_an_item_deleted_meanwhile_is_not_found(world: World) -> None:
     world.events.create(event())
     other = world.events
     world.faults(meanwhile("UpdateItem", lambda: other.delete(KEY)))
@@ -199,7 +199,7 @@ def test_conflicts_are_waited_for(world: World) -> None:
     assert len(world.raw()) == 1
 
 
-def test_operations_cost_what_they_say(world: World) -> None:
+def test_operations_cost_what_is_documented(world: World) -> None:
     with metered() as create:
         world.events.create(event())
     with metered() as get:

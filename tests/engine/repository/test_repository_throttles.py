@@ -26,7 +26,7 @@ OPERATIONS: dict[str, tuple[str, Callable[[World], Any]]] = {
 
 
 @pytest.mark.parametrize(("request_", "attempt"), OPERATIONS.values(), ids=OPERATIONS)
-def test_throttle_of_an_item_is_told_with_its_logical_partition(
+def test_a_throttled_item_is_reported_with_its_logical_partition(
     world: World, request_: str, attempt: Callable[[World], Any]
 ) -> None:
     world.people.create(person())
@@ -38,7 +38,7 @@ def test_throttle_of_an_item_is_told_with_its_logical_partition(
     assert world.throttles == [("test.v1.Person", "test.v1.Person:abc", refused.value)]
 
 
-def test_throttled_transaction_is_told(world: World) -> None:
+def test_a_throttled_transaction_is_reported(world: World) -> None:
     Spot(world, 4, 8).enter(Phase.MOVE)
     world.faults(throttled("TransactWriteItems"))
 
@@ -48,7 +48,7 @@ def test_throttled_transaction_is_told(world: World) -> None:
     assert world.throttles == [("test.v1.Note", "test.v1.Note:abc", refused.value)]
 
 
-def test_nothing_is_told_of_what_ends_well_or_otherwise(world: World) -> None:
+def test_retried_throttles_and_other_failures_are_not_reported(world: World) -> None:
     plan = [unprocessed("BatchWriteItem", keep=1), throttled("BatchGetItem"), conflict("UpdateItem")]
     transport = world.faults(*plan, lost_request("GetItem"))
 
@@ -63,7 +63,7 @@ def test_nothing_is_told_of_what_ends_well_or_otherwise(world: World) -> None:
 
 
 @pytest.mark.parametrize("cause", ["left over", "throttled"])
-def test_each_logical_partition_of_what_a_batch_left_over_is_told_once(world: World, cause: str) -> None:
+def test_each_logical_partition_of_unprocessed_items_is_reported_once(world: World, cause: str) -> None:
     people = [person(tenant=tenant, id=str(number)) for tenant in ("abc", "xyz") for number in range(3)]
     left_over = unprocessed("BatchWriteItem", keep=4, nth=None)
     world.faults(throttled("BatchWriteItem", nth=None) if cause == "throttled" else left_over)
@@ -79,7 +79,7 @@ def test_each_logical_partition_of_what_a_batch_left_over_is_told_once(world: Wo
         assert [(error.reasons, error.operation) for error in told] == [((), "BatchWriteItem")]
 
 
-def test_search_through_all_shards_tells_why_it_failed(world: World) -> None:
+def test_a_throttled_search_through_all_shards_is_reported(world: World) -> None:
     world.faults(throttled("BatchGetItem", nth=None))
 
     with pytest.raises(KeyRangeThrottledError):

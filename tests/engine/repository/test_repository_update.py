@@ -61,7 +61,7 @@ def test_index_by_a_stamp_follows_each_change(world: World) -> None:
     assert world.people.get(key()).changed == NOON + timedelta(minutes=1)
 
 
-def test_update_reads_first_only_if_an_index_key_needs_what_it_was_not_told(world: World) -> None:
+def test_an_update_reads_first_only_if_an_index_key_needs_an_unnamed_field(world: World) -> None:
     world.people.create(person())
     for changes, reads in (
         ({"set": {"visits": 1}}, 0),
@@ -90,7 +90,7 @@ def test_update_changes_only_what_it_names(world: World) -> None:
     assert world.people.get(key()) == updated
 
 
-def test_adding_to_what_is_empty_starts_from_nothing(world: World) -> None:
+def test_adding_to_an_absent_field_sets_it(world: World) -> None:
     world.people.create(person())
 
     updated = world.people.update(key(), add={"rank": 2, "tags": {"a"}, "credit": Decimal("0.1")})
@@ -98,7 +98,7 @@ def test_adding_to_what_is_empty_starts_from_nothing(world: World) -> None:
     assert (updated.rank, updated.tags, updated.credit) == (2, {"a"}, Decimal("0.1"))
 
 
-def test_none_is_kept_apart_from_a_default_that_is_something(world: World) -> None:
+def test_none_is_distinguished_from_another_default(world: World) -> None:
     world.people.create(person(nickname=None))
     assert world.people.get(key()).nickname is None
     world.people.update(key(), set={"nickname": "Ada"})
@@ -172,7 +172,7 @@ def test_sum_beyond_the_bounds_of_a_field_is_refused_though_nothing_else_is_chec
     assert world.notes.update({"tenant": "a", "id": "1"}, add={"stars": 1}).stars == 5
 
 
-def test_update_is_held_to_the_validators_of_the_whole(world: World) -> None:
+def test_an_update_is_checked_by_the_validators_of_the_entity(world: World) -> None:
     world.accounts.create(Account(id="1", low=1, high=3))
 
     with pytest.raises(InvalidValueError, match="low is above high"):

@@ -159,7 +159,7 @@ def test_deleting_what_may_be_missing(world: World) -> None:
     assert world.raw() == []
 
 
-def test_what_has_expired_is_not_there(world: World) -> None:
+def test_an_expired_item_counts_as_missing(world: World) -> None:
     gone = world.clock.time()
     for identity in "1234":
         world.people.create(person(id=identity, until=gone, visits=9))
@@ -176,7 +176,7 @@ def test_what_has_expired_is_not_there(world: World) -> None:
 
 
 @pytest.mark.parametrize("times", [1, 3])
-def test_adding_makes_the_item_where_there_is_none(world: World, times: int) -> None:
+def test_adding_creates_a_missing_item(world: World, times: int) -> None:
     for _ in range(times):
         world.transact(Update(Note, key(), add={"reads": 2, "labels": {"a"}}, missing="create"))
 
@@ -198,7 +198,7 @@ def test_adding_to_what_is_read_first(world: World) -> None:
         world.transact(Update(Note, key(), add={"stars": 3}, missing="create"))
 
 
-def test_adding_does_not_go_on_from_what_has_expired(world: World) -> None:
+def test_adding_does_not_continue_from_an_expired_item(world: World) -> None:
     world.adopt({"PK": {"S": "test.v1.Note:abc"}, "SK": {"S": "1"}, "reads": {"N": "7"}, "ExpiresAt": {"N": "1"}})
 
     world.transact(Update(Note, key(), add={"reads": 2}, missing="create"))
@@ -217,7 +217,7 @@ def test_adding_does_not_go_on_from_what_has_expired(world: World) -> None:
         Update(Note, key(), set={"nothing": 1}),
     ],
 )
-def test_what_cannot_be_is_refused_unsent(world: World, step: Step) -> None:
+def test_an_impossible_step_is_refused_without_a_request(world: World, step: Step) -> None:
     sent = world.faults()
 
     with pytest.raises(InvalidValueError):
@@ -226,7 +226,7 @@ def test_what_cannot_be_is_refused_unsent(world: World, step: Step) -> None:
     assert sent.calls == []
 
 
-def test_one_item_is_not_in_two_steps(world: World) -> None:
+def test_one_item_in_two_steps_is_refused(world: World) -> None:
     with pytest.raises(InvalidKeyError, match="0 and 2"):
         world.transact(Create(note()), Create(note("2")), Check(Note, key(), None))
 
@@ -236,7 +236,7 @@ def test_items_without_a_home_are_refused(world: World) -> None:
         world.transact(Create(Event(tenant="abc", id="1")))
 
 
-def test_a_hundred_steps_and_no_more(world: World) -> None:
+def test_at_most_a_hundred_steps_are_accepted(world: World) -> None:
     world.transact(*(Create(note(str(n))) for n in range(100)))
     sent = world.faults()
 
@@ -256,7 +256,7 @@ def test_no_steps_send_nothing(world: World) -> None:
     assert sent.calls == []
 
 
-def test_it_costs_two_units_a_step(world: World) -> None:
+def test_each_step_costs_two_units(world: World) -> None:
     there = world.notes.create(note("there"))
 
     with metered() as meter:
@@ -283,7 +283,7 @@ def test_a_transaction_is_done_once(world: World, fault: Callable[[], Fault]) ->
     assert world.notes.get(key()).reads == 2
 
 
-def test_a_transaction_sent_twice_is_done_once_though_another_came_between(world: World) -> None:
+def test_a_transaction_sent_twice_is_done_once_despite_a_write_in_between(world: World) -> None:
     world.notes.create(note(reads=1))
     other = world.of(Note)
     world.faults(meanwhile_repeated("TransactWriteItems", lambda: other.update(key(), add={"reads": 10})))
@@ -305,7 +305,7 @@ def in_progress_after_all() -> Fault:
     return Fault("TransactWriteItems", strike)
 
 
-def test_a_transaction_that_is_under_way_is_asked_for_again(world: World) -> None:
+def test_a_transaction_in_progress_is_requested_again(world: World) -> None:
     world.notes.create(note(reads=1))
     sent = world.faults(in_progress_after_all())
 
@@ -330,7 +330,7 @@ def test_a_transaction_recognises_its_own_work_without_its_token(world: World) -
     assert [item["SK"]["S"] for item in world.raw()] == ["new"]
 
 
-def test_what_was_read_first_is_read_again_when_another_came_between(world: World) -> None:
+def test_items_read_first_are_read_again_after_a_write_in_between(world: World) -> None:
     world.people.create(person(visits=1))
     other = world.of(Person)
     sent = world.faults(meanwhile("TransactWriteItems", lambda: other.update(key(), add={"visits": 1})))
@@ -357,7 +357,7 @@ def test_a_transaction_that_cannot_be_settled_is_unknown(world: World) -> None:
         world.transact(Create(note()))
 
 
-def test_conflicts_without_end_are_told(world: World) -> None:
+def test_lasting_conflicts_are_reported(world: World) -> None:
     sent: FaultyTransport = world.faults(conflict("TransactWriteItems", nth=None))
 
     with pytest.raises(TransactionConflictError):

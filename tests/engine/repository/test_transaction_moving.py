@@ -107,7 +107,7 @@ def test_step_does_in_each_phase_what_the_protocol_says(world: World, name: str,
         assert (fellow.reads if fellow else 0) == (0 if reason else 1), case
 
 
-def test_costs_are_those_of_the_protocol(world: World) -> None:
+def test_steps_cost_what_the_protocol_says(world: World) -> None:
     spot = Spot(world, 4, 8)
     costs = {}
     for phase, state, name in (
@@ -163,7 +163,7 @@ def test_step_follows_an_item_that_is_moved_just_before(world: World, spot: Spot
     assert world.notes.get(FELLOW).reads == 1
 
 
-def test_check_of_none_sees_what_comes_to_life_at_the_new_home(world: World, spot: Spot) -> None:
+def test_a_check_for_absence_sees_an_item_created_at_the_new_home(world: World, spot: Spot) -> None:
     rival = world.of(Note)
     world.faults(meanwhile("TransactWriteItems", lambda: rival.create(note())))
 
@@ -174,7 +174,7 @@ def test_check_of_none_sees_what_comes_to_life_at_the_new_home(world: World, spo
     assert states(spot) == ("bare mark", "new")
 
 
-def test_check_of_none_holds_where_an_item_was_moved_and_deleted(world: World, spot: Spot) -> None:
+def test_a_check_for_absence_holds_for_an_item_moved_and_deleted(world: World, spot: Spot) -> None:
     spot.put_live(spot.old)
     rival = world.of(Note)
 
@@ -241,7 +241,7 @@ def test_creation_that_was_sent_twice_and_moved_on_is_done_once(world: World, sp
     assert world.notes.get(FELLOW).reads == 1
 
 
-def test_outdated_view_is_asked_for_again(world: World) -> None:
+def test_an_outdated_view_is_refreshed(world: World) -> None:
     spot = Spot(world, 4, 8)
     build(spot, ("mark", "live"))
     spot.enter(Phase.PREPARE)
@@ -255,7 +255,7 @@ def test_outdated_view_is_asked_for_again(world: World) -> None:
 
 
 @pytest.mark.parametrize("name", ["create", "put", "update", "delete", "check", "check none", "add or make"])
-def test_views_are_asked_for_before_each_try(world: World, name: str) -> None:
+def test_views_are_requested_before_each_attempt(world: World, name: str) -> None:
     """The phases go on between the tries of one transaction, which conflicts hold up."""
     spot = Spot(world, 4, 8)
     if name not in ("create", "check none"):
@@ -279,7 +279,7 @@ def test_views_are_asked_for_before_each_try(world: World, name: str) -> None:
     assert world.notes.get(FELLOW).reads == 1
 
 
-def test_item_that_never_comes_to_rest_is_told(world: World) -> None:
+def test_an_item_that_keeps_moving_is_reported(world: World) -> None:
     spot = Spot(world, 4, 8)
     build(spot, ("mark", "live"))
     spot.enter(Phase.STABLE)
@@ -291,7 +291,7 @@ def test_item_that_never_comes_to_rest_is_told(world: World) -> None:
     assert world.notes.find(FELLOW) is None
 
 
-def test_stored_writes_are_counted_not_steps(world: World, spot: Spot) -> None:
+def test_the_limit_counts_stored_writes_and_not_steps(world: World, spot: Spot) -> None:
     assert spot.old != spot.new
     sent = world.faults()
     with pytest.raises(InvalidQueryError, match="stored writes of 80 steps"):

@@ -44,7 +44,7 @@ def listed(world: Moving, model: type[Any] = Thing, tenant: str = "abc", **asked
 
 
 @pytest.mark.parametrize("new", [8, 32, 2, 1])
-def test_items_stand_once_at_their_new_homes_and_no_marks_are_left(world: Moving, new: int) -> None:
+def test_items_are_stored_once_at_their_new_homes_and_no_markers_are_left(world: Moving, new: int) -> None:
     world.fill(Thing, 60, rank=lambda n: n, text=lambda n: f"text {n}")
     before = listed(world)
     moving = len(world.misplaced(Thing, new))
@@ -84,7 +84,7 @@ def test_a_count_can_change_again_and_again(world: Moving) -> None:
     assert listed(world) == before
 
 
-def test_only_the_partition_that_was_meant_changes(world: Moving) -> None:
+def test_only_the_requested_partition_changes(world: Moving) -> None:
     world.fill(Thing, 20)
     world.fill(Thing, 20, tenant="other")
 
@@ -95,7 +95,7 @@ def test_only_the_partition_that_was_meant_changes(world: Moving) -> None:
     assert len(listed(world, tenant="other")) == 20
 
 
-def test_unsharded_items_are_adopted_whatever_wrote_them(world: Moving) -> None:
+def test_unsharded_items_of_any_writer_are_adopted(world: Moving) -> None:
     bare = "move.v1.Old:abc"
     for n in range(30):
         typed = {TYPE: {"S": "move.v1.Old"}, REV: {"S": f"r{n}"}} if n % 3 else {}
@@ -126,7 +126,7 @@ def test_all_partitions_of_an_entity_change_but_those_with_counts_of_their_own(w
     assert [len(listed(world, tenant=tenant)) for tenant in ("abc", "b", "c")] == [20, 20, 20]
 
 
-def test_a_partition_of_its_own_may_change_while_its_family_does(world: Moving) -> None:
+def test_a_partition_with_its_own_count_may_change_while_its_family_does(world: Moving) -> None:
     for tenant in ("abc", "b"):
         world.fill(Thing, 20, tenant=tenant)
     world.change(partition(Thing, "b"), 2)
@@ -142,7 +142,7 @@ def test_a_partition_of_its_own_may_change_while_its_family_does(world: Moving) 
     assert [len(listed(world, tenant=tenant)) for tenant in ("abc", "b")] == [20, 20]
 
 
-def test_a_family_sweeps_its_own_marks_only(world: Moving) -> None:
+def test_a_family_sweeps_only_its_own_markers(world: Moving) -> None:
     for tenant in ("abc", "b"):
         world.fill(Thing, 20, tenant=tenant)
     world.change(partition(Thing, "b"), 2)
@@ -224,7 +224,7 @@ def test_random_placement_grows_without_moving_anything(world: Moving) -> None:
 
 
 @pytest.mark.parametrize("scope", [partition(Event), whole(Event)], ids=["partition", "family"])
-def test_random_placement_shrinks_when_the_shards_it_left_are_empty(world: Moving, scope: Any) -> None:
+def test_random_placement_shrinks_when_the_removed_shards_are_empty(world: Moving, scope: Any) -> None:
     late = datetime.fromtimestamp(world.clock.now + 3600, UTC)
     world.fill(Event, 20, until=lambda _: late)
     world.resharder.start(scope, 1)
@@ -256,7 +256,7 @@ def test_keys_without_a_prefix_move_too(world: Moving, all_partitions: bool) -> 
     assert all(place == home(entity, ItemKey("a/b", sort), 8) for sort, place in stored.items())
 
 
-def test_what_belongs_to_nobody_known_stays_where_it_is(world: Moving) -> None:
+def test_items_of_unknown_owners_stay_where_they_are(world: Moving) -> None:
     world.fill(Thing, 10)
     strange = {PK: {"S": "move.v1.Thingamajig:abc:0"}, SK: {"S": "x"}}
     foreign = {PK: {"S": "move.v1.Thing:abc:3"}, SK: {"S": "not at home"}, "GSI1PK": {"S": "x"}, "GSI1SK": {"S": "x"}}

@@ -61,7 +61,7 @@ def published(world: Moving, scope: Scope) -> list[tuple[str, float]]:
 
 
 @pytest.mark.parametrize("scope", MOVING, ids=["partition", "family"])
-def test_every_phase_waits_until_the_one_before_has_reached_everybody(world: Moving, scope: Scope) -> None:
+def test_every_phase_waits_until_all_clients_see_the_previous_one(world: Moving, scope: Scope) -> None:
     world.resharder.start(scope, 8)
 
     seen = published(world, scope)
@@ -72,7 +72,7 @@ def test_every_phase_waits_until_the_one_before_has_reached_everybody(world: Mov
 
 
 @pytest.mark.parametrize("stage", STAGES[1:4])
-def test_a_publication_that_arrives_late_is_waited_for_from_then_on(world: Moving, stage: str) -> None:
+def test_the_wait_for_a_late_publication_starts_when_it_arrives(world: Moving, stage: str) -> None:
     world.fill(Thing, 10)
     world.resharder.start(ABC, 8, survey=False)
     world.until(ABC, STAGES[STAGES.index(stage) - 1])
@@ -90,7 +90,7 @@ def test_a_publication_that_arrives_late_is_waited_for_from_then_on(world: Movin
     assert world.record(ABC.key).since >= arrived[0] + WAIT
 
 
-def test_settling_leaves_reads_that_lag_the_time_to_see_what_was_moved_last(world: Moving) -> None:
+def test_settling_leaves_lagging_reads_time_to_see_the_last_move(world: Moving) -> None:
     world.fill(Thing, 20)
     lagging = world.new(timing=replace(TIMING, lag=5.0))
     lagging.start(ABC, 8)
@@ -106,7 +106,7 @@ def test_settling_leaves_reads_that_lag_the_time_to_see_what_was_moved_last(worl
     assert world.misplaced(Thing, 8) == []
 
 
-def test_an_index_changes_in_three_phases_and_is_left_when_all_know(world: Moving) -> None:
+def test_an_index_changes_in_three_phases_and_ends_when_all_clients_know(world: Moving) -> None:
     scope = index(Thing, "by_colour")
     world.resharder.start(scope, 8)
 
@@ -119,7 +119,7 @@ def test_an_index_changes_in_three_phases_and_is_left_when_all_know(world: Movin
     assert world.resharder.keys() == []
 
 
-def test_a_longer_lease_from_before_is_waited_for(world: Moving) -> None:
+def test_a_longer_earlier_lease_is_waited_for(world: Moving) -> None:
     put_by_hand(world.inner, world.topology, Record("move.v1.Thing", 4, Decimal(1), lease=300.0))
     asked = world.clock.now
 
@@ -130,7 +130,7 @@ def test_a_longer_lease_from_before_is_waited_for(world: Moving) -> None:
     assert world.record("move.v1.Thing").lease == TIMING.lease
 
 
-def test_a_wish_marks_the_family_before_anything_acts(world: Moving) -> None:
+def test_a_resize_request_marks_the_family_before_anything_acts(world: Moving) -> None:
     status = world.resharder.start(ABC, 8)
 
     family, record = world.record("move.v1.Thing"), world.record(ABC.key)
@@ -141,7 +141,7 @@ def test_a_wish_marks_the_family_before_anything_acts(world: Moving) -> None:
     assert world.resharder.keys() == [ABC.key]
 
 
-def test_a_quiet_family_is_told_so(world: Moving) -> None:
+def test_a_finished_change_leaves_its_family_inactive(world: Moving) -> None:
     world.change(ABC, 8)
 
     assert world.record("move.v1.Thing").active == frozenset()
@@ -175,7 +175,7 @@ def test_a_new_partition_starts_from_the_count_of_its_family(world: Moving) -> N
     ],
     ids=lambda value: value.key if isinstance(value, Scope) else str(value),
 )
-def test_what_cannot_be_is_refused_and_changes_nothing(world: Moving, scope: Scope, to: int, reason: str) -> None:
+def test_an_impossible_change_is_refused_and_changes_nothing(world: Moving, scope: Scope, to: int, reason: str) -> None:
     with pytest.raises(ReshardRefusedError) as refused:
         world.resharder.start(scope, to)
 
@@ -183,7 +183,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(world: Moving, scope: Sco
     assert world.resharder.keys() == []
 
 
-def test_a_budget_is_above_0(world: Moving) -> None:
+def test_a_budget_of_0_is_refused(world: Moving) -> None:
     with pytest.raises(InvalidValueError, match="budget"):
         world.resharder.start(ABC, 8, budget=0)
 
@@ -213,7 +213,7 @@ def test_table_and_indexes_of_a_family_change_one_after_the_other(world: Moving)
 
 
 @pytest.mark.parametrize("stage", STAGES[:-1])
-def test_a_partition_gets_no_count_of_its_own_while_all_change(world: Moving, stage: str) -> None:
+def test_a_partition_cannot_get_its_own_count_while_all_change(world: Moving, stage: str) -> None:
     world.resharder.start(whole(Thing), 8)
     world.until(whole(Thing), stage)
 
@@ -252,7 +252,7 @@ def test_an_abort_before_anything_moves_ends_the_change(world: Moving, scope: Sc
     ],
     ids=lambda value: value.key if isinstance(value, Scope) else value,
 )
-def test_a_later_abort_means_there_and_back(world: Moving, scope: Scope, stage: str) -> None:
+def test_an_abort_after_items_moved_moves_them_back(world: Moving, scope: Scope, stage: str) -> None:
     world.fill(Thing, 10, colour=lambda _: "red")
     for n in range(10):
         world.put({"PK": {"S": "move.v1.Old:abc"}, "SK": {"S": f"{n:04d}"}, "tenant": {"S": "abc"}})
@@ -275,7 +275,7 @@ def test_a_later_abort_means_there_and_back(world: Moving, scope: Scope, stage: 
 
 
 @pytest.mark.parametrize("asked", ["abort", "pause", "resume"])
-def test_nothing_to_stop(world: Moving, asked: str) -> None:
+def test_pause_and_abort_without_a_change_are_refused(world: Moving, asked: str) -> None:
     with pytest.raises(ReshardRefusedError) as never:
         getattr(world.resharder, asked)(ABC)
     world.change(ABC, 8)
@@ -286,7 +286,7 @@ def test_nothing_to_stop(world: Moving, asked: str) -> None:
 
 
 @pytest.mark.parametrize("stage", STAGES[:-1])
-def test_a_paused_change_stands_still_until_it_is_resumed(world: Moving, stage: str) -> None:
+def test_a_paused_change_does_nothing_until_it_is_resumed(world: Moving, stage: str) -> None:
     world.fill(Thing, 10)
     world.resharder.start(ABC, 8)
     world.until(ABC, stage)
@@ -306,7 +306,7 @@ def test_a_paused_change_stands_still_until_it_is_resumed(world: Moving, stage: 
 
 
 @pytest.mark.parametrize("stage", ["pending", "prepare", "move", "settle", "sweep"])
-def test_nobody_moves_or_sweeps_before_its_time(world: Moving, stage: str) -> None:
+def test_moving_and_sweeping_wait_for_their_phase(world: Moving, stage: str) -> None:
     world.fill(Thing, 10)
     world.resharder.start(ABC, 8, survey=False)
     world.until(ABC, stage)
@@ -362,7 +362,7 @@ def test_a_publication_whose_answer_was_lost_is_looked_up(world: Moving, stage: 
     assert world.misplaced(Thing, 8) == []
 
 
-def test_a_wish_that_was_sent_twice_is_one_wish(world: Moving) -> None:
+def test_a_request_sent_twice_is_stored_once(world: Moving) -> None:
     other = world.on(world.inner)
     other.status(ABC)
     resharder = world.new([afterwards("TransactWriteItems", lambda: None)])
@@ -372,7 +372,7 @@ def test_a_wish_that_was_sent_twice_is_one_wish(world: Moving) -> None:
     assert (first.target, world.resharder.status(ABC).target) == (8, 8)
 
 
-def test_two_wishes_at_once_are_one_change_and_one_refusal(world: Moving) -> None:
+def test_of_two_concurrent_requests_one_is_refused(world: Moving) -> None:
     other = world.on(world.inner)
     other.status(ABC)
 
@@ -395,7 +395,7 @@ def test_partitions_of_one_family_start_at_once(world: Moving) -> None:
     assert [status.target for status in world.resharder.busy()] == [8, 16]
 
 
-def test_a_status_is_plain_json_and_tells_how_far_it_is(world: Moving) -> None:
+def test_a_status_is_plain_json_and_shows_the_progress(world: Moving) -> None:
     world.fill(Thing, 40)
     world.resharder.start(ABC, 8, budget=50.0, cause="throttle")
     world.until(ABC, "move")
@@ -422,7 +422,7 @@ def test_a_change_can_go_without_a_survey(world: Moving) -> None:
     assert (status.total, status.swept_marks) == (None, status.moved)
 
 
-def test_an_unknown_record_is_a_mistake_of_who_asks(world: Moving) -> None:
+def test_an_unknown_record_is_refused(world: Moving) -> None:
     with pytest.raises(Exception, match="no entity is known"):
         world.resharder.advance("nobody.v1.Knows:abc")
 

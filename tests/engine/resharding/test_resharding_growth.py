@@ -72,7 +72,9 @@ HOT = "TableWriteKeyRangeThroughputExceeded"
 
 
 @pytest.mark.parametrize(("model", "count"), [(Thing, 4), (Event, 2)], ids=["calculated", "random"])
-def test_a_hot_partition_doubles_and_after_a_quiet_it_is_halved(growing: Growing, model: type[Any], count: int) -> None:
+def test_a_hot_partition_doubles_and_is_halved_after_a_quiet_time(
+    growing: Growing, model: type[Any], count: int
+) -> None:
     world, scope = growing.world, partition(model)
     items = growing.items(model, reason=HOT)
 
@@ -93,7 +95,7 @@ def test_a_hot_partition_doubles_and_after_a_quiet_it_is_halved(growing: Growing
     assert growing.growth.shrink([world.record(scope.key)], [scope.entity]) == []
 
 
-def test_a_hot_index_doubles_its_own_count_and_leaves_the_tables(growing: Growing) -> None:
+def test_a_hot_index_doubles_its_own_count_and_not_that_of_the_table(growing: Growing) -> None:
     items = growing.items(Thing, reason="IndexWriteKeyRangeThroughputExceeded", slot="GSI2")
 
     with pytest.raises(KeyRangeThrottledError):
@@ -124,7 +126,7 @@ def test_a_count_that_changes_already_is_left_alone(growing: Growing) -> None:
     assert growing.world.finish(partition(Thing)).count == 16
 
 
-def test_of_two_processes_one_asks(growing: Growing) -> None:
+def test_of_two_processes_only_one_requests_a_change(growing: Growing) -> None:
     other = Growing(growing.world)
     items = growing.items(Thing, reason=HOT)
     pauses: list[float] = []

@@ -56,7 +56,7 @@ CHANGES: dict[str, tuple[Scope, type[Thing | Old], int, int]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("stage", ["settle", "sweep"])
-def test_what_is_stored_late_comes_home(world: Moving, change: str, stage: str) -> None:
+def test_an_item_stored_late_is_moved_home(world: Moving, change: str, stage: str) -> None:
     scope, model, old, new = CHANGES[change]
     late = strays(model, old, new)
     world.resharder.start(scope, new)
@@ -75,7 +75,7 @@ def test_what_is_stored_late_comes_home(world: Moving, change: str, stage: str) 
     assert (world.misplaced(model, new), world.marks()) == ([], [])
 
 
-def test_the_second_pass_begins_when_nobody_is_in_the_move_phase_any_more(world: Moving) -> None:
+def test_the_second_pass_begins_when_no_client_is_in_the_move_phase_any_more(world: Moving) -> None:
     [late] = strays(Thing, 4, 8, 1)
     world.resharder.start(ABC, 8, survey=False)
     world.until(ABC, "settle")
@@ -110,7 +110,7 @@ def test_an_item_whose_home_is_taken_is_left_and_reported(world: Moving) -> None
     assert world.marks() == []
 
 
-def test_an_expired_item_that_was_stored_late_goes(world: Moving) -> None:
+def test_an_expired_item_that_was_stored_late_is_deleted(world: Moving) -> None:
     [late] = strays(Thing, 4, 8, 1)
     world.resharder.start(ABC, 8)
     world.until(ABC, "sweep")
@@ -121,7 +121,7 @@ def test_an_expired_item_that_was_stored_late_goes(world: Moving) -> None:
     assert world.raw() == []
 
 
-def test_a_late_item_is_changed_meanwhile_and_moves_as_it_is_then(world: Moving) -> None:
+def test_a_late_item_changed_meanwhile_moves_in_its_new_state(world: Moving) -> None:
     [late] = strays(Thing, 4, 8, 1)
     world.resharder.start(ABC, 8, survey=False)
     world.until(ABC, "settle")
@@ -136,7 +136,7 @@ def test_a_late_item_is_changed_meanwhile_and_moves_as_it_is_then(world: Moving)
 
 @pytest.mark.parametrize("fault", [throttled, conflict, lost_request, lost_answer], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("stage", ["settle", "sweep"])
-def test_bringing_home_outlives_faults(world: Moving, fault: object, stage: str) -> None:
+def test_moving_late_items_home_survives_any_single_fault(world: Moving, fault: object, stage: str) -> None:
     world.resharder.start(ABC, 8, survey=False)
     world.until(ABC, stage)
     for item in strays(Thing, 4, 8):
@@ -151,7 +151,7 @@ def test_bringing_home_outlives_faults(world: Moving, fault: object, stage: str)
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("answered", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("stage", ["settle", "sweep"])
-def test_killed_at_any_request_another_brings_home_what_is_left(world: Moving, stage: str, answered: bool) -> None:  # noqa: FBT001
+def test_a_worker_killed_at_any_request_is_continued_by_another_one(world: Moving, stage: str, answered: bool) -> None:  # noqa: FBT001
     deaths = 0
     for request in range(1, 200):
         scope = partition(Old, f"p{request}")
@@ -177,7 +177,7 @@ def test_killed_at_any_request_another_brings_home_what_is_left(world: Moving, s
 
 
 @pytest.mark.parametrize("count", [2, 8], ids=["growing", "shrinking"])
-def test_what_stands_at_a_future_home_is_brought_home_before_a_change_begins(world: Moving, count: int) -> None:
+def test_items_at_a_future_home_are_moved_home_before_a_change_begins(world: Moving, count: int) -> None:
     """Stored later than the last sweep: at a home under the count to which it now goes back."""
     to = 4
     world.change(ABC, count)
@@ -196,7 +196,7 @@ def test_what_stands_at_a_future_home_is_brought_home_before_a_change_begins(wor
     assert world.misplaced(Thing, to) == []
 
 
-def test_a_change_does_not_begin_while_two_items_have_one_key(world: Moving) -> None:
+def test_a_change_does_not_begin_while_two_items_have_the_same_key(world: Moving) -> None:
     [late] = strays(Thing, 4, 8, 1)
     world.change(ABC, 8)
     world.put(late)

@@ -158,7 +158,7 @@ class LeaseMachine(RuleBasedStateMachine):
         return place(status.count, Phase(status.phase))
 
 
-def test_whatever_leases_are_set_nobody_is_more_than_one_phase_behind(
+def test_no_client_is_more_than_one_phase_behind_under_any_lease(
     wire: Transport, create_table: Callable[[], str]
 ) -> None:
     bound = type("Bound", (LeaseMachine,), {"wire": wire, "create_table": staticmethod(create_table)})
@@ -204,7 +204,7 @@ def test_a_lease_in_force_is_honoured_to_its_end(moving: Moving) -> None:
     assert moved == prepared + TIMING.wait(1.0)
 
 
-def test_a_lowering_counts_from_when_it_was_seen_however_late_it_arrived(moving: Moving) -> None:
+def test_a_lowered_lease_counts_from_when_it_was_seen(moving: Moving) -> None:
     stored(moving, 1.0, former_lease=30.0, lowered_at=None)
     worker = moving.new(timing=timing(1.0))
     moving.clock.now += 500
@@ -228,7 +228,7 @@ def test_lowering_again_honours_the_longest_lease_that_is_left(moving: Moving) -
     assert moving.until(ABC, "prepare", worker).since == lowered + TIMING.wait(90.0)
 
 
-def test_a_raised_setting_is_stored_while_nothing_changes_and_not_before(moving: Moving) -> None:
+def test_a_raised_setting_is_stored_only_while_nothing_changes(moving: Moving) -> None:
     stored(moving, 1.0)
     worker = moving.new(timing=timing(30.0))
     moving.resharder.start(ABC, 8)
@@ -252,7 +252,7 @@ def test_phases_wait_for_a_raised_lease_from_the_moment_it_is_stored(moving: Mov
     assert moving.until(ABC, "prepare", worker).since == begun + TIMING.wait(30.0)
 
 
-def test_whoever_only_asks_for_a_change_leaves_the_stored_lease_alone(moving: Moving) -> None:
+def test_requesting_a_change_does_not_alter_the_stored_lease(moving: Moving) -> None:
     stored(moving, 5.0)
 
     for lease in (1.0, 90.0):
@@ -264,7 +264,7 @@ def test_whoever_only_asks_for_a_change_leaves_the_stored_lease_alone(moving: Mo
     assert moving.record(ABC.key).granted == 5.0
 
 
-def test_whoever_looks_is_told_the_wait_that_the_worker_keeps(moving: Moving) -> None:
+def test_a_status_shows_the_wait_that_the_worker_keeps(moving: Moving) -> None:
     """The command is set to a lease of 1 s and to operations of no length; the worker knows better."""
     stored(moving, 30.0)
     command = moving.new(timing=Timing(lease=1.0, operation=0.0, skew=0.0))

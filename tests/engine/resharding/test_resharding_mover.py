@@ -89,7 +89,7 @@ def whole_life(world: Moving, resharder: Resharder, name: str) -> None:
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("answered", [False, True], ids=["before", "after"])
-def test_killed_at_any_request_another_goes_on(world: Moving, answered: bool) -> None:  # noqa: FBT001 - a parameter
+def test_a_change_killed_at_any_request_is_continued_by_another_worker(world: Moving, answered: bool) -> None:  # noqa: FBT001 - a parameter
     fields: dict[str, Wire] = {"tenant": {"S": "x"}, "text": {"S": ""}}
     deaths = 0
     for request in range(1, 200):
@@ -126,7 +126,7 @@ def test_two_movers_that_read_the_same_items_move_them_once(world: Moving) -> No
     assert world.marks() == []
 
 
-def test_two_sweepers_do_no_harm(world: Moving) -> None:
+def test_two_concurrent_sweepers_do_no_harm(world: Moving) -> None:
     world.fill(Thing, 30)
     world.resharder.start(ABC, 8)
     world.until(ABC, "sweep")
@@ -149,7 +149,7 @@ def test_two_sweepers_do_no_harm(world: Moving) -> None:
     ],
     ids=["throttled", "conflict", "lost", "throttled reading"],
 )
-def test_a_mover_that_cannot_write_gives_its_time_back_and_goes_on_later(world: Moving, fault: Any) -> None:
+def test_a_throttled_mover_returns_early_and_continues_later(world: Moving, fault: Any) -> None:
     world.fill(Thing, 10)
     in_move(world)
     before = world.clock.now
@@ -165,7 +165,7 @@ def test_a_mover_that_cannot_write_gives_its_time_back_and_goes_on_later(world: 
 
 @pytest.mark.parametrize("nth", [1, 2, 5])
 @pytest.mark.parametrize("fault", [throttled, conflict, lost_request, lost_answer, repeated], ids=lambda f: f.__name__)
-def test_single_faults_are_outlived(world: Moving, fault: Callable[..., Any], nth: int) -> None:
+def test_a_mover_survives_any_single_fault(world: Moving, fault: Callable[..., Any], nth: int) -> None:
     world.fill(Thing, 12)
     in_move(world)
 
@@ -179,7 +179,7 @@ def test_single_faults_are_outlived(world: Moving, fault: Callable[..., Any], nt
 
 
 @pytest.mark.parametrize("fault", [throttled, conflict, lost_request, lost_answer], ids=lambda f: f.__name__)
-def test_the_sweeper_outlives_faults(world: Moving, fault: Callable[..., Any]) -> None:
+def test_a_sweeper_survives_any_single_fault(world: Moving, fault: Callable[..., Any]) -> None:
     world.fill(Thing, 12)
     world.resharder.start(ABC, 8)
     world.until(ABC, "sweep")
@@ -191,7 +191,7 @@ def test_the_sweeper_outlives_faults(world: Moving, fault: Callable[..., Any]) -
     assert world.finish(ABC).stage == "stable"
 
 
-def test_an_item_that_is_written_meanwhile_moves_as_it_is_then(world: Moving) -> None:
+def test_an_item_written_meanwhile_moves_in_its_new_state(world: Moving) -> None:
     [sort] = movers()
     world.put(stored(sort, text={"S": "old"}, Rev={"S": "one"}))
     in_move(world)
@@ -204,7 +204,7 @@ def test_an_item_that_is_written_meanwhile_moves_as_it_is_then(world: Moving) ->
 
 
 @pytest.mark.parametrize("revision", [{}, {REV: {"S": "one"}}], ids=["adopted", "ours"])
-def test_an_item_that_is_deleted_meanwhile_stays_deleted(world: Moving, revision: Wire) -> None:
+def test_an_item_deleted_meanwhile_stays_deleted(world: Moving, revision: Wire) -> None:
     [sort] = movers()
     item = stored(sort, **revision)
     world.put(item)
@@ -230,7 +230,7 @@ def test_an_adopted_item_that_gets_a_revision_meanwhile_moves_with_it(world: Mov
     assert [item[REV] for item in world.raw() if MOVED_TO not in item] == [{"S": "first"}]
 
 
-def test_a_mark_holds_for_ever_and_a_copy_as_long_as_its_item(world: Moving) -> None:
+def test_a_marker_never_expires_and_a_copy_expires_with_its_item(world: Moving) -> None:
     soon, newly, long_ago = movers(3)
     expiries = {soon: 600.0, newly: -0.5, long_ago: -600.0}
     in_move(world)
@@ -259,7 +259,7 @@ def test_an_expired_item_at_the_new_home_is_no_obstacle(world: Moving) -> None:
     assert [item[REV] for item in world.raw() if MOVED_TO not in item] == [{"S": "live"}]
 
 
-def test_two_live_items_of_one_key_stop_the_change_until_somebody_decides(world: Moving) -> None:
+def test_two_live_items_of_one_key_stop_the_change_until_one_is_deleted(world: Moving) -> None:
     sort, *others = movers(12)
     for other in others:
         world.put(stored(other, Rev={"S": "r"}))
@@ -338,7 +338,7 @@ def pause(world: Moving) -> None:
     world.clock.now += 6
 
 
-def test_an_index_entry_written_meanwhile_is_rewritten_as_it_is_then(world: Moving) -> None:
+def test_an_index_entry_written_meanwhile_is_rewritten_in_its_new_state(world: Moving) -> None:
     world.fill(Thing, 1, colour=lambda _: "red")
     scope = index(Thing, "by_colour")
     world.resharder.start(scope, 64, survey=False)
@@ -426,13 +426,13 @@ def test_a_budget_is_divided_among_the_tasks_that_are_worked_on_at_a_time(world:
     assert world.clock.now - began >= (units - 8.001) / 10
 
 
-def test_a_wrong_task_is_nobodys(world: Moving) -> None:
+def test_an_unknown_task_has_no_work(world: Moving) -> None:
     in_move(world)
 
     assert [world.resharder.work(ABC.key, task, seconds=1) for task in (-1, 4, 99)] == [True, True, True]
 
 
-def test_a_refusal_that_will_not_pass_is_told(world: Moving) -> None:
+def test_a_permanent_refusal_is_raised(world: Moving) -> None:
     world.fill(Thing, 10)
     in_move(world)
 

@@ -51,7 +51,7 @@ def test_no_schedule_loses_doubles_or_hides_an_item(engine_of_its_own: LeanWire,
 
 
 @pytest.mark.parametrize("kind", LEVELS)
-def test_no_answer_of_a_level_of_care_is_wrong(engine_of_its_own: LeanWire, kind: str) -> None:
+def test_no_answer_of_any_handling_is_wrong(engine_of_its_own: LeanWire, kind: str) -> None:
     found = explore(engine_of_its_own, range(examples(800)), kind)
 
     assert found.anomalies == [], f"repeat one with: python -m bench.reshard --kind {kind!r} --seed N"

@@ -81,7 +81,7 @@ def test_shards_of_the_modulo_placement_count_from_one(notes_world: World) -> No
     assert sum(shard.items for shard in shards) == 60
 
 
-def test_shards_that_take_many_answers_are_counted_whole(notes_world: World) -> None:
+def test_shards_larger_than_one_answer_are_counted_completely(notes_world: World) -> None:
     tenant = new_tenant()
     notes_world.counts.count = 1
     collection = notes_world.collection()
@@ -92,7 +92,7 @@ def test_shards_that_take_many_answers_are_counted_whole(notes_world: World) -> 
     assert shard.items == 1100
 
 
-def test_shards_refuse_a_partition_that_cannot_be(notes_world: World) -> None:
+def test_shards_refuse_an_invalid_partition(notes_world: World) -> None:
     collection = notes_world.collection()
 
     with pytest.raises(InvalidKeyError):
@@ -113,7 +113,7 @@ def test_shards_refuse_a_partition_that_cannot_be(notes_world: World) -> None:
         (Note(tenant="abc", id="1", expires_at=datetime(2030, 1, 1)), InvalidValueError),  # noqa: DTZ001 - the point
     ],
 )
-def test_check_refuses_what_storing_would_and_sends_nothing(
+def test_check_refuses_what_a_write_would_and_sends_nothing(
     notes_world: World, note: Note, error: type[Exception]
 ) -> None:
     transport = FaultyTransport(notes_world.transport)
@@ -128,7 +128,7 @@ def test_check_refuses_what_storing_would_and_sends_nothing(
     assert transport.calls == []
 
 
-def test_check_passes_what_can_be_stored_and_sends_nothing(notes_world: World) -> None:
+def test_check_accepts_storable_items_and_sends_nothing(notes_world: World) -> None:
     transport = FaultyTransport(notes_world.transport)
     note = Note(tenant="abc", id="1", tags={"a"})
 

@@ -36,7 +36,7 @@ def a_user(tenant: str, number: int = 0) -> User:
     return User(tenant_id=tenant, email=f"u{number}@example.com", display_name=f"User {number}")
 
 
-def test_without_a_topology_table_nothing_opens(wire: Transport) -> None:
+def test_opening_without_a_topology_table_is_refused(wire: Transport) -> None:
     with pytest.raises(ConfigurationError, match=r'name the table of shard counts, topology_table="..."'):
         Dynashard(wire, table="table", cursor_keys=KEYS)
 
@@ -137,7 +137,7 @@ def test_the_local_stack_is_found_under_the_names_of_make_run(
         ("TOPOLOGY_LEASE_SECONDS", "soon"),
     ],
 )
-def test_a_variable_that_cannot_be_used_is_named(variable: str, value: str) -> None:
+def test_an_invalid_variable_is_named(variable: str, value: str) -> None:
     with pytest.raises(ConfigurationError, match=f"{variable} is '{value}'"):
         Dynashard.local({variable: value})
 
@@ -184,9 +184,7 @@ def test_an_environment_is_found_by_the_outputs_of_its_stacks(
     assert len({user.id for user in [*first.items, *second.items]}) == 30
 
 
-def test_who_only_uses_single_items_needs_no_cursor_secret(
-    account: None, local_table: str, topology_table: str, tenant: str
-) -> None:
+def test_single_items_need_no_cursor_secret(account: None, local_table: str, topology_table: str, tenant: str) -> None:
     del account
     stack("Dynashard-dev-Data", {"TableName": local_table, "TopologyName": topology_table})
 
@@ -200,7 +198,7 @@ def test_who_only_uses_single_items_needs_no_cursor_secret(
 
 
 @pytest.mark.parametrize("missing", ["TableName", "TopologyName"])
-def test_an_environment_without_a_tables_name_is_told(account: None, missing: str) -> None:
+def test_an_environment_without_a_table_name_is_refused(account: None, missing: str) -> None:
     del account
     stack("Dynashard-old-Data", {name: "x" for name in ("TableName", "TopologyName", "Other") if name != missing})
 
@@ -208,7 +206,7 @@ def test_an_environment_without_a_tables_name_is_told(account: None, missing: st
         Dynashard.deployed("old")
 
 
-def test_an_environment_or_profile_that_does_not_exist_is_told(account: None) -> None:
+def test_an_unknown_environment_or_profile_is_refused(account: None) -> None:
     del account
     with pytest.raises(ConfigurationError, match="the stack Dynashard-nowhere-Data cannot be read"):
         Dynashard.deployed("nowhere")

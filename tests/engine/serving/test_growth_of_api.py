@@ -49,7 +49,7 @@ def events(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 @KINDS
-def test_a_partition_throttled_twice_is_to_double_and_callers_are_told_as_ever(
+def test_a_partition_throttled_twice_is_to_double_and_callers_get_the_usual_error(
     world: GrowthWorld, model: type[Entity], path: str, count: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     caller = world.api()
@@ -208,7 +208,7 @@ def test_a_hot_partition_is_not_read_through_before_it_changes(world: GrowthWorl
     assert record.change["survey"] is False
 
 
-def test_the_ceiling_is_kept(world: GrowthWorld, caplog: pytest.LogCaptureFixture) -> None:
+def test_growth_stops_at_the_ceiling(world: GrowthWorld, caplog: pytest.LogCaptureFixture) -> None:
     world.resharder.start(partition(Reading), 4)
     world.work()
     world.clock.now += 3600
@@ -219,7 +219,7 @@ def test_the_ceiling_is_kept(world: GrowthWorld, caplog: pytest.LogCaptureFixtur
     assert events(caplog) == ["cannot"]
 
 
-def test_a_dry_run_tells_what_it_would_ask_for(world: GrowthWorld, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_dry_run_logs_the_request_it_would_make(world: GrowthWorld, caplog: pytest.LogCaptureFixture) -> None:
     world.throttle_twice(world.api(growth_mode="dry_run"), "meters")
 
     assert (world.wishes(), world.record(partition(Meter))) == ({}, None)
@@ -246,7 +246,7 @@ def test_the_kill_switch_silences_it(world: GrowthWorld, caplog: pytest.LogCaptu
     assert not isinstance(silent, Growing)
 
 
-def test_a_topology_that_cannot_be_changed_is_no_concern_of_the_caller(
+def test_an_unchangeable_topology_does_not_affect_the_caller(
     world: GrowthWorld, caplog: pytest.LogCaptureFixture
 ) -> None:
     caller = world.api()
@@ -259,7 +259,7 @@ def test_a_topology_that_cannot_be_changed_is_no_concern_of_the_caller(
     assert events(caplog) == ["failed"]
 
 
-def test_a_mistake_in_the_policy_is_logged_and_no_concern_of_the_caller(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_in_the_policy_is_logged_and_does_not_affect_the_caller(caplog: pytest.LogCaptureFixture) -> None:
     def build() -> Any:
         raise RuntimeError("a mistake of the programmer")
 
@@ -302,7 +302,7 @@ def test_a_throttle_without_a_reason_is_judged_by_the_load_of_the_table(
 
 
 @pytest.mark.parametrize(("environment", "known"), [("local", False), ("dev", True), ("prod", True)])
-def test_cloudwatch_is_asked_wherever_it_counts(world: GrowthWorld, environment: str, *, known: bool) -> None:
+def test_cloudwatch_is_read_only_in_deployed_environments(world: GrowthWorld, environment: str, *, known: bool) -> None:
     api, reshard = world.settings(environment=environment), replace(world.reshard_settings(), environment=environment)
 
     asked = (cloudwatch(api, world.inner), cloudwatch(reshard, world.inner))

@@ -139,7 +139,7 @@ def followed(wire: Transport, table: str, engine_url: str, dynamodb: RawDynamoDB
         yield followed
 
 
-def test_rows_of_an_episode_that_everybody_watches_get_more_shards_and_lose_no_ping(followed: Followed) -> None:
+def test_rows_of_a_hot_episode_get_more_shards_and_lose_no_ping(followed: Followed) -> None:
     follower = followed.follower(below=True)
 
     first = follower.dispatch(followed.records)

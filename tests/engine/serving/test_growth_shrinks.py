@@ -60,7 +60,7 @@ def look(world: GrowthWorld, *, throttled: bool = False, **settings: object) -> 
     return told
 
 
-def test_what_grew_by_itself_is_halved_after_the_quiet_time_and_no_further(world: GrowthWorld) -> None:
+def test_an_automatic_growth_is_halved_after_the_quiet_time_and_no_further(world: GrowthWorld) -> None:
     too_early = look(world)
     world.clock.now += DAY
     told = look(world)
@@ -92,7 +92,7 @@ def test_nothing_shrinks_while_the_table_is_throttled(world: GrowthWorld) -> Non
     assert look(world, throttled=True) == []
 
 
-def test_what_an_operator_has_set_is_left_alone(world: GrowthWorld) -> None:
+def test_a_count_set_by_an_operator_is_left_alone(world: GrowthWorld) -> None:
     world.resharder.start(partition(Reading), 4)
     world.work()
     world.clock.now += DAY
@@ -102,7 +102,7 @@ def test_what_an_operator_has_set_is_left_alone(world: GrowthWorld) -> None:
     assert partition(Reading).key not in world.wishes()
 
 
-def test_a_dry_run_and_the_kill_switch_ask_for_nothing(world: GrowthWorld) -> None:
+def test_a_dry_run_and_the_kill_switch_request_nothing(world: GrowthWorld) -> None:
     world.clock.now += DAY
 
     dry, off = look(world, growth_mode="dry_run"), look(world, growth_mode="off")
@@ -111,7 +111,7 @@ def test_a_dry_run_and_the_kill_switch_ask_for_nothing(world: GrowthWorld) -> No
     assert (off, world.wishes()) == ([], {})
 
 
-def test_one_look_asks_for_no_more_than_it_may(world: GrowthWorld) -> None:
+def test_one_run_requests_at_most_its_limit(world: GrowthWorld) -> None:
     world.clock.now += DAY
 
     told = shrink_quiet(world.resharder, settings=GrowthSettings(mode="dry_run"), most=2)
@@ -119,7 +119,7 @@ def test_one_look_asks_for_no_more_than_it_may(world: GrowthWorld) -> None:
     assert len(told) == 2
 
 
-def test_a_record_that_nothing_declares_any_more_is_passed_over(world: GrowthWorld) -> None:
+def test_a_record_without_a_declaration_is_skipped(world: GrowthWorld) -> None:
     put_by_hand(world.inner, world.topology, Record("grow.v1.Meter|GSI3", 64, Decimal(1), 30.0))
     world.clock.now += DAY
 
@@ -152,7 +152,7 @@ def deployed(wire: Transport, table: str, engine_url: str, monkeypatch: pytest.M
 
 
 @pytest.mark.usefixtures("deployed")
-def test_the_watch_is_told_by_its_schedule_to_shrink() -> None:
+def test_the_schedule_makes_the_watch_shrink_quiet_counts() -> None:
     first, second = (handler.watch(SHRINK, None) for _ in range(2))
 
     assert first == ["asked: user.v1.User:abc to 16 shards: quiet for long"]
@@ -161,7 +161,7 @@ def test_the_watch_is_told_by_its_schedule_to_shrink() -> None:
 
 @pytest.mark.usefixtures("deployed")
 @pytest.mark.parametrize(("name", "value"), [("GROWTH_MODE", "off"), ("GROWTH_QUIET_SECONDS", str(3 * DAY))])
-def test_the_watch_keeps_to_the_settings_of_its_environment(
+def test_the_watch_follows_the_settings_of_its_environment(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
     monkeypatch.setenv(name, value)
@@ -169,7 +169,7 @@ def test_the_watch_keeps_to_the_settings_of_its_environment(
     assert handler.watch(SHRINK, None) == []
 
 
-def test_the_local_worker_looks_at_once_and_every_hour_whatever_happens() -> None:
+def test_the_local_worker_checks_at_once_and_every_hour_despite_errors() -> None:
     looks: list[float] = []
     now = [0.0]
     logged: list[str] = []

@@ -178,9 +178,7 @@ FAULTS: dict[str, tuple[list[Fault], bool]] = {
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("phase", [Phase.STABLE, *PHASES])
 @pytest.mark.parametrize("fault", FAULTS)
-def test_one_item_whatever_became_of_the_answer_and_none_once_it_is_deleted(
-    scene: Scene, fault: str, phase: Phase
-) -> None:
+def test_a_repeated_create_makes_one_item_and_none_after_its_delete(scene: Scene, fault: str, phase: Phase) -> None:
     plan, may_be_unknown = FAULTS[fault]
     world = scene.world
     for name, (count, target) in CHANGES.items():
@@ -217,9 +215,7 @@ WHEN = ("after the answer", "after the repeat", "after the delete")
 @pytest.mark.parametrize("phase", [Phase.STABLE, *PHASES])
 @pytest.mark.parametrize("when", WHEN)
 @pytest.mark.parametrize("settled", [True, False])
-def test_a_request_that_is_executed_late_makes_no_second_item_nor_one_anew(
-    scene: Scene, *, settled: bool, when: str, phase: Phase
-) -> None:
+def test_a_late_request_creates_no_second_item(scene: Scene, *, settled: bool, when: str, phase: Phase) -> None:
     world = scene.world
     for name, (count, target) in CHANGES.items():
         spot, held = Spot(world, count, target), StoredItem()
@@ -244,7 +240,7 @@ def test_a_request_that_is_executed_late_makes_no_second_item_nor_one_anew(
         assert scene.living() == []
 
 
-def test_it_is_one_round_trip_at_twice_the_write_units_and_so_is_a_repeat(scene: Scene) -> None:
+def test_a_create_and_its_repeat_take_one_round_trip_at_twice_the_write_units(scene: Scene) -> None:
     with metered() as first:
         scene.create()
     wire = scene.world.faults()
@@ -268,7 +264,9 @@ def test_another_body_is_refused_whether_the_item_is_there_or_gone(scene: Scene)
 
 
 @pytest.mark.parametrize("order", [meanwhile, afterwards, lost_after])
-def test_of_two_at_once_one_creates_and_both_get_its_answer(scene: Scene, order: Callable[..., Fault]) -> None:
+def test_of_two_concurrent_requests_one_creates_and_both_get_its_answer(
+    scene: Scene, order: Callable[..., Fault]
+) -> None:
     second: list[tuple[Document, bool]] = []
     calm = scene.beside()
     scene.world.faults(order(TRANSACT, lambda: second.append(calm.create(PERSON, model=Person))))
@@ -280,7 +278,7 @@ def test_of_two_at_once_one_creates_and_both_get_its_answer(scene: Scene, order:
     assert [first[1], second[0][1]].count(False) == 1
 
 
-def test_of_many_at_once_one_creates(scene: Scene) -> None:
+def test_of_many_concurrent_requests_one_creates(scene: Scene) -> None:
     many, begin = 8, Barrier(8)
 
     def create(_: int) -> Document:
@@ -294,7 +292,7 @@ def test_of_many_at_once_one_creates(scene: Scene) -> None:
     assert len(scene.living()) == 1
 
 
-def test_a_record_that_has_expired_counts_no_more(scene: Scene) -> None:
+def test_an_expired_record_is_ignored(scene: Scene) -> None:
     first, _ = scene.create(PERSON, model=Person)
     scene.world.clock.at += KEPT_SECONDS
     last, replayed = scene.create(PERSON, model=Person)
@@ -345,7 +343,7 @@ def test_no_refusal_while_another_request_holds_the_record(scene: Scene) -> None
     assert scene.create() == (first, True)
 
 
-def test_a_throttle_of_the_records_makes_no_shards(scene: Scene) -> None:
+def test_a_throttle_of_the_records_requests_no_shards(scene: Scene) -> None:
     scene.world.faults(cancelled("None", "ThrottlingError", nth=None))
     with pytest.raises(ThrottledError):
         scene.create()
@@ -366,7 +364,7 @@ class InSteps(Repository[Any]):
 
 
 @pytest.mark.parametrize("lost", [lost_request, lost_answer])
-def test_what_was_begun_in_steps_goes_on_in_steps(scene: Scene, lost: Callable[..., Fault]) -> None:
+def test_a_create_begun_in_steps_continues_in_steps(scene: Scene, lost: Callable[..., Fault]) -> None:
     world = scene.world
     world.faults(lost("PutItem", nth=2), lost_request("GetItem", nth=None))
     with pytest.raises(OutcomeUnknownError):
@@ -430,7 +428,7 @@ def thing(moving: Moving, records: str, identity: str, plan: list[Fault]) -> tup
         ("executed late", "settle", 2),
     ],
 )
-def test_what_is_answered_is_found_however_late_it_was_stored(
+def test_an_answered_item_is_found_however_late_it_was_stored(
     moving: Moving, records: str, how: str, begins: str, to: int
 ) -> None:
     stages = STAGES[STAGES.index(begins or "prepare") + 1 :]
@@ -461,7 +459,7 @@ def test_what_is_answered_is_found_however_late_it_was_stored(
         judged(moving, identity, acknowledged=True)
 
 
-def test_what_cannot_be_brought_home_is_not_answered_as_done(
+def test_an_item_that_cannot_be_moved_home_is_not_answered_as_done(
     moving: Moving, records: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its home was taken before it was stored at the old one, of which nobody ever knew."""

@@ -144,7 +144,7 @@ def test_an_export_has_every_live_item_once_with_its_details(
     assert [each.name for each in tmp_path.iterdir() if "account" in each.name] == ["account.jsonl"]
 
 
-def test_a_purge_needs_the_name_twice_removes_all_and_nothing_of_others(
+def test_a_purge_needs_the_name_twice_and_removes_only_that_account(
     command_line: CommandLine, filled: tuple[str, str], backend: Backend, tmp_path: Path
 ) -> None:
     tenant, like = filled
@@ -167,7 +167,7 @@ def test_a_purge_needs_the_name_twice_removes_all_and_nothing_of_others(
     assert command_line.run("account", "export", like, "--to", tmp_path / "b", "--json").summary["entities"] == LIVE
 
 
-def test_a_purge_that_is_killed_at_any_request_is_ended_by_the_next(filled: tuple[str, str], backend: Backend) -> None:
+def test_a_purge_killed_at_any_request_is_finished_by_the_next(filled: tuple[str, str], backend: Backend) -> None:
     tenant, like = filled
     other = len(list_of(backend, like))
     for requests in range(40):
@@ -182,7 +182,7 @@ def test_a_purge_that_is_killed_at_any_request_is_ended_by_the_next(filled: tupl
     assert len(list_of(backend, like)) == other
 
 
-def test_a_purge_outlasts_throttles_and_what_is_left_unprocessed(filled: tuple[str, str], backend: Backend) -> None:
+def test_a_purge_retries_throttles_and_unprocessed_deletes(filled: tuple[str, str], backend: Backend) -> None:
     tenant, _ = filled
     plan = [throttled("Scan"), throttled("BatchWriteItem"), unprocessed("BatchWriteItem", keep=1, nth=2)]
     faulty = FaultyTransport(backend.transport, plan)
@@ -194,7 +194,7 @@ def test_a_purge_outlasts_throttles_and_what_is_left_unprocessed(filled: tuple[s
     assert not found(holdings(backend), tenant, lambda _: None)
 
 
-def test_a_purge_that_others_write_against_says_so(filled: tuple[str, str], backend: Backend, db: Dynashard) -> None:
+def test_a_purge_reports_concurrent_writes(filled: tuple[str, str], backend: Backend, db: Dynashard) -> None:
     tenant, _ = filled
 
     def back() -> None:
@@ -207,7 +207,7 @@ def test_a_purge_that_others_write_against_says_so(filled: tuple[str, str], back
 
 
 @pytest.mark.parametrize("name", ["", "a:b"])
-def test_what_names_no_account_is_refused(command_line: CommandLine, name: str, tmp_path: Path) -> None:
+def test_an_invalid_account_name_is_refused(command_line: CommandLine, name: str, tmp_path: Path) -> None:
     refused = [
         command_line.run("account", "export", name, "--to", tmp_path / "a"),
         command_line.run("account", "purge", name, "--confirm", name),

@@ -33,7 +33,7 @@ def free_port() -> Iterator[int]:
 
 
 @pytest.mark.parametrize("command", ["load", "topology"])
-def test_a_stack_that_does_not_run_is_told_in_one_line_with_what_to_do(
+def test_a_stopped_stack_is_reported_in_one_line_with_the_remedy(
     command_line: CommandLine, tenant: str, command: str
 ) -> None:
     file = command_line.file("users.jsonl", user(0))
@@ -75,7 +75,7 @@ def test_the_port_of_make_run_is_the_port_of_commands(
         ("DYNAMODB_ENDPOINT", "nowhere", "DYNAMODB_ENDPOINT=nowhere cannot be used"),
     ],
 )
-def test_a_wrong_variable_is_told_by_its_name(
+def test_a_wrong_variable_is_named(
     command_line: CommandLine, tenant: str, variable: str, value: str, told: str
 ) -> None:
     wrong = with_environment(command_line, **{"DYNAMODB_ENDPOINT": "", variable: value})
@@ -86,7 +86,7 @@ def test_a_wrong_variable_is_told_by_its_name(
     assert told in ended.err
 
 
-def test_a_data_folder_that_cannot_be_is_told(command_line: CommandLine, tenant: str) -> None:
+def test_an_impossible_data_folder_is_reported(command_line: CommandLine, tenant: str) -> None:
     blocked = command_line.file("a file", "no folder")
 
     ended = with_environment(command_line, DATA_DIR=str(blocked / "data")).run("topology", "user.v1.User", tenant)
@@ -95,21 +95,21 @@ def test_a_data_folder_that_cannot_be_is_told(command_line: CommandLine, tenant:
     assert "set DATA_DIR" in ended.err
 
 
-def test_a_file_that_is_not_there_is_told(command_line: CommandLine, tenant: str) -> None:
+def test_a_missing_file_is_reported(command_line: CommandLine, tenant: str) -> None:
     ended = command_line.run("load", "users", command_line.folder / "none.csv", "--tenant", tenant)
 
     assert ended.status == 1
     assert ended.err.endswith("none.csv cannot be read: No such file or directory\n")
 
 
-def test_a_folder_is_no_file(command_line: CommandLine, tenant: str) -> None:
+def test_a_folder_in_place_of_a_file_is_refused(command_line: CommandLine, tenant: str) -> None:
     ended = command_line.run("load", "users", command_line.folder, "--tenant", tenant, "--format", "csv")
 
     assert ended.status == 1
     assert "cannot be read: Is a directory" in ended.err
 
 
-def test_an_unknown_entity_is_told_with_those_there_are(command_line: CommandLine) -> None:
+def test_an_unknown_entity_is_refused_with_the_known_ones(command_line: CommandLine) -> None:
     load = command_line.run("load", "people", "x.csv")
     topology = command_line.run("topology", "people")
 
@@ -118,7 +118,7 @@ def test_an_unknown_entity_is_told_with_those_there_are(command_line: CommandLin
     assert (topology.status, topology.err) == (1, f"error: no entity is called 'people'. There are: {there_are}\n")
 
 
-def test_a_file_whose_name_tells_no_format_needs_one(command_line: CommandLine) -> None:
+def test_standard_input_needs_a_format(command_line: CommandLine) -> None:
     ended = command_line.run("load", "users", "-")
 
     assert (ended.status, ended.err) == (
@@ -154,7 +154,7 @@ def test_help_is_given(command_line: CommandLine, arguments: list[str]) -> None:
     assert "Usage: dynashard" in ended.out
 
 
-def test_errors_that_cannot_be_written_are_told_before_anything_is_loaded(
+def test_an_unwritable_errors_file_is_reported_before_anything_is_loaded(
     command_line: CommandLine, users: Users, tenant: str
 ) -> None:
     file = command_line.file("users.jsonl", user(0))
@@ -165,7 +165,7 @@ def test_errors_that_cannot_be_written_are_told_before_anything_is_loaded(
     assert emails_of(users, tenant) == []
 
 
-def test_a_checkpoint_that_cannot_be_kept_is_told_before_anything_is_loaded(
+def test_an_unwritable_checkpoint_is_reported_before_anything_is_loaded(
     command_line: CommandLine, users: Users, tenant: str
 ) -> None:
     file = command_line.file("users.jsonl", user(0))
@@ -225,7 +225,7 @@ def test_a_load_into_one_environment_is_not_resumed_into_another(
     assert "into the environment staging" in resumed.err
 
 
-def test_an_environment_that_is_not_deployed_is_told(account: CommandLine, tenant: str) -> None:
+def test_an_environment_that_is_not_deployed_is_reported(account: CommandLine, tenant: str) -> None:
     ended = account.run("topology", "user.v1.User", tenant, "--env", "nowhere")
 
     assert (ended.status, len(ended.err.splitlines())) == (1, 1)
@@ -234,7 +234,7 @@ def test_an_environment_that_is_not_deployed_is_told(account: CommandLine, tenan
 
 
 @pytest.mark.parametrize("missing", ["TableName", "TopologyName"])
-def test_a_stack_without_a_tables_name_is_told(account: CommandLine, tenant: str, missing: str) -> None:
+def test_a_stack_without_a_table_name_is_reported(account: CommandLine, tenant: str, missing: str) -> None:
     deploy("old", {name: "x" for name in ("TableName", "TopologyName", "Other") if name != missing})
 
     ended = account.run("topology", "user.v1.User", tenant, "--env", "old")
@@ -243,7 +243,7 @@ def test_a_stack_without_a_tables_name_is_told(account: CommandLine, tenant: str
     assert f"has no output {missing}" in ended.err
 
 
-def test_an_account_without_a_region_is_told(command_line: CommandLine, tenant: str) -> None:
+def test_a_missing_region_is_reported(command_line: CommandLine, tenant: str) -> None:
     nowhere = {"AWS_CONFIG_FILE": os.devnull, "AWS_REGION": "", "AWS_DEFAULT_REGION": ""}
 
     ended = replace(command_line, environment=nowhere).run("topology", "user.v1.User", tenant, "--env", "prod")
@@ -252,7 +252,7 @@ def test_an_account_without_a_region_is_told(command_line: CommandLine, tenant: 
     assert "You must specify a region" in ended.err
 
 
-def test_an_endpoint_that_is_no_url_is_told(account: CommandLine, tenant: str) -> None:
+def test_an_endpoint_that_is_not_a_url_is_reported(account: CommandLine, tenant: str) -> None:
     wrong = with_environment(account, AWS_ENDPOINT_URL_CLOUDFORMATION="nonsense")
 
     ended = wrong.run("topology", "user.v1.User", tenant, "--env", "prod")
@@ -261,7 +261,7 @@ def test_an_endpoint_that_is_no_url_is_told(account: CommandLine, tenant: str) -
     assert "nonsense" in ended.err
 
 
-def test_an_account_without_credentials_is_told(command_line: CommandLine, tenant: str) -> None:
+def test_missing_credentials_are_reported(command_line: CommandLine, tenant: str) -> None:
     unknown = {
         "AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull, "AWS_EC2_METADATA_DISABLED": "true",
         "AWS_DEFAULT_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "",

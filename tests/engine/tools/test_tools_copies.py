@@ -16,7 +16,7 @@ def db(wire: Transport, local_table: str) -> Dynashard:
     return Dynashard(wire, table=local_table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS)
 
 
-def test_copies_are_checked_mended_and_then_right(command_line: CommandLine, db: Dynashard, tenant: str) -> None:
+def test_copies_are_checked_and_repaired(command_line: CommandLine, db: Dynashard, tenant: str) -> None:
     incidents, participations = db.collection(Incident), db.collection(Participation)
     mine = incidents.create(
         Incident(tenant_id=tenant, number=1, title="Fire", participants=["user_ada", "user_bob"], team="team_x")
@@ -46,7 +46,7 @@ class Loose(Entity, name="incident.v1.Incident", key=Key("{tenant_id}", "{id}"),
     title: str = "without a number"
 
 
-def test_what_cannot_be_copied_is_told_and_all_else_is_mended(
+def test_what_cannot_be_copied_is_reported_and_the_rest_is_repaired(
     command_line: CommandLine, db: Dynashard, tenant: str
 ) -> None:
     loose = db.collection(Loose).create(Loose(tenant_id=tenant))
@@ -63,7 +63,7 @@ def test_what_cannot_be_copied_is_told_and_all_else_is_mended(
     assert (checked.summary["drift"]["missing"], checked.summary["unfit"]) == (0, 1)
 
 
-def test_what_is_no_copy_is_refused(command_line: CommandLine) -> None:
+def test_an_entity_without_copies_is_refused(command_line: CommandLine) -> None:
     wrong = command_line.run("copies", "check", "users")
 
     assert wrong.status == 1

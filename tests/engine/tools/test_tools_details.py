@@ -43,7 +43,7 @@ def leave(wire: Transport, table: str, tenant: str) -> None:
         )
 
 
-def test_a_sweep_removes_what_is_left_and_nothing_else(
+def test_a_sweep_removes_only_unreferenced_pieces(
     command_line: CommandLine, wire: Transport, local_table: str, tenant: str, before: Collection[Incident]
 ) -> None:
     kept = before.create(Incident(tenant_id=tenant, id="kept", number=1, title="Kept", details=[1]))
@@ -62,7 +62,7 @@ def test_a_sweep_removes_what_is_left_and_nothing_else(
     before.delete(kept)
 
 
-def test_what_cannot_be_swept_is_told(command_line: CommandLine) -> None:
+def test_a_sweep_of_an_entity_without_attachments_is_refused(command_line: CommandLine) -> None:
     wrong = command_line.run("details", "sweep", "users")
 
     assert wrong.status == 1

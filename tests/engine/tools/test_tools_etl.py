@@ -25,7 +25,7 @@ def people(users: Users, tenant: str) -> Users:
     return users
 
 
-def test_only_what_the_map_wants_otherwise_is_written_and_a_second_run_writes_nothing(
+def test_only_differing_items_are_written_and_a_second_run_writes_nothing(
     command_line: CommandLine, people: Users, tenant: str
 ) -> None:
     first = command_line.run("etl", "users", tenant, MAP, "--json").summary
@@ -49,7 +49,7 @@ def test_a_dry_run_says_what_would_change_and_writes_nothing(
     assert people.get({"tenant_id": tenant, "id": "u001"}).department == "eng"
 
 
-def test_an_item_that_changes_meanwhile_is_mapped_again_and_no_change_is_lost(people: Users, tenant: str) -> None:
+def test_an_item_changed_meanwhile_is_mapped_again_and_no_change_is_lost(people: Users, tenant: str) -> None:
     met: set[str] = set()
 
     def change(item: User) -> dict[str, str]:
@@ -69,7 +69,7 @@ def test_an_item_that_changes_meanwhile_is_mapped_again_and_no_change_is_lost(pe
     assert people.find({"tenant_id": tenant, "id": "u002"}) is None
 
 
-def test_an_item_that_always_changes_ends_the_run(people: Users, tenant: str) -> None:
+def test_an_item_that_keeps_changing_ends_the_run(people: Users, tenant: str) -> None:
     calls = []
 
     def change(item: User) -> dict[str, str] | None:
@@ -95,7 +95,7 @@ def test_an_item_that_always_changes_ends_the_run(people: Users, tenant: str) ->
         ("def change(item): return {'email': 'none'}", "email"),
     ],
 )
-def test_a_map_that_cannot_be_used_is_told_in_a_line(
+def test_an_unusable_map_is_reported_in_one_line(
     command_line: CommandLine, people: Users, tenant: str, code: str, told: str
 ) -> None:
     file = command_line.folder / "map.py"
@@ -109,7 +109,7 @@ def test_a_map_that_cannot_be_used_is_told_in_a_line(
     assert people.get({"tenant_id": tenant, "id": "u001"}).department == "eng"
 
 
-def test_what_an_interrupted_run_has_changed_is_told_and_stays(
+def test_an_interrupted_run_reports_its_changes_and_keeps_them(
     command_line: CommandLine, people: Users, tenant: str
 ) -> None:
     file = command_line.folder / "map.py"
@@ -127,13 +127,13 @@ def test_what_an_interrupted_run_has_changed_is_told_and_stays(
 
 
 @pytest.mark.usefixtures("people")
-def test_on_a_terminal_a_line_shows_how_far_the_run_is(command_line: CommandLine, tenant: str) -> None:
+def test_on_a_terminal_a_line_shows_the_progress_of_the_run(command_line: CommandLine, tenant: str) -> None:
     status, shown = command_line.on_a_terminal("etl", "users", tenant, MAP)
 
     assert status == 0, shown
     assert "90 read, 60 changed" in shown
 
 
-def test_a_file_that_is_not_there_is_told(command_line: CommandLine, tenant: str) -> None:
+def test_a_missing_file_is_reported(command_line: CommandLine, tenant: str) -> None:
     assert "nothing.py cannot be read: it does not exist" in command_line.run("etl", "users", tenant, "nothing.py").err
     assert "is not a Python file" in command_line.run("etl", "users", tenant, "nothing.txt").err

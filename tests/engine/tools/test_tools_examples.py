@@ -21,7 +21,9 @@ def test_every_row_of_an_example_can_be_loaded(command_line: CommandLine, tenant
 
 
 @pytest.mark.parametrize("entity", ["participations", "operations", "follows", "episode-plays"])
-def test_what_the_backend_writes_itself_is_not_loaded(command_line: CommandLine, tenant: str, entity: str) -> None:
+def test_entities_that_the_backend_writes_itself_are_not_loaded(
+    command_line: CommandLine, tenant: str, entity: str
+) -> None:
     file = command_line.file("rows.jsonl")
 
     refused = command_line.run("load", entity, file, "--tenant", tenant)

@@ -63,7 +63,7 @@ def told(items: Sequence[Ping]) -> list[dict[str, Any]]:
     return [json.loads(item.model_dump_json()) for item in items]
 
 
-def test_a_day_as_json_lines(command_line: CommandLine, stored: list[Ping], tenant: str) -> None:
+def test_a_day_is_exported_as_json_lines(command_line: CommandLine, stored: list[Ping], tenant: str) -> None:
     path = command_line.folder / "day.jsonl"
 
     outcome = command_line.run("export", "pings", "--day", "2026-11-20", "--tenant", tenant, "--to", path, "--json")
@@ -75,7 +75,9 @@ def test_a_day_as_json_lines(command_line: CommandLine, stored: list[Ping], tena
     assert outcome.summary["read_units"] > 0
 
 
-def test_a_month_and_everything(command_line: CommandLine, stored: list[Ping], pings: Collection[Ping]) -> None:
+def test_a_month_and_everything_are_exported(
+    command_line: CommandLine, stored: list[Ping], pings: Collection[Ping]
+) -> None:
     tenant = stored[0].tenant_id
     later = ping(tenant, 99, DAY + timedelta(days=11))
     pings.create(later)
@@ -88,7 +90,7 @@ def test_a_month_and_everything(command_line: CommandLine, stored: list[Ping], p
     assert [row for row in lines(everything) if row["tenant_id"] == tenant] == told([*stored, later])
 
 
-def test_a_day_as_parquet(command_line: CommandLine, stored: list[Ping], tenant: str) -> None:
+def test_a_day_is_exported_as_parquet(command_line: CommandLine, stored: list[Ping], tenant: str) -> None:
     path = command_line.folder / "day.parquet"
 
     outcome = command_line.run("export", "pings", "--day", "2026-11-20", "--tenant", tenant, "--to", path)
@@ -126,7 +128,7 @@ class Odd(Entity, name="test.v1.Odd", key=Key("{tenant}", "{id}"), registry=Regi
     big: int = 0
 
 
-def test_what_has_no_column_of_its_own_is_text_in_parquet(tmp_path: Path) -> None:
+def test_values_without_a_parquet_type_are_exported_as_text(tmp_path: Path) -> None:
     items = [Odd(tenant="a", id=str(n), credit=Decimal("1.50"), tags=["x", "y"], raw=b"\0", weight=0.5) for n in (1, 2)]
 
     with new_file(tmp_path / "odd.parquet", Odd) as add:
@@ -187,7 +189,7 @@ def test_csv_keeps_every_text(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["day.csv", "day"])
-def test_a_day_as_csv(command_line: CommandLine, stored: list[Ping], tenant: str, name: str) -> None:
+def test_a_day_is_exported_as_csv(command_line: CommandLine, stored: list[Ping], tenant: str, name: str) -> None:
     path = command_line.folder / name
 
     outcome = command_line.run(
@@ -201,7 +203,7 @@ def test_a_day_as_csv(command_line: CommandLine, stored: list[Ping], tenant: str
     assert found == plain
 
 
-def test_a_file_that_cannot_be_finished_leaves_what_was_there(tmp_path: Path) -> None:
+def test_an_unfinished_export_keeps_the_existing_file(tmp_path: Path) -> None:
     path = tmp_path / "odd.parquet"
     path.write_text("before")
 
@@ -229,7 +231,7 @@ def test_a_file_that_cannot_be_finished_leaves_what_was_there(tmp_path: Path) ->
         (["convert", "pings", "nowhere", "--to", "x.jsonl"], "is not a folder"),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(command_line: CommandLine, arguments: list[str], said: str) -> None:
+def test_a_wrong_argument_is_refused_in_one_line(command_line: CommandLine, arguments: list[str], said: str) -> None:
     arguments = [str(command_line.folder / each) if each.startswith(("x.", "no/")) else each for each in arguments]
 
     outcome = command_line.run("export", *arguments)
@@ -271,7 +273,7 @@ def hidden(tenant: str) -> list[dict[str, Any]]:
     ]
 
 
-def test_an_export_of_dynamodb_becomes_the_items_that_readers_saw(command_line: CommandLine, tenant: str) -> None:
+def test_an_export_of_dynamodb_becomes_the_items_that_readers_see(command_line: CommandLine, tenant: str) -> None:
     items = [ping(tenant, n, DAY + timedelta(hours=n)) for n in range(4)]
     moved = {**wired(items[3]), MOVED_FROM: {"N": "4"}}
     folder = exported(
@@ -288,9 +290,7 @@ def test_an_export_of_dynamodb_becomes_the_items_that_readers_saw(command_line: 
     assert outcome.summary["items"] == 4
 
 
-def test_an_export_that_does_not_say_when_it_was_taken_hides_nothing_as_expired(
-    command_line: CommandLine, tenant: str
-) -> None:
+def test_an_export_without_its_time_keeps_expired_items(command_line: CommandLine, tenant: str) -> None:
     folder = exported(command_line.folder, hidden(tenant)[2:3], taken=None)
     path = command_line.folder / "day.jsonl"
 
@@ -299,7 +299,7 @@ def test_an_export_that_does_not_say_when_it_was_taken_hides_nothing_as_expired(
     assert [row["id"] for row in lines(path)] == ["p51"]
 
 
-def test_an_item_that_does_not_fit_is_told_and_left_out(command_line: CommandLine, tenant: str) -> None:
+def test_an_item_that_does_not_fit_is_reported_and_left_out(command_line: CommandLine, tenant: str) -> None:
     good = ping(tenant, 1)
     folder = exported(command_line.folder, [wired(ping(tenant, 2), seconds={"S": "many"}), wired(good)])
     path = command_line.folder / "day.jsonl"
@@ -384,7 +384,7 @@ def test_an_export_that_fails_says_why() -> None:
         Snapshot(client, lambda _: None).run("items", Place.of("s3://archive"), lambda _: None)
 
 
-def test_an_interrupted_export_goes_on_by_itself() -> None:
+def test_an_interrupted_export_is_resumed() -> None:
     def interrupt(_: float) -> None:
         raise KeyboardInterrupt
 
@@ -392,7 +392,7 @@ def test_an_interrupted_export_goes_on_by_itself() -> None:
         Snapshot(Exporting("IN_PROGRESS"), interrupt).run("items", Place.of("s3://archive"), lambda _: None)
 
 
-def test_the_calls_are_those_that_aws_knows(
+def test_the_calls_match_the_service_model_of_aws(
     monkeypatch: pytest.MonkeyPatch, command_line: CommandLine, tenant: str
 ) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
@@ -429,7 +429,7 @@ def test_the_calls_are_those_that_aws_knows(
     assert lines(path) == told([ping(tenant, 1)])
 
 
-def test_a_choice_names_its_bounds() -> None:
+def test_a_range_is_named_by_its_bounds() -> None:
     choice = choose(Ping, day=None, month="2026-12", time=None, tenant=None)
 
     assert SimpleNamespace(**choice.as_dict()) == SimpleNamespace(

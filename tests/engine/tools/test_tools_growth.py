@@ -31,7 +31,7 @@ def key(wire: Transport, topology_table: str, tenant: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("mode", ["dry_run", "off"])
-def test_a_load_that_is_throttled_says_what_would_help(
+def test_a_throttled_load_names_the_remedy(
     command_line: CommandLine, wire: Transport, tenant: str, key: str, mode: str
 ) -> None:
     fault = throttled("BatchWriteItem", nth=None)
@@ -47,6 +47,6 @@ def test_a_load_that_is_throttled_says_what_would_help(
     assert (told in outcome.err) == (mode == "dry_run")
 
 
-def test_a_deployed_environment_is_loaded_as_it_is_set_up_and_an_unknown_one_is_let_be() -> None:
+def test_a_deployed_environment_follows_its_settings_and_an_unknown_one_is_left_alone() -> None:
     assert _deployed_growth("prod") == GrowthSettings("on", 300, 86_400)
     assert _deployed_growth("elsewhere").mode == "off"

@@ -48,7 +48,7 @@ def test_get_prints_the_item_with_its_revision(command_line: CommandLine, ada: U
     assert len(ended.out.splitlines()) == 1
 
 
-def test_an_item_that_does_not_exist_is_told_in_one_line(command_line: CommandLine, tenant: str) -> None:
+def test_a_missing_item_is_reported_in_one_line(command_line: CommandLine, tenant: str) -> None:
     ended = command_line.run("get", "user.v1.User", f"tenant_id={tenant}", "id=nobody")
 
     assert (ended.status, ended.out, len(ended.err.splitlines())) == (1, "", 1)
@@ -93,7 +93,7 @@ def test_put_takes_fields_one_by_one_with_their_own_types(command_line: CommandL
     assert ended.summary["participants"] == ["team_1", "team_2"]
 
 
-def test_what_get_prints_can_be_put_back_unless_somebody_wrote_since(
+def test_the_output_of_get_can_be_put_back_unless_the_item_has_changed(
     command_line: CommandLine, users: Users, ada: User
 ) -> None:
     key = [f"tenant_id={ada.tenant_id}", "id=ada"]
@@ -137,7 +137,7 @@ def test_a_listing_continues_with_its_cursor(command_line: CommandLine, users: U
     assert rest.summary["cursor"] is None
 
 
-def test_a_listing_takes_indexes_filters_and_fields(command_line: CommandLine, users: Users, tenant: str) -> None:
+def test_a_listing_accepts_indexes_filters_and_fields(command_line: CommandLine, users: Users, tenant: str) -> None:
     people = [("a", "legal", "m1"), ("b", "legal", "m2"), ("c", "sales", "m1")]
     for name, department, manager in people:
         users.create(User(tenant_id=tenant, **{**ADA, "id": name}, department=department, manager_id=manager))
@@ -152,9 +152,7 @@ def test_a_listing_takes_indexes_filters_and_fields(command_line: CommandLine, u
     assert sorted(item["id"] for item in filtered.summary["items"]) == ["a", "c"]
 
 
-def test_a_listing_takes_the_beginning_of_a_sort_key_and_several_partitions(
-    command_line: CommandLine, tenant: str
-) -> None:
+def test_a_listing_accepts_a_prefix_and_several_partitions(command_line: CommandLine, tenant: str) -> None:
     for team, schedule in (("t1", "s1"), ("t1", "s2"), ("t2", "s1")):
         command_line.run(
             "put", "schedules", f"tenant_id={tenant}", f"team_id={team}", f"schedule_id={schedule}", "name=x"
@@ -188,14 +186,14 @@ def test_edges_are_read_from_either_end(
     assert none.summary == {"items": [], "cursor": None}
 
 
-def test_a_person_at_a_terminal_sees_a_table(command_line: CommandLine, ada: User) -> None:
+def test_output_to_a_terminal_is_a_table(command_line: CommandLine, ada: User) -> None:
     shown = on_a_terminal(command_line, "list", "users", f"tenant_id={ada.tenant_id}", "--fields", "id,email")
 
     assert "│ ada │ ada@example.com │" in shown
     assert "{" not in shown
 
 
-def test_json_can_be_had_at_a_terminal(command_line: CommandLine, ada: User) -> None:
+def test_json_can_be_requested_at_a_terminal(command_line: CommandLine, ada: User) -> None:
     shown = on_a_terminal(command_line, "list", "users", f"tenant_id={ada.tenant_id}", "--fields", "id", "--json")
 
     assert json.loads(shown) == {"items": [{"id": "ada"}], "cursor": None}
@@ -231,7 +229,7 @@ def test_json_can_be_had_at_a_terminal(command_line: CommandLine, ada: User) -> 
         (["list", "users", "tenant_id=abc", "shoe=44"], "partition.shoe: Unknown field"),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(command_line: CommandLine, arguments: list[str], said: str) -> None:
+def test_a_wrong_argument_is_refused_in_one_line(command_line: CommandLine, arguments: list[str], said: str) -> None:
     ended = command_line.run(*arguments)
 
     assert (ended.status, ended.out, len(ended.err.splitlines())) == (1, "", 1)
@@ -246,7 +244,7 @@ def test_an_item_that_is_too_large_to_read_is_refused(command_line: CommandLine,
     assert "standard input has more than 6,291,456 bytes" in ended.err
 
 
-def test_a_fault_on_our_side_is_shown_whole(
+def test_an_internal_error_is_shown_with_its_traceback(
     command_line: CommandLine, wire: Transport, local_table: str, users: Users, ada: User
 ) -> None:
     [home] = [shard.partition_key for shard in users.shards({"tenant_id": ada.tenant_id}) if shard.items]

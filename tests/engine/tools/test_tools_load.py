@@ -107,7 +107,7 @@ def test_a_tenant_that_the_api_refuses_is_not_loaded(command_line: CommandLine, 
     assert "^[A-Za-z0-9_-]{1,64}$" in told.err
 
 
-def test_another_pattern_of_tenants_is_told_by_the_environment(
+def test_the_environment_sets_another_pattern_of_tenants(
     command_line: CommandLine, users: Users, tenant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TENANT_PATTERN", "^[a-z0-9.-]{1,100}$")
@@ -151,7 +151,7 @@ def stored_partitions(dynamodb: RawDynamoDB, table: str, tenant: str) -> set[str
         begin = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
 
 
-def test_items_lie_over_the_shards(
+def test_items_are_spread_over_the_shards(
     command_line: CommandLine, dynamodb: RawDynamoDB, local_table: str, tenant: str
 ) -> None:
     file = command_line.file("users.jsonl", *(user(number, id=str(number)) for number in range(300)))
@@ -198,7 +198,7 @@ BAD_ROWS = [
 
 
 @pytest.mark.parametrize(("row", "reason"), BAD_ROWS)
-def test_a_bad_row_is_told_with_its_line_and_field(
+def test_a_bad_row_is_reported_with_its_line_and_field(
     command_line: CommandLine, users: Users, tenant: str, row: str | dict[str, Any], reason: str
 ) -> None:
     file = command_line.file("users.jsonl", user(0), row, user(1))
@@ -212,7 +212,7 @@ def test_a_bad_row_is_told_with_its_line_and_field(
     assert emails_of(users, tenant) == expected(2)
 
 
-def test_a_row_without_a_tenant_is_told_how_to_give_one(command_line: CommandLine) -> None:
+def test_a_row_without_a_tenant_is_refused_with_the_remedy(command_line: CommandLine) -> None:
     file = command_line.file("users.jsonl", user(0))
 
     loaded = command_line.run("load", "users", file)
@@ -221,7 +221,7 @@ def test_a_row_without_a_tenant_is_told_how_to_give_one(command_line: CommandLin
     assert "line 1: tenant_id: is missing; give one for all rows with --tenant" in loaded.err
 
 
-def test_a_second_row_with_a_key_is_told_with_the_line_of_the_first(
+def test_a_second_row_with_a_key_is_reported_with_the_line_of_the_first(
     command_line: CommandLine, users: Users, tenant: str
 ) -> None:
     rows = [user(number, id=str(number)) for number in range(600)]
@@ -264,7 +264,7 @@ def test_stop_writes_everything_before_the_bad_line_and_nothing_after_it(
     assert emails_of(users, tenant) == expected(good)
 
 
-def test_a_file_that_cannot_be_read_on_stops_there_even_if_bad_lines_are_left_out(
+def test_an_unreadable_file_stops_the_load_even_if_bad_lines_are_skipped(
     command_line: CommandLine, users: Users, tenant: str
 ) -> None:
     file = command_line.file("users.csv", "email,display_name", "u0@example.com,A", 'u1@example.com,"B', "never,closed")
@@ -339,7 +339,9 @@ def test_a_dry_run_of_an_unfinished_load_looks_at_the_whole_file(
     assert emails_of(users, tenant) == expected(1)
 
 
-def test_on_a_terminal_a_bar_shows_how_far_the_load_is(command_line: CommandLine, users: Users, tenant: str) -> None:
+def test_on_a_terminal_a_bar_shows_the_progress_of_the_load(
+    command_line: CommandLine, users: Users, tenant: str
+) -> None:
     file = command_line.file("users.jsonl", *map(user, range(20)), "{}")
 
     status, shown = command_line.on_a_terminal("load", "users", file, "--tenant", tenant, "--on-error", "skip")

@@ -40,7 +40,7 @@ def test_the_order_of_a_listing_is_drawn_with_a_dot_for_each_item(
 
 
 @pytest.mark.parametrize(("order", "late"), [("ordered", False), ("shard", True), ("round_robin", True)])
-def test_only_an_ordered_listing_brings_no_item_late(
+def test_only_an_ordered_listing_has_no_late_item(
     command_line: CommandLine, tmp_path: Path, tenant: str, order: str, *, late: bool
 ) -> None:
     file = tmp_path / "order.png"
@@ -60,7 +60,7 @@ def test_the_same_data_give_the_same_picture(command_line: CommandLine, tmp_path
     assert pictures[0] == pictures[1]
 
 
-def test_a_picture_of_part_of_a_listing(command_line: CommandLine, tmp_path: Path, tenant: str) -> None:
+def test_a_limit_draws_part_of_a_listing(command_line: CommandLine, tmp_path: Path, tenant: str) -> None:
     told = command_line.run("plot", "order", "users", tenant, str(tmp_path / "a.png"), "--limit", "7").out
 
     assert "7 items" in told
@@ -73,7 +73,7 @@ def test_a_partition_without_items_has_no_order_to_draw(command_line: CommandLin
     assert not (tmp_path / "a.png").exists()
 
 
-def test_a_file_that_is_no_picture_is_refused_before_anything_is_read(
+def test_a_file_of_another_format_is_refused_before_anything_is_read(
     command_line: CommandLine, tmp_path: Path, tenant: str
 ) -> None:
     for what in ("order", "shards"):

@@ -41,7 +41,7 @@ def a_letter(body: Any, reason: str = "validation_failed", group: str | None = N
     return NewMessage(body if isinstance(body, str) else json.dumps(body), attributes, group)
 
 
-def test_status_tells_of_every_queue(command_line: CommandLine, store: QueueStore, queues: Mapping[str, Queue]) -> None:
+def test_status_shows_every_queue(command_line: CommandLine, store: QueueStore, queues: Mapping[str, Queue]) -> None:
     store.send(queues["intake"].url, [a_letter({})] * 3)
     store.receive(queues["intake"].url, 1)
     store.send(queues["operations"].dead_letters_url, [a_letter({})])
@@ -54,14 +54,14 @@ def test_status_tells_of_every_queue(command_line: CommandLine, store: QueueStor
     }
 
 
-def test_queues_of_a_stack_that_never_ran_are_not_made_up(command_line: CommandLine) -> None:
+def test_queues_of_a_stack_that_never_ran_are_not_created(command_line: CommandLine) -> None:
     told = command_line.run("queue", "status")
 
     assert (told.status, told.out) == (1, "")
     assert "start it with `make run`" in told.err
 
 
-def test_redriven_messages_are_on_their_queue_again_and_no_dead_letters_any_more(
+def test_redriven_messages_leave_the_dead_letters_for_their_queue(
     command_line: CommandLine, store: QueueStore, queues: Mapping[str, Queue]
 ) -> None:
     queue = queues["intake"]
@@ -75,7 +75,7 @@ def test_redriven_messages_are_on_their_queue_again_and_no_dead_letters_any_more
     assert store.depth(queue.dead_letters_url).visible == store.depth(queue.dead_letters_url).in_flight == 0
 
 
-def test_what_nobody_could_read_is_sent_as_it_came(
+def test_unreadable_messages_are_redriven_unchanged(
     command_line: CommandLine, store: QueueStore, queues: Mapping[str, Queue]
 ) -> None:
     store.send(queues["intake"].dead_letters_url, [a_letter({"unreadable": "{"}), a_letter("no JSON"), a_letter([1])])
@@ -96,7 +96,7 @@ def test_redriven_operations_say_so_and_keep_their_group(
     assert (json.loads(delivery.body), delivery.group) == ({"operation_id": "x", "redriven": True}, "g")
 
 
-def test_dead_letters_can_be_taken_out_into_a_file(
+def test_dead_letters_can_be_exported_to_a_file(
     command_line: CommandLine, store: QueueStore, queues: Mapping[str, Queue], tmp_path: Path
 ) -> None:
     file = tmp_path / "letters.jsonl"
@@ -113,7 +113,7 @@ def test_dead_letters_can_be_taken_out_into_a_file(
     assert "name a new file" in again.err
 
 
-def test_what_the_queue_does_not_take_stays_a_dead_letter(store: QueueStore, queues: Mapping[str, Queue]) -> None:
+def test_a_message_that_the_queue_refuses_stays_a_dead_letter(store: QueueStore, queues: Mapping[str, Queue]) -> None:
     queue = queues["intake"]
     store.send(queue.dead_letters_url, [a_letter({"number": number}) for number in range(3)])
 

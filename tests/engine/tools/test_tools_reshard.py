@@ -81,7 +81,7 @@ def test_on_a_terminal_waiting_shows_a_bar(world: ReshardWorld) -> None:
     assert "━" in shown
 
 
-def test_without_waiting_the_wish_is_written_down_and_nothing_else(world: ReshardWorld) -> None:
+def test_without_waiting_only_the_request_is_stored(world: ReshardWorld) -> None:
     begun = world.run("reshard", "start", "users", "abc", "--to", "32", "--create")
     shown = world.run("reshard", "status", "users", "abc", "--json")
 
@@ -109,7 +109,7 @@ IMPOSSIBLE = [
 ]
 
 
-def test_a_partition_that_holds_nothing_is_refused_unless_it_is_to_be_created(world: ReshardWorld) -> None:
+def test_an_empty_partition_is_refused_unless_its_creation_is_requested(world: ReshardWorld) -> None:
     fill(world.layer().collection(User), "abc", 1)
 
     mistyped = world.run("reshard", "start", "users", "abd", "--to", "32")
@@ -123,7 +123,7 @@ def test_a_partition_that_holds_nothing_is_refused_unless_it_is_to_be_created(wo
     assert "under way already" in refused(known)
 
 
-def test_waiting_says_what_is_done_and_what_goes_on(world: ReshardWorld) -> None:
+def test_waiting_reports_the_new_count_and_the_remaining_work(world: ReshardWorld) -> None:
     fill(world.layer().collection(User), "abc", 20)
 
     with world.between_looks(world.go_on):
@@ -135,14 +135,14 @@ def test_waiting_says_what_is_done_and_what_goes_on(world: ReshardWorld) -> None
     assert f"`dynashard reshard status {FAMILY} abc --watch` watches it" in told
 
 
-def test_what_cannot_be_is_refused_in_one_line(world: ReshardWorld) -> None:
+def test_a_wrong_argument_is_refused_in_one_line(world: ReshardWorld) -> None:
     for arguments, told in IMPOSSIBLE:
         assert told in refused(world.run("reshard", "start", *arguments))
 
     assert world.resharder().busy() == []
 
 
-def test_what_cannot_be_now_is_refused_in_one_line_with_what_to_do(world: ReshardWorld) -> None:
+def test_a_request_during_a_change_is_refused_in_one_line_with_the_remedy(world: ReshardWorld) -> None:
     world.resharder().start(partition("abc"), 32)
     running = world.run("reshard", "start", "users", "abc", "--to", "64")
     index = world.run("reshard", "start", "users", "--index", "by_manager", "--to", "8")
@@ -157,7 +157,7 @@ def test_what_cannot_be_now_is_refused_in_one_line_with_what_to_do(world: Reshar
     assert "no change of user.v1.User:xyz is under way" in refused(quiet)
 
 
-def test_aborted_before_it_moves_a_change_ends_at_once(world: ReshardWorld) -> None:
+def test_an_abort_before_anything_moves_ends_the_change_at_once(world: ReshardWorld) -> None:
     world.resharder().start(partition("abc"), 32)
     world.bring_to(partition("abc"), "prepare")
 
@@ -169,7 +169,7 @@ def test_aborted_before_it_moves_a_change_ends_at_once(world: ReshardWorld) -> N
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("stage", ["move", "settle", "sweep"])
-def test_aborted_later_a_change_says_that_it_ends_and_comes_back(world: ReshardWorld, stage: str) -> None:
+def test_a_later_abort_finishes_the_change_and_reverts_it(world: ReshardWorld, stage: str) -> None:
     users = world.layer().collection(User)
     written = fill(users, "abc", 30)
     world.resharder().start(partition("abc"), 32)
@@ -187,7 +187,7 @@ def test_aborted_later_a_change_says_that_it_ends_and_comes_back(world: ReshardW
     assert ids(world.layer().collection(User), "abc") == sorted(written)
 
 
-def test_waiting_for_a_change_that_is_called_off_fails(world: ReshardWorld) -> None:
+def test_waiting_for_an_aborted_change_fails(world: ReshardWorld) -> None:
     with world.between_looks(lambda: world.resharder().abort(partition("abc"))):
         ended = world.run("reshard", "start", "users", "abc", "--to", "32", "--create", "--wait")
 
@@ -195,7 +195,7 @@ def test_waiting_for_a_change_that_is_called_off_fails(world: ReshardWorld) -> N
     assert "the change to 32 shards was called off; it ends with 16 shards" in ended.err
 
 
-def test_ctrl_c_ends_the_waiting_and_not_the_change(world: ReshardWorld) -> None:
+def test_ctrl_c_ends_the_wait_and_not_the_change(world: ReshardWorld) -> None:
     process = world.command_line.start("reshard", "start", "users", "abc", "--to", "32", "--create", "--wait")
     assert process.stderr is not None
     assert "waits to begin" in process.stderr.readline()
@@ -209,7 +209,7 @@ def test_ctrl_c_ends_the_waiting_and_not_the_change(world: ReshardWorld) -> None
     assert world.resharder().status(partition("abc")).target == 32
 
 
-def test_a_paused_change_stands_still_until_it_is_resumed(world: ReshardWorld) -> None:
+def test_a_paused_change_does_nothing_until_it_is_resumed(world: ReshardWorld) -> None:
     world.resharder().start(partition("abc"), 32)
     world.bring_to(partition("abc"), "move")
 
@@ -224,7 +224,7 @@ def test_a_paused_change_stands_still_until_it_is_resumed(world: ReshardWorld) -
     assert world.bring_to(partition("abc"), "stable").count == 32
 
 
-def test_waiting_for_a_change_that_has_failed_ends_with_its_error(world: ReshardWorld) -> None:
+def test_waiting_for_a_failed_change_ends_with_its_error(world: ReshardWorld) -> None:
     with world.between_looks(lambda: world.resharder().pause(partition("abc"), error="two items have one key")):
         ended = world.run("reshard", "start", "users", "abc", "--to", "32", "--create", "--wait")
 
@@ -232,7 +232,7 @@ def test_waiting_for_a_change_that_has_failed_ends_with_its_error(world: Reshard
     assert "two items have one key. When the cause is fixed: `dynashard reshard resume user.v1.User abc`" in ended.err
 
 
-def test_all_is_every_partition_whether_it_has_a_count_of_its_own_or_not(world: ReshardWorld) -> None:
+def test_all_includes_partitions_with_their_own_count(world: ReshardWorld) -> None:
     users = world.layer().collection(User)
     written = {tenant: fill(users, tenant, 20) for tenant in ("abc", "def", "ghi")}
     for tenant, count in (("abc", 8), ("def", 32)):
@@ -251,7 +251,7 @@ def test_all_is_every_partition_whether_it_has_a_count_of_its_own_or_not(world: 
         assert len(after.shards({"tenant_id": tenant})) == 32
 
 
-def test_without_all_partitions_with_their_own_count_stay_and_that_is_said(world: ReshardWorld) -> None:
+def test_without_all_partitions_with_their_own_count_are_kept_and_reported(world: ReshardWorld) -> None:
     world.resharder().start(partition("abc"), 8)
     world.bring_to(partition("abc"), "stable")
 
@@ -288,7 +288,7 @@ def test_an_index_changes_by_its_name(world: ReshardWorld) -> None:
     assert len(listed.items) == 20
 
 
-def test_what_goes_on_after_a_long_pause_is_not_overdue(world: ReshardWorld) -> None:
+def test_a_change_resumed_after_a_long_pause_is_not_overdue(world: ReshardWorld) -> None:
     world.behind = 1000.0
     world.resharder().start(partition("abc"), 32)
     world.resharder().pause(partition("abc"))
@@ -319,7 +319,7 @@ def test_status_shows_everything_that_is_changing(world: ReshardWorld) -> None:
     assert [(each["count"], each["stage"]) for each in orjson.loads(one.out)] == [(16, "stable")]
 
 
-def test_a_change_that_nobody_carries_out_is_told(world: ReshardWorld) -> None:
+def test_a_change_without_a_worker_is_reported(world: ReshardWorld) -> None:
     fresh = world.run("reshard", "start", "users", "def", "--to", "32", "--create")
     world.behind = 1000.0
     world.resharder().start(partition("abc"), 32)
@@ -333,7 +333,7 @@ def test_a_change_that_nobody_carries_out_is_told(world: ReshardWorld) -> None:
     assert due.err == ""
 
 
-def test_watching_ends_when_nothing_is_changing_any_more(world: ReshardWorld) -> None:
+def test_watching_ends_when_no_change_is_left(world: ReshardWorld) -> None:
     world.resharder().start(partition("abc"), 32)
 
     with world.between_looks(world.go_on):

@@ -63,7 +63,7 @@ def test_every_row_is_there_once_after_a_signal_in_the_middle(
     assert not state.exists()
 
 
-def test_a_mended_line_is_all_that_may_differ(command_line: CommandLine, users: Users, tenant: str) -> None:
+def test_only_the_corrected_line_may_differ(command_line: CommandLine, users: Users, tenant: str) -> None:
     rows = [user(each) for each in range(600)]
     file = command_line.file("users.jsonl", *rows[:550], "{}", *rows[551:])
     stopped = command_line.run("load", "users", file, "--tenant", tenant)
@@ -105,7 +105,7 @@ def test_a_bad_line_that_is_still_bad_stops_the_load_again(
     ],
     ids=["a line more", "a line less", "lines swapped", "a line changed", "cut short", "emptied"],
 )
-def test_a_file_that_has_changed_where_it_is_loaded_is_refused(
+def test_a_file_that_changed_before_the_checkpoint_is_refused(
     command_line: CommandLine, users: Users, tenant: str, change: Callable[[list[str]], list[str]]
 ) -> None:
     lines = [text(user(each)) for each in range(3)]
@@ -120,7 +120,7 @@ def test_a_file_that_has_changed_where_it_is_loaded_is_refused(
     assert emails_of(users, tenant) == expected(3)
 
 
-def test_a_row_that_has_grown_over_the_checkpoint_is_a_change(
+def test_a_row_that_grew_over_the_checkpoint_counts_as_a_change(
     command_line: CommandLine, users: Users, tenant: str
 ) -> None:
     header = "email,display_name"
@@ -150,7 +150,7 @@ def test_an_unfinished_load_is_neither_begun_again_nor_resumed_as_another(
     assert emails_of(users, tenant) == expected(1)
 
 
-def test_a_damaged_checkpoint_is_told_in_one_line(command_line: CommandLine, tenant: str, state: Path) -> None:
+def test_a_damaged_checkpoint_is_reported_in_one_line(command_line: CommandLine, tenant: str, state: Path) -> None:
     state.write_text("{")
     file = command_line.file("users.jsonl", user(0))
 
@@ -280,13 +280,13 @@ def test_a_batch_whose_answer_is_lost_needs_no_second_load(loading: Loading, nth
     assert not loading.path.exists()
 
 
-def test_what_is_left_unprocessed_for_a_while_needs_no_second_load(loading: Loading) -> None:
+def test_rows_unprocessed_for_a_while_need_no_second_load(loading: Loading) -> None:
     loading.load(documents(100), unprocessed("BatchWriteItem", keep=20), throttled("BatchWriteItem", nth=5))
 
     assert loading.texts() == [f"{number:04d}" for number in range(100)]
 
 
-def test_ctrl_c_while_a_batch_is_under_way_keeps_the_way_back(loading: Loading) -> None:
+def test_ctrl_c_during_a_batch_keeps_the_checkpoint(loading: Loading) -> None:
     def interrupted(*_: object) -> Any:
         raise KeyboardInterrupt
 
@@ -297,7 +297,7 @@ def test_ctrl_c_while_a_batch_is_under_way_keeps_the_way_back(loading: Loading) 
     assert loading.texts() == [f"{number:04d}" for number in range(600)]
 
 
-def test_an_item_that_is_too_large_is_told_with_its_line(loading: Loading) -> None:
+def test_an_item_that_is_too_large_is_reported_with_its_line(loading: Loading) -> None:
     with pytest.raises(CommandError, match="stopped at line 3; 2 items are written"):
         loading.load([*documents(2), {"text": "x" * 500_000}, *documents(1)])
 
@@ -315,7 +315,7 @@ def test_nothing_is_kept_of_a_load_whose_first_line_is_bad(loading: Loading) -> 
     assert done.written == 2
 
 
-def test_rows_loaded_again_are_no_second_items_where_keys_have_no_home(
+def test_rows_loaded_again_create_no_second_items_under_random_placement(
     wire: Transport, table: str, tmp_path: Path
 ) -> None:
     loading = Loading(wire, table, tmp_path, Scattered)

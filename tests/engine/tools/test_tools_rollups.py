@@ -42,7 +42,7 @@ def pings(db: Dynashard, tenant: str) -> list[Ping]:
     return found
 
 
-def test_rows_that_differ_are_told_and_mended(
+def test_differing_rows_are_reported_and_repaired(
     command_line: CommandLine, db: Dynashard, pings: list[Ping], tenant: str
 ) -> None:
     Counter(db, PLAYS).count(pings[1:])
@@ -84,7 +84,7 @@ def test_a_month_is_made_of_pings_alone(
         (["repair", "plays", "--tenant", "a:b", "--day", "2026-11-20"], "invalid_key"),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(command_line: CommandLine, arguments: list[str], said: str) -> None:
+def test_a_wrong_argument_is_refused_in_one_line(command_line: CommandLine, arguments: list[str], said: str) -> None:
     outcome = command_line.run("rollups", *arguments)
 
     assert outcome.status == 1

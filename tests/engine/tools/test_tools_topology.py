@@ -51,7 +51,7 @@ def fill(users: Users, tenant: str, count: int) -> None:
 
 
 @pytest.mark.usefixtures("topology")
-def test_counts_that_nobody_has_asked_for_yet_are_those_declared(command_line: CommandLine) -> None:
+def test_counts_without_a_record_are_those_declared(command_line: CommandLine) -> None:
     shown = command_line.run("topology", "--json")
 
     assert shown.status == 0
@@ -63,7 +63,7 @@ def test_counts_that_nobody_has_asked_for_yet_are_those_declared(command_line: C
     }  # fmt: skip
 
 
-def test_counts_are_those_of_the_table_with_their_history_and_change(
+def test_counts_are_those_of_the_topology_table_with_their_history(
     command_line: CommandLine, topology: TopologyTable
 ) -> None:
     first = first_record(FAMILY, 16, now=1_000_000.0, lease=30.0)
@@ -116,7 +116,7 @@ def test_a_partition_counts_what_each_shard_holds(command_line: CommandLine, use
     assert "200 items" in table.out
 
 
-def test_an_empty_partition_is_its_empty_shards(command_line: CommandLine, tenant: str) -> None:
+def test_an_empty_partition_shows_its_empty_shards(command_line: CommandLine, tenant: str) -> None:
     shown = command_line.run("topology", FAMILY, tenant, "--json")
     table = command_line.run("topology", FAMILY, tenant)
 
@@ -160,7 +160,7 @@ def test_a_picture_is_drawn_into_the_named_file(
     ("file", "told"),
     [("shards.pdf", "ends in .png or .svg"), ("none/shards.png", "does not exist")],
 )
-def test_a_picture_that_cannot_be_is_refused_before_anything_is_read(
+def test_an_impossible_picture_is_refused_before_anything_is_read(
     command_line: CommandLine, tenant: str, file: str, told: str
 ) -> None:
     nowhere = replace(command_line, environment={**command_line.environment, "DYNAMODB_ENDPOINT": "http://127.0.0.1:9"})
@@ -171,14 +171,14 @@ def test_a_picture_that_cannot_be_is_refused_before_anything_is_read(
     assert told in ended.err
 
 
-def test_a_picture_is_one_of_a_partition(command_line: CommandLine) -> None:
+def test_a_picture_needs_a_partition(command_line: CommandLine) -> None:
     ended = command_line.run("topology", FAMILY, "--plot", command_line.folder / "a.png")
 
     assert (ended.status, ended.out) == (1, "")
     assert "give ENTITY and PARTITION" in ended.err
 
 
-def test_a_picture_that_cannot_be_written_is_told(command_line: CommandLine, tenant: str) -> None:
+def test_an_unwritable_picture_is_reported(command_line: CommandLine, tenant: str) -> None:
     taken = command_line.folder / "taken.png"
     Path(taken).mkdir()
 

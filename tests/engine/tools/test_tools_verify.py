@@ -133,7 +133,7 @@ def report(world: ReshardWorld, *arguments: str) -> tuple[int, dict[str, Any]]:
     return outcome.status, json.loads(outcome.out)
 
 
-def test_every_kind_of_fault_is_told_mended_and_told_no_more(world: ReshardWorld) -> None:
+def test_every_kind_of_fault_is_reported_repaired_and_not_found_again(world: ReshardWorld) -> None:
     backend(world)
     status, right = report(world)
     assert (status, right["found"], right["findings"]) == (0, {}, [])
@@ -152,7 +152,7 @@ def test_every_kind_of_fault_is_told_mended_and_told_no_more(world: ReshardWorld
     assert (again[0], again[1]["found"]) == (0, {})
 
 
-def test_an_attachment_that_is_not_whole_is_told_and_cannot_be_mended(world: ReshardWorld) -> None:
+def test_an_incomplete_attachment_is_reported_and_cannot_be_repaired(world: ReshardWorld) -> None:
     backend(world)
     delete(world, stored(world, lambda each: each["SK"]["S"].startswith("p#")))
 
@@ -175,7 +175,7 @@ def test_one_partition_is_verified_by_itself(world: ReshardWorld) -> None:
     assert (whole[0], whole[1]["items"]) == (3, 21)
 
 
-def test_what_is_found_is_said_in_words(world: ReshardWorld) -> None:
+def test_findings_are_printed_in_words(world: ReshardWorld) -> None:
     backend(world)
     lose_a_user(world)
 
@@ -192,7 +192,7 @@ def test_what_is_found_is_said_in_words(world: ReshardWorld) -> None:
     assert "20 items: 0 found wrong" in right.out
 
 
-def test_a_change_that_is_under_way_is_told_and_the_rest_is_verified(world: ReshardWorld) -> None:
+def test_a_running_change_is_reported_and_the_rest_is_verified(world: ReshardWorld) -> None:
     backend(world)
     scope = Scope(definition(User), "user.v1.User:abc")
     world.resharder().start(scope, 32)

@@ -68,7 +68,7 @@ def changed(world: Moving, count: int = 8) -> None:
     world.change(ABC, count)
 
 
-def test_nothing_is_wrong_with_what_the_layer_has_stored(world: Moving) -> None:
+def test_verification_finds_nothing_wrong_with_stored_items(world: Moving) -> None:
     changed(world)
     world.fill(Old, 10)
     world.fill(Event, 10)
@@ -80,7 +80,7 @@ def test_nothing_is_wrong_with_what_the_layer_has_stored(world: Moving) -> None:
 
 
 @pytest.mark.parametrize("count", [8, 2], ids=["grown", "shrunk"])
-def test_an_item_away_from_home_is_brought_home(world: Moving, count: int) -> None:
+def test_an_item_away_from_its_home_is_moved_home(world: Moving, count: int) -> None:
     changed(world, count)
     for item in strays(Thing, 4, count, 3):
         world.put(item)
@@ -92,7 +92,7 @@ def test_an_item_away_from_home_is_brought_home(world: Moving, count: int) -> No
     assert world.of(Thing).find({**KEY, "id": strays(Thing, 4, count, 1)[0][SK]["S"]}) is not None
 
 
-def test_an_item_whose_home_is_taken_is_told_and_left(world: Moving) -> None:
+def test_an_item_whose_home_is_taken_is_reported_and_left(world: Moving) -> None:
     changed(world)
     [late] = strays(Thing, 4, 8, 1)
     world.put(late)
@@ -111,7 +111,7 @@ def marker(item: Wire, target: int, count: int | None = None) -> Wire:
     return {PK: place[PK], SK: place[SK], MOVED_TO: {"N": str(target)}}
 
 
-def test_a_marker_that_is_left_over_goes(world: Moving) -> None:
+def test_a_left_over_marker_is_deleted(world: Moving) -> None:
     changed(world)
     world.put(marker(strays(Thing, 4, 8, 1)[0], 8))
 
@@ -120,7 +120,7 @@ def test_a_marker_that_is_left_over_goes(world: Moving) -> None:
     assert world.marks() == []
 
 
-def test_a_marker_without_a_target_goes_from_the_home_that_it_blocks(world: Moving) -> None:
+def test_a_marker_without_a_target_is_deleted_from_the_home_that_it_blocks(world: Moving) -> None:
     changed(world)
     [late] = strays(Thing, 4, 8, 1)
     world.put(marker(late, 4, 8))
@@ -131,7 +131,7 @@ def test_a_marker_without_a_target_goes_from_the_home_that_it_blocks(world: Movi
     assert verified(world).total == 0
 
 
-def test_an_item_behind_a_marker_at_its_home_comes_back(world: Moving) -> None:
+def test_an_item_hidden_by_a_marker_at_its_home_is_moved_back(world: Moving) -> None:
     changed(world)
     [late] = strays(Thing, 4, 8, 1)
     world.put(marker(late, 4, 8))
@@ -155,7 +155,7 @@ def test_an_item_behind_a_marker_at_its_home_comes_back(world: Moving) -> None:
     ],
     ids=["partition", "sort", "absent", "unknown"],
 )
-def test_index_keys_that_differ_from_the_fields_are_written_anew(world: Moving, expression: str, values: Wire) -> None:
+def test_index_keys_that_differ_from_the_fields_are_rewritten(world: Moving, expression: str, values: Wire) -> None:
     changed(world)
     place = home(definition(Thing), ItemKey("move.v1.Thing:abc", "0001"), 8)
     request = {"TableName": world.table, "Key": {PK: {"S": place}, SK: {"S": "0001"}}, "UpdateExpression": expression}
@@ -168,7 +168,7 @@ def test_index_keys_that_differ_from_the_fields_are_written_anew(world: Moving, 
     assert "0001" in [item.id for item in world.of(Thing).list({**KEY, "colour": "red"}, index="by_colour").items]
 
 
-def test_an_item_that_cannot_be_decoded_is_told(world: Moving) -> None:
+def test_an_item_that_cannot_be_decoded_is_reported(world: Moving) -> None:
     changed(world)
     item = strays(Thing, 8, 4, 1)[0]
     world.put({**item, "rank": {"S": "not a number"}})
@@ -178,7 +178,7 @@ def test_an_item_that_cannot_be_decoded_is_told(world: Moving) -> None:
     assert (dict(report.found), report.left) == ({"unreadable": 1}, 1)
 
 
-def test_an_item_in_a_shard_that_nobody_reads_is_told_for_random_placement(world: Moving) -> None:
+def test_an_item_in_an_unread_shard_is_reported_for_random_placement(world: Moving) -> None:
     world.fill(Event, 5)
     world.put({PK: {"S": "move.v1.Event:abc:7"}, SK: {"S": "x"}, "tenant": {"S": "abc"}, "id": {"S": "x"}})
 
@@ -188,7 +188,7 @@ def test_an_item_in_a_shard_that_nobody_reads_is_told_for_random_placement(world
 
 
 @pytest.mark.parametrize("stage", ["pending", "prepare", "move", "settle", "sweep"])
-def test_a_partition_that_is_changing_is_named_and_its_markers_are_let_be(world: Moving, stage: str) -> None:
+def test_a_changing_partition_is_named_and_its_markers_are_kept(world: Moving, stage: str) -> None:
     world.fill(Thing, 30)
     world.fill(Thing, 5, tenant="other")
     world.resharder.start(ABC, 8)
@@ -203,7 +203,7 @@ def test_a_partition_that_is_changing_is_named_and_its_markers_are_let_be(world:
     assert (verified(world).total, verified(world).changing) == (0, set())
 
 
-def test_what_comes_right_meanwhile_is_no_finding(world: Moving) -> None:
+def test_a_fault_that_disappears_meanwhile_is_not_reported(world: Moving) -> None:
     changed(world)
     [late] = strays(Thing, 4, 8, 1)
     world.put(late)
@@ -213,7 +213,7 @@ def test_what_comes_right_meanwhile_is_no_finding(world: Moving) -> None:
     assert verified(world, transport=FaultyTransport(world.inner, [gone])).total == 0
 
 
-def test_an_item_that_is_changed_while_it_is_mended_is_not_brought_home_as_it_was(world: Moving) -> None:
+def test_an_item_changed_during_its_repair_is_not_overwritten(world: Moving) -> None:
     changed(world)
     [late] = strays(Thing, 4, 8, 1)
     world.put(late)
@@ -227,7 +227,7 @@ def test_an_item_that_is_changed_while_it_is_mended_is_not_brought_home_as_it_wa
     assert verified(world, mend=True).left == 0
 
 
-def test_throttles_are_waited_out(world: Moving) -> None:
+def test_throttles_are_retried(world: Moving) -> None:
     changed(world)
     faulty = FaultyTransport(world.inner, [throttled("Scan", nth=1), throttled("Scan", nth=2)])
 
@@ -235,7 +235,7 @@ def test_throttles_are_waited_out(world: Moving) -> None:
     assert faulty.waiting == []
 
 
-def test_reading_keeps_to_its_pace(world: Moving) -> None:
+def test_reading_keeps_its_rate(world: Moving) -> None:
     world.fill(Thing, 200, text=lambda _: "x" * 3000)
     now = [0.0]
 

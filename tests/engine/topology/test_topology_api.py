@@ -77,7 +77,7 @@ def ask(world: World) -> None:
     assert world.caller.put("/v1/users/1", a_user(department="eng")).status == 201
 
 
-def test_the_first_request_founds_the_records_of_its_entity(world: World) -> None:
+def test_the_first_request_writes_the_records_of_its_entity(world: World) -> None:
     calls = world.calls()
 
     assert {each: count for each, count in calls.items() if "topology" in each} == {
@@ -100,7 +100,7 @@ def test_no_request_asks_for_topology_while_the_lease_lasts(world: World) -> Non
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_a_request_sends_what_it_sends_where_counts_are_fixed(world: World, name: str) -> None:
+def test_a_request_with_a_lease_sends_no_more_than_one_with_fixed_counts(world: World, name: str) -> None:
     world.calls()
     REQUESTS[name](world.caller)
     sent = world.calls()
@@ -145,7 +145,7 @@ def test_a_lease_that_ended_costs_each_kind_of_request_one_read(world: World, na
     assert world.topology_calls() == ["BatchGetItem"]
 
 
-def test_partitions_that_differ_cost_one_read_more_for_each_that_is_used(world: World) -> None:
+def test_each_partition_with_its_own_count_costs_one_more_read(world: World) -> None:
     records = TopologyTable(world.wire, world.topology)
     family = records.find(FAMILY)
     assert family is not None

@@ -78,7 +78,7 @@ def part(wire: Transport, table: str, partition: str = ONE, count: int = 32, lea
     put_by_hand(wire, table, first_record(partition, count, now=Clock().now, lease=lease))
 
 
-def test_the_first_to_ask_writes_the_declared_counts_down(client: Client, wire: Transport, table: str) -> None:
+def test_the_first_reader_stores_the_declared_counts(client: Client, wire: Transport, table: str) -> None:
     view = client.topology.view(THING, ONE)
 
     assert view == View(8, Phase.STABLE, None, client.clock.now + LEASE)
@@ -98,7 +98,7 @@ def test_a_declaration_that_changes_later_changes_nothing(client: Client) -> Non
     assert client.topology.index_view(later, by_rank(later)).count == 4
 
 
-def test_of_two_who_found_at_once_both_follow_the_first(wire: Transport, table: str) -> None:
+def test_two_concurrent_first_writers_both_follow_the_first(wire: Transport, table: str) -> None:
     first = Client(wire, table)
     second = Client(wire, table, [meanwhile("PutItem", first.count)])
     later = thing(Shards(64), Shards(32))
@@ -108,7 +108,7 @@ def test_of_two_who_found_at_once_both_follow_the_first(wire: Transport, table: 
     assert not second.wire.waiting
 
 
-def test_founding_that_was_broken_off_is_finished_by_the_next(wire: Transport, table: str) -> None:
+def test_an_interrupted_first_write_is_finished_by_the_next_reader(wire: Transport, table: str) -> None:
     broken = Client(wire, table, [lost_request("PutItem", nth=2)])
     with pytest.raises(EngineUnavailableError):
         broken.count()
@@ -120,7 +120,7 @@ def test_items_to_be_adopted_are_unsharded_until_they_are_moved(client: Client) 
     assert client.count(entity=thing(Shards(16, adopt="unsharded"))) == UNSHARDED
 
 
-def test_what_is_unsharded_asks_nothing(client: Client) -> None:
+def test_an_unsharded_entity_reads_no_topology(client: Client) -> None:
     bare = thing(None, None)
 
     assert client.topology.view(bare, ONE) == View(UNSHARDED)
@@ -135,7 +135,7 @@ def test_a_sharded_index_of_an_unsharded_entity_has_its_count(client: Client) ->
     assert client.topology.view(bare, ONE).count == UNSHARDED
 
 
-def test_a_bare_index_of_a_sharded_entity_tells_of_marks(client: Client, wire: Transport, table: str) -> None:
+def test_a_bare_index_of_a_sharded_entity_may_have_markers(client: Client, wire: Transport, table: str) -> None:
     by_name = THING.indexes["by_name"]
     assert client.topology.index_view(THING, by_name) == View(UNSHARDED, expires=client.clock.now + LEASE)
 
@@ -234,9 +234,7 @@ def test_a_partition_has_its_own_count_and_others_the_familys(client: Client, wi
     assert client.topology.index_view(THING, by_rank()).count == 4
 
 
-def test_partitions_that_differ_cost_one_read_a_lease_for_each_that_is_used(
-    client: Client, wire: Transport, table: str
-) -> None:
+def test_each_partition_with_its_own_count_costs_one_read_a_lease(client: Client, wire: Transport, table: str) -> None:
     client.count()
     part(wire, table)
     client.clock.now += LEASE
@@ -266,7 +264,7 @@ def test_a_partition_without_a_record_follows_its_family(client: Client, wire: T
 
 
 @pytest.mark.parametrize("own", [False, True])
-def test_what_is_refreshed_is_read_at_once(client: Client, wire: Transport, table: str, own: bool) -> None:  # noqa: FBT001
+def test_a_refresh_reads_the_record_at_once(client: Client, wire: Transport, table: str, own: bool) -> None:  # noqa: FBT001
     client.count()
     if own:
         part(wire, table)
@@ -291,7 +289,7 @@ def test_a_read_that_outlasts_its_lease_is_not_used(wire: Transport, table: str)
     assert slow.count() == 64
 
 
-def test_without_the_table_nothing_is_routed(wire: Transport, table: str) -> None:
+def test_an_unreachable_topology_table_raises_once_the_lease_ended(wire: Transport, table: str) -> None:
     Client(wire, table).count()
     client = Client(wire, table, [lost_request("BatchGetItem", nth=2)])
     client.count()
@@ -303,7 +301,7 @@ def test_without_the_table_nothing_is_routed(wire: Transport, table: str) -> Non
     assert client.count() == 8
 
 
-def test_a_record_that_says_nothing_clear_routes_nothing(client: Client, wire: Transport, table: str) -> None:
+def test_an_unreadable_record_raises(client: Client, wire: Transport, table: str) -> None:
     wire.call("PutItem", {"TableName": table, "Item": {"partition": {"S": FAMILY}, "number_of_shards": {"S": "many"}}})
 
     with pytest.raises(UndecodableItemError, match=FAMILY):
@@ -311,12 +309,12 @@ def test_a_record_that_says_nothing_clear_routes_nothing(client: Client, wire: T
 
 
 @pytest.mark.parametrize("lease", [0.0, -1.0, float("nan")])
-def test_a_lease_of_no_length_is_refused(wire: Transport, table: str, lease: float) -> None:
+def test_a_lease_of_0_seconds_is_refused(wire: Transport, table: str, lease: float) -> None:
     with pytest.raises(ConfigurationError, match="above 0"):
         LeasedTopology(wire, table, lease=lease)
 
 
-def test_many_threads_found_and_read_once(client: Client) -> None:
+def test_many_threads_write_and_read_the_record_once(client: Client) -> None:
     threads = 12
     together = Barrier(threads)
 

@@ -240,7 +240,7 @@ class TopologyMachine(RuleBasedStateMachine):
         return self.published.get(key) or self.published[FAMILY]
 
 
-def test_clients_keep_to_their_leases_and_writers_to_the_newest(wire: Transport) -> None:
+def test_clients_respect_their_leases_and_writers_the_newest_record(wire: Transport) -> None:
     bound = type("Bound", (TopologyMachine,), {"wire": wire})
 
     run_state_machine_as_test(bound, settings=settings(max_examples=examples(50), stateful_step_count=30))

@@ -57,7 +57,7 @@ def stored(table: TopologyTable, key: str) -> Record:
     return record
 
 
-def test_a_record_is_found_as_it_was_put(wire: Transport, name: str) -> None:
+def test_a_record_is_read_as_it_was_stored(wire: Transport, name: str) -> None:
     table = TopologyTable(wire, name)
     change = {"id": "x", "back_to": None, "budget": 12, "tasks": ["a", "b"], "paused": False}
     record = first("put", phase=Phase.MOVE, target=16, swept=False, change=change, differ_since=NOW, active={"put"})
@@ -67,7 +67,7 @@ def test_a_record_is_found_as_it_was_put(wire: Transport, name: str) -> None:
     assert table.find("none") is None
 
 
-def test_many_records_are_read_at_once_those_that_are_not_left_out(wire: Transport, name: str) -> None:
+def test_many_records_are_read_at_once_without_missing_ones(wire: Transport, name: str) -> None:
     counting = FaultyTransport(wire)
     table = TopologyTable(counting, name)
     keys = [f"many-{number}" for number in range(120)]
@@ -101,7 +101,7 @@ def test_everything_is_read_consistently(wire: Transport, name: str) -> None:
     assert scan["ConsistentRead"]
 
 
-def test_the_first_who_founds_a_record_decides(wire: Transport, name: str) -> None:
+def test_the_first_write_of_a_record_decides(wire: Transport, name: str) -> None:
     table = TopologyTable(wire, name)
 
     assert table.create(first("first", 8)).count == 8
@@ -109,7 +109,7 @@ def test_the_first_who_founds_a_record_decides(wire: Transport, name: str) -> No
 
 
 @pytest.mark.parametrize("fault", [repeated("PutItem"), conflict("PutItem")])
-def test_founding_outlasts_a_lost_answer_and_a_conflict(wire: Transport, name: str, fault: Fault) -> None:
+def test_the_first_write_outlasts_a_lost_answer_and_a_conflict(wire: Transport, name: str, fault: Fault) -> None:
     faulty = FaultyTransport(wire, [fault])
     record = first(f"founded-{fault.strike.__qualname__}")
 
@@ -118,14 +118,14 @@ def test_founding_outlasts_a_lost_answer_and_a_conflict(wire: Transport, name: s
     assert not faulty.waiting
 
 
-def test_founding_that_always_meets_a_conflict_says_so(wire: Transport, name: str) -> None:
+def test_a_first_write_that_always_conflicts_is_reported(wire: Transport, name: str) -> None:
     table = TopologyTable(FaultyTransport(wire, [conflict("PutItem", nth=None)]), name)
 
     with pytest.raises(TransactionConflictError):
         table.create(first("conflict"))
 
 
-def test_a_change_of_what_was_read_is_saved(wire: Transport, name: str) -> None:
+def test_a_change_of_the_latest_record_is_saved(wire: Transport, name: str) -> None:
     table = TopologyTable(wire, name)
     was = table.create(first("saved"))
 
@@ -135,7 +135,7 @@ def test_a_change_of_what_was_read_is_saved(wire: Transport, name: str) -> None:
 
 
 @pytest.mark.parametrize("now", [NOW - 1000, NOW, NOW + 1000])
-def test_whoever_has_not_seen_the_latest_changes_nothing(wire: Transport, name: str, now: float) -> None:
+def test_a_change_of_an_outdated_record_is_refused(wire: Transport, name: str, now: float) -> None:
     table = TopologyTable(wire, name)
     key = f"latest-{now}"
     was = table.create(first(key))
@@ -146,7 +146,7 @@ def test_whoever_has_not_seen_the_latest_changes_nothing(wire: Transport, name: 
     assert table.find(key) == latest
 
 
-def test_a_record_that_should_be_new_replaces_none(wire: Transport, name: str) -> None:
+def test_creating_a_record_does_not_replace_one(wire: Transport, name: str) -> None:
     table = TopologyTable(wire, name)
     table.save((None, first("new")))
 
@@ -155,7 +155,7 @@ def test_a_record_that_should_be_new_replaces_none(wire: Transport, name: str) -
     assert stored(table, "new").count == 8
 
 
-def test_what_is_gone_is_not_brought_back(wire: Transport, name: str) -> None:
+def test_saving_does_not_restore_a_deleted_record(wire: Transport, name: str) -> None:
     table = TopologyTable(wire, name)
     gone = first("gone")
 
@@ -222,7 +222,7 @@ def test_a_change_whose_answer_was_lost_recognises_itself(wire: Transport, name:
 
 
 @pytest.mark.parametrize("several", [False, True])
-def test_a_change_that_somebody_went_on_from_says_look_again(wire: Transport, name: str, several: bool) -> None:  # noqa: FBT001
+def test_a_change_that_another_continued_has_an_unknown_outcome(wire: Transport, name: str, several: bool) -> None:  # noqa: FBT001
     operation = "TransactWriteItems" if several else "PutItem"
     changes, family = changes_of(f"overtaken-{several}", several)
     put_by_hand(wire, name, family)
@@ -235,7 +235,7 @@ def test_a_change_that_somebody_went_on_from_says_look_again(wire: Transport, na
 
 
 @pytest.mark.parametrize("several", [False, True])
-def test_two_who_change_at_once_are_told_apart(wire: Transport, name: str, several: bool) -> None:  # noqa: FBT001
+def test_a_change_that_lost_a_race_is_refused(wire: Transport, name: str, several: bool) -> None:  # noqa: FBT001
     operation = "TransactWriteItems" if several else "PutItem"
     changes, family = changes_of(f"race-{several}", several)
     put_by_hand(wire, name, family)
@@ -247,14 +247,14 @@ def test_two_who_change_at_once_are_told_apart(wire: Transport, name: str, sever
     assert stored(TopologyTable(wire, name), family.key) == theirs
 
 
-def test_a_conflict_says_look_again(wire: Transport, name: str) -> None:
+def test_a_conflict_is_raised_as_a_changed_topology(wire: Transport, name: str) -> None:
     table = TopologyTable(FaultyTransport(wire, [conflict("PutItem")]), name)
 
     with pytest.raises(TopologyChangedError, match="changing the topology now"):
         table.save((None, first("busy")))
 
 
-def test_a_change_that_cannot_be_at_all_is_not_taken_for_a_race(wire: Transport, name: str) -> None:
+def test_an_impossible_change_is_not_taken_for_a_race(wire: Transport, name: str) -> None:
     table = TopologyTable(FaultyTransport(wire, [cancelled("ValidationError", "None")]), name)
 
     with pytest.raises(TransactionCanceledError):

@@ -103,7 +103,7 @@ def test_a_failed_condition_carries_the_stored_item(transport: SdkTransport, tab
     assert not caught.value.ambiguous
 
 
-def test_a_cancelled_transaction_tells_which_action_failed_on_which_item(transport: SdkTransport, table: str) -> None:
+def test_a_cancelled_transaction_names_the_failed_action_and_its_item(transport: SdkTransport, table: str) -> None:
     stored = item("taken")
     transport.call("PutItem", {"TableName": table, "Item": stored})
     actions = [
@@ -118,7 +118,7 @@ def test_a_cancelled_transaction_tells_which_action_failed_on_which_item(transpo
 
 
 @pytest.mark.parametrize("operation", ["PutItem", "UpdateItem"])
-def test_an_item_that_the_engine_finds_too_large_is_told_as_such(
+def test_an_item_too_large_for_the_engine_raises_its_own_error(
     transport: SdkTransport, table: str, operation: str
 ) -> None:
     text = {"S": "x" * 410_000}
@@ -138,7 +138,7 @@ def test_an_item_that_the_engine_finds_too_large_is_told_as_such(
     assert caught.value.details == {"limit": 409_600}
 
 
-def test_a_missing_table_is_told_with_what_to_do(transport: SdkTransport) -> None:
+def test_a_missing_table_is_reported_with_the_remedy(transport: SdkTransport) -> None:
     with pytest.raises(EngineError, match="Create the table") as caught:
         transport.call("GetItem", {"TableName": "no-such-table", "Key": key("a")})
 
@@ -197,7 +197,7 @@ def test_a_repeated_write_meets_itself_on_its_second_attempt(transport: SdkTrans
     assert caught.value.item == item("a", Rev={"S": "mine"})
 
 
-def test_another_writer_can_come_in_between(transport: SdkTransport, table: str) -> None:
+def test_another_writer_can_write_in_between(transport: SdkTransport, table: str) -> None:
     theirs = {"TableName": table, "Item": item("a", Rev={"S": "theirs"})}
     faulty = FaultyTransport(transport, [meanwhile("PutItem", lambda: transport.call("PutItem", theirs))])
 
@@ -208,7 +208,7 @@ def test_another_writer_can_come_in_between(transport: SdkTransport, table: str)
     assert caught.value.item == item("a", Rev={"S": "theirs"})
 
 
-def test_a_batch_can_be_left_undone_in_part(transport: SdkTransport, table: str) -> None:
+def test_a_batch_can_be_left_partly_unprocessed(transport: SdkTransport, table: str) -> None:
     puts = [{"PutRequest": {"Item": item(str(number))}} for number in range(5)]
     keys = [key(str(number)) for number in range(3)]
     faulty = FaultyTransport(transport, [unprocessed("BatchWriteItem", keep=2), unprocessed("BatchGetItem", keep=1)])

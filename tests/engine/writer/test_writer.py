@@ -66,7 +66,7 @@ def test_a_throttled_message_stays_and_the_others_are_done(world: QueueWorld) ->
     assert (depth.visible, depth.in_flight) == (0, 1)
 
 
-def test_a_message_that_was_left_comes_back_later_each_time(world: QueueWorld) -> None:
+def test_an_unfinished_message_returns_after_growing_delays(world: QueueWorld) -> None:
     world.send(INTAKE, message(world, world.ping()))
     waits = []
     for _ in range(4):
@@ -83,7 +83,7 @@ def test_a_message_that_was_left_comes_back_later_each_time(world: QueueWorld) -
 
 
 @pytest.mark.parametrize("fault", [lost_request("PutItem"), lost_answer("PutItem")], ids=["request", "answer"])
-def test_what_the_network_loses_is_stored_once(world: QueueWorld, fault: Fault) -> None:
+def test_a_message_is_stored_once_despite_lost_answers(world: QueueWorld, fault: Fault) -> None:
     world.send(INTAKE, message(world, world.ping(0), world.ping(1)))
 
     world.poll(INTAKE, [fault])
@@ -109,7 +109,7 @@ def test_a_killed_writer_loses_nothing_and_doubles_nothing(world: QueueWorld, nt
     assert world.store.depth(INTAKE) == Depth(0, 0, 0.0)
 
 
-def test_nothing_is_begun_when_the_time_runs_out(world: QueueWorld) -> None:
+def test_no_message_is_started_when_the_time_runs_out(world: QueueWorld) -> None:
     world.send(INTAKE, message(world, world.ping(0), world.ping(1)))
     (delivery,) = world.store.receive(INTAKE, 10)
     left = iter([LAST_MILLISECONDS, LAST_MILLISECONDS - 1])
@@ -158,7 +158,7 @@ def test_unreadable_messages_go_to_the_dead_letters_at_once_with_the_reason(
     ["", "a" * 65, "a b", "abc\n", "abc:0", "null", None, ["abc"]],
     ids=["empty", "long", "blank", "line break", "colon", "null as text", "null", "list"],
 )
-def test_a_message_of_what_is_no_tenant_goes_to_the_dead_letters(world: QueueWorld, wrong: object) -> None:
+def test_a_message_with_an_invalid_tenant_goes_to_the_dead_letters(world: QueueWorld, wrong: object) -> None:
     right = {**CREATE, "items": [world.ping(1)], "operation_id": None, "accepted_at": int(world.clock() * 1000)}
 
     world.send(INTAKE, json.dumps(right))
@@ -184,7 +184,7 @@ def test_operations_without_a_record_are_not_done(world: QueueWorld, document: d
     assert (told, json.loads(kept)) == (reason, document)
 
 
-def test_bad_items_of_a_message_are_buried_alone(world: QueueWorld) -> None:
+def test_only_the_bad_items_of_a_message_become_dead_letters(world: QueueWorld) -> None:
     bad = world.ping(1, seconds=-5)
     world.send(INTAKE, message(world, world.ping(0), bad, world.ping(2)))
     world.drain()
@@ -195,7 +195,7 @@ def test_bad_items_of_a_message_are_buried_alone(world: QueueWorld) -> None:
     assert ids(world) == ["p0", "p2"]
 
 
-def test_poison_beside_a_throttled_item_is_buried_once(world: QueueWorld) -> None:
+def test_a_bad_item_beside_a_throttled_one_becomes_one_dead_letter(world: QueueWorld) -> None:
     world.send(INTAKE, message(world, world.ping(0), world.ping(1, seconds=-5)))
 
     world.poll(INTAKE, [throttled("PutItem")])
@@ -206,7 +206,7 @@ def test_poison_beside_a_throttled_item_is_buried_once(world: QueueWorld) -> Non
     assert ids(world) == ["p0"]
 
 
-def test_what_fails_for_no_known_reason_is_given_up_after_some_deliveries(world: QueueWorld) -> None:
+def test_an_unexpected_failure_is_given_up_after_some_deliveries(world: QueueWorld) -> None:
     def strike(_send: Any, _request: Any) -> Wire:
         raise RuntimeError("a bug")
 
@@ -233,7 +233,7 @@ def test_a_throttle_is_never_given_up_by_the_writer(world: QueueWorld) -> None:
 
 @settings(max_examples=examples(10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_every_ping_is_stored_once_whatever_happens(world: QueueWorld, data: st.DataObject) -> None:
+def test_every_ping_is_stored_once_under_any_faults(world: QueueWorld, data: st.DataObject) -> None:
     # Examples share a table; a drawn name would come again.
     series = f"s{uuid4().hex}"
     sent = data.draw(
