@@ -38,7 +38,7 @@ class LocalProcess:
     """A local stack on a data folder, on free ports unless `environment` says otherwise.
 
     `ignoring` names the signals that it inherits as ignored, `checkout` and `python` whose code runs, and by which
-    interpreter. The code is not watched unless `environment` says so: whoever edits it may do so while tests run.
+    interpreter. The code is not watched unless `environment` says so, because it may be edited while tests run.
     """
 
     data_dir: Path

@@ -23,8 +23,8 @@ def status(deployment: Deployment) -> Any:
 def dead_letters(deployment: Deployment) -> int:
     url = deployment.outputs[f"{PREFIX}-Writer"]["IntakeDeadLettersUrl"]
     wanted = ["ApproximateNumberOfMessages"]
-    told = deployment.aws.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=wanted)
-    return int(told["Attributes"][wanted[0]])
+    answer = deployment.aws.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=wanted)
+    return int(answer["Attributes"][wanted[0]])
 
 
 def test_a_bad_message_is_kept_with_its_reason_redriven_and_exported(deployment: Deployment, tmp_path: Path) -> None:

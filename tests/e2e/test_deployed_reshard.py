@@ -65,7 +65,7 @@ def listed(client: httpx.Client) -> list[tuple[str, str]]:
 
 
 class Traffic:
-    """A client that creates, changes, reads and deletes until it is told to stop."""
+    """A client that creates, changes, reads and deletes until it is stopped."""
 
     def __init__(self, client: httpx.Client, first: int) -> None:
         self._client = client

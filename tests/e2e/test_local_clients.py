@@ -45,9 +45,9 @@ def test_items_written_by_one_client_are_read_by_the_other(stack: LocalProcess) 
 def test_the_typescript_client_takes_its_tour(stack: LocalProcess, tmp_path: Path) -> None:
     place = compiled(tmp_path)
 
-    told = json.loads(run("node", place / "examples" / "tour.js", stack.url))
+    printed = json.loads(run("node", place / "examples" / "tour.js", stack.url))
 
-    assert told == {
+    assert printed == {
         "read": "Ada",
         "patched": "Countess",
         "listed": 3,

@@ -47,10 +47,10 @@ def test_an_accepted_write_is_done_and_its_record_says_so(local_stack: LocalProc
 
         assert accepted.status_code == 202, accepted.text
         deadline = time.monotonic() + HANG_SECONDS
-        while (told := client.get(accepted.headers["location"]).json())["state"] == "pending":
+        while (record := client.get(accepted.headers["location"]).json())["state"] == "pending":
             assert time.monotonic() < deadline
-        assert (told["state"], told["status"]) == ("done", 201)
-        assert client.get(told["target"]).json()["display_name"] == "Ada"
+        assert (record["state"], record["status"]) == ("done", 201)
+        assert client.get(record["target"]).json()["display_name"] == "Ada"
 
 
 def test_accepted_pings_are_found_by_episode_and_by_time(local_stack: LocalProcess) -> None:

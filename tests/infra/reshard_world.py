@@ -54,7 +54,7 @@ class KilledError(BaseException):
 
 @dataclass
 class NotingTransport(OneByOne):
-    """A transport that notes who called what, and dies when it is told to."""
+    """Notes which role calls which operation, and dies before the request after `requests_left`."""
 
     inner: Transport
     who: str = ""

@@ -74,7 +74,7 @@ def test_a_change_is_retried_for_long_and_never_just_dropped(dev: Templates) -> 
     assert properties["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     assert properties["BisectBatchOnFunctionError"] is True
     assert properties["StartingPosition"] == "TRIM_HORIZON"
-    # The stream forgets after a day: what is given up before that can still be told where it was.
+    # The stream forgets after a day. Before that, the dead letter of a batch still leads to its records.
     assert 3600 <= properties["MaximumRecordAgeInSeconds"] < 86_400
     assert short(properties["DestinationConfig"]["OnFailure"]["Destination"]).startswith("<Dead")
     assert "FilterCriteria" not in properties

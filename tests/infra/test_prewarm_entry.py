@@ -1,4 +1,4 @@
-"""How a request of CloudFormation becomes a run, and how the function is told what it works on."""
+"""A request of CloudFormation starts a run; the environment of the function names what it works on."""
 
 import json
 from typing import Any
@@ -17,7 +17,7 @@ EVENT = {**REQUEST, "RequestId": "c0ffee", "ResourceProperties": {"Way": "native
 
 
 class Answers:
-    """What CloudFormation was told."""
+    """Records the answers that CloudFormation receives."""
 
     def __init__(self) -> None:
         self.bodies: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""The provisioned pre-warm: whatever goes wrong, the table ends on-demand, and somebody is told."""
+"""The provisioned pre-warm: after any fault the table ends on-demand, and the failure is reported."""
 
 from collections.abc import Iterator
 from typing import Any

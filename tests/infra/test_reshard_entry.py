@@ -167,9 +167,11 @@ ENVIRONMENT = {"TABLE_NAME": "t", "TOPOLOGY_TABLE": "p"}
 
 
 def test_settings_have_defaults_and_come_from_the_environment() -> None:
-    told = Settings.from_env({**ENVIRONMENT, "TOPOLOGY_LEASE_SECONDS": "1.5", "CONCURRENCY": "3", "SLICE_SECONDS": "9"})
+    settings = Settings.from_env(
+        {**ENVIRONMENT, "TOPOLOGY_LEASE_SECONDS": "1.5", "CONCURRENCY": "3", "SLICE_SECONDS": "9"}
+    )
 
-    assert (told.timing, told.concurrency, told.slice_seconds) == (Timing(1.5, 29.0, 1.0), 3, 9.0)
+    assert (settings.timing, settings.concurrency, settings.slice_seconds) == (Timing(1.5, 29.0, 1.0), 3, 9.0)
 
 
 def wrong() -> Iterator[tuple[dict[str, str], str]]:

@@ -1,4 +1,4 @@
-"""Changes of counts from the wish to the end: the synthesised machine and filters, the real steps, the real engine."""
+"""Changes of counts from the resize request to the end: synthesised machine and filters, real steps, real engine."""
 
 from collections.abc import Iterator
 from itertools import count, pairwise

@@ -155,12 +155,12 @@ def test_each_wait_ends_before_the_one_that_relies_on_it(dev: Templates) -> None
 def test_the_controller_waits_for_what_the_api_may_hold(dev: Templates) -> None:
     (api,) = of_type(dev["Api"], "AWS::Lambda::Function").values()
     functions = of_type(dev["Reshard"], "AWS::Lambda::Function").values()
-    told = [each["Properties"]["Environment"]["Variables"] for each in functions]
+    variables = [each["Properties"]["Environment"]["Variables"] for each in functions]
 
     lease = api["Properties"]["Environment"]["Variables"]["TOPOLOGY_LEASE_SECONDS"]
-    assert {each["TOPOLOGY_LEASE_SECONDS"] for each in told} == {lease}
-    assert {int(each["TOPOLOGY_OPERATION_SECONDS"]) for each in told} == {api["Properties"]["Timeout"]}
-    assert {each["TOPOLOGY_SKEW_SECONDS"] for each in told} == {"1"}
+    assert {each["TOPOLOGY_LEASE_SECONDS"] for each in variables} == {lease}
+    assert {int(each["TOPOLOGY_OPERATION_SECONDS"]) for each in variables} == {api["Properties"]["Timeout"]}
+    assert {each["TOPOLOGY_SKEW_SECONDS"] for each in variables} == {"1"}
 
 
 def test_only_permanent_errors_are_not_retried_and_every_failure_is_recorded(dev: Templates) -> None:
@@ -220,7 +220,7 @@ def test_the_alarm_for_long_changes_reads_the_metric_of_the_watch(dev: Templates
 def test_the_watch_checks_for_quiet_counts_every_hour_with_the_growth_settings_of_the_api(dev: Templates) -> None:
     rules = [each["Properties"] for each in of_type(dev["Reshard"], "AWS::Events::Rule").values()]
     (api,) = of_type(dev["Api"], "AWS::Lambda::Function").values()
-    told = {
+    growth = {
         name: {key: value for key, value in each["Properties"]["Environment"]["Variables"].items() if "GROWTH" in key}
         for name, each in of_type(dev["Reshard"], "AWS::Lambda::Function").items()
     }
@@ -229,10 +229,10 @@ def test_the_watch_checks_for_quiet_counts_every_hour_with_the_growth_settings_o
         "rate(15 minutes)": None,
         "rate(1 hour)": '{"look":"shrink"}',
     }
-    (watch,) = [variables for name, variables in told.items() if name.startswith("Watch")]
+    (watch,) = [variables for name, variables in growth.items() if name.startswith("Watch")]
     assert watch == {"GROWTH_MODE": "on", "GROWTH_COOLDOWN_SECONDS": "300", "GROWTH_QUIET_SECONDS": "86400"}
     assert watch.items() <= api["Properties"]["Environment"]["Variables"].items()
-    assert all(variables == watch for variables in told.values())
+    assert all(variables == watch for variables in growth.values())
 
 
 def test_the_stream_is_read_by_the_names_of_the_stored_format(dev: Templates) -> None:
