@@ -1,1 +1,1 @@
-"""Side by side with peers: `make bench`."""
+"""Benchmarks, and long checks under load and faults: see `make help`."""

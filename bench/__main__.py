@@ -1,4 +1,4 @@
-"""Dynashard beside its peers, in one run: `make bench`, or `python -m bench --help`."""
+"""Compare Dynashard with its peers in one run: `make bench`, or `python -m bench --help`."""
 
 import argparse
 import json
@@ -28,7 +28,7 @@ DEFAULT_OUTPUT: Final = Path("build/bench.json")
 
 
 def main() -> int:
-    """Measure, print tables, write JSON.
+    """Measure, print tables and write JSON.
 
     Returns:
         The exit status: 0 if every limit was met.
@@ -43,12 +43,12 @@ def main() -> int:
         parser.error(f"no such subject: {', '.join(sorted(unknown))}")
     figures, facts = _measured(asked.subjects or list(SUBJECTS), asked.rounds)
     asked.json.parent.mkdir(parents=True, exist_ok=True)
-    told = {
+    result = {
         "python": platform.python_version(),
         "figures": [figure.as_json() for figure in figures],
         "facts": [fact.as_json() for fact in facts],
     }
-    asked.json.write_text(json.dumps(told, indent=2) + "\n")
+    asked.json.write_text(json.dumps(result, indent=2) + "\n")
     missed = [f"{f.row}, {f.contender}: {f.ratio} x, limit {f.limit}" for f in figures if f.met is False]
     missed += [
         f"{f.subject}, {f.name}: {f.value:g}, limit {f.limit:g}" for f in facts if f.limit is not None and not f.met
@@ -64,17 +64,17 @@ def _measured(subjects: Sequence[str], rounds: int) -> tuple[list[Figure], list[
     facts: list[Fact] = []
     with world() as where:
         for subject in subjects:
-            told: list[Fact] = []
+            measured: list[Fact] = []
             for row in SUBJECTS[subject](where):
                 if isinstance(row, Fact):
-                    told.append(row)
+                    measured.append(row)
                     continue
                 done = measure(row, rounds=rounds)
                 console.print(_figures_table(row, done))
                 figures += done
-            if told:
-                console.print(_facts_table(told))
-                facts += told
+            if measured:
+                console.print(_facts_table(measured))
+                facts += measured
     return figures, facts
 
 

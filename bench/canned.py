@@ -1,9 +1,9 @@
-"""A DynamoDB that answers from memory after a constant delay.
+"""A stub of DynamoDB that answers from memory after a constant delay.
 
-The local engine works on one query at a time, so it cannot show what parallel requests gain. This server can: every
-request is answered after the same delay, however many there are. It also plays scripted failures to the tests.
+The local engine works on one query at a time, so it cannot show what parallel requests gain. This server answers every
+request after the same delay, however many there are. Tests also use it to play scripted failures.
 
-    python -m bench.canned --delay 5        # prints its URL; answers until its standard input ends
+    python -m bench.canned --delay 5        # prints its URL; answers until standard input ends
 """
 
 import argparse
@@ -23,15 +23,15 @@ import orjson
 
 PAGE: Final = 100
 MOST: Final = 1000
-"""Items of a Query that sets no limit; about the 1 MB that DynamoDB would stop at."""
+"""How many items a Query without a limit returns at most: about the 1 MB at which DynamoDB stops."""
 SHARDS: Final = 16
 _KSUID: Final = "2Xk"
-"""How all ids begin."""
+"""The beginning of all ids."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request as it arrived: DynamoDB's operation, lower-case headers, and the body's bytes."""
+    """A request as it arrived: DynamoDB's operation, headers with names in lower case, and the bytes of the body."""
 
     operation: str
     headers: Mapping[str, str]
@@ -40,10 +40,15 @@ class Asked:
 
 @dataclass(frozen=True)
 class Reply:
-    """One answer.
+    """An answer.
 
-    `hang_up` closes the connection instead, `silent` leaves it open without a word; `checksum` replaces the body's
-    own CRC-32.
+    Attributes:
+        body: its content.
+        status: the HTTP status.
+        headers: further headers.
+        hang_up: whether the connection is closed instead.
+        silent: whether nothing is sent, and the connection stays open.
+        checksum: sent in place of the body's own CRC-32.
     """
 
     body: bytes = b"{}"
@@ -55,7 +60,7 @@ class Reply:
 
     @cached_property
     def wire(self) -> bytes:
-        """The answer's bytes, put together once."""
+        """The bytes of the answer, made once."""
         checksum = zlib.crc32(self.body) if self.checksum is None else self.checksum
         lines = [
             f"HTTP/1.1 {self.status} Canned",
@@ -74,7 +79,7 @@ Answer = Callable[[Asked], Reply]
 
 
 class _Connection(asyncio.Protocol):
-    """Cuts requests out of a connection and answers each after the delay."""
+    """Parses the requests of a connection and answers each after the delay."""
 
     def __init__(self, answer: Answer, delay: float, connected: list[asyncio.Transport]) -> None:
         self._answer = answer
@@ -119,7 +124,7 @@ class _Connection(asyncio.Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Server:
-    """Listens on a free port from when `run` starts until `stop` is set in its loop."""
+    """Listens on a free port from the start of `run` until `stop` is set in its loop."""
 
     answer: Answer
     delay: float
@@ -143,12 +148,12 @@ class _Server:
 
 @contextmanager
 def canned_server(answer: Answer, *, delay: float = 0.0, tls: ssl.SSLContext | None = None) -> Iterator[str]:
-    """Serve from a thread of this process for as long as the block lasts, and give the URL.
+    """Serve from a thread of this process until the block ends, and yield the URL.
 
     Args:
         answer: called for each request, in order of arrival, in the server's thread.
-        delay: before every answer, in seconds.
-        tls: speaks HTTPS, as `localhost`, where given.
+        delay: seconds before every answer.
+        tls: makes the server speak HTTPS, as `localhost`; None for HTTP.
     """
     loop = asyncio.new_event_loop()
     server = _Server(answer, delay, tls)
@@ -163,7 +168,7 @@ def canned_server(answer: Answer, *, delay: float = 0.0, tls: ssl.SSLContext | N
 
 
 def user_item(shard: int, number: int) -> dict[str, Any]:
-    """A stored `bench.users.User`: what the wire carries of it."""
+    """Return a stored `bench.users.User` as it is on the wire."""
     name, identity, manager = f"user{number:06d}", f"{_KSUID}{number:024d}", f"{_KSUID}{number // 10:024d}"
     stamp = {"S": "2026-11-20T12:00:00.000000Z"}
     return {
@@ -193,9 +198,9 @@ def user_item(shard: int, number: int) -> dict[str, Any]:
 
 
 class CannedAnswers:
-    """Answers to GetItem, PutItem and Query, put together once: the server should cost as little as it can.
+    """Answers GetItem, PutItem and Query with bytes made once, so that the server costs little CPU.
 
-    A Query gives the items of the shard its partition key ends in, `per_shard` in all, in the order of their keys.
+    A Query returns the `per_shard` items of the shard at the end of its partition key, in the order of their keys.
     """
 
     def __init__(self, per_shard: int = PAGE) -> None:
@@ -221,7 +226,7 @@ class CannedAnswers:
         return self._pages[wanted]
 
     def _page(self, shard: int, start: int, count: int) -> Reply:
-        # Numbers interleave over the shards, so that a merge by sort key has real work.
+        # Numbers interleave over the shards, so that a merge by sort key has to compare.
         items = [user_item(shard, number * SHARDS + shard) for number in range(start, start + count)]
         page = {"Items": items, "Count": count, "ScannedCount": count, "ConsumedCapacity": _capacity(8.0)}
         if start + count < self._per_shard:
@@ -234,7 +239,7 @@ def _capacity(units: float) -> dict[str, Any]:
 
 
 def _shard_of(query: Mapping[str, Any]) -> int:
-    """The number at the end of the one value that looks like a stored partition key."""
+    """Return the number at the end of the value that looks like a stored partition key."""
     for value in query["ExpressionAttributeValues"].values():
         shard = value.get("S", "").rpartition(":")[2]
         if shard.isdecimal():
@@ -243,7 +248,7 @@ def _shard_of(query: Mapping[str, Any]) -> int:
 
 
 def main() -> None:
-    """Serve until standard input ends: the process that started this one has gone."""
+    """Serve until standard input ends, which it does when the process that started this one ends."""
     parser = argparse.ArgumentParser(prog="python -m bench.canned", description=__doc__)
     parser.add_argument("--delay", type=float, default=5.0, help="milliseconds before every answer (default 5)")
     parser.add_argument("--items", type=int, default=PAGE, help=f"items of each shard (default {PAGE})")

@@ -1,9 +1,9 @@
-"""`python -m bench.copies`: random changes of incidents under a stream that misbehaves; are the copies right?
+"""`python -m bench.copies`: check materialized copies after random changes whose stream misbehaves.
 
-Incidents are created, changed and deleted at random. Two consumers work on the stream at the same time: batches come
-twice, shuffled, from earlier places; requests are lost, answers are lost, requests are throttled, and consumers die
-between any two of them. Whatever was not acknowledged comes again, as Lambda brings it. Then the copies are compared
-with what the incidents say, and a repair looks for drift.
+Incidents are created, changed and deleted at random. Two consumers process the stream at the same time. Batches arrive
+twice, shuffled, and from earlier positions. Requests and answers are lost, requests are throttled, and a consumer may
+fail between any two of them. As with Lambda, a batch that is not acknowledged is delivered again. At the end the copies
+are compared with their incidents, and a repair looks for drift.
 """
 
 import argparse
@@ -33,13 +33,13 @@ from local.template import synthesised
 
 TENANT = "acme"
 REDELIVERED = 0.1
-"""Share of the handled batches after which the stream goes back a few batches."""
+"""The share of processed batches after which the stream goes back a few batches."""
 PEOPLE = [f"user_{number}" for number in range(40)] + [f"team_{number}" for number in range(10)]
 KEYS = ["0123456789abcdef"]
 
 
 class Faulty:
-    """A transport on which a share of all requests goes wrong."""
+    """A transport on which a share of all requests fails."""
 
     def __init__(self, inner: Transport, random: Random, share: float, struck: Counter[str]) -> None:
         self._inner = inner
@@ -49,7 +49,7 @@ class Faulty:
         self._lock = Lock()
 
     def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
-        """Send it, or have it go wrong."""
+        """Send the request, or let it fail."""
         with self._lock:
             kind = self._random.choice(["lost request", "lost answer", "throttled"])
             strikes = self._random.random() < self._share
@@ -64,12 +64,12 @@ class Faulty:
         return answer
 
     def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
-        """One after the other."""
+        """Send the calls one after the other."""
         del concurrency
         return [self.call(each.operation, each.request, resend=each.resend) for each in calls]
 
     def try_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire | DynashardError]:
-        """One after the other."""
+        """Send the calls one after the other."""
         del concurrency
         return [self._tried(each) for each in calls]
 
@@ -80,11 +80,11 @@ class Faulty:
             return error
 
     def close(self) -> None:
-        """Nothing is its own."""
+        """Do nothing: the inner transport belongs to the caller."""
 
 
 def change(db: Dynashard, random: Random, number: int, live: list[str]) -> None:
-    """One random change of an incident."""
+    """Make one random change of an incident."""
     incidents = db.collection(Incident)
     people = random.sample(PEOPLE, random.randrange(1, 12))
     act = random.choices(["create", "update", "close", "delete"], [3, 5, 2, 1])[0]
@@ -103,7 +103,7 @@ def change(db: Dynashard, random: Random, number: int, live: list[str]) -> None:
 
 
 def consume(stream: Stream, db: Dynashard, random: Random, done: list[bool], counted: Counter[str]) -> None:
-    """Work through the stream as Lambda does, badly: twice, shuffled, from earlier places."""
+    """Process the stream as Lambda does on a bad day: batches come twice, shuffled, and from earlier positions."""
     dispatcher = Dispatcher([PARTICIPATIONS.consumer(db)], keep=_never)
     (shard,) = stream.shards()
     at: str | None = None
@@ -120,7 +120,7 @@ def consume(stream: Stream, db: Dynashard, random: Random, done: list[bool], cou
             continue
         if records:
             before.append(records[-1]["dynamodb"]["SequenceNumber"])
-        # Now and then a batch that was handled comes once more, or several.
+        # Sometimes one or several processed batches are delivered again.
         redelivered = random.random() < REDELIVERED and not ended
         counted["redelivered"] += redelivered
         at = random.choice(before[-5:]) if redelivered else before[-1]
@@ -129,7 +129,7 @@ def consume(stream: Stream, db: Dynashard, random: Random, done: list[bool], cou
 
 
 def wrong(db: Dynashard) -> tuple[int, int]:
-    """How many copies there are, and how many differ from what the incidents say."""
+    """Return how many copies there are, and how many differ from their incidents."""
     truth = {
         (copy.incident_id, copy.participant): copy.__dict__
         for incident in db.collection(Incident).scan({"tenant_id": TENANT}, consistent=True)
@@ -137,14 +137,14 @@ def wrong(db: Dynashard) -> tuple[int, int]:
     }
     stored: dict[tuple[str, str], Any] = {}
     for person in PEOPLE:
-        # By their index, so that copies of incidents that are gone are found as well.
+        # Read by the index, which also finds the copies of deleted incidents.
         found = db.collection(Participation).scan({"tenant_id": TENANT, "participant": person}, index="by_participant")
         stored |= {(copy.incident_id, copy.participant): copy.__dict__ for copy in found}
     return len(stored), sum(truth.get(key) != stored.get(key) for key in truth.keys() | stored.keys())
 
 
 def run(changes: int, share: float, seed: int) -> dict[str, Any]:
-    """One run on an engine of its own."""
+    """Run once on an engine of its own, and return the figures."""
     random = Random(seed)
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -164,8 +164,8 @@ def run(changes: int, share: float, seed: int) -> dict[str, Any]:
                 cursor_keys=KEYS,
             )
             stream = Stream(streams_client(engine.endpoint), stream_of(engine.endpoint, table), table)
-            told = (stream, faulty, Random(seed - number), done, counted)
-            threads.append(Thread(target=consume, args=told, daemon=True))
+            arguments = (stream, faulty, Random(seed - number), done, counted)
+            threads.append(Thread(target=consume, args=arguments, daemon=True))
         begun = time.perf_counter()
         for thread in threads:
             thread.start()
@@ -192,10 +192,10 @@ def run(changes: int, share: float, seed: int) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Run it; 1 if a copy is wrong."""
+    """Run, print the figures, and return 1 if a copy is wrong."""
     parser = argparse.ArgumentParser(prog="python -m bench.copies", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--changes", type=int, default=1000)
-    parser.add_argument("--faults", type=float, default=0.02, help="share of all requests that go wrong")
+    parser.add_argument("--faults", type=float, default=0.02, help="share of all requests that fail")
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     found = run(asked.changes, asked.faults, asked.seed)
@@ -203,8 +203,8 @@ def main() -> int:
     return int(bool(found["differing"] or found["repair_found"]))
 
 
-def _never(letter: DeadLetter) -> None:
-    raise AssertionError(letter)
+def _never(dead: DeadLetter) -> None:
+    raise AssertionError(dead)
 
 
 if __name__ == "__main__":

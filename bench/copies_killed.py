@@ -1,8 +1,8 @@
-"""`python -m bench.copies_killed`: copies on the local stack, whose worker is killed with -9 while it carries changes.
+"""`python -m bench.copies_killed`: check materialized copies whose stream worker is killed with -9 while it works.
 
-Incidents are created, changed and deleted at random over HTTP. The worker that follows the table's stream is killed in
-the middle, again and again; the local stack starts it anew. When it has done all that the stream tells, the copies are
-compared with what the incidents say, and a repair looks for drift.
+Incidents are created, changed and deleted at random over HTTP on the local stack. The worker that processes the table's
+stream is killed several times with records in hand, and the local stack starts it again. When the stream has no more
+records, the copies are compared with their incidents, and a repair looks for drift.
 """
 
 import argparse
@@ -29,11 +29,11 @@ from local.resharding import transport_of
 from local.stream import Places, Stream, stream_of, streams_client
 
 WORKER: Final = "local.changes"
-PATIENCE_SECONDS: Final = 900.0
+LONGEST_WAIT_SECONDS: Final = 900.0
 
 
 def change(client: httpx.Client, random: Random, number: int, live: list[str]) -> None:
-    """One random change of an incident, as a caller makes it."""
+    """Make one random change of an incident over HTTP."""
     people = random.sample(PEOPLE, random.randrange(1, 12))
     act = random.choices(["create", "update", "close", "delete"], [3, 5, 2, 1])[0]
     if act == "create" or not live:
@@ -54,29 +54,29 @@ def _send(client: httpx.Client, random: Random, changes: int, live: list[str]) -
 
 
 def kill(stack: Stack, random: Random, most: int, sending: "Future[None]") -> int:
-    """Kill the worker while it has records in hand, each time another process; gives how often."""
-    is_behind, killed, seen = behind(stack), set[int](), _come(stack)
+    """Kill the worker while it has records in hand, each time another process. Return how often."""
+    is_behind, killed, seen = behind(stack), set[int](), _position(stack)
     while len(killed) < most and not sending.done():
         time.sleep(0.02)
         worker = next((pid for pid in workers(stack) if pid not in killed), None)
-        # One that has brought the stream forward since the last one died is past its start, and in the middle.
-        if worker is None or _come(stack) == seen:
+        # A worker that has moved the position since the last kill has started, and is in the middle of its work.
+        if worker is None or _position(stack) == seen:
             continue
         time.sleep(random.random() / 4)
         if is_behind():
             os.kill(worker, signal.SIGKILL)
             killed.add(worker)
-            seen = _come(stack)
+            seen = _position(stack)
     return len(killed)
 
 
-def _come(stack: Stack) -> str:
+def _position(stack: Stack) -> str:
     path = Path(stack.environment["DATA_DIR"]) / PLACES
     return path.read_text() if path.exists() else ""
 
 
 def workers(stack: Stack) -> list[int]:
-    """The processes that follow a stack's stream."""
+    """Return the ids of the processes that consume a stack's stream."""
     mine = f"DATA_DIR={stack.environment['DATA_DIR']}\0".encode()
     found = []
     for entry in Path("/proc").iterdir():
@@ -84,25 +84,25 @@ def workers(stack: Stack) -> list[int]:
             if entry.name.isdigit() and WORKER in (entry / "cmdline").read_text():
                 found += [int(entry.name)] if mine in (entry / "environ").read_bytes() + b"\0" else []
         except OSError:
-            continue  # It has ended since.
+            continue  # The process has ended since.
     return found
 
 
 def behind(stack: Stack) -> Callable[[], bool]:
-    """What tells whether the stream has records that were not handled yet."""
+    """Return a function that returns whether the stream has unprocessed records."""
     endpoint, table = stack.variables["DYNAMODB_ENDPOINT"], stack.variables["TABLE_NAME"]
     stream = Stream(streams_client(endpoint), stream_of(endpoint, table), table)
     path = Path(stack.environment["DATA_DIR"]) / PLACES
 
-    def tell() -> bool:
+    def is_behind() -> bool:
         places = Places(path, stream.arn)
         return any(stream.after(shard, places[shard], 1) for shard in stream.shards())
 
-    return tell
+    return is_behind
 
 
 def run(stack: Stack, changes: int, kills: int, seed: int) -> dict[str, Any]:
-    """Change, kill, wait, compare."""
+    """Change incidents, kill the worker, wait for the stream, and compare."""
     db = Dynashard(
         transport_of(stack.variables),
         table=stack.variables["TABLE_NAME"],
@@ -117,7 +117,7 @@ def run(stack: Stack, changes: int, kills: int, seed: int) -> dict[str, Any]:
         sending.result()
     sent = time.monotonic()
     is_behind = behind(stack)
-    while is_behind() and time.monotonic() < sent + PATIENCE_SECONDS:
+    while is_behind() and time.monotonic() < sent + LONGEST_WAIT_SECONDS:
         time.sleep(0.25)
     ended = time.monotonic()
     stored, differing = wrong(db)
@@ -135,7 +135,7 @@ def run(stack: Stack, changes: int, kills: int, seed: int) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Run it; 1 if a copy is wrong, or the worker was not killed as often as was asked for."""
+    """Run, print the figures, and return 1 if a copy is wrong or the worker was killed too seldom."""
     parser = argparse.ArgumentParser(prog="python -m bench.copies_killed", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--changes", type=int, default=1000)
     parser.add_argument("--kills", type=int, default=5)

@@ -1,7 +1,7 @@
-"""`python -m bench.details`: one incident with 5 MB of details, replaced by 100 writers at once while others read it.
+"""`python -m bench.details`: replace 5 MB of details of one incident by 100 writers at once, while others read them.
 
-Every version says in its title which one it is, and differs from every other in every part. A reader that got parts of
-two versions, or a title with other details, would be told. At the end one version is left of what was stored.
+The title of every version is its number, and its details differ from all others in every part. A reader that gets parts
+of two versions, or a title with the details of another version, is counted. At the end one version must be left.
 """
 
 import argparse
@@ -28,7 +28,7 @@ _MEGABYTE: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What was done and seen."""
+    """The figures of a run."""
 
     megabytes: float
     stored_megabytes: float
@@ -47,7 +47,7 @@ class Figures:
 
 
 class Texts:
-    """A text for each version: all of one length, no two with the same character in most places."""
+    """Gives each version a text of the same length. Two texts differ in most of their characters."""
 
     def __init__(self, size: int) -> None:
         draw = random.Random(1)
@@ -60,13 +60,13 @@ class Texts:
             total += len(orjson.dumps(line)) + 1
 
     def of(self, version: int) -> list[dict[str, Any]]:
-        """The details of a version: the same lines, beginning elsewhere."""
+        """Return the details of a version: the same lines, starting at another one."""
         at = version * 37 % len(self._lines)
         return [{"version": version}, *self._lines[at:], *self._lines[:at]]
 
 
 def measure(transport: Transport, name: str, *, megabytes: float, writers: int, readers: int) -> Figures:
-    """Do it all on a table."""
+    """Write, read and race on a table, and return the figures."""
     texts = Texts(int(megabytes * _MEGABYTE))
     retry_policy = RetryPolicy(seconds=3600, first_pause=0.005, longest_pause=0.5)
     incidents = Dynashard(
@@ -136,7 +136,7 @@ def _incident(texts: Texts, version: int) -> Incident:
 
 
 def _left(transport: Transport, name: str) -> dict[str, int]:
-    """What is stored beside the incident: sort keys, and the bytes of pieces."""
+    """Return the attachments stored with the incident: the bytes of each piece by its sort key."""
     found: dict[str, int] = {}
     request: dict[str, Any] = {"TableName": name, "ConsistentRead": True}
     while True:
@@ -150,14 +150,14 @@ def _left(transport: Transport, name: str) -> dict[str, int]:
 
 
 def main() -> None:
-    """Measure, tell, and fail if a reader saw a mixture or anything is left over."""
+    """Measure, print the figures, and fail if a reader saw a mixture or an old version is left."""
     parser = argparse.ArgumentParser(prog="python -m bench.details", description=__doc__)
     parser.add_argument("--megabytes", type=float, default=5.0)
     parser.add_argument("--writers", type=int, default=100)
     parser.add_argument("--readers", type=int, default=4)
     asked = parser.parse_args()
     with world() as made:
-        # The engine writes one item after the other: a hundred times 5 MB wait longer than DynamoDB would have them.
+        # The engine writes one item after the other, so 100 writes of 5 MB wait longer than on DynamoDB.
         transport = connect(
             made.engine_url, REGION, access_key=KEYS[0], secret_key=KEYS[1], read_timeout=300, max_connections=250
         )

@@ -1,8 +1,8 @@
-"""`make bench-firehose`: a firehose of pings into the local stack, its workers killed while they work.
+"""`make bench-firehose`: send a firehose of pings into the local stack, and kill its workers while they work.
 
-Pings go in over HTTP, many of them twice and some of them days late; the writer is killed with -9 while it has
-messages in hand, and whoever follows the table's stream while it has changes before it. Then everything that is stored
-is held against what was sent, and the roll-ups against their truth.
+Pings are sent over HTTP, many of them twice and some of them days late. The queue writer is killed with -9 while it has
+messages in hand, and the stream consumer while it has records to process. Then the stored items are compared with the
+pings that were sent, and the roll-ups with the sums of these pings.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.firehose_truth import differences, truth
-from bench.firehose_workers import FOLLOWER, WRITER, Killer, backlog_of
+from bench.firehose_workers import CONSUMER, WRITER, Killer, backlog_of
 from bench.soak.stack import Stack, running_stack
 from domain import Ping
 from dynashard import Dynashard, definition
@@ -31,23 +31,23 @@ from local.resharding import transport_of
 TENANT: Final = "firehose"
 LIST: Final = 500
 PACK_ITEMS: Final = 50
-"""Pings a message, as the API packs them."""
+"""How many pings the API packs into one message."""
 SENDERS: Final = 2
 DUPLICATES: Final = 0.10
 LATE: Final = 0.05
-PATIENCE_SECONDS: Final = 7200.0
-"""The local engine does one thing at a time, and shares two cores with everything else."""
+LONGEST_WAIT_SECONDS: Final = 7200.0
+"""The local engine does one thing at a time, and may share two cores with everything else."""
 
 
 @dataclass
 class Report:
-    """What a run has come to; times in seconds."""
+    """The result of a run. Times are in seconds since its start."""
 
     pings: int
     distinct: int
     late: int
     writers_killed: int = 0
-    followers_killed: int = 0
+    consumers_killed: int = 0
     stored: int = 0
     missing: int = 0
     unwanted: int = 0
@@ -61,27 +61,27 @@ class Report:
     rolling_up_seconds: float = 0.0
     accepted_per_second: float = 0.0
     stored_per_second: float = 0.0
-    told: list[str] = field(default_factory=list)
+    differences: list[str] = field(default_factory=list)
 
     @property
     def right(self) -> bool:
-        """Whether nothing was lost, doubled or left, and the roll-ups are exact."""
+        """Whether no ping was lost, stored twice or left on a queue, and the roll-ups are exact."""
         wrong = (self.missing, self.unwanted, self.doubled, self.left_on_queues, self.dead_letters)
         return not any(wrong) and not self.rows_that_differ and self.stored == self.distinct
 
 
 def feed(count: int, seed: int, now: datetime) -> list[dict[str, Any]]:
-    """The bodies of `count` pings in the order they are sent: a tenth of them for the second time, a twentieth late.
+    """Return the bodies of `count` pings in the order of sending: 10% of them are duplicates, and 5% are late.
 
     Args:
         count: how many are sent.
-        seed: says everything about them.
-        now: they are of the minutes before, or of the six days before that.
+        seed: determines all of them.
+        now: pings are of the ten minutes before it; late ones are up to six days older.
     """
     drawn = random.Random(seed)
     now = now.replace(microsecond=0)
     distinct = [_ping(drawn, number, now) for number in range(count - round(count * DUPLICATES))]
-    # Duplicates come anywhere behind the first, near or far: as retries and replays do.
+    # A duplicate may come soon or long after the first, as retries and replays do.
     sent: list[dict[str, Any]] = [*distinct, *drawn.sample(distinct, count - len(distinct))]
     tail = sent[len(distinct) :]
     for ping in tail:
@@ -94,7 +94,7 @@ def _ping(drawn: random.Random, number: int, now: datetime) -> dict[str, Any]:
     at = now - timedelta(seconds=drawn.randrange(600))
     if late:
         at -= timedelta(hours=drawn.randrange(1, 6 * 24))
-    # One episode gets half of everything, as a new one does in its first evening.
+    # One episode gets half of all pings, as a new one does on its first evening.
     episode = "new" if drawn.random() < 0.5 else f"e{drawn.randrange(5)}"  # noqa: PLR2004
     return {
         "series": f"series-{drawn.randrange(3)}",
@@ -107,14 +107,14 @@ def _ping(drawn: random.Random, number: int, now: datetime) -> dict[str, Any]:
 
 
 def run(stack: Stack, count: int, kills: int, seed: int, say: Callable[[str], None]) -> Report:
-    """Send, kill, drain, compare.
+    """Send pings, kill workers, wait until the queues are empty, and compare.
 
     Args:
         stack: a running local stack.
         count: pings to send.
         kills: how often each of the two workers is killed while it works.
         seed: of the feed.
-        say: takes a line of progress.
+        say: called with each line of progress.
     """
     now = datetime.now(UTC)
     bodies = feed(count, seed, now)
@@ -126,22 +126,22 @@ def run(stack: Stack, count: int, kills: int, seed: int, say: Callable[[str], No
         killer = Killer(stack, backlog, say)
         _pour(stack, bodies, kills, killer, report)
         report.left_on_queues, report.dead_letters = backlog.messages(), backlog.dead()
-    report.writers_killed, report.followers_killed = (len(killer.killed[each]) for each in (WRITER, FOLLOWER))
+    report.writers_killed, report.consumers_killed = (len(killer.killed[each]) for each in (WRITER, CONSUMER))
     transport = transport_of(stack.variables)
     db = Dynashard(
         transport,
         table=stack.variables["TABLE_NAME"],
         topology_table=stack.variables["TOPOLOGY_TABLE"],
-        cursor_keys=["of no use to anybody"],
+        cursor_keys=["this run signs no cursors"],
     )
-    _look(report, transport, stack.variables["TABLE_NAME"], wanted)
-    report.rows, report.told = len(truth(pings)), differences(db, TENANT, pings)
-    report.rows_that_differ = len(report.told)
+    _compare(report, transport, stack.variables["TABLE_NAME"], wanted)
+    report.rows, report.differences = len(truth(pings)), differences(db, TENANT, pings)
+    report.rows_that_differ = len(report.differences)
     return report
 
 
 def _pour(stack: Stack, bodies: Sequence[dict[str, Any]], kills: int, killer: Killer, report: Report) -> None:
-    """Send everything while workers are killed, and wait until all of it is written and followed."""
+    """Send all pings while workers are killed, and wait until they are stored and the stream is processed."""
     backlog, begun = killer.backlog, time.monotonic()
     with ThreadPoolExecutor(SENDERS + 1) as pool:
         sending = [pool.submit(_send, stack, bodies[each::SENDERS]) for each in range(SENDERS)]
@@ -150,7 +150,7 @@ def _pour(stack: Stack, bodies: Sequence[dict[str, Any]], kills: int, killer: Ki
             kills,
             messages=len(bodies) // PACK_ITEMS,
             sent=lambda: all(each.done() for each in sending),
-            patience=PATIENCE_SECONDS,
+            wait_seconds=LONGEST_WAIT_SECONDS,
         )
         for each in sending:
             each.result()
@@ -172,14 +172,14 @@ def _send(stack: Stack, bodies: Sequence[dict[str, Any]]) -> None:
         for at in range(0, len(bodies), LIST):
             part = list(bodies[at : at + LIST])
             while (answer := client.post("/v1/pings", json=part)).status_code != 202:  # noqa: PLR2004
-                # A client of a firehose tries again; whatever was taken already is recognised.
+                # Send the message again: pings that were accepted already are recognised as duplicates.
                 if answer.status_code < 500 and answer.status_code != 429:  # noqa: PLR2004
                     raise RuntimeError(answer.text)
                 time.sleep(0.2)
 
 
-def _look(report: Report, transport: Transport, table: str, wanted: set[str]) -> None:
-    """Read all of the table, and hold it against what was sent."""
+def _compare(report: Report, transport: Transport, table: str, wanted: set[str]) -> None:
+    """Read the whole table, and compare it with the pings that were sent."""
     found = Counter(_items(transport, table))
     report.stored = len(found)
     report.doubled = sum(times - 1 for times in found.values())
@@ -188,7 +188,7 @@ def _look(report: Report, transport: Transport, table: str, wanted: set[str]) ->
 
 
 def _items(transport: Transport, table: str) -> Iterator[str]:
-    """The names of all stored pings, wherever they lie."""
+    """Yield the names of all stored pings, in whatever shard they are."""
     entity = definition(Ping)
     request: dict[str, Any] = {"TableName": table, "ConsistentRead": True}
     while True:
@@ -207,18 +207,18 @@ def _stored_name(ping: Ping) -> str:
 
 
 def _wait(done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + LONGEST_WAIT_SECONDS
     while not done() and time.monotonic() < deadline:
         time.sleep(0.25)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it, print the figures; 0 if everything is right."""
+    """Run, print the figures, and return 0 if everything is right."""
     parser = argparse.ArgumentParser(prog="python -m bench.firehose", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pings", type=int, default=50_000)
     parser.add_argument("--kills", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", type=Path, help="where the figures go as well")
+    parser.add_argument("--json", type=Path, help="file that also gets the figures")
     asked = parser.parse_args(arguments)
 
     def say(line: str) -> None:
@@ -226,7 +226,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     with tempfile.TemporaryDirectory(prefix="firehose-") as folder, running_stack(Path(folder), lease=30) as stack:
         report = run(stack, asked.pings, asked.kills, asked.seed, say)
-    figures = {**asdict(report), "told": report.told[:20], "right": report.right}
+    figures = {**asdict(report), "differences": report.differences[:20], "right": report.right}
     print(json.dumps(figures, indent=1))
     if asked.json is not None:
         asked.json.parent.mkdir(parents=True, exist_ok=True)

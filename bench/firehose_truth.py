@@ -1,6 +1,6 @@
-"""Whether the roll-ups say what was sent: the sums of the distinct pings, at every level, against every row.
+"""Compare roll-ups with the sums of the distinct pings that were sent, at every level.
 
-told = differences(db, "abc", pings)     # [] when every row is right, and there is no other
+differences(db, "abc", pings)     # [] if every row is right and no other row exists
 """
 
 from collections import defaultdict
@@ -13,11 +13,11 @@ from dynashard import Dynashard, definition
 from dynashard_patterns import Level
 
 Sums = dict[tuple[Any, ...], tuple[int, int]]
-"""Number of pings and seconds, by level, series, episode (None for whole series) and start."""
+"""Number of pings and their seconds, by level, series, episode (None for a whole series) and start."""
 
 
 def truth(pings: Iterable[Ping]) -> Sums:
-    """The sums that the roll-ups of some pings must have; a ping that is given twice counts once."""
+    """Return the sums that the roll-ups of these pings must have. A repeated ping counts once."""
     entity = definition(Ping)
     distinct = {(key.partition, key.sort): ping for ping in pings for key in [entity.key_of(ping)]}
     sums: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0])
@@ -30,8 +30,8 @@ def truth(pings: Iterable[Ping]) -> Sums:
     return {key: (count, seconds) for key, (count, seconds) in sums.items()}
 
 
-def told(db: Dynashard, tenant: str, pings: Iterable[Ping]) -> Sums:
-    """What all rows say of the series, episodes and months of some pings."""
+def stored_sums(db: Dynashard, tenant: str, pings: Iterable[Ping]) -> Sums:
+    """Return the stored sums of the series, episodes and months of these pings."""
     pings = list(pings)
     found: Sums = {}
     starts = {Level.MONTH.start(ping.at) for ping in pings}
@@ -50,13 +50,13 @@ def told(db: Dynashard, tenant: str, pings: Iterable[Ping]) -> Sums:
 
 
 def differences(db: Dynashard, tenant: str, pings: Iterable[Ping]) -> list[str]:
-    """Every row that says something else than the pings, as a line; none if the roll-ups are exact."""
+    """Return a line for every row that differs from the pings; none if the roll-ups are exact."""
     pings = list(pings)
-    right, said = truth(pings), told(db, tenant, pings)
+    right, stored = truth(pings), stored_sums(db, tenant, pings)
     return [
-        f"{' '.join(str(part) for part in key)}: {said.get(key)} instead of {right.get(key)}"
-        for key in sorted(right.keys() | said.keys(), key=str)
-        if right.get(key) != said.get(key)
+        f"{' '.join(str(part) for part in key)}: {stored.get(key)} instead of {right.get(key)}"
+        for key in sorted(right.keys() | stored.keys(), key=str)
+        if right.get(key) != stored.get(key)
     ]
 
 

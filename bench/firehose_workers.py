@@ -1,4 +1,4 @@
-"""The workers behind a firehose: what lies before them, and how they are killed while they work on it."""
+"""The workers of a firehose: their backlog, and a killer that ends them while they work on it."""
 
 import os
 import signal
@@ -16,17 +16,17 @@ from local.queue_worker import BATCH
 from local.stream import Places, Stream, stream_of, streams_client
 
 WRITER: Final = "local.queue_worker"
-FOLLOWER: Final = "local.changes"
+CONSUMER: Final = "local.changes"
 
 
 @dataclass
 class Backlog:
-    """What was accepted or stored, and is not dealt with yet.
+    """Messages that were accepted and are not written yet, and stream records that are not processed yet.
 
     Args:
         queues: of the stack.
         stream: of its table.
-        places: the file that says how far the stream was followed.
+        places: the file with the position of the stream consumer.
     """
 
     queues: QueueStore
@@ -34,27 +34,27 @@ class Backlog:
     places: Path
 
     def messages(self) -> int:
-        """How many messages have to be done, those in hand included."""
+        """Return how many messages are not done, including those in hand."""
         depths = [self.queues.depth(name) for name in self.queues.queues]
         return sum(depth.visible + depth.in_flight for depth in depths)
 
     def in_hand(self) -> int:
-        """How many messages the writer is at."""
+        """Return how many messages the writer is working on."""
         return sum(self.queues.depth(name).in_flight for name in self.queues.queues)
 
     def dead(self) -> int:
-        """How many messages were given up: of writes, and of changes."""
+        """Return how many messages of writes and of changes are dead letters."""
         return sum(self.queues.everything().values()) - self.messages()
 
     def changes(self) -> bool:
-        """Whether the stream has changes that were not followed yet. Cost: one look at the stream."""
+        """Return whether the stream has unprocessed records. Costs one read of the stream."""
         places = Places(self.places, self.stream.arn)
         return any(self.stream.after(shard, places[shard], 1) for shard in self.stream.shards())
 
 
 @contextmanager
 def backlog_of(stack: Stack) -> Iterator[Backlog]:
-    """What a running stack has not dealt with yet."""
+    """Yield the backlog of a running stack."""
     folder, table = Path(stack.environment["DATA_DIR"]), stack.variables["TABLE_NAME"]
     endpoint = stack.variables["DYNAMODB_ENDPOINT"]
     names = [stack.variables["QUEUE_URL"], stack.variables["OPERATIONS_QUEUE_URL"]]
@@ -70,38 +70,38 @@ class Killer:
     """Kills workers with -9 while they work, each time another process.
 
     Args:
-        stack: whose workers.
-        backlog: what they work on.
-        say: takes a line of progress.
+        stack: the stack whose workers are killed.
+        backlog: their backlog.
+        say: called with each line of progress.
     """
 
     stack: Stack
     backlog: Backlog
     say: Callable[[str], None]
-    killed: dict[str, set[int]] = field(default_factory=lambda: {WRITER: set(), FOLLOWER: set()})
+    killed: dict[str, set[int]] = field(default_factory=lambda: {WRITER: set(), CONSUMER: set()})
 
-    def kill(self, times: int, *, messages: int, sent: Callable[[], bool], patience: float) -> None:
-        """Kill the writer, spread over its work, and each time whoever follows the stream as well.
+    def kill(self, times: int, *, messages: int, sent: Callable[[], bool], wait_seconds: float) -> None:
+        """Kill the writer at times spread over its work, and the stream consumer as often.
 
         Args:
-            times: how often each.
-            messages: about how many come to the writer; it is killed again when a part of them is done.
-            sent: whether all of them lie on the queue.
-            patience: seconds after which there is no more waiting for a moment to kill.
+            times: how often each is killed.
+            messages: about how many messages the writer gets. It is killed again when a part of them is done.
+            sent: returns whether all of them were sent.
+            wait_seconds: after which no moment to kill is waited for any more.
         """
-        writers, deadline = self.killed[WRITER], time.monotonic() + patience
+        writers, deadline = self.killed[WRITER], time.monotonic() + wait_seconds
         while any(len(each) < times for each in self.killed.values()) and time.monotonic() < deadline:
             left, in_hand = self.backlog.messages(), self.backlog.in_hand()
             part = 1 - len(writers) / (times + 1)
-            # The first one while they still come in. The last batch is the last chance, whatever was done before.
+            # The first kill happens while messages still arrive. The last batch is the last chance to kill.
             due = len(writers) < times and (not writers or (sent() and left <= max(BATCH, messages * part)))
             if in_hand and due and self._ended(WRITER):
                 self.say(f"killed the writer with {in_hand} of {left} messages in hand")
-                # What it had in hand is in flight until its successor has begun.
+                # Its messages stay in flight until its successor has started.
                 time.sleep(2)
-            behind = len(self.killed[FOLLOWER]) < len(writers) and self.backlog.changes()
-            if behind and self._ended(FOLLOWER):
-                self.say("killed the follower of the stream with changes before it")
+            behind = len(self.killed[CONSUMER]) < len(writers) and self.backlog.changes()
+            if behind and self._ended(CONSUMER):
+                self.say("killed the stream consumer with records to process")
             if sent() and not left and not self.backlog.changes():
                 return
             time.sleep(0.02)
@@ -116,7 +116,7 @@ class Killer:
 
 
 def workers(stack: Stack, module: str) -> list[int]:
-    """The processes of a stack that run a module."""
+    """Return the ids of the processes of a stack that run a module."""
     mine = f"DATA_DIR={stack.environment['DATA_DIR']}\0".encode()
     found = []
     for entry in Path("/proc").iterdir():
@@ -124,5 +124,5 @@ def workers(stack: Stack, module: str) -> list[int]:
             if entry.name.isdigit() and module in (entry / "cmdline").read_text().split("\0"):
                 found += [int(entry.name)] if mine in (entry / "environ").read_bytes() + b"\0" else []
         except OSError:
-            continue  # It has ended since.
+            continue  # The process has ended since.
     return found

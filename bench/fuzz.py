@@ -1,8 +1,7 @@
-"""`python -m bench.fuzz`: random direct invocations against the function's handler; none may be answered as our fault.
+"""`python -m bench.fuzz`: send random direct invocations to the function's handler; none may cause an internal error.
 
-Events are drawn from a seed: most are right requests with one or two things wrong, the others are wrong throughout. An
-event that is answered with an error of ours is printed with its number; `--seed N --from NUMBER --events 1` sends it
-again.
+Events are drawn from a seed. Most are valid requests with one or two things wrong, the others are wrong throughout. An
+event that causes an internal error is printed with its number, and `--seed N --from NUMBER --events 1` sends it again.
 """
 
 import argparse
@@ -127,7 +126,7 @@ _RIGHT: Final[Mapping[str, Mapping[str, Any]]] = {
     "licences": {"series": "s", "licensor_id": "1", "parts": 2},
     "operations": {"id": "1"},
 }
-"""Fields of an item that can be stored, by the entity's outside name."""
+"""The fields of a valid item, by the path of the entity."""
 _SYSTEMS: Final[Mapping[str, Mapping[str, Any]]] = {
     "follows": {
         "of": "User.9",
@@ -149,10 +148,10 @@ _SYSTEMS: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 class Draw:
-    """Draws events.
+    """Draws random events.
 
     Args:
-        random: the source of all chance.
+        random: the only source of randomness.
     """
 
     def __init__(self, random: Random) -> None:
@@ -160,7 +159,7 @@ class Draw:
         self._exposed = {each.path: each for each in ENTITIES if each.path in _RIGHT}
 
     def event(self) -> Any:
-        """A direct invocation: right but for some changes, or wrong throughout."""
+        """Return a direct invocation: valid except for a few changes, or wrong throughout."""
         if self._often(0.02):
             return self._value(3)
         event = self._system() if self._often(0.15) else self._right()
@@ -204,7 +203,7 @@ class Draw:
         return {"operation": operation, "entity": name, "tenant_id": "fuzz", **kept}
 
     def _spoil(self, event: dict[str, Any]) -> None:
-        """Change, add or take away something, at any depth."""
+        """Change, add or remove one member at any depth."""
         place: Any = event
         while isinstance(place, dict) and place:
             inner = [value for value in place.values() if isinstance(value, dict) and value]
@@ -240,22 +239,31 @@ _ORDERS: Final = ("round_robin", "ordered", "shard")
 
 
 class Counting(Log):
-    """Keeps the errors that are ours."""
+    """A log that keeps internal errors."""
 
     def __init__(self) -> None:
         super().__init__(logger, "local")
         self.errors: list[Exception] = []
 
     def failed(self, error: Exception) -> None:
-        """An error that is ours."""
+        """Keep an internal error."""
         self.errors.append(error)
 
 
-def fuzz(commands: Commands, log: Counting, *, seed: int, first: int, events: int, told: Callable[[str], None]) -> int:
-    """Send events; gives how many were answered as a fault of ours, raised, or answered what is no JSON."""
+def fuzz(commands: Commands, log: Counting, *, seed: int, first: int, events: int, say: Callable[[str], None]) -> int:
+    """Send events. Return how many caused an internal error, an exception, or an answer that is not valid JSON.
+
+    Args:
+        commands: the function under test.
+        log: the log of `commands`.
+        seed: determines all events, together with their numbers.
+        first: the number of the first event.
+        events: how many are sent.
+        say: called with each line of progress.
+    """
     wrong, codes, begun = 0, Counter[str](), time.monotonic()
     for number in range(first, first + events):
-        # Each has a seed of its own, so that it can be sent again without those before it.
+        # Each event has a seed of its own, so it can be sent again without the events before it.
         event = Draw(Random(f"{seed} {number}")).event()
         del log.errors[:]
         reason = ""
@@ -266,21 +274,21 @@ def fuzz(commands: Commands, log: Counting, *, seed: int, first: int, events: in
             codes[code] += 1
             if code == "internal_error" or log.errors:
                 reason = f"{code}: {log.errors[:1]!r}"
-        except Exception as error:  # noqa: BLE001 - whatever it raises is what is looked for
+        except Exception as error:  # noqa: BLE001 - any exception is a finding
             reason = f"raised {error!r}"
         if reason:
             wrong += 1
             if wrong <= SHOWN:
-                told(f"event {number}: {reason[:500]}\n  {json.dumps(event)[:1000]}")
+                say(f"event {number}: {reason[:500]}\n  {json.dumps(event)[:1000]}")
         if (number - first + 1) % _STEP == 0:
             rate = (number - first + 1) / (time.monotonic() - begun)
-            told(f"{number - first + 1} events, {wrong} errors of ours, {rate:.0f} a second")
-    told(", ".join(f"{code} {count}" for code, count in codes.most_common()))
+            say(f"{number - first + 1} events, {wrong} internal errors, {rate:.0f} a second")
+    say(", ".join(f"{code} {count}" for code, count in codes.most_common()))
     return wrong
 
 
 def commands_on(transport: Transport, log: Counting) -> Commands:
-    """The function's composition, on the tables of the template."""
+    """Compose the function on the tables of the template."""
     names = {}
     for plan in table_plans(synthesised()):
         keys = [each["AttributeName"] for each in plan.create["KeySchema"]]
@@ -297,7 +305,7 @@ def commands_on(transport: Transport, log: Counting) -> Commands:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Fuzz, and fail if anything was answered as a fault of ours."""
+    """Send the events, and return 1 if one of them caused an internal error."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--events", type=int, default=50_000)
     parser.add_argument("--seed", type=int, default=1)
@@ -317,11 +325,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 seed=asked.seed,
                 first=asked.first,
                 events=asked.events,
-                told=lambda line: print(line, flush=True),
+                say=lambda line: print(line, flush=True),
             )
         finally:
             transport.close()
-    print(f"{asked.events} events of seed {asked.seed}: {wrong} errors of ours")
+    print(f"{asked.events} events of seed {asked.seed}: {wrong} internal errors")
     return int(wrong > 0)
 
 

@@ -1,8 +1,8 @@
-"""`python -m bench.hostile`: what requests cost that are built to cost as much as they can, and what others feel of it.
+"""`python -m bench.hostile`: measure the most expensive known requests, and how much they slow down other callers.
 
-Each request is answered by its function's real handler in a process of its own, on the engine of a local stack: its
-CPU, the process's peak memory, the Queries it sent and the size of its answer are held against the bounds of
-docs/limits.md. Then they are sent over HTTP to that stack, one after the other, while a neighbour reads an item.
+Each request is answered by its function's real handler in a process of its own, on the engine of a local stack. Its
+CPU, the peak memory of the process, its Queries and the size of the answer are compared with the bounds of
+docs/limits.md. Then all of them are sent over HTTP to that stack, one after the other, while a neighbour reads an item.
 """
 
 import argparse
@@ -41,7 +41,7 @@ _SIGNED: Final = {"authorization": "AWS4-HMAC-SHA256 Credential=local"}
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one request took, and what was answered."""
+    """The cost of one request, and its answer."""
 
     cpu_seconds: float
     peak_megabytes: float
@@ -51,14 +51,14 @@ class Cost:
     code: str
 
     def held(self, wanted: Hostile) -> bool:
-        """Whether the request stayed within its bounds."""
+        """Return whether the request stayed within its bounds."""
         size = not wanted.refused or self.answer_bytes < MAX_ANSWER_BYTES
         work = self.cpu_seconds <= MAX_CPU_SECONDS and self.peak_megabytes <= MAX_MEGABYTES
         return size and work and self.queries <= MAX_QUERIES and self.refused == wanted.refused
 
 
 def answered(answer: Mapping[str, Any]) -> tuple[bool, str]:
-    """Whether an answer refuses as the caller's fault, and its code."""
+    """Return whether an answer refuses the request as the caller's fault, and the code of the answer."""
     if "statusCode" in answer:
         refused = 400 <= answer["statusCode"] < 500  # noqa: PLR2004 - the caller's faults
         return refused, json.loads(answer["body"]).get("code", "") if refused else str(answer["statusCode"])
@@ -67,7 +67,7 @@ def answered(answer: Mapping[str, Any]) -> tuple[bool, str]:
 
 
 def measure(module: str, warm: Mapping[str, Any], event: Mapping[str, Any]) -> Cost:
-    """Answer an event in this process, which has answered nothing but `warm` before."""
+    """Answer an event in this process, after `warm`, and return its cost."""
     handler: Callable[[Any, Any], dict[str, Any]] = importlib.import_module(module).handler
     handler(dict(warm), None)
     begun = _cpu()
@@ -86,7 +86,7 @@ def _cpu() -> float:
 
 
 def measured_apart(hostile: Hostile, variables: Mapping[str, str], folder: Path) -> Cost:
-    """Have a new process answer a request, on the tables that `variables` name."""
+    """Let a new process answer a request on the tables that `variables` name, and return its cost."""
     path = folder / "event.json"
     path.write_text(json.dumps(hostile.build()))
     command = [sys.executable, "-m", "bench.hostile", "--function", hostile.function, "--event", str(path)]
@@ -95,10 +95,10 @@ def measured_apart(hostile: Hostile, variables: Mapping[str, str], folder: Path)
 
 
 class Neighbour:
-    """A caller of another tenant who reads one item again and again.
+    """A caller of another tenant that reads one item again and again.
 
     Args:
-        client: speaks for it.
+        client: sends its requests.
     """
 
     def __init__(self, client: httpx.Client) -> None:
@@ -109,14 +109,14 @@ class Neighbour:
         self.seconds: list[float] = []
 
     def read_until(self, stopped: Event) -> None:
-        """Read until told to stop."""
+        """Read until `stopped` is set."""
         while not stopped.is_set():
             begun = time.perf_counter()
             self._client.get(self._path).raise_for_status()
             self.seconds.append(time.perf_counter() - begun)
 
     def median_while(self, work: Callable[[], None]) -> float:
-        """The median of its reads while something else is done, in milliseconds."""
+        """Return the median duration of its reads while `work` runs, in milliseconds."""
         self.seconds = []
         stopped = Event()
         reader = Thread(target=self.read_until, args=(stopped,))
@@ -130,7 +130,7 @@ class Neighbour:
 
 
 def over_http(stack: Stack, times: int) -> tuple[float, float]:
-    """The neighbour's median in milliseconds: alone, and while every hostile request is sent so often."""
+    """Return the neighbour's median in milliseconds: alone, and while each hostile request is sent `times` times."""
     events = [(hostile.function, hostile.build()) for hostile in REQUESTS]
     with stack.client("neighbour") as neighbour, stack.client(TENANT) as hostile:
         reader = Neighbour(neighbour)
@@ -158,15 +158,15 @@ def _send(client: httpx.Client, function: str, event: Mapping[str, Any]) -> None
             content=base64.b64decode(event["body"] or ""),
         )
     except (httpx.InvalidURL, httpx.NetworkError, httpx.RemoteProtocolError):
-        # Too long for the client, or for the server, which closes the connection.
+        # The request is too long for the client, or for the server, which closes the connection.
         return
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, and fail if a bound is broken."""
+    """Measure, print the costs, and return 1 if a bound is exceeded."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--times", type=int, default=5, help="how often each is sent over HTTP; 0 for not at all")
-    parser.add_argument("--only", default="", help="only requests whose names hold this")
+    parser.add_argument("--times", type=int, default=5, help="how often each is sent over HTTP; 0 sends none")
+    parser.add_argument("--only", default="", help="send only requests whose names contain this text")
     parser.add_argument("--function", choices=[API, COMMANDS], help=argparse.SUPPRESS)
     parser.add_argument("--event", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)
@@ -185,10 +185,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             figures = f"{cost.cpu_seconds:6.2f} {cost.peak_megabytes:6.0f} {cost.queries:8} {cost.answer_bytes:7}"
             print(f"{hostile.name:46} {figures}  {cost.code}{'' if held else '   TOO MUCH'}", flush=True)
         if asked.times:
-            alone, beside = over_http(stack, asked.times)
-            slower = beside / alone
+            alone, loaded = over_http(stack, asked.times)
+            slower = loaded / alone
             failed |= slower > MAX_SLOWER
-            print(f"a neighbour's GET: {alone:.1f} ms alone, {beside:.1f} ms beside them all: {slower:.1f} times")
+            print(f"a neighbour's GET: {alone:.1f} ms alone, {loaded:.1f} ms during these requests: {slower:.1f} times")
     return int(failed)
 
 

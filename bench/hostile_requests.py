@@ -1,4 +1,4 @@
-"""Requests that are built to cost as much as they can, as events of the two functions that callers reach."""
+"""The most expensive known requests, as events of the two functions that callers can reach."""
 
 import base64
 import gzip
@@ -26,10 +26,10 @@ class Hostile:
     """A hostile request.
 
     Attributes:
-        name: what it is.
-        function: the module of the handler it goes to.
+        name: a short description.
+        function: the module of the handler that gets it.
         build: makes the event.
-        refused: whether it is to be refused; else it is answered, within the same bounds.
+        refused: whether it must be refused. Otherwise it must be answered within the same bounds.
     """
 
     name: str
@@ -47,7 +47,7 @@ def rest(
     kind: str = _JSON,
     headers: Mapping[str, str] | None = None,
 ) -> Event:
-    """An event of the API, as the gateway hands it over."""
+    """Return an event of the API as the gateway sends it."""
     return {
         "version": "2.0",
         "rawPath": path,
@@ -65,7 +65,7 @@ def rest(
 
 
 def direct(operation: str, entity: str = "users", **members: Any) -> Event:
-    """A direct invocation."""
+    """Return the event of a direct invocation."""
     return {"operation": operation, "entity": entity, "tenant_id": TENANT, **members}
 
 
@@ -187,9 +187,9 @@ REQUESTS: Final = (
         refused=False,
     ),
 )
-"""Each is refused, or answered, within the bounds of docs/limits.md."""
+"""Each must be refused or answered within the bounds of docs/limits.md."""
 WARM: Final[Mapping[str, Event]] = {
     API: rest("GET", "/v1/users", "limit=1"),
     COMMANDS: direct("list", limit=1),
 }
-"""What each function is asked before: its imports and its first connection are not the request's."""
+"""The request that each function answers first, so that imports and the first connection are not measured."""

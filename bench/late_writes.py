@@ -1,9 +1,9 @@
-"""Writes that the engine executes seconds late while shard counts change: is everything acknowledged there afterwards?
+"""Check that no acknowledged write is lost while the engine executes writes seconds late and shard counts change.
 
-Some of the writes of every client, and of the worker that changes the counts, are held for longer than lease, longest
-operation and clock difference together, and are executed then. Their senders have given up by that time, or still wait
-for the answer. Meanwhile a partition goes from count to count. At the end every acknowledged create must be found by a
-read of its key, each must stand in every kind of listing exactly once, and verification must find nothing.
+Some writes of every client, and of the worker that changes the counts, are held for longer than the lease, the longest
+operation and the clock difference together. They are executed after that. By then their senders have given up, or still
+wait for the answer. Meanwhile the shard count of a partition changes again and again. At the end every acknowledged
+create must be found by a read of its key and exactly once in every kind of listing, and verification must find nothing.
 
     python -m bench.late_writes
     python -m bench.late_writes --seconds 300 --late 9 --share 0.2 --clients 8
@@ -48,7 +48,7 @@ class Parcel(
     indexes=[Index("GSI1", "by_state", "{tenant}:{state}", "{id}", shards=Shards(4))],
     registry=Registry(),
 ):
-    """Something to write late."""
+    """An item whose writes may be late."""
 
     tenant: str
     id: str
@@ -60,18 +60,18 @@ class LateWire:
     """A transport on which some writes are executed late.
 
     Attributes:
-        inner: the way to the engine.
-        random: decides which, for whom the answer is waited for, and how late.
-        share: of the writes.
+        inner: the transport to the engine.
+        random: decides which writes are late, how late, and whether their senders wait for the answer.
+        share: the share of writes that are late.
         seconds: how late they are executed, at most.
-        patient: the share of late writes whose sender waits for the answer; the others give up in time.
+        waiting: the share of late writes whose senders wait for the answer. Other senders give up in time.
     """
 
     inner: Transport
     random: Random
     share: float
     seconds: float
-    patient: float = 0.3
+    waiting: float = 0.3
     late: Counter[str] = field(default_factory=Counter)
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(256))
     _lock: Lock = field(default_factory=Lock)
@@ -80,7 +80,7 @@ class LateWire:
         """See `Transport.call`."""
         with self._lock:
             held = operation in HELD and self.random.random() < self.share
-            waits, pause = self.random.random() < self.patient, self.seconds * self.random.uniform(0.5, 1.0)
+            waits, pause = self.random.random() < self.waiting, self.seconds * self.random.uniform(0.5, 1.0)
         if not held:
             return self.inner.call(operation, request, **more)
         future = self._pool.submit(self._later, pause, operation, request)
@@ -112,31 +112,31 @@ class LateWire:
         return answers
 
     def close(self) -> None:
-        """Wait for all that is late."""
+        """Wait for all late writes."""
         self._pool.shutdown()
 
 
 @dataclass
 class Backend:
-    """The tables, and clients of them."""
+    """The tables, and a way to make clients for them."""
 
     wire: Transport
     table: str
     topology: str
 
     def open(self, transport: Transport) -> Dynashard:
-        """A client with a lease of its own."""
+        """Return a client with a lease of its own."""
         leased = LeasedTopology(transport, self.topology, lease=TIMING.lease)
         return Dynashard(transport, table=self.table, cursor_keys=["0" * 16], topology=leased)
 
     def parcels(self) -> Collection[Parcel]:
-        """A client that is never late."""
+        """Return a client whose requests are never late."""
         return self.open(self.wire).collection(Parcel)
 
 
 @dataclass
 class Client:
-    """Creates parcels, changes some of them and reads them back, until told to stop."""
+    """Creates parcels, changes some of them and reads them back, until `stop` is set."""
 
     number: int
     parcels: Collection[Parcel]
@@ -148,7 +148,7 @@ class Client:
     wrong: list[str] = field(default_factory=list)
 
     def run(self) -> None:
-        """Work."""
+        """Work until `stop` is set."""
         created = 0
         while not self.stop.is_set():
             created += 1
@@ -156,13 +156,13 @@ class Client:
             if self._did(lambda each=identity: self.parcels.create(Parcel(tenant="abc", id=each))):
                 self.acknowledged.append(identity)
             if self.acknowledged:
-                self._look(self.random.choice(self.acknowledged))
+                self._read_back(self.random.choice(self.acknowledged))
 
-    def _look(self, identity: str) -> None:
+    def _read_back(self, identity: str) -> None:
         key = {"tenant": "abc", "id": identity}
         try:
             if self.parcels.find(key, consistent=True) is None:
-                self.wrong.append(f"{identity} was acknowledged and is not found")
+                self.wrong.append(f"{identity} was acknowledged, but is not found")
         except DynashardError:
             self.unknown += 1
             return
@@ -181,7 +181,7 @@ class Client:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it, print what came of it as JSON; 0 if everything is right."""
+    """Run, print the result as JSON, and return 0 if everything is right."""
     parser = argparse.ArgumentParser(prog="python -m bench.late_writes", description=__doc__)
     parser.add_argument("--seconds", type=float, default=120.0, help="how long clients work")
     parser.add_argument("--late", type=float, default=9.0, help="how late writes are executed at most, in seconds")
@@ -202,7 +202,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measured(backend: Backend, asked: argparse.Namespace) -> dict[str, Any]:
-    """Let clients and the worker work, and look at what is there afterwards."""
+    """Run the clients and the worker, and check what is stored afterwards."""
     stop, random = Event(), Random(asked.seed)
     wires = [LateWire(backend.wire, Random(random.random()), asked.share, asked.late) for _ in range(asked.clients + 1)]
     clients = [
@@ -252,7 +252,7 @@ def _scope() -> Scope:
 
 
 def _changes(resharder: Resharder, seconds: float) -> int:
-    """Ask for one count after the other; how many changes were begun."""
+    """Request one count after the other. Return how many changes were started."""
     until, begun = time.monotonic() + seconds, 0
     while time.monotonic() < until:
         try:
@@ -284,8 +284,8 @@ def _lost_or_double(backend: Backend, acknowledged: Sequence[str]) -> list[str]:
     }
     for name, listed in listings.items():
         often = Counter(listed)
-        wrong += [f"{each} is {often[each]} times in {name}" for each in acknowledged if often[each] != 1]
-        wrong += [f"{each} is {number} times in {name}" for each, number in often.items() if number > 1]
+        wrong += [f"{each} appears {often[each]} times in {name}" for each in acknowledged if often[each] != 1]
+        wrong += [f"{each} appears {number} times in {name}" for each, number in often.items() if number > 1]
     return wrong
 
 

@@ -1,7 +1,7 @@
-"""Measures contenders side by side: one process, interleaved rounds, medians, and ratios within a round.
+"""Measure contenders side by side: one process, interleaved rounds, medians, and ratios within a round.
 
-The client's CPU is the process's own CPU time, all threads together; servers run in processes of their own. A ratio
-is taken within each round and its median reported, so that a slow minute of the machine hits both sides.
+The client's CPU is the CPU time of this process with all its threads. Servers run in processes of their own. A ratio is
+taken within each round and the median of the ratios is reported, so a slow minute of the machine affects both sides.
 """
 
 import gc
@@ -16,7 +16,7 @@ Clock = Literal["cpu", "wall"]
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """One way to do the row's work: `run` does it once."""
+    """One way to do the work of a row: `run` does it once."""
 
     name: str
     run: Callable[[], object]
@@ -29,8 +29,8 @@ class Row:
     Attributes:
         name: what is done, such as `GetItem`.
         contenders: the ways to do it.
-        repeat: how often a sample runs it.
-        clock: what decides: client CPU or wall time. Both are reported.
+        repeat: how often a sample runs a contender.
+        clock: whether ratios compare client CPU or wall time. Both are reported.
         limits: the highest ratio to the baseline that a contender may have.
     """
 
@@ -43,7 +43,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What was measured of one contender; times are microseconds for one run, medians over the rounds."""
+    """The figures of one contender. Times are microseconds for one run, as medians over the rounds."""
 
     row: str
     contender: str
@@ -61,7 +61,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A figure that is no time: how many Queries, bytes, units."""
+    """A figure other than a time, such as a number of Queries, bytes or units."""
 
     subject: str
     name: str
@@ -71,7 +71,7 @@ class Fact:
 
     @property
     def met(self) -> bool | None:
-        """Whether the value is within its limit; None where there is none."""
+        """Whether the value is within its limit; None without a limit."""
         return None if self.limit is None else self.value <= self.limit
 
     def as_json(self) -> dict[str, Any]:
@@ -89,14 +89,14 @@ class _Sample:
 
 
 def measure(row: Row, *, rounds: int) -> list[Figure]:
-    """Measure a row's contenders.
+    """Measure the contenders of a row.
 
     Args:
         row: the row; each contender runs once beforehand, unmeasured.
-        rounds: how many samples each contender gives. The order turns by one each round.
+        rounds: how many samples each contender gives. Each round begins with another contender.
 
     Returns:
-        One figure a contender, in the row's order.
+        One figure for each contender, in the order of the row.
     """
     contenders = list(row.contenders)
     for contender in contenders:

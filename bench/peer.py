@@ -1,6 +1,6 @@
-"""The same user as a pynamodb model, as its documentation would have it.
+"""The user of the benchmark as a pynamodb model, written as its documentation recommends.
 
-Its timestamps stay text, so that it can read the layer's own items: that spares it the parsing.
+Timestamps are text attributes, so that the model can read the items of the layer. This saves pynamodb the parsing.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ from bench.world import KEYS, REGION, TABLE, World
 
 
 def peer_model(world: World, url: str | None = None) -> Any:
-    """The model, bound to the engine unless `url` says otherwise."""
+    """Return the model, bound to the engine or to another `url`."""
     endpoint = url or world.engine_url
 
     class PeerUser(Model):
@@ -50,6 +50,6 @@ def peer_model(world: World, url: str | None = None) -> Any:
 
 
 def peer_item(model: Any, wire: dict[str, Any], *, partition: str) -> Any:
-    """A stored user as an item of the model, under another partition key."""
+    """Return a stored user as an item of the model, under another partition key."""
     values = {name: int(value["N"]) if "N" in value else value["S"] for name, value in wire.items()}
     return model(**{**values, "PK": partition})

@@ -1,4 +1,4 @@
-"""Reads everything the canned server has, and tells what it took: `python -m bench.scan_process layer URL`."""
+"""Read all items of the canned server, and print the cost: `python -m bench.scan_process layer URL`."""
 
 import json
 import resource
@@ -42,20 +42,20 @@ CONTENDERS: Final[Mapping[str, Callable[[World], Iterator[Any]]]] = {
 
 
 def main() -> None:
-    """Read with one contender and print what it took, as JSON."""
+    """Read with one contender and print the cost as JSON."""
     contender, url = sys.argv[1:]
     started = time.perf_counter()
     items = sum(1 for _ in CONTENDERS[contender](World(url, url)))
     seconds = time.perf_counter() - started
-    told = {"items": items, "megabytes": round(_peak(), 1), "items_per_second": round(items / seconds)}
-    print(json.dumps(told))
+    figures = {"items": items, "megabytes": round(_peak(), 1), "items_per_second": round(items / seconds)}
+    print(json.dumps(figures))
 
 
 def _peak() -> float:
-    """The most memory that was resident, in MB."""
+    """Return the highest resident memory, in MB."""
     status = Path("/proc/self/status")
     if status.exists():
-        # Linux's ru_maxrss also remembers the process that started this one.
+        # On Linux, ru_maxrss includes the process that started this one.
         return next(int(line.split()[1]) for line in status.open() if line.startswith("VmHWM")) / 2**10
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 

@@ -1,8 +1,8 @@
-"""My teams' closed incidents, newest first, while incidents change state: `python -m bench.teams`.
+"""List the closed incidents of some teams, newest first, while incidents change state: `python -m bench.teams`.
 
 Every incident has a copy for each team that takes part. Between pages some incidents close or open again, and their
-copies follow one by one, some of them later than the next page. Judged: the order, that no incident comes twice, that
-each one that stayed closed comes, and how many round trips and read units a page takes.
+copies are updated one by one, some of them after the next page. The run checks the order, that no incident is listed
+twice, that each incident that stayed closed is listed, and how many round trips and read units a page takes.
 """
 
 import argparse
@@ -27,11 +27,11 @@ TENANT: Final = "bench"
 TEAMS: Final = tuple(f"team_{n:02d}" for n in range(8))
 _YEAR: Final = timedelta(days=365)
 _CLOSED: Final = 0.8
-"""How many of the incidents are closed in the beginning."""
+"""The share of incidents that are closed at the start."""
 
 
 class Incidents:
-    """Incidents of eight teams, each with a copy for every team that takes part."""
+    """The incidents of eight teams. Each has a copy for every team that takes part."""
 
     def __init__(self, copies: Collection[Participation], random: Random, size: int) -> None:
         self._copies, self._random = copies, random
@@ -64,7 +64,7 @@ class Incidents:
             )
 
     def change(self, most: int) -> None:
-        """Some incidents open or close; a few of their copies stay behind for now."""
+        """Open or close some incidents; a few of their copies are updated later."""
         for name in self._random.sample(sorted(self._created), most):
             if name in self._closed:
                 del self._closed[name]
@@ -76,14 +76,14 @@ class Incidents:
             self._copies.put(self._late.popleft())
 
     def closed(self, teams: Sequence[str]) -> list[str]:
-        """The closed incidents in which one of the teams takes part, the newest first."""
+        """Return the closed incidents in which one of the teams takes part, newest first."""
         mine = [name for name in self._closed if set(teams) & set(self._teams[name])]
         return sorted(mine, key=lambda name: (self._closed[name], name), reverse=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a full listing came to."""
+    """The result of a full listing."""
 
     incidents: int
     copies: int
@@ -100,12 +100,12 @@ class Outcome:
 
     @property
     def met(self) -> bool:
-        """Whether all is as it must be."""
+        """Whether the listing was right and cheap enough."""
         return self.in_order and not self.doubles and not self.missed and self.most_rounds <= 2  # noqa: PLR2004
 
 
 def run(copies: Collection[Participation], *, size: int, teams: int, limit: int, changes: int, seed: int) -> Outcome:
-    """List everything once, page by page, with changes between pages."""
+    """List all closed incidents once, page by page, with changes between pages."""
     incidents = Incidents(copies, Random(seed), size)
     mine = TEAMS[:teams]
     before = incidents.closed(mine)
@@ -118,13 +118,13 @@ def run(copies: Collection[Participation], *, size: int, teams: int, limit: int,
         pages.append(page)
         cursor = page.cursor
         incidents.change(changes)
-    came = [item for page in pages for item in page.items]
-    names = [item.incident_id for item in came]
-    keys = [(item.since, item.incident_id) for item in came]
+    listed = [item for page in pages for item in page.items]
+    names = [item.incident_id for item in listed]
+    keys = [(item.since, item.incident_id) for item in listed]
     return Outcome(
         incidents=size,
         copies=incidents.copies,
-        listed=len(came),
+        listed=len(listed),
         pages=len(pages),
         changed_meanwhile=len(incidents.changed),
         in_order=keys == sorted(keys, reverse=True),
@@ -138,10 +138,10 @@ def run(copies: Collection[Participation], *, size: int, teams: int, limit: int,
 
 
 def main() -> int:
-    """Run and tell.
+    """Run and print the figures.
 
     Returns:
-        The exit status: 0 if everything was in order, once, complete, in two rounds a page.
+        The exit status: 0 if the listing was complete, in order, without repetitions, and took two rounds a page.
     """
     parser = argparse.ArgumentParser(prog="python -m bench.teams", description=__doc__)
     parser.add_argument("--incidents", type=int, default=10_000, help="default 10000")

@@ -1,4 +1,4 @@
-"""The entity that the rows are measured with: 12 attributes, about 600 bytes, three indexes."""
+"""The entity of the benchmark: 12 attributes, about 600 bytes, three indexes."""
 
 from datetime import datetime
 
@@ -37,7 +37,7 @@ class User(
 
 
 def user(number: int) -> User:
-    """One user; the same for the same number."""
+    """Return a user; the same for the same number."""
     name = f"user{number:06d}"
     return User(
         tenant_id=TENANT,

@@ -1,4 +1,4 @@
-"""What every row needs: a local engine with a table, the canned server, and clients made alike."""
+"""What every row needs: a local engine with a table, the canned server, and clients with equal settings."""
 
 import subprocess
 import sys
@@ -27,13 +27,13 @@ CANNED_DELAY_MS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Where the rows are measured. `canned_url` answers every request after `CANNED_DELAY_MS`."""
+    """The servers of a benchmark. The one at `canned_url` answers every request after `CANNED_DELAY_MS`."""
 
     engine_url: str
     canned_url: str
 
     def raw(self, url: str | None = None) -> Any:
-        """Botocore's own low-level client as everyone gets it, on the engine unless `url` says otherwise."""
+        """Return botocore's low-level client with default settings, on the engine or on another `url`."""
         return Session().create_client(
             "dynamodb",
             region_name=REGION,
@@ -43,21 +43,21 @@ class World:
         )
 
     def db(self, transport: Transport) -> Dynashard:
-        """The layer on the table, through `transport`, with counts under a lease as deployed.
+        """Return the layer on the table through `transport`, with leased counts as in a deployment.
 
-        The canned server has no topology: it says that no count is known, and takes those that are declared.
+        The canned server has no topology records, so the declared counts are used there.
         """
         topology = LeasedTopology(transport, TOPOLOGY)
         return Dynashard(transport, table=TABLE, cursor_keys=["a secret of the benchmark"], topology=topology)
 
     def transport(self, url: str | None = None) -> SdkTransport:
-        """The layer's transport, on the engine unless `url` says otherwise."""
+        """Return the layer's transport, on the engine or on another `url`."""
         return connect(url or self.engine_url, REGION, access_key=KEYS[0], secret_key=KEYS[1])
 
 
 @contextmanager
 def world() -> Iterator[World]:
-    """Start the servers, make the table, and stop everything at the end."""
+    """Start the servers, create the tables, and stop the servers at the end of the block."""
     with (
         tempfile.TemporaryDirectory(prefix="dynashard-bench-") as folder,
         running_engine(Settings(data_dir=Path(folder), dynamodb_port=0)) as engine,
@@ -70,7 +70,7 @@ def world() -> Iterator[World]:
 
 @contextmanager
 def canned_process(*, per_shard: int = PAGE, delay_ms: float = CANNED_DELAY_MS) -> Iterator[str]:
-    """The canned server in a process of its own, so that its CPU is nobody's here; gives its URL."""
+    """Run the canned server in a process of its own, so that its CPU is not measured. Yields its URL."""
     command = [sys.executable, "-m", "bench.canned", "--delay", str(delay_ms), "--items", str(per_shard)]
     with subprocess.Popen(  # noqa: S603 - this checkout's own module
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -84,7 +84,7 @@ def canned_process(*, per_shard: int = PAGE, delay_ms: float = CANNED_DELAY_MS) 
 
 
 def create_tables(made: World) -> None:
-    """The deployed tables' keys and indexes; see `dynashard.schema`."""
+    """Create tables with the keys and indexes of the deployed ones; see `dynashard.schema`."""
     keys = [(schema.PK, schema.SK)]
     keys += [(schema.index_pk(slot), schema.index_sk(slot)) for slot in schema.INDEX_SLOTS]
     schemas = [[{"AttributeName": pk, "KeyType": "HASH"}, {"AttributeName": sk, "KeyType": "RANGE"}] for pk, sk in keys]

@@ -1,1 +1,1 @@
-"""The rows of the benchmark: one small module a subject, each with `rows(world)`."""
+"""The rows of the benchmark: a small module for each subject, with a function `rows(world)`."""

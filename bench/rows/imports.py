@@ -1,4 +1,4 @@
-"""What a cold start pays before its first request: whole processes, from start to end."""
+"""The cost of a cold start before its first request, measured as the time of whole processes."""
 
 import statistics
 import subprocess
@@ -26,7 +26,7 @@ PROGRAMS: Final[Mapping[str, str]] = {
 
 
 def rows(world: World) -> Iterator[Fact]:
-    """Milliseconds above an empty program, interleaved, medians."""
+    """Yield the median milliseconds above an empty program. Runs of the programs are interleaved."""
     del world
     seconds: dict[str, list[float]] = {program: [] for program in (BARE, *PROGRAMS.values())}
     for _ in range(RUNS):

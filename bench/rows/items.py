@@ -1,4 +1,4 @@
-"""Single items and batches through the repository, entities in and out, on the local engine."""
+"""Single items and batches, as entities through the repository, on the local engine."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -17,7 +17,7 @@ ELSEWHERE: Final = "pynamodb:acme"
 
 
 def rows(world: World) -> Iterator[Row]:
-    """Get, put and create of one item; a batch of 25 puts. The raw client stores the same bytes."""
+    """Yield get, put and create of one item, and a batch of 25 puts. The raw client stores the same bytes."""
     raw, transport, model = world.raw(), world.transport(), peer_model(world)
     users = world.db(transport).collection(User)
     stored = users.create(user(1))
@@ -54,7 +54,7 @@ def rows(world: World) -> Iterator[Row]:
 
 
 def _wire(raw: Any, stored: User) -> dict[str, Any]:
-    """The stored item, found through its index as everyone else would."""
+    """Return the stored item, read through its index."""
     found: dict[str, Any] = raw.query(
         TableName=TABLE,
         IndexName="GSI1",

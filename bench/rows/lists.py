@@ -14,24 +14,24 @@ RAW: Final = "botocore, typed dictionaries"
 OURS: Final = "collection, entities"
 PEER: Final = "pynamodb, models"
 FULL: Final = 64
-"""Users a shard on the engine, at least: a page of 100 spans two shards, as pages do."""
+"""The least number of users in a shard on the engine: a page of 100 spans two shards."""
 
 
 def rows(world: World) -> Iterator[Row]:
-    """A page of 100 from one partition key; 16 shards of 100 items."""
+    """Yield a page of 100 items from one partition key, and 16 shards of 100 items."""
     yield from _page(world)
     yield from _fan_out(world)
 
 
 def _page(world: World) -> Iterator[Row]:
-    """The raw clients read one stored partition key that holds enough; the layer lists in shard order."""
+    """Compare a page of the layer in shard order with raw clients that read one stored partition key."""
     raw, transport, model = world.raw(), world.transport(), peer_model(world)
     users = world.db(transport).collection(User)
     users.batch_write(put=[user(number) for number in range(SHARDS * PAGE * 2)])
     query = _query(0, PAGE)
 
     def page_raw() -> None:
-        assert len(raw.query(**query)["Items"]) == PAGE  # noqa: S101 - a short page would flatter
+        assert len(raw.query(**query)["Items"]) == PAGE  # noqa: S101 - a short page would be too fast
 
     def page_ours() -> None:
         assert len(users.list({"tenant_id": TENANT}, limit=PAGE).items) == PAGE  # noqa: S101 - as above
@@ -61,7 +61,7 @@ def _fan_out(world: World) -> Iterator[Row]:
         return items
 
     def check(items: int) -> None:
-        assert items == SHARDS * PAGE  # noqa: S101 - a short answer would flatter
+        assert items == SHARDS * PAGE  # noqa: S101 - a short answer would be too fast
 
     yield Row(
         f"{SHARDS} shards of {PAGE} items, server delay 5 ms",

@@ -1,4 +1,4 @@
-"""Reading 200,000 items: memory and speed, each contender in a process of its own, from the canned server."""
+"""Memory and speed of reading 200,000 items from the canned server, each contender in a process of its own."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ LIMITS: Final = {"layer": 200.0}
 
 
 def rows(world: World) -> Iterator[Fact]:
-    """Resident memory and items a second of the layer's scan, and of botocore reading shard after shard."""
+    """Yield resident memory and items per second of the layer's scan, and of peers that read shard after shard."""
     del world
     with canned_process(per_shard=ITEMS // SHARDS) as url:
         for contender in ("layer", "botocore", "pynamodb"):
@@ -25,9 +25,9 @@ def rows(world: World) -> Iterator[Fact]:
                 text=True,
                 check=True,
             )
-            told = json.loads(done.stdout)
-            if told["items"] != ITEMS:
-                raise ValueError(f"{contender} read {told['items']} of {ITEMS} items")
+            figures = json.loads(done.stdout)
+            if figures["items"] != ITEMS:
+                raise ValueError(f"{contender} read {figures['items']} of {ITEMS} items")
             subject = f"scan of {ITEMS:,}, {contender}"
-            yield Fact(subject, "resident memory at its highest", told["megabytes"], "MB", LIMITS.get(contender))
-            yield Fact(subject, "speed", told["items_per_second"], "items/s")
+            yield Fact(subject, "resident memory at its highest", figures["megabytes"], "MB", LIMITS.get(contender))
+            yield Fact(subject, "speed", figures["items_per_second"], "items/s")

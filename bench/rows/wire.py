@@ -1,4 +1,4 @@
-"""The transport alone against botocore's client, wire dictionaries in and out, on the local engine."""
+"""The transport alone compared with botocore's client: wire dictionaries on the local engine."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -28,7 +28,7 @@ BATCH_WRITE: Final = {
 
 
 def rows(world: World) -> Iterator[Row]:
-    """GetItem, PutItem, a Query of 100 items, a BatchWriteItem of 25."""
+    """Yield GetItem, PutItem, a Query of 100 items and a BatchWriteItem of 25."""
     raw, transport = world.raw(), world.transport()
     for number in range(PAGE):
         transport.call("PutItem", {"TableName": TABLE, "Item": user_item(1, number)})

@@ -1,4 +1,4 @@
-"""How much a listing asks of DynamoDB: Queries, rounds, read units, bytes of cursors. On the local engine."""
+"""The requests of listings on the local engine: Queries, rounds, read units, and bytes of cursors."""
 
 import statistics
 from collections.abc import Iterator
@@ -26,14 +26,14 @@ class Wide(
     shards=Shards(64),
     registry=Registry(),
 ):
-    """An entity on as many shards as its cursors are measured at."""
+    """An entity with 64 shards, for the size of its cursors."""
 
     tenant_id: str
     id: str
 
 
 def rows(world: World) -> Iterator[Fact]:
-    """Round-robin and ordered pages, and the published high-watermark reading beside them."""
+    """Yield the requests of round-robin and ordered pages, and of the published high-watermark method."""
     transport = world.transport()
     db = world.db(transport)
     users = db.collection(User)
@@ -92,7 +92,7 @@ def _ordered(users: Collection[User]) -> Iterator[Fact]:
 
 
 def _high_watermark(transport: SdkTransport) -> Fact:
-    """The published way to a page in order: a whole page from every shard, then keep the first of all."""
+    """Measure the published method of an ordered page: read a page from every shard, and keep the first items."""
     calls = [
         Call(
             "Query",

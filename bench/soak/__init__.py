@@ -1,1 +1,1 @@
-"""The soak: clients over HTTP while a logical partition grows and shrinks under them."""
+"""The soak test: clients work over HTTP while the shard count of their logical partition changes."""

@@ -1,9 +1,9 @@
-"""`make soak`: a logical partition of 200,000 items grows and shrinks while clients work on it over HTTP.
+"""`make soak`: reshard a logical partition of 200,000 items up and down while clients work on it over HTTP.
 
-With a domain that adopts (`make soak-adoption`), the items begin under the bare partition key instead.
+With a domain that adopts (`make soak-adoption`), the items are stored under the bare partition key first.
 
-Clients must see no error; every listing must bring each item that was there throughout exactly once; and writes must
-be about as quick as without a change. What was acknowledged is compared with what is stored at the end.
+Clients must see no error. Every listing must return each item that existed throughout exactly once. Writes must be
+about as fast as without a change. At the end the stored items are compared with the acknowledged writes.
 """
 
 import argparse
@@ -42,7 +42,7 @@ _LIMIT_RATIO = 1.5
 
 @dataclass(frozen=True)
 class Plan:
-    """How much of everything."""
+    """The sizes and times of a run."""
 
     items: int
     counts: Sequence[int]
@@ -57,7 +57,7 @@ class Plan:
 
 
 class Soak:
-    """One run."""
+    """One run of the soak test."""
 
     def __init__(self, plan: Plan, stack: Stack, console: Console) -> None:
         variables = stack.variables
@@ -81,7 +81,7 @@ class Soak:
         self._scope = Scope(entity, entity.logical_partition({"tenant_id": _TENANT}))
 
     def run(self) -> dict[str, object]:
-        """Load, work, grow, shrink, compare; what was found."""
+        """Load items, change the counts while clients work, compare, and return the report."""
         started = time.monotonic()
         self._load()
         stop = Event()
@@ -105,12 +105,12 @@ class Soak:
 
     def _collection(self) -> Collection[User]:
         database = Dynashard(
-            self._transport, table=self._table, cursor_keys=["no listing of the soak's own"], topology=self._topology
+            self._transport, table=self._table, cursor_keys=["this database signs no cursors"], topology=self._topology
         )
         return database.collection(User)
 
     def _write_bare(self, put: Sequence[User]) -> None:
-        """Store items as a service does that knows nothing of the layer: under the bare partition key."""
+        """Store items under the bare partition key, as a service without the layer does."""
         entity = self._scope.entity
         for first in range(0, len(put), _BATCH):
             writes = []
@@ -174,7 +174,7 @@ class Soak:
         )
 
     def _compare(self) -> None:
-        """Hold what is stored against what was acknowledged."""
+        """Compare the stored items with the acknowledged writes."""
         entity, count = definition(User), self._plan.counts[-1]
         stored: dict[str, str] = {}
         request: dict[str, object] = {"TableName": self._table, "ConsistentRead": True}
@@ -183,7 +183,7 @@ class Soak:
             for item in answer["Items"]:
                 pk, name = item[PK]["S"], item[SK]["S"]
                 if MOVED_TO in item:
-                    self._findings.anomaly(f"a mark is left at {pk} {name}")
+                    self._findings.anomaly(f"a relocation marker is left at {pk} {name}")
                 elif name in stored:
                     self._findings.anomaly(f"stored twice: {name} in {stored[name]} and {pk}")
                 elif pk != home(entity, entity.key_of({"tenant_id": _TENANT, "id": name}), count):
@@ -221,7 +221,7 @@ class Soak:
 
 
 def main() -> int:
-    """Run; the exit status is 0 if nothing was wrong and writes were quick enough."""
+    """Run, and return 0 if nothing was wrong and writes were fast enough."""
     parser = argparse.ArgumentParser(prog="python -m bench.soak", description=__doc__)
     parser.add_argument("--items", type=int, default=200_000)
     parser.add_argument("--counts", default="64,16", help="shard counts to change to, one after the other (from 16)")
@@ -229,7 +229,7 @@ def main() -> int:
         "--before", type=float, default=45, help="seconds of work without a change, before and after each"
     )
     parser.add_argument("--lease", type=int, default=2, help="seconds")
-    parser.add_argument("--budget", type=float, default=1500, help="write units a second for the mover")
+    parser.add_argument("--budget", type=float, default=1500, help="write units per second of the mover")
     parser.add_argument("--workers", type=int, default=6, help="clients that work on single items")
     parser.add_argument("--listers", type=int, default=2, choices=(0, 1, 2), help="clients that list everything")
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""Clients of the API, as threads: some work on single items of their own, one lists everything again and again."""
+"""Clients of the API that run as threads: workers on single items of their own, and listers of everything."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -13,20 +13,21 @@ from bench.soak.ledger import Findings, Ledger
 
 _PAGE = 1000
 _WEIGHTS = (25, 30, 20, 10, 15)
-"""How often to create, read, patch, put and delete."""
+"""The weights of create, read, patch, put and delete."""
 
 
 @dataclass
 class Worker:
-    """Creates, reads, changes and deletes items that nobody else touches, at a steady pace.
+    """Creates, reads, changes and deletes items at a steady pace. No other worker uses these items.
 
     Attributes:
-        client: speaks to the API as one tenant.
-        ledger, findings: where to write down what was acknowledged, and what was wrong.
+        client: calls the API as one tenant.
+        ledger: gets the acknowledged writes.
+        findings: gets errors and anomalies.
         stop: ends the work.
         random: decides what to do.
         pause: seconds from one request to the next.
-        mine: ids of its own, from the start.
+        mine: the ids of its items.
     """
 
     client: httpx.Client
@@ -40,11 +41,11 @@ class Worker:
     etags: dict[str, str] = field(default_factory=dict)
 
     def run(self) -> None:
-        """Work until told to stop."""
+        """Work until `stop` is set."""
         acts = (self.create, self.read, self.patch, self.put, self.delete)
         due = monotonic()
         while not self.stop.wait(max(0.0, due - monotonic())):
-            # A late start is not made up for: the pace bounds how much is asked, as a pool of clients does.
+            # Time lost by a slow request is not made up: the pace limits the load, as a pool of clients does.
             due = max(due, monotonic() - self.pause) + self.pause
             [act] = self.random.choices(acts, _WEIGHTS)
             try:
@@ -53,7 +54,7 @@ class Worker:
                 self.findings.failed(f"{act.__name__}: {error!r}")
 
     def create(self) -> None:
-        """A new item."""
+        """Create an item."""
         number = self.random.getrandbits(40)
         answer = self._write(
             "POST", "/v1/users", json={"email": f"u{number}@example.com", "display_name": f"N {number}"}
@@ -65,7 +66,7 @@ class Worker:
             self._learn(name, answer)
 
     def read(self) -> None:
-        """An item must be there, as it was last written."""
+        """Read an item, which must be as it was last written."""
         name = self.random.choice(self.mine)
         answer = self.client.get(f"/v1/users/{name}")
         if self.findings.answered(answer.status_code, (200,), f"read {name}"):
@@ -75,7 +76,7 @@ class Worker:
             self._learn(name, answer)
 
     def patch(self) -> None:
-        """A change of the revision last seen, which nobody else can have changed."""
+        """Change an item at the revision last seen. No other worker can have changed it."""
         name = self.random.choice(self.mine)
         headers = {"Content-Type": "application/merge-patch+json"}
         if name in self.etags:
@@ -86,7 +87,7 @@ class Worker:
             self._learn(name, answer)
 
     def put(self) -> None:
-        """A whole new item in the place of one."""
+        """Replace an item."""
         name = self.random.choice(self.mine)
         number = self.random.getrandbits(40)
         whole = {"email": f"p{number}@example.com", "display_name": f"P {number}"}
@@ -95,7 +96,7 @@ class Worker:
             self._learn(name, answer)
 
     def delete(self) -> None:
-        """An item must have been there, and is gone at once."""
+        """Delete an item, which must exist before and must not exist afterwards."""
         at = self.random.randrange(len(self.mine))
         self.mine[at], self.mine[-1] = self.mine[-1], self.mine[at]
         name = self.mine.pop()
@@ -121,7 +122,7 @@ class Worker:
 
 @dataclass
 class Lister:
-    """Lists everything, page by page, again and again, and compares each listing with the ledger."""
+    """Lists all items page by page, again and again, and compares each listing with the ledger."""
 
     client: httpx.Client
     ledger: Ledger
@@ -131,7 +132,7 @@ class Lister:
     pause: float
 
     def run(self) -> None:
-        """List until told to stop."""
+        """List until `stop` is set."""
         while not self.stop.is_set():
             try:
                 self.walk()
@@ -139,7 +140,7 @@ class Lister:
                 self.findings.failed(f"list: {error!r}")
 
     def walk(self) -> None:
-        """One whole listing; one that was told to stop is not judged."""
+        """List all items once. A listing that `stop` interrupts is not checked."""
         start = monotonic()
         seen: Counter[str] = Counter()
         cursor: str | None = None

@@ -1,4 +1,4 @@
-"""What clients know to be stored: the truth that answers are held against."""
+"""The items that clients know to be stored. Answers are compared with them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -8,12 +8,12 @@ from time import monotonic
 
 @dataclass(slots=True)
 class Life:
-    """When an item was certainly there. Times are of this process's monotonic clock, in seconds.
+    """The time in which an item certainly existed, in seconds of this process's monotonic clock.
 
     Attributes:
-        born: its creation was acknowledged.
-        leaving: its deletion was asked for.
-        gone: its deletion was acknowledged.
+        born: when its creation was acknowledged.
+        leaving: when its deletion was requested.
+        gone: when its deletion was acknowledged.
     """
 
     born: float
@@ -21,38 +21,44 @@ class Life:
     gone: float | None = None
 
     def throughout(self, start: float, end: float) -> bool:
-        """Whether it was there from `start` to `end`."""
+        """Return whether it existed from `start` to `end`."""
         return self.born <= start and (self.leaving is None or self.leaving >= end)
 
     def gone_before(self, start: float) -> bool:
-        """Whether it was gone before `start`."""
+        """Return whether it was deleted before `start`."""
         return self.gone is not None and self.gone < start
 
 
 @dataclass
 class Ledger:
-    """All items by id; every id is born once and dies at most once. Safe to share between threads."""
+    """All items by id. Every id is created once and deleted at most once. Threads may share a ledger."""
 
     lives: dict[str, Life] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     def born(self, name: str) -> None:
-        """Its creation was acknowledged."""
+        """Note that the creation of an item was acknowledged."""
         with self._lock:
             self.lives[name] = Life(monotonic())
 
     def leaving(self, name: str) -> None:
-        """Its deletion is about to be asked for."""
+        """Note that the deletion of an item is about to be requested."""
         with self._lock:
             self.lives[name].leaving = monotonic()
 
     def gone(self, name: str) -> None:
-        """Its deletion was acknowledged."""
+        """Note that the deletion of an item was acknowledged."""
         with self._lock:
             self.lives[name].gone = monotonic()
 
     def compare(self, seen: Mapping[str, int], start: float, end: float) -> list[str]:
-        """What is wrong with a listing that ran from `start` to `end` and brought each id so many times."""
+        """Return what is wrong with a listing.
+
+        Args:
+            seen: how often the listing returned each id.
+            start: the time of its first request.
+            end: the time of its last answer.
+        """
         with self._lock:
             lives = list(self.lives.items())
         wrong = [f"listed {times} times: {name}" for name, times in seen.items() if times > 1]
@@ -63,14 +69,14 @@ class Ledger:
         return wrong
 
     def alive(self) -> set[str]:
-        """All ids that are there, once nothing is under way."""
+        """Return the ids of all items that were not deleted. Call it when no request is running."""
         with self._lock:
             return {name for name, life in self.lives.items() if life.gone is None}
 
 
 @dataclass
 class Findings:
-    """What went wrong, and how long writes took. Safe to share between threads."""
+    """Errors, anomalies, and the durations of writes. Threads may share them."""
 
     window: str = "before"
     anomalies: list[str] = field(default_factory=list)
@@ -81,12 +87,12 @@ class Findings:
     _lock: Lock = field(default_factory=Lock)
 
     def anomaly(self, *what: str) -> None:
-        """Something was lost, doubled, or stale."""
+        """Add items that were lost, repeated or stale."""
         with self._lock:
             self.anomalies += what
 
     def answered(self, status: int, allowed: Iterable[int], what: str) -> bool:
-        """Count an answer; whether its status is one of those allowed."""
+        """Count an answer, and return whether its status is allowed."""
         fine = status in allowed
         with self._lock:
             self.requests += 1
@@ -95,16 +101,16 @@ class Findings:
         return fine
 
     def failed(self, what: str) -> None:
-        """A request got no answer."""
+        """Add a request without an answer."""
         with self._lock:
             self.errors.append(what)
 
     def wrote(self, seconds: float) -> None:
-        """A write took so long, in the window that is open."""
+        """Add the duration of a write to the current window."""
         with self._lock:
             self.seconds.setdefault(self.window, []).append(seconds)
 
     def listed(self) -> None:
-        """A listing came to its end."""
+        """Count a complete listing."""
         with self._lock:
             self.listings += 1

@@ -1,4 +1,4 @@
-"""The local stack as a process of its own, and the way into its tables."""
+"""Run the local stack as a process of its own, and connect to its API and tables."""
 
 import os
 import re
@@ -28,9 +28,9 @@ class Stack:
     """A running local stack.
 
     Attributes:
-        url: of its API.
-        environment: the variables by which commands find it.
-        variables: those its API runs with: table names, endpoint, credentials.
+        url: the URL of its API.
+        environment: the environment variables with which commands find it.
+        variables: the environment variables of its API: table names, endpoint, credentials.
     """
 
     url: str
@@ -38,7 +38,7 @@ class Stack:
     variables: Mapping[str, str]
 
     def client(self, tenant: str) -> httpx.Client:
-        """A client that speaks for a tenant."""
+        """Return a client that sends requests of a tenant."""
         return httpx.Client(base_url=self.url, timeout=60, trust_env=False, auth=_Tokens(self.url, tenant))
 
     def command(self, *arguments: str) -> "subprocess.Popen[str]":
@@ -52,14 +52,14 @@ class Stack:
 
 
 class _Tokens(httpx.Auth):
-    """Gets a token of the local issuer, and another one before it expires: a soak may last longer than a token."""
+    """Gets a token of the local issuer, and a new one before it expires, because a soak may last longer."""
 
     def __init__(self, url: str, tenant: str) -> None:
         self._url, self._tenant = url, tenant
         self._token, self._renew = "", 0.0
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """Send a request with a token. Cost: one request more each quarter of an hour."""
+        """Send a request with a token. Costs one more request every 15 minutes."""
         if monotonic() >= self._renew:
             answer = httpx.post(f"{self._url}/local/tokens", json={"tenant_id": self._tenant}, trust_env=False)
             self._token, self._renew = answer.json()["token"], monotonic() + _RENEW_SECONDS
@@ -72,14 +72,14 @@ def running_stack(data_dir: Path, *, lease: int, **more: str) -> Iterator[Stack]
     """Start the local stack on free ports, and stop it at the end.
 
     Args:
-        data_dir: where it keeps its data.
-        lease: of the topology, in seconds.
+        data_dir: the folder of its data.
+        lease: the lease of the topology, in seconds.
         more: further environment variables.
 
     Raises:
-        RuntimeError: it does not start; with what it printed.
+        RuntimeError: it does not start. The message contains its output.
     """
-    # Whoever works on the checkout meanwhile changes nothing of what is measured.
+    # Without reloading, edits of the checkout do not affect a running measurement.
     settings = {"DATA_DIR": str(data_dir), "TOPOLOGY_LEASE_SECONDS": str(lease), "LOCAL_RELOAD": "off", **more}
     with subprocess.Popen(
         [sys.executable, "-m", "local"],
@@ -90,7 +90,7 @@ def running_stack(data_dir: Path, *, lease: int, **more: str) -> Iterator[Stack]
         text=True,
     ) as process:
         try:
-            url, engine = _told(process)
+            url, engine = _addresses(process)
             port = engine.rpartition(":")[2]
             environment = {**settings, "DYNAMODB_PORT": port}
             yield Stack(url, environment, api_environment(Settings.from_env(environment)))
@@ -99,14 +99,15 @@ def running_stack(data_dir: Path, *, lease: int, **more: str) -> Iterator[Stack]
             process.wait(60)
 
 
-def _told(process: "subprocess.Popen[str]") -> tuple[str, str]:
+def _addresses(process: "subprocess.Popen[str]") -> tuple[str, str]:
+    """Return the URLs of the API and of the engine that the local stack prints."""
     assert process.stdout is not None  # noqa: S101 - asked for as a pipe
-    told = ""
+    printed = ""
     for line in process.stdout:
-        told += line
-        ready, engine = _READY.search(told), _ENGINE.search(told)
+        printed += line
+        ready, engine = _READY.search(printed), _ENGINE.search(printed)
         if ready and engine:
-            # What else it prints must not fill the pipe.
+            # Further output must not fill the pipe.
             Thread(target=process.stdout.read, daemon=True).start()
             return ready[1], engine[1]
-    raise RuntimeError(f"the local stack did not start: {told}")
+    raise RuntimeError(f"the local stack did not start: {printed}")

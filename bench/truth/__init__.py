@@ -1,1 +1,1 @@
-"""Whether every answer is true while the way to DynamoDB fails: see `bench.truth.__main__`."""
+"""Check that every answer is true while requests to DynamoDB fail: see `bench.truth.__main__`."""

@@ -1,9 +1,9 @@
-"""`make bench-truth`: is every answer true while answers are lost, requests run late, and everything else fails too?
+"""`make bench-truth`: check that every answer is true while answers are lost, requests run late, and more fails.
 
-Clients share a few keys and do everything that the API offers, with and without conditions. A proxy between the API
-and the engine loses answers before and after execution, executes requests seconds late, throttles, answers 500 and 503,
-resets connections and damages answers. Each key's history is held against a linearizability checker of our own, and
-each listing against the keys that lived throughout. See docs/proof.md.
+Clients share a few keys and use all operations of the API, with and without conditions. A proxy between the API and the
+engine loses answers before and after execution, executes requests seconds late, throttles, answers 500 and 503, resets
+connections and damages answers. A linearizability checker checks the history of each key, and each listing is compared
+with the keys that existed throughout. See docs/proof.md.
 """
 
 import argparse
@@ -20,15 +20,15 @@ from bench.truth.proxy import Rates
 from bench.truth.running import Plan, run_in_process, run_over_http
 
 _UNKNOWN_SHARE: Final = {"plain": 1.0, "guarded": 0.3, "exactly-once": 0.0}
-"""The largest share of ambiguous operations whose outcome may stay unknown, by level."""
+"""The largest permitted share of ambiguous operations whose outcome stays unknown, by level."""
 _DEADLINE: Final = 10.0
 _MOST_SHOWN: Final = 10
 
 
 def failures(verdict: Verdict, level: str) -> list[str]:
-    """What must not be, and is."""
+    """Return a line for each requirement that a run violates."""
     found = [f"{len(verdict.violations)} violations"] if verdict.violations else []
-    found += [f"{len(verdict.strange)} answers that no client should get"] if verdict.strange else []
+    found += [f"{len(verdict.strange)} unexpected answers"] if verdict.strange else []
     found += [f"{len(verdict.baseless)} outcomes unknown without an ambiguous attempt"] if verdict.baseless else []
     share = verdict.unknown.total() / max(1, verdict.ambiguous.total())
     if share > _UNKNOWN_SHARE[level]:
@@ -41,9 +41,9 @@ def failures(verdict: Verdict, level: str) -> list[str]:
 
 
 def main() -> int:
-    """Run; the exit status is 0 if every answer was true."""
+    """Run, and return 0 if every answer was true."""
     parser = argparse.ArgumentParser(prog="python -m bench.truth", description=__doc__)
-    parser.add_argument("--operations", type=int, default=100_000, help="of each level")
+    parser.add_argument("--operations", type=int, default=100_000, help="operations of each level")
     parser.add_argument("--levels", nargs="+", choices=LEVELS, default=list(LEVELS))
     parser.add_argument("--in-process", action="store_true", help="call the API function; without it, over HTTP")
     parser.add_argument("--processes", type=int, default=2)
@@ -60,7 +60,7 @@ def main() -> int:
         rates=Rates(asked.lost, asked.other),
         seed=asked.seed,
     )
-    told: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     wrong = 0
     for level in asked.levels:
         started = time.monotonic()
@@ -69,12 +69,12 @@ def main() -> int:
         wrong += len(found)
         seconds = round(time.monotonic() - started)
         mode = "in process" if asked.in_process else "over HTTP"
-        told[level] = {**verdict.as_dict(), "engine": log, "mode": mode, "seconds": seconds, "failures": found}
+        result[level] = {**verdict.as_dict(), "engine": log, "mode": mode, "seconds": seconds, "failures": found}
         for each in (*verdict.violations, *verdict.strange, *verdict.baseless)[:_MOST_SHOWN]:
             print(each, flush=True)
-        print(json.dumps({level: told[level]}, indent=2), flush=True)
+        print(json.dumps({level: result[level]}, indent=2), flush=True)
     asked.json.parent.mkdir(parents=True, exist_ok=True)
-    asked.json.write_text(json.dumps(told, indent=2) + "\n")
+    asked.json.write_text(json.dumps(result, indent=2) + "\n")
     return 1 if wrong else 0
 
 

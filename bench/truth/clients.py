@@ -1,4 +1,4 @@
-"""Clients of the API that share a few keys: every operation with and without conditions, and listings."""
+"""Clients of the API that share a few keys and use every operation, with and without conditions."""
 
 import json
 import re
@@ -9,8 +9,8 @@ from time import monotonic, sleep
 from typing import Any, Final
 from uuid import UUID
 
+from bench.truth.api_clients import ApiClient, Reply
 from bench.truth.records import Listed, Record, Sighting, Subject
-from bench.truth.ways import Reply, Way
 from tests.linearizability.model import Answer, Kind
 
 LEVELS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -19,7 +19,7 @@ LEVELS: Final[Mapping[str, Mapping[str, str]]] = {
     "exactly-once": {"Prefer": "handling=exactly-once"},
 }
 PATHS: Final = ("licensors", "users")
-"""An entity without stamps, and one whose creation stamp is kept."""
+"""The path of an entity without timestamps, and of one with a creation timestamp, which puts keep."""
 _CONTENT: Final[Mapping[str, Callable[[str], dict[str, str]]]] = {
     "licensors": lambda version: {"name": version},
     "users": lambda version: {"email": "a@example.com", "display_name": version},
@@ -31,21 +31,21 @@ _WEIGHTS: Final[Mapping[str, int]] = {
 }  # fmt: skip
 _DELETING: Final = frozenset({"delete", "delete_at"})
 _STEADY: Final = 4
-"""One of so many keys is never deleted: every listing must bring it."""
+"""One in this many keys is never deleted, so every listing must return it."""
 _RESENDS: Final = 3
 _REVISION: Final = re.compile(r"is at revision ([^\s;]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What clients do.
+    """The operations of clients.
 
     Attributes:
         operations: how many each client does.
         level: one of `LEVELS`.
-        slots: keys in use at a time, of each path.
-        epochs: how often all keys are replaced by new ones, with a new tenant: an unknown delete or put may take
-            effect at any later time, so a key about which many outcomes are unknown proves less and less.
+        slots: how many keys of each path are in use at a time.
+        epochs: how often all keys are replaced by new ones of a new tenant. A delete or put of unknown outcome may take
+            effect at any later time, so a key with many of them proves less and less.
     """
 
     operations: int
@@ -56,9 +56,9 @@ class Traffic:
 
 @dataclass
 class Client:
-    """A client: one operation after the other, recorded with times and answers."""
+    """A client that does one operation after the other, and records their times and answers."""
 
-    way: Way
+    api: ApiClient
     number: int
     random: Random
     traffic: Traffic
@@ -81,7 +81,7 @@ class Client:
             getattr(self, f"_do_{kind}")((path, tenant_of(epoch), f"k{slot}-{epoch}"))
 
     def read_all(self) -> None:
-        """Read every key, and list every tenant's."""
+        """Read every key, and list the items of every tenant."""
         for epoch in range(self.traffic.epochs):
             for path in PATHS:
                 for slot in range(self.traffic.slots):
@@ -100,7 +100,7 @@ class Client:
         )
 
     def _do_create_once(self, subject: Subject) -> None:
-        """Create with an idempotency key, and send again under it what has no known outcome."""
+        """Create with an idempotency key, and send the request again if its outcome is unknown."""
         version = self._version()
         headers = {"Idempotency-Key": str(UUID(int=self.random.getrandbits(128)))}
         content = _content(subject, version, whole=True)
@@ -113,7 +113,7 @@ class Client:
             again = self._operation(Kind.CREATE, subject, "POST", f"/v1/{subject[0]}", content, version, headers)
             found = replace(again, invoked=first.invoked, requests=resend + 2)
         if found.requests > 1 and found.answer is not Answer.OK:
-            # Of several requests, a refusal of the last says nothing of the first.
+            # A refusal of the last request proves nothing about the first one.
             found = replace(first, returned=found.returned, requests=found.requests)
         self._keep(found)
 
@@ -157,21 +157,21 @@ class Client:
             limit = self.random.choice((2, 5, 1000))
             query = f"?consistent=true&order={order}&limit={limit}" + (f"&cursor={cursor}" if cursor else "")
             asked = monotonic()
-            reply = self.way.send(tenant, "GET", f"/v1/{path}{query}", b"", {})
+            reply = self.api.send(tenant, "GET", f"/v1/{path}{query}", b"", {})
             if reply.status != 200:  # noqa: PLR2004 - HTTP's own number
                 self._notice("list", reply)
                 return
-            page, came = reply.document, monotonic()
-            items += [(item["id"], _sighting(path, item), asked, came) for item in page["items"]]
+            page, answered = reply.document, monotonic()
+            items += [(item["id"], _sighting(path, item), asked, answered) for item in page["items"]]
             cursor = page["cursor"]
             if cursor is None:
-                self.listings.append(Listed(path, tenant, began, came, tuple(items)))
+                self.listings.append(Listed(path, tenant, began, answered, tuple(items)))
                 return
 
-    # What they have in common.
+    # Shared by all operations.
 
     def _at_known(self, subject: Subject) -> Iterator[dict[str, str]]:
-        """The header that names the revision last seen; nothing if none was."""
+        """Yield the header with the revision last seen, or nothing if no revision was seen."""
         if subject not in self._known or self.random.random() < 0.5:  # noqa: PLR2004 - half
             self._do_get(subject)
         if subject in self._known:
@@ -207,7 +207,7 @@ class Client:
             body = json.dumps(content).encode()
             sent["Content-Type"] = "application/merge-patch+json" if method == "PATCH" else "application/json"
         invoked = monotonic()
-        reply = self.way.send(subject[1], method, address, body, sent)
+        reply = self.api.send(subject[1], method, address, body, sent)
         returned = monotonic()
         expected = headers.get("If-Match")
         record = Record(
@@ -220,10 +220,10 @@ class Client:
             expected=expected and expected.strip('"'),
             once="Idempotency-Key" in headers,
         )
-        return self._told(record, reply)
+        return self._with_answer(record, reply)
 
-    def _told(self, record: Record, reply: Reply) -> Record:
-        """The record with what the body says."""
+    def _with_answer(self, record: Record, reply: Reply) -> Record:
+        """Return the record with the content of the answer."""
         if reply.status in (200, 201):
             return replace(record, seen=_sighting(record.subject[0], reply.document))
         if reply.status in (0, 204) or not reply.headers.get("content-type", "").startswith("application/problem+json"):
@@ -256,7 +256,7 @@ class Client:
 
 
 def tenant_of(epoch: int) -> str:
-    """The tenant of an epoch."""
+    """Return the tenant of an epoch."""
     return f"truth{epoch}"
 
 

@@ -1,8 +1,8 @@
-"""A counter that many writers increase while answers are lost: is the sum exact?
+"""Check that a counter is exact which many writers increase while answers are lost.
 
 Each writer follows the rules of docs/promises.md. It reads the counter, writes the next number with `If-Match`, and
-believes every answer: after a 412 or 429 it begins again, because nothing was written. Only after `outcome_unknown` it
-looks whether its number has arrived; for that the counter keeps a number for each writer.
+trusts every answer: after a 412 or 429 it starts again, because nothing was written. Only after `outcome_unknown` it
+checks whether its number was written. For this check the counter has a number for each writer.
 """
 
 import json
@@ -13,27 +13,27 @@ from random import Random
 from time import sleep
 from typing import Final
 
+from bench.truth.api_clients import ApiClient, Reply
 from bench.truth.clients import LEVELS
 from bench.truth.records import REFUSALS
-from bench.truth.ways import Reply, Way
 
 TENANT: Final = "counting"
 _PATH: Final = "/v1/licensors/counter"
 _OK: Final = 200
 _MISMATCH: Final = 412
 _MOST: Final = 3000
-"""Requests of one writer, before it gives up."""
+"""The largest number of requests of one writer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """What counting came to.
+    """The result of counting.
 
     Attributes:
-        wanted: increments that writers believe to have made.
-        found: the sum of what is stored.
-        refused: answers that nothing was written: the revision had changed, or a throttle or conflict.
-        unknown: outcomes that a writer had to look for itself.
+        wanted: how many increments the writers made.
+        found: the stored sum.
+        refused: how many requests were refused because of a changed revision, a throttle or a conflict.
+        unknown: how many outcomes a writer had to find out itself.
     """
 
     wanted: int
@@ -49,9 +49,9 @@ class Count:
 
 @dataclass
 class Writer:
-    """One who counts."""
+    """A writer that increases the counter."""
 
-    way: Way
+    api: ApiClient
     number: int
     writers: int
     level: str
@@ -61,18 +61,18 @@ class Writer:
     _left: int = field(default=_MOST)
 
     def count(self, increments: int) -> None:
-        """Increase the counter so many times."""
+        """Increase the counter `increments` times."""
         for done in range(increments):
             self._increase(done)
 
     def _increase(self, done: int) -> None:
-        """Increase it once; `done` is the number that this writer believes to have reached."""
+        """Increase the counter once. `done` is the number of this writer's increments so far."""
         doubtful: set[str] = set()
         while True:
             numbers, revision = self.read()
             if doubtful and numbers[self.number] > done:
                 return
-            # A request that names another revision can never be applied any more: revisions do not return.
+            # A request that names another revision can no longer be applied, because revisions do not return.
             doubtful &= {revision}
             numbers[self.number] += 1
             headers = {"If-Match": f'"{revision}"', "Content-Type": "application/json", **LEVELS[self.level]}
@@ -87,7 +87,7 @@ class Writer:
             sleep(self.random.random() * 0.02)
 
     def read(self) -> tuple[list[int], str]:
-        """The numbers of all writers, and the revision."""
+        """Read the numbers of all writers, and the revision."""
         while True:
             reply = self._asked("GET", b"", {})
             if reply.status == _OK:
@@ -97,32 +97,32 @@ class Writer:
     def _asked(self, method: str, body: bytes, headers: dict[str, str]) -> Reply:
         self._left -= 1
         if self._left < 0:
-            raise RuntimeError(f"writer {self.number} has sent {_MOST} requests and is not done")
+            raise RuntimeError(f"writer {self.number} is not done after {_MOST} requests")
         path = _PATH + ("?consistent=true" if method == "GET" else "")
-        return self.way.send(TENANT, method, path, body, headers)
+        return self.api.send(TENANT, method, path, body, headers)
 
 
 def written(numbers: list[int]) -> str:
-    """The numbers as the counter keeps them."""
+    """Return the numbers in the format of the counter."""
     return " ".join(map(str, numbers))
 
 
 def count_together(
-    way: Callable[[], Way], *, writers: int = 10, increments: int = 20, level: str = "plain", seed: int = 1
+    connect: Callable[[], ApiClient], *, writers: int = 10, increments: int = 20, level: str = "plain", seed: int = 1
 ) -> Count:
-    """Let writers count at once, and read what they have come to.
+    """Let several writers count at the same time, and read the result.
 
     Args:
-        way: gives each writer a way to the API.
+        connect: returns a client of the API for each writer.
         writers: how many.
-        increments: of each.
+        increments: how often each increases the counter.
         level: one of `LEVELS`.
-        seed: draws their pauses.
+        seed: determines their pauses.
     """
     body = json.dumps({"name": written([0] * writers)}).encode()
-    while way().send(TENANT, "PUT", _PATH, body, {"Content-Type": "application/json"}).status not in (200, 201):
+    while connect().send(TENANT, "PUT", _PATH, body, {"Content-Type": "application/json"}).status not in (200, 201):
         pass
-    counting = [Writer(way(), number, writers, level, Random(seed * 100 + number)) for number in range(writers)]
+    counting = [Writer(connect(), number, writers, level, Random(seed * 100 + number)) for number in range(writers)]
     with ThreadPoolExecutor(writers) as pool:
         for running in [pool.submit(writer.count, increments) for writer in counting]:
             running.result()

@@ -1,4 +1,4 @@
-"""What the records of a run come to: violations, and which outcomes stayed unknown and why."""
+"""Judge the records of a run: violations, unknown outcomes, and their reasons."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -14,24 +14,25 @@ from tests.linearizability.model import Answer, Kind
 
 _DELETES: Final = frozenset({"DeleteItem", "TransactWriteItems"})
 _SLACK: Final = 0.05
-"""Seconds between two processes' reading of one clock."""
+"""The largest difference in seconds between the clocks of two processes."""
 
 
 @dataclass
 class Verdict:
-    """The sum of a run.
+    """The result of a run.
 
     Attributes:
-        operations: judged operations, listed items left out.
+        operations: how many operations were judged, without listings.
+        listings: how many listings were judged.
         violations: answers that no order of the operations explains, and wrong listings.
         strange: answers that a client should never get.
         unknown: operations of unknown outcome, by kind.
-        ambiguous: writes at least one of whose requests may have been executed without an answer, by kind.
-        baseless: unknown outcomes of operations that had no such request.
+        ambiguous: writes with a request that may have been executed without an answer, by kind.
+        baseless: unknown outcomes of operations without such a request.
         refused: operations that were refused without effect, by code.
         refusals_with_revision: refusals that name the revision they found. Only in these is the revision checked.
-        longest: the longest operation in seconds.
-        counter: what the writers of a counter came to before; None if none counted.
+        longest: the duration of the longest operation in seconds.
+        counter: the result of counting; None if nothing was counted.
     """
 
     operations: int
@@ -47,7 +48,7 @@ class Verdict:
     counter: Count | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the verdict as JSON values."""
         ambiguous = self.ambiguous.total()
         return {
             "operations": self.operations,
@@ -79,7 +80,7 @@ def judged(
         records: the operations.
         listings: the listings.
         attempts: the ambiguous attempts of writes.
-        strange: answers that should not be.
+        strange: answers that a client should never get.
         guarded: whether the run was guarded. A guarded delete whose answer was lost succeeds if the item is gone
             (PROTOCOL, "Outcomes", rule 5), so two deletes of one item may both succeed.
     """
@@ -97,8 +98,10 @@ def judged(
     histories, verdict.violations = histories_of(records, listings, gone)
     for subject, violation in check_all(histories).items():
         state = violation.operation.seen.state if violation.operation.seen else None
-        told = [str(record) for record in records if state is not None and record.version == state.version]
-        verdict.violations.append(f"{subject}: {violation}\nwhat it saw is from: {', '.join(told) or 'nobody'}")
+        writers = [str(record) for record in records if state is not None and record.version == state.version]
+        verdict.violations.append(
+            f"{subject}: {violation}\nit saw a version written by: {', '.join(writers) or 'nobody'}"
+        )
     for each in listings:
         own = {
             name: done for (path, tenant, name), done in histories.items() if (path, tenant) == (each.path, each.tenant)
@@ -125,7 +128,7 @@ def _count(verdict: Verdict, record: Record, ambiguous: list[Attempt]) -> None:
 
 
 def _ambiguous(record: Record, named: dict[str, list[Attempt]]) -> list[Attempt]:
-    """The ambiguous attempts of a record's own writes."""
+    """Return the ambiguous attempts of the writes of an operation."""
     if record.kind is Kind.GET:
         return []
     start, end = record.invoked - _SLACK, record.returned + _SLACK
@@ -133,7 +136,7 @@ def _ambiguous(record: Record, named: dict[str, list[Attempt]]) -> list[Attempt]
         own = named.get(record.version, [])
         if own or not record.once:
             return own
-        # The record of an idempotency key names neither item nor version.
+        # The request that stores an idempotency key names neither item nor version.
         return [attempt for attempt in named.get("", ()) if start <= attempt.at <= end]
     return [
         attempt

@@ -1,9 +1,9 @@
-"""A proxy in front of the engine that loses answers, executes requests late, and fails in the other ways of a network.
+"""A proxy in front of the engine that loses answers, executes requests late, and fails as networks do.
 
     python -m bench.truth.proxy PORT --seed 1     # prints its own port; ends with its standard input
 
-It is a process of its own. It fails nothing until a request to `/faults` says how often, and answers a request to
-`/log` with the ambiguous attempts so far: those of writes that may have been executed without a usable answer.
+It runs as a process of its own. It injects no faults until a request to `/faults` sets their rates. It answers a
+request to `/log` with the ambiguous attempts so far: writes that may have been executed without a usable answer.
 """
 
 import argparse
@@ -20,18 +20,18 @@ from random import Random
 from typing import Final
 
 AMBIGUOUS: Final = ("lost", "answer_lost", "late", "error_before", "error_after", "reset", "damaged", "cut")
-"""Faults after which the request may have been executed, or may still be."""
+"""Faults after which the request may have been executed, or may be executed later."""
 _LOST: Final = (("lost", 2.0), ("answer_lost", 3.0), ("late", 2.0))
-"""What the share of lost and late answers is made of."""
+"""The faults in the share `lost`, with their weights."""
 _OTHER: Final = (
     ("throttled", 7.0), ("error_before", 1.5), ("error_after", 1.5), ("reset", 2.0), ("damaged", 1.5), ("cut", 1.5),
     ("closed_idle", 3.0), ("slow", 1.0),
 )  # fmt: skip
-"""What the share of other faults is made of."""
+"""The faults in the share `other`, with their weights."""
 _WRITES: Final = frozenset({"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "BatchWriteItem"})
 _READS: Final = frozenset({"GetItem", "BatchGetItem", "TransactGetItems", "Query"})
 _NAMES: Final = re.compile(rb"\b[wk]\d+-\d+(?:-\d+)?\b")
-"""Versions and keys as the clients make them: `w0-17`, `k3-2-0`."""
+"""The versions and keys of the clients: `w0-17`, `k3-2-0`."""
 _LENGTH: Final = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _TARGET: Final = re.compile(rb"\r\nx-amz-target: *DynamoDB_20120810\.(\w+)", re.IGNORECASE)
 _THROTTLE: Final = json.dumps(
@@ -50,7 +50,7 @@ class Rates:
     Attributes:
         lost: the share of requests whose answer is lost, before or after execution, or that are executed late.
         other: the share that meets another fault.
-        hold: the longest time in seconds until the sender learns that no answer comes.
+        hold: the longest time in seconds until the connection of a lost answer is closed.
         late: the longest time in seconds until a late request is executed.
     """
 
@@ -62,7 +62,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An ambiguous attempt of a write: when it came, what happened, and the keys and versions that it names."""
+    """An ambiguous attempt of a write: its time, its fault, and the keys and versions in its body."""
 
     at: float
     operation: str
@@ -72,7 +72,7 @@ class Attempt:
 
 @dataclass
 class Proxy:
-    """The proxy: one connection to the engine for each that it accepts, one request after the other on each."""
+    """The proxy. For each accepted connection it opens one to the engine, and sends one request after the other."""
 
     engine: int
     random: Random
@@ -114,11 +114,11 @@ class Proxy:
         if head.startswith(b"POST"):
             self.rates = Rates(**json.loads(body))
             return b"{}"
-        told = {"requests": self.requests, "faults": self.faults, "attempts": [asdict(each) for each in self.attempts]}
-        return json.dumps(told).encode()
+        log = {"requests": self.requests, "faults": self.faults, "attempts": [asdict(each) for each in self.attempts]}
+        return json.dumps(log).encode()
 
     def _drawn(self, operation: str) -> str:
-        """What happens to a request; mostly nothing."""
+        """Draw the fault of a request; empty for none."""
         rates = self.rates
         if not (rates.lost or rates.other) or operation not in _WRITES | _READS:
             return ""
@@ -189,7 +189,7 @@ class Proxy:
         return True
 
     async def _end(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """End an idle connection from this side. What its owner has written before it could notice is lost."""
+        """Close an idle connection from this side. A request that the client sends before it notices is lost."""
         writer.write_eof()
         with suppress(TimeoutError, asyncio.IncompleteReadError, ConnectionError):
             async with asyncio.timeout(1.0):
@@ -212,14 +212,14 @@ class Proxy:
 
 
 class _Engine:
-    """One connection to the engine, opened for the first request."""
+    """A connection to the engine that is opened for the first request."""
 
     def __init__(self, port: int) -> None:
         self._port = port
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def send(self, request: bytes) -> bytes:
-        """Send a request and return the whole answer."""
+        """Send a request, and return the whole answer."""
         if self._streams is None:
             self._streams = await asyncio.open_connection("127.0.0.1", self._port, limit=1 << 24)
         reader, writer = self._streams
@@ -240,7 +240,7 @@ def _http(status: int, body: bytes, headers: bytes = b"") -> bytes:
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
-    """End the connection with a reset rather than an orderly end."""
+    """Close the connection with a reset."""
     writer.transport.abort()
 
 
@@ -249,7 +249,7 @@ async def _serve(engine: int, seed: int) -> None:
     server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0, limit=1 << 24, backlog=512)
     print(server.sockets[0].getsockname()[1], flush=True)
     await asyncio.to_thread(sys.stdin.read)
-    # Whoever asked has gone: nothing is under way that must end well.
+    # The process that started this one has ended, so running requests need no answer.
     os._exit(0)
 
 

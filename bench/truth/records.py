@@ -1,4 +1,4 @@
-"""What clients did and were told, as it came; and the histories of keys that follow from it."""
+"""The operations of clients with their answers, and the histories of keys that follow from them."""
 
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping
@@ -26,17 +26,17 @@ class Record:
     """One operation of one client.
 
     Attributes:
-        subject: what it is about.
+        subject: the item.
         kind: what it does.
         invoked, returned: seconds of the machine's monotonic clock.
-        status: of the answer; 0 if none came.
-        code: of a problem; empty otherwise.
-        version: what it writes.
+        status: the status of the answer; 0 if none came.
+        code: the code of a problem; empty otherwise.
+        version: the version that it writes.
         expected: the revision of `If-Match`.
         seen: the item in the answer.
-        named: the revision that a refusal or an unknown outcome names; empty if a refusal says that there is no item.
-        once: whether it bears an idempotency key.
-        requests: how many requests it took; above 1 for what was sent again under that key.
+        named: the revision in a refusal or an unknown outcome; empty if a refusal says that the item does not exist.
+        once: whether it has an idempotency key.
+        requests: how many requests it took; above 1 if it was sent again with its idempotency key.
     """
 
     subject: Subject
@@ -54,7 +54,7 @@ class Record:
 
     @property
     def answer(self) -> Answer | None:
-        """What the client was told; None if it was refused, which promises that nothing was or will be written."""
+        """The answer; None for a refusal, which promises that nothing was or will be written."""
         if self.status in (200, 201, 204):
             return Answer.OK
         if self.status == 404:  # noqa: PLR2004 - HTTP's own numbers, here and below
@@ -74,7 +74,7 @@ REFUSALS: Final = frozenset(
         "transaction_conflict", "write_contended", "overloaded", "request_in_progress", "queue_unavailable",
     }
 )  # fmt: skip
-"""Codes that promise that nothing was written, and nothing will be."""
+"""Codes that promise that nothing was written, and that nothing will be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Listed:
     items: tuple[tuple[str, Sighting, float, float], ...]
 
     def listing(self) -> Listing:
-        """What it brought."""
+        """Return the listing for the check of listings."""
         return Listing(
             self.invoked, self.returned, tuple(name for name, *_ in self.items), f"{self.path} of {self.tenant}"
         )
@@ -97,20 +97,20 @@ class Listed:
 def histories_of(
     records: Iterable[Record], listings: Iterable[Listed], gone: Container[int] = ()
 ) -> tuple[dict[Subject, list[Operation]], list[str]]:
-    """The histories of all keys, and what is wrong already: a revision that stands for two contents.
+    """Return the histories of all keys, and a line for each revision that stands for two contents.
 
-    Answers name items by revision. Which write a revision comes from is known from every answer that shows both.
+    Answers name items by revision. Every answer that has revision and content shows the write of the revision.
 
     Args:
         records: the operations.
         listings: the listings.
-        gone: positions of deletes whose success says only that the item is gone, be it by another's delete.
+        gone: the positions of deletes whose success only means that the item is gone, perhaps by another delete.
     """
     records, listings = list(records), list(listings)
     names: dict[str, str] = {}
     sightings = [record.seen for record in records if record.seen is not None]
     sightings += [item[1] for each in listings for item in each.items]
-    # Of an unknown outcome the revision is told that the write has, if it takes effect.
+    # An unknown outcome names the revision that the write has if it takes effect.
     sightings += [
         Sighting(r.version, r.named)
         for r in records
@@ -139,7 +139,7 @@ def _operation(record: Record, names: Mapping[str, str], name: str) -> Operation
     if answer is Answer.OK and record.seen is not None:
         seen = Seen(State(record.seen.version))
     elif answer is Answer.MISMATCH and record.named is not None:
-        seen = Seen(State(names.get(record.named, UNSEEN)) if record.named else None, total_told=False)
+        seen = Seen(State(names.get(record.named, UNSEEN)) if record.named else None, has_total=False)
     return Operation(
         kind=record.kind,
         invoked=record.invoked,
@@ -148,7 +148,7 @@ def _operation(record: Record, names: Mapping[str, str], name: str) -> Operation
         version=record.version,
         expected=None if record.expected is None else names[record.expected],
         seen=seen,
-        # A put that was proved by reading says 200, whatever it replaced; 201 is a claim.
+        # A put whose success was proved by a read answers 200 in any case, so only 201 is a claim.
         created=True if record.kind is Kind.PUT and record.status == 201 else None,  # noqa: PLR2004
         name=name,
     )

@@ -1,4 +1,4 @@
-"""Runs of clients against an API behind a failing engine."""
+"""Run clients against an API on a failing engine."""
 
 import tempfile
 import time
@@ -10,18 +10,18 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
+from bench.truth.api_clients import ApiClient, FunctionClient, HttpClient, app_on
 from bench.truth.clients import Client, Traffic
 from bench.truth.counter import Count, count_together
 from bench.truth.judging import Verdict, judged
 from bench.truth.proxy import Rates
 from bench.truth.records import Listed, Record
-from bench.truth.ways import FunctionWay, HttpWay, Way, app_on
 from bench.truth.world import FaultyEngine, create_api_tables, faulty_engine, local_stack_on
 
 USUAL: Final = Rates(0.07, 0.19)
 COUNTING: Final = Rates(0.05)
 _EPOCH: Final = 5000
-"""Operations until all keys are replaced."""
+"""The number of operations after which all keys are replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,13 @@ class Plan:
     """A run.
 
     Attributes:
-        operations: of all clients together.
+        operations: how many all clients do together.
         level: one of `LEVELS`.
-        processes, threads: of clients; in process each process has an API of its own.
-        rates: of faults.
-        seed: draws what clients do, and which request meets which fault.
-        increments: of each of the ten writers that count first.
+        processes: how many processes run clients. Without HTTP, each has an API of its own.
+        threads: how many clients each process has.
+        rates: the rates of faults.
+        seed: determines the operations of clients and the faults of requests.
+        increments: how often each of the ten writers increases the counter.
     """
 
     operations: int
@@ -46,24 +47,24 @@ class Plan:
     increments: int = 20
 
     def traffic(self) -> Traffic:
-        """What each client does."""
+        """Return the operations of each client."""
         each = -(-self.operations // (self.processes * self.threads))
         return Traffic(each, self.level, epochs=max(1, self.operations // _EPOCH))
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What the clients of one process have seen."""
+    """The records of the clients of one process."""
 
     records: Sequence[Record]
     listings: Sequence[Listed]
     strange: Sequence[str]
 
 
-def clients_run(way: Callable[[], Way], plan: Plan, process: int) -> Done:
+def clients_run(connect: Callable[[], ApiClient], plan: Plan, process: int) -> Done:
     """Run the clients of a process as threads."""
     clients = [
-        Client(way(), number, Random(plan.seed * 1000 + number), plan.traffic())
+        Client(connect(), number, Random(plan.seed * 1000 + number), plan.traffic())
         for number in range(process * plan.threads, (process + 1) * plan.threads)
     ]
     with ThreadPoolExecutor(plan.threads) as pool:
@@ -82,19 +83,19 @@ def _sum(clients: Sequence[Client]) -> Done:
 
 def _in_process(endpoint: str, plan: Plan, process: int) -> Done:
     app = app_on(endpoint)
-    return clients_run(lambda: FunctionWay(app), plan, process)
+    return clients_run(lambda: FunctionClient(app), plan, process)
 
 
 def _over_http(url: str, plan: Plan, process: int) -> Done:
-    return clients_run(lambda: HttpWay(url), plan, process)
+    return clients_run(lambda: HttpClient(url), plan, process)
 
 
-def run(engine: FaultyEngine, way: Callable[[], Way], done: Callable[[], list[Done]], plan: Plan) -> Verdict:
-    """Run clients while the engine fails; then, when nothing fails any more, read everything; and judge.
+def run(engine: FaultyEngine, connect: Callable[[], ApiClient], done: Callable[[], list[Done]], plan: Plan) -> Verdict:
+    """Run clients while the engine fails, then read everything without faults, and judge the records.
 
     Args:
         engine: the engine behind the proxy.
-        way: a way to the API.
+        connect: returns a client of the API.
         done: runs the clients.
         plan: the run.
     """
@@ -102,7 +103,7 @@ def run(engine: FaultyEngine, way: Callable[[], Way], done: Callable[[], list[Do
     parts = done()
     engine.fail(Rates())
     time.sleep(plan.rates.late)
-    reader = Client(way(), plan.processes * plan.threads, Random(plan.seed), plan.traffic())
+    reader = Client(connect(), plan.processes * plan.threads, Random(plan.seed), plan.traffic())
     reader.read_all()
     parts.append(_sum([reader]))
     _, attempts = engine.log()
@@ -111,36 +112,36 @@ def run(engine: FaultyEngine, way: Callable[[], Way], done: Callable[[], list[Do
     return judged(records, listings, attempts, strange, guarded=plan.level == "guarded")
 
 
-def counted(engine: FaultyEngine, way: Callable[[], Way], plan: Plan) -> Count:
+def counted(engine: FaultyEngine, connect: Callable[[], ApiClient], plan: Plan) -> Count:
     """Let ten writers increase a counter while 5% of the engine's answers are lost or late."""
     engine.fail(COUNTING)
-    count = count_together(way, increments=plan.increments, level=plan.level, seed=plan.seed)
+    count = count_together(connect, increments=plan.increments, level=plan.level, seed=plan.seed)
     engine.fail(Rates())
     return count
 
 
 def run_in_process(plan: Plan) -> tuple[Verdict, dict[str, Any]]:
-    """A run without a gateway: the API function is called in the clients' processes."""
+    """Run without HTTP: the processes of the clients call the API function."""
     with faulty_engine(plan.seed) as engine:
         create_api_tables(engine.wire)
         app = app_on(engine.endpoint)
-        # With the topology initialised, as any table that is in use has it.
+        # Initialise the topology first, as it is in any table in use.
         for path in ("licensors", "users"):
-            FunctionWay(app).send("truth0", "GET", f"/v1/{path}", b"", {})
-        count = counted(engine, lambda: FunctionWay(app), plan)
-        verdict = run(engine, lambda: FunctionWay(app), lambda: _spread(_in_process, engine.endpoint, plan), plan)
+            FunctionClient(app).send("truth0", "GET", f"/v1/{path}", b"", {})
+        count = counted(engine, lambda: FunctionClient(app), plan)
+        verdict = run(engine, lambda: FunctionClient(app), lambda: _spread(_in_process, engine.endpoint, plan), plan)
         return replace(verdict, counter=count), engine.log()[0]
 
 
 def run_over_http(plan: Plan) -> tuple[Verdict, dict[str, Any]]:
-    """A run against the processes of `make run`."""
+    """Run against the processes of `make run`."""
     with (
         tempfile.TemporaryDirectory() as folder,
         faulty_engine(plan.seed) as engine,
         local_stack_on(engine, Path(folder), lease=5) as url,
     ):
-        count = counted(engine, lambda: HttpWay(url), plan)
-        verdict = run(engine, lambda: HttpWay(url), lambda: _spread(_over_http, url, plan), plan)
+        count = counted(engine, lambda: HttpClient(url), plan)
+        verdict = run(engine, lambda: HttpClient(url), lambda: _spread(_over_http, url, plan), plan)
         return replace(verdict, counter=count), engine.log()[0]
 
 

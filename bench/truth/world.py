@@ -1,4 +1,4 @@
-"""An engine, the proxy in front of it, and the API behind the proxy: in process, or as the local stack over HTTP."""
+"""An engine, the proxy in front of it, and the tables or the local stack of an API that uses the proxy."""
 
 import http.client
 import json
@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from bench.soak.stack import ROOT, running_stack
+from bench.truth.api_clients import TABLES
 from bench.truth.proxy import Attempt, Rates
-from bench.truth.ways import TABLES
 from dynashard import schema
 from tests.resharding.wire import LeanWire, create_tables, engine_in_memory
 
 
 @dataclass(frozen=True)
 class FaultyEngine:
-    """An engine behind a proxy that fails as it is told.
+    """An engine behind a proxy that injects faults.
 
     Attributes:
-        wire: straight to the engine.
-        port: of the proxy.
+        wire: a connection to the engine without the proxy.
+        port: the port of the proxy.
     """
 
     wire: LeanWire
@@ -35,14 +35,14 @@ class FaultyEngine:
         return f"http://127.0.0.1:{self.port}"
 
     def fail(self, rates: Rates) -> None:
-        """Fail this often from now on."""
+        """Set the rates of faults from now on."""
         self._asked("POST", "/faults", json.dumps(asdict(rates)))
 
     def log(self) -> tuple[dict[str, Any], list[Attempt]]:
-        """How much was asked and failed, and the ambiguous attempts of writes."""
-        told = self._asked("GET", "/log")
-        attempts = [Attempt(**{**each, "names": tuple(each["names"])}) for each in told.pop("attempts")]
-        return told, attempts
+        """Return the numbers of requests and faults, and the ambiguous attempts of writes."""
+        log = self._asked("GET", "/log")
+        attempts = [Attempt(**{**each, "names": tuple(each["names"])}) for each in log.pop("attempts")]
+        return log, attempts
 
     def _asked(self, method: str, path: str, body: str = "") -> Any:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
@@ -54,7 +54,7 @@ class FaultyEngine:
 
 @contextmanager
 def faulty_engine(seed: int) -> Iterator[FaultyEngine]:
-    """An engine in memory, and the proxy, which fails nothing yet."""
+    """Start an engine in memory, and a proxy that injects no faults yet."""
     with engine_in_memory() as wire:
         command = [sys.executable, "-m", "bench.truth.proxy", str(wire.port), "--seed", str(seed)]
         with subprocess.Popen(  # noqa: S603 - this checkout's own module
@@ -69,7 +69,7 @@ def faulty_engine(seed: int) -> Iterator[FaultyEngine]:
 
 
 def create_api_tables(wire: LeanWire) -> None:
-    """The tables of an API in process."""
+    """Create the tables of an API without the local stack."""
     items, topology, idempotency = TABLES
     create_tables(wire, items, topology)
     wire.call(
@@ -85,11 +85,11 @@ def create_api_tables(wire: LeanWire) -> None:
 
 @contextmanager
 def local_stack_on(engine: FaultyEngine, data_dir: Path, *, lease: int) -> Iterator[str]:
-    """The local stack on this engine; its URL."""
+    """Start the local stack on this engine, and yield its URL."""
     more = {
-        # Requests wait more than they work: slow answers and pauses would keep a few environments busy.
+        # Slow answers and pauses would keep fewer environments busy.
         "LOCAL_WORKERS": "12",
-        # Ten seconds with what a client waits besides; the local default of four leaves a fifth of it for evidence.
+        # A client sees at most ten seconds. The local default of four leaves only a fifth of it to look for evidence.
         "TOPOLOGY_OPERATION_SECONDS": "9",
     }
     with running_stack(data_dir, lease=lease, DYNAMODB_ENDPOINT=engine.endpoint, **more) as stack:

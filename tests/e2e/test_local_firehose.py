@@ -24,7 +24,7 @@ def test_every_distinct_ping_is_stored_once_and_summed_up_exactly_though_workers
 
     assert report.right, report
     assert (report.writers_killed, report.stored) == (KILLS, PINGS * 0.9)
-    assert report.followers_killed > 0
+    assert report.consumers_killed > 0
     assert report.late > 0
 
 

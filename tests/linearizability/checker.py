@@ -222,7 +222,7 @@ class _Check:
         """
         if keeps(operation) or operation.expected is not None:
             return True
-        if operation.kind is Kind.UPDATE and (operation.seen is None or not operation.seen.total_told):
+        if operation.kind is Kind.UPDATE and (operation.seen is None or not operation.seen.has_total):
             return False
         return len(self._running) + len(self._keeping) <= 1 + len(effective)
 

@@ -81,7 +81,7 @@ def _performed(operation: Operation, register: State | None) -> tuple[Operation,
     applies, after = effect(operation, register)
     if not applies:
         if operation.expected is not None:
-            return replace(operation, answer=Answer.MISMATCH, seen=Seen(register, total_told=False)), register
+            return replace(operation, answer=Answer.MISMATCH, seen=Seen(register, has_total=False)), register
         return replace(operation, answer=Answer.EXISTS if kind is Kind.CREATE else Answer.MISSING), register
     seen = Seen(after) if kind is Kind.UPDATE else None
     created = (register is None) if kind is Kind.PUT and operation.expected is None else None
@@ -105,10 +105,8 @@ def _falsehoods(random: Random, operation: Operation, history: Sequence[Operatio
         others = [version for version in versions if seen is None or version != seen.version]
         found = [replace(operation, answer=Answer.MISSING, seen=None)] if answer is Answer.OK else []
         if others:
-            found.append(
-                replace(operation, answer=Answer.OK, seen=Seen(State(random.choice(others)), total_told=False))
-            )
-        return found or [replace(operation, answer=Answer.OK, seen=Seen(State("nobody's"), total_told=False))]
+            found.append(replace(operation, answer=Answer.OK, seen=Seen(State(random.choice(others)), has_total=False)))
+        return found or [replace(operation, answer=Answer.OK, seen=Seen(State("nobody's"), has_total=False))]
     if answer is Answer.OK:
         if operation.expected is not None:
             refusal = Answer.MISMATCH

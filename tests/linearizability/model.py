@@ -56,11 +56,11 @@ class Seen:
 
     Attributes:
         state: the item; None for absent.
-        total_told: whether the answer told the total too.
+        has_total: whether the answer has the total.
     """
 
     state: State | None
-    total_told: bool = True
+    has_total: bool = True
 
     def agrees(self, state: State | None) -> bool:
         """Whether the item may have been what is in the register."""
@@ -68,7 +68,7 @@ class Seen:
             return state is self.state
         if state.version != self.state.version:
             return False
-        return not self.total_told or state.total == self.state.total
+        return not self.has_total or state.total == self.state.total
 
 
 @dataclass(frozen=True, slots=True)

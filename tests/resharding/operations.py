@@ -223,7 +223,7 @@ class Operation:
             return None
         stored = self.history.contents.get(error.current)
         version = UNSEEN if stored is None else int(stored["value"]["N"])
-        return Seen(State(version), total_told=False)
+        return Seen(State(version), has_total=False)
 
 
 @dataclass(eq=False)

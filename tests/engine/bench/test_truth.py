@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from bench.truth.api_clients import FunctionClient, app_on
 from bench.truth.counter import Count, count_together
 from bench.truth.proxy import Rates
 from bench.truth.running import Plan, run_in_process
-from bench.truth.ways import FunctionWay, app_on
 from bench.truth.world import FaultyEngine, create_api_tables, faulty_engine
 from tests.depth import examples
 
@@ -44,7 +44,7 @@ def failing() -> Iterator[FaultyEngine]:
 def _counted(engine: FaultyEngine, **more: Any) -> Count:
     app = app_on(engine.endpoint)
     engine.fail(Rates(lost=0.05))
-    return count_together(lambda: FunctionWay(app), increments=INCREMENTS, **more)
+    return count_together(lambda: FunctionClient(app), increments=INCREMENTS, **more)
 
 
 def test_a_counter_of_ten_writers_is_exact_while_answers_are_lost(failing: FaultyEngine) -> None:

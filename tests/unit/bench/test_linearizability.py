@@ -55,7 +55,7 @@ RIGHT = {
     ],
     "a lost put whose version nobody saw explains it too": [
         created(0, 1, "a"), lost(PUT, 2, version="b"),
-        op(PUT, 3, 4, MISMATCH, expected="a", version="c", seen=Seen(State(UNSEEN), total_told=False)),
+        op(PUT, 3, 4, MISMATCH, expected="a", version="c", seen=Seen(State(UNSEEN), has_total=False)),
     ],
     "two lost deletes are done one by one": [
         created(0, 1, "a"), lost(DELETE, 1), lost(DELETE, 1), saw(2, 3, None), created(4, 5, "b"), saw(6, 7, None),
@@ -108,11 +108,11 @@ WRONG = {
     "a put says that it replaced where nothing was": [op(PUT, 2, 3, version="b", created=False)],
     "a refusal names a version that was not there": [
         created(0, 1, "a"), created(9, 10, "b"),
-        op(PUT, 2, 3, MISMATCH, expected="x", version="c", seen=Seen(State("b"), total_told=False)),
+        op(PUT, 2, 3, MISMATCH, expected="x", version="c", seen=Seen(State("b"), has_total=False)),
     ],
     "a refusal names an unseen version though every write is known": [
         created(0, 1, "a"),
-        op(PUT, 2, 3, MISMATCH, expected="x", version="c", seen=Seen(State(UNSEEN), total_told=False)),
+        op(PUT, 2, 3, MISMATCH, expected="x", version="c", seen=Seen(State(UNSEEN), has_total=False)),
     ],
     "a conditional delete removes another version": [
         created(0, 1, "a"), swapped(2, 3, "a", "b"), op(DELETE, 4, 5, expected="a"),

@@ -1,4 +1,4 @@
-"""Users whose items stand under the bare partition key until they are resharded."""
+"""Users whose items are stored under the bare partition key until they are resharded."""
 
 from enum import StrEnum
 

@@ -1,4 +1,4 @@
-"""The two ways to the API: over HTTP through the local stack, or its function called in this process."""
+"""Clients that send requests to the API: over HTTP to the local stack, or to its function in this process."""
 
 import http.client
 import json
@@ -19,7 +19,7 @@ TABLES: Final = ("truth-items", "truth-topology", "truth-idempotency")
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back: status 0 if nothing did."""
+    """An answer. Its status is 0 if none came."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -27,23 +27,23 @@ class Reply:
 
     @property
     def document(self) -> Any:
-        """The JSON document; an empty one if there is none."""
+        """The JSON document of the body; an empty one without a body."""
         return json.loads(self.body) if self.body else {}
 
 
-class Way(Protocol):
-    """Sends requests of tenants to an API. Each thread has one of its own."""
+class ApiClient(Protocol):
+    """Sends requests of tenants to an API. Threads do not share a client."""
 
     def send(self, tenant: str, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Reply:
         """Send a request once."""
         ...
 
 
-class HttpWay:
-    """Over HTTP, on one kept connection.
+class HttpClient:
+    """Sends requests over one HTTP connection, which is kept open.
 
     Args:
-        url: of the local stack.
+        url: the URL of the local stack.
     """
 
     def __init__(self, url: str) -> None:
@@ -52,7 +52,7 @@ class HttpWay:
         self._tokens: dict[str, str] = {}
 
     def send(self, tenant: str, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Reply:
-        """See `Way.send`."""
+        """See `ApiClient.send`."""
         if tenant not in self._tokens:
             asked = json.dumps({"tenant_id": tenant}).encode()
             self._tokens[tenant] = self._sent("POST", "/local/tokens", asked, {}).document["token"]
@@ -70,18 +70,18 @@ class HttpWay:
         return Reply(answer.status, {name.lower(): value for name, value in answer.getheaders()}, received)
 
 
-class FunctionWay:
-    """The API function itself, with the events that API Gateway would send it.
+class FunctionClient:
+    """Calls the API function with the events that API Gateway would send it.
 
     Args:
-        app: the API; threads may share it.
+        app: the API. Threads may share it.
     """
 
     def __init__(self, app: App) -> None:
         self._app = app
 
     def send(self, tenant: str, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Reply:
-        """See `Way.send`."""
+        """See `ApiClient.send`."""
         bare, _, query = path.partition("?")
         sent = [("host", "127.0.0.1:8000"), *((name.lower(), value) for name, value in headers.items())]
         request = HttpRequest(method=method, path=bare, query=query, headers=sent, body=body)
@@ -92,7 +92,7 @@ class FunctionWay:
 
 
 def app_on(endpoint: str) -> App:
-    """An API on the tables of an engine."""
+    """Return an API on the tables of an engine."""
     table, topology, idempotency = TABLES
     settings = Settings(
         table=table,
@@ -104,6 +104,6 @@ def app_on(endpoint: str) -> App:
     )
     transport = connect(endpoint, "us-east-1", access_key="local", secret_key="local")  # noqa: S106 - checks none
     app = build_app(settings, transport)
-    # A line for each request, and a traceback for each injected failure, would be all that one sees.
+    # A line for each request and a traceback for each injected failure would hide all other output.
     logging.getLogger("dynashard-api").setLevel(logging.CRITICAL)
     return app
