@@ -1,7 +1,7 @@
 """Views under a lease: read once, and used only until the lease ends.
 
-A change of a count publishes its phases more than a lease apart, so two clients are never more than one phase apart.
-That holds because no operation uses an expired view, and because the lease counts from before the read was sent.
+A change of a count publishes its phases more than a lease apart, so two clients are never more than one phase apart:
+no operation uses an expired view, and the lease counts from before the read was sent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,19 +35,15 @@ class _Shared:
 
 
 class LeasedTopology:
-    """A `Topology` kept in a table. Safe to share between threads.
+    """A `Topology` kept in a table. Safe to share between threads. Its methods raise what the transport raises.
 
     The first client that asks for an entity initialises its records from the declaration. From then on the table alone
     says how many shards there are: a changed declaration has no effect.
 
-    Args:
-        transport: the wire.
-        table: the topology table's name.
-        lease: how long a view may be used, in seconds. The record of the entity's family may demand less.
-        runtime: its clocks.
+    Views may be used for `lease` seconds, less if the record of the entity's family demands it.
 
     Raises:
-        ConfigurationError: the lease is not above 0. The methods raise what the transport raises.
+        ConfigurationError: the lease is not above 0.
     """
 
     def __init__(

@@ -5,28 +5,11 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Final
 
+from dynashard import schema
 from dynashard.codec import decode_value, encode_value
 from dynashard.entity import EntityDefinition, IndexDefinition
 from dynashard.errors import UndecodableItemError
 from dynashard.placement import UNSHARDED
-from dynashard.schema import (
-    MAX_SHARDS,
-    TOPOLOGY_ACTIVE,
-    TOPOLOGY_CHANGE,
-    TOPOLOGY_COUNT,
-    TOPOLOGY_DIFFER,
-    TOPOLOGY_FORMER_LEASE,
-    TOPOLOGY_HISTORY,
-    TOPOLOGY_HISTORY_LENGTH,
-    TOPOLOGY_KEY,
-    TOPOLOGY_LEASE,
-    TOPOLOGY_LOWERED,
-    TOPOLOGY_PHASE,
-    TOPOLOGY_SINCE,
-    TOPOLOGY_SWEPT,
-    TOPOLOGY_TARGET,
-    TOPOLOGY_UPDATED,
-)
 from dynashard.topology.views import Phase, View
 from dynashard.transport.interface import Wire
 
@@ -126,27 +109,27 @@ def _entered(history: frozenset[str], epoch: int, count: int) -> frozenset[str]:
     """The history with a new count, dated later than every entry before it."""
     dated = sorted((int(entry.partition(":")[0]), entry) for entry in history)
     epoch = max(epoch, dated[-1][0] + 1) if dated else epoch
-    kept = [entry for _, entry in dated][-(TOPOLOGY_HISTORY_LENGTH - 1) :]
+    kept = [entry for _, entry in dated][-(schema.TOPOLOGY_HISTORY_LENGTH - 1) :]
     return frozenset({*kept, f"{epoch}:{count}"})
 
 
 def encode(record: Record) -> Wire:
     """Return the stored form of a record."""
     wire = {
-        TOPOLOGY_KEY: {"S": record.key},
-        TOPOLOGY_COUNT: _number(record.count),
-        TOPOLOGY_UPDATED: _number(record.updated),
-        TOPOLOGY_LEASE: _number(record.lease),
-        TOPOLOGY_PHASE: {"S": record.phase.value},
-        TOPOLOGY_SINCE: _number(record.since),
-        TOPOLOGY_SWEPT: {"BOOL": record.swept},
-        TOPOLOGY_HISTORY: record.history and {"SS": sorted(record.history)},
-        TOPOLOGY_TARGET: _number(record.target),
-        TOPOLOGY_CHANGE: record.change and encode_value(dict(record.change), path=TOPOLOGY_CHANGE),
-        TOPOLOGY_DIFFER: _number(record.differ_since),
-        TOPOLOGY_ACTIVE: record.active and {"SS": sorted(record.active)},
-        TOPOLOGY_FORMER_LEASE: _number(record.former_lease or None),
-        TOPOLOGY_LOWERED: _number(record.lowered_at),
+        schema.TOPOLOGY_KEY: {"S": record.key},
+        schema.TOPOLOGY_COUNT: _number(record.count),
+        schema.TOPOLOGY_UPDATED: _number(record.updated),
+        schema.TOPOLOGY_LEASE: _number(record.lease),
+        schema.TOPOLOGY_PHASE: {"S": record.phase.value},
+        schema.TOPOLOGY_SINCE: _number(record.since),
+        schema.TOPOLOGY_SWEPT: {"BOOL": record.swept},
+        schema.TOPOLOGY_HISTORY: record.history and {"SS": sorted(record.history)},
+        schema.TOPOLOGY_TARGET: _number(record.target),
+        schema.TOPOLOGY_CHANGE: record.change and encode_value(dict(record.change), path=schema.TOPOLOGY_CHANGE),
+        schema.TOPOLOGY_DIFFER: _number(record.differ_since),
+        schema.TOPOLOGY_ACTIVE: record.active and {"SS": sorted(record.active)},
+        schema.TOPOLOGY_FORMER_LEASE: _number(record.former_lease or None),
+        schema.TOPOLOGY_LOWERED: _number(record.lowered_at),
     }
     return {name: value for name, value in wire.items() if value}
 
@@ -165,7 +148,7 @@ def decode(wire: Mapping[str, Any]) -> Record:
         record = _decoded(wire)
     except (ArithmeticError, KeyError, TypeError, ValueError) as error:
         raise _unusable(wire, f"{type(error).__name__} {error}") from error
-    if not UNSHARDED <= record.count <= MAX_SHARDS:
+    if not UNSHARDED <= record.count <= schema.MAX_SHARDS:
         raise _unusable(wire, f"{record.count} shards")
     if record.phase is not Phase.STABLE and record.target is None:
         raise _unusable(wire, f"{record.phase} without a target")
@@ -177,23 +160,23 @@ def _decoded(wire: Mapping[str, Any]) -> Record:
         return float(wire[name]["N"]) if name in wire else None
 
     return Record(
-        key=wire[TOPOLOGY_KEY]["S"],
-        count=int(wire[TOPOLOGY_COUNT]["N"]),
-        updated=Decimal(wire.get(TOPOLOGY_UPDATED, {"N": "0"})["N"]),
-        lease=seconds(TOPOLOGY_LEASE) or 0.0,
-        history=frozenset(wire.get(TOPOLOGY_HISTORY, {"SS": ()})["SS"]),
-        phase=Phase(wire.get(TOPOLOGY_PHASE, {"S": Phase.STABLE})["S"]),
-        since=seconds(TOPOLOGY_SINCE) or 0.0,
-        target=int(wire[TOPOLOGY_TARGET]["N"]) if TOPOLOGY_TARGET in wire else None,
-        swept=wire.get(TOPOLOGY_SWEPT, {"BOOL": True})["BOOL"],
-        change=decode_value(wire.get(TOPOLOGY_CHANGE, {"M": {}})),
-        differ_since=seconds(TOPOLOGY_DIFFER),
-        active=frozenset(wire.get(TOPOLOGY_ACTIVE, {"SS": ()})["SS"]),
-        former_lease=seconds(TOPOLOGY_FORMER_LEASE) or 0.0,
-        lowered_at=seconds(TOPOLOGY_LOWERED),
+        key=wire[schema.TOPOLOGY_KEY]["S"],
+        count=int(wire[schema.TOPOLOGY_COUNT]["N"]),
+        updated=Decimal(wire.get(schema.TOPOLOGY_UPDATED, {"N": "0"})["N"]),
+        lease=seconds(schema.TOPOLOGY_LEASE) or 0.0,
+        history=frozenset(wire.get(schema.TOPOLOGY_HISTORY, {"SS": ()})["SS"]),
+        phase=Phase(wire.get(schema.TOPOLOGY_PHASE, {"S": Phase.STABLE})["S"]),
+        since=seconds(schema.TOPOLOGY_SINCE) or 0.0,
+        target=int(wire[schema.TOPOLOGY_TARGET]["N"]) if schema.TOPOLOGY_TARGET in wire else None,
+        swept=wire.get(schema.TOPOLOGY_SWEPT, {"BOOL": True})["BOOL"],
+        change=decode_value(wire.get(schema.TOPOLOGY_CHANGE, {"M": {}})),
+        differ_since=seconds(schema.TOPOLOGY_DIFFER),
+        active=frozenset(wire.get(schema.TOPOLOGY_ACTIVE, {"SS": ()})["SS"]),
+        former_lease=seconds(schema.TOPOLOGY_FORMER_LEASE) or 0.0,
+        lowered_at=seconds(schema.TOPOLOGY_LOWERED),
     )
 
 
 def _unusable(wire: Mapping[str, Any], reason: str) -> UndecodableItemError:
-    key = wire.get(TOPOLOGY_KEY, {}).get("S")
+    key = wire.get(schema.TOPOLOGY_KEY, {}).get("S")
     return UndecodableItemError(f"the topology record {key} cannot be used ({reason}): restore it")
