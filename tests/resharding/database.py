@@ -19,7 +19,7 @@ from dynashard.errors import (
     EngineUnavailableError,
     TransactionCanceledError,
 )
-from dynashard.repository.outcomes import SETTLED
+from dynashard.repository.transaction_run import SETTLED
 from dynashard.runtime import Runtime
 from dynashard.schema import PK, SK, TOPOLOGY_KEY
 from dynashard.transport.attempts import Attempts, resend_of

@@ -9,7 +9,7 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from dynashard.errors import ThrottledError, TransactionCanceledError
-from dynashard.repository import evidence, items, outcomes, transaction_run, writes
+from dynashard.repository import evidence, items, transaction_run
 from dynashard.repository.evidence import Proof
 from dynashard.repository.transaction_run import Transaction
 from dynashard.repository.writes import Kind, Write
@@ -32,12 +32,11 @@ def _sent_again(wanted: Callable[[Write], bool]) -> Apply:
 def _judged(judged: Judged) -> Apply:
     """What is stored is judged otherwise."""
 
-    def judge(claim: Any, found: Mapping[str, Any] | None, *, ambiguous: bool) -> Proof:
-        return judged(claim, found, evidence.judge(claim, found, ambiguous=ambiguous))
+    def judge(claim: Any, found: Mapping[str, Any] | None) -> Proof:
+        return judged(claim, found, evidence.judge(claim, found))
 
     def apply(stack: ExitStack) -> None:
-        for module in (items, writes):
-            stack.enter_context(patch.object(module, "judge", judge))
+        stack.enter_context(patch.object(items, "judge", judge))
 
     return apply
 
@@ -101,7 +100,7 @@ def _token_forgotten(stack: ExitStack) -> None:
 
 def _settled_by_nothing(stack: ExitStack) -> None:
     """What should settle a transaction uses up another token."""
-    settles = outcomes.settled_by_token
+    settles = transaction_run.settled_by_token
     stack.enter_context(
         patch.object(transaction_run, "settled_by_token", lambda store, token: settles(store, token[::-1]))
     )

@@ -7,9 +7,8 @@ from typing import Any, Final
 from dynashard.entity import Entity, EntityDefinition, ItemKey
 from dynashard.errors import ConditionFailedError, DynashardError, TransactionConflictError
 from dynashard.repository import Store
-from dynashard.repository.conditions import is_live
+from dynashard.repository.conditions import is_live, unchanged
 from dynashard.repository.late import stored_at
-from dynashard.repository.relocation import unchanged
 from dynashard.routing import logical_partition_of
 from dynashard.schema import INDEX_SLOTS, PK, SK, index_pk, index_sk
 from dynashard.transport.interface import Wire
@@ -60,15 +59,14 @@ class Entries:
 
     def _write(self, item: Wire, differs: dict[str, Wire | None]) -> bool:
         """Write index keys in place. The revision stays, because no field changes."""
-        request = unchanged(self.store.table, item)
         values = {f":{name}": value for name, value in differs.items() if value is not None}
         gone = [name for name, value in differs.items() if value is None]
         expression = f"SET {', '.join(f'{name[1:]} = {name}' for name in values)} " if values else ""
         expression += f"REMOVE {', '.join(gone)}" if gone else ""
-        more = {**request.get("ExpressionAttributeValues", {}), **values}
-        request |= {"UpdateExpression": expression} | ({"ExpressionAttributeValues": more} if more else {})
+        request: Wire = {"TableName": self.store.table, "Key": {PK: item[PK], SK: item[SK]}}
+        request |= {"UpdateExpression": expression} | ({"ExpressionAttributeValues": values} if values else {})
         try:
-            self.store.transport.call("UpdateItem", request)
+            self.store.transport.call("UpdateItem", unchanged(item).on(request))
         except (ConditionFailedError, TransactionConflictError):
             return False
         return True

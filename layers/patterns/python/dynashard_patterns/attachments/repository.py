@@ -30,8 +30,7 @@ from dynashard.repository import KeyLike, Repository, Written
 from dynashard.repository.batch import Reading
 from dynashard.repository.changes import Changes, check_changes, fields_after
 from dynashard.repository.items import E
-from dynashard.repository.outcomes import unsettled
-from dynashard.repository.retry_policy import map_concurrently
+from dynashard.repository.retry_policy import map_concurrently, unsettled
 from dynashard.repository.store import write_operation
 from dynashard.repository.writes import Done, Kind, Write
 from dynashard.schema import REV

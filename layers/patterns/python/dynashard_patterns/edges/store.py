@@ -10,7 +10,7 @@ from dynashard.errors import InvalidQueryError, InvalidValueError, NotFoundError
 from dynashard.reads import CursorCodec, Listing, Order, Page, Query
 from dynashard.reads.query import DEFAULT_LIMIT
 from dynashard.repository import Check, Create, Delete, Repository, Step, Store
-from dynashard.repository.outcomes import unsettled
+from dynashard.repository.retry_policy import unsettled
 from dynashard.repository.store import write_operation
 from dynashard.repository.transaction_run import Transaction
 from dynashard_patterns.counters import CounterStore

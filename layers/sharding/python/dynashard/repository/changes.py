@@ -113,11 +113,18 @@ def added_to(before: Any, value: Any) -> Any:
 
 
 def update_expression(
-    entity: EntityDefinition[Any], changes: Changes, *, system: Attributes, gone: Collection[str], now: datetime
+    entity: EntityDefinition[Any],
+    changes: Changes,
+    *,
+    system: Attributes,
+    first: Attributes,
+    gone: Collection[str],
+    now: datetime,
 ) -> dict[str, Any]:
     """Return the parts of an UpdateItem request that carry the changes, and stamps of the time `now`.
 
-    `system` has system attributes to set, and `gone` those to remove: the keys of indexes that the item leaves.
+    `system` has further attributes to set, `first` those to set if the item has none, and `gone` those to remove: the
+    keys of indexes that the item leaves.
     """
     emptied = [name for name, value in changes.set.items() if entity.left_out(name, value)]
     values = {name: value for name, value in changes.set.items() if name not in emptied}
@@ -126,10 +133,11 @@ def update_expression(
     # A moved copy has `MovedFrom` until its next real write, which this is.
     removed = [MOVED_FROM, *gone, *entity.attributes_of(emptied)]
     added = {name: encode_value(value, path=name) for name, value in changes.add.items()}
-    names = {f"#{i}": name for i, name in enumerate([*attributes, *removed, *added])}
+    names = {f"#{i}": name for i, name in enumerate([*attributes, *first, *removed, *added])}
     place = {name: alias for alias, name in names.items()}
-    slots = {name: ":rev" if name == REV else f":{place[name][1:]}" for name in [*attributes, *added]}
+    slots = {name: ":rev" if name == REV else f":{place[name][1:]}" for name in [*attributes, *first, *added]}
     terms = [f"{place[name]} = {slots[name]}" for name in attributes]
+    terms += [f"{place[name]} = if_not_exists({place[name]}, {slots[name]})" for name in first]
     if PREV not in attributes:
         # The revision that is replaced is not known; an adopted item may have none.
         terms.append(f"{PREV} = if_not_exists({REV}, :rev)")
@@ -140,5 +148,5 @@ def update_expression(
     return {
         "UpdateExpression": " ".join(clauses),
         "ExpressionAttributeNames": names,
-        "ExpressionAttributeValues": {slots[name]: value for name, value in {**attributes, **added}.items()},
+        "ExpressionAttributeValues": {slots[name]: value for name, value in {**attributes, **first, **added}.items()},
     }

@@ -13,17 +13,18 @@ from dynashard.entity import UNREVISED, revision_in
 from dynashard.errors import AlreadyExistsError, NotFoundError, RevisionMismatchError
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV
 
-_UNMARKED: Final = f"attribute_not_exists({MOVED_TO})"
-_LIVE: Final = f"(attribute_not_exists({EXPIRES_AT}) OR {EXPIRES_AT} > :now)"
 _GONE: Final = f"attribute_not_exists({PK}) OR {EXPIRES_AT} <= :now"
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition expression with its values."""
+    """A condition expression with its values. To be joined by `&`, an OR must be in parentheses."""
 
     expression: str
     values: Mapping[str, Any] = field(default_factory=dict)
+
+    def __and__(self, other: "Condition") -> "Condition":
+        return Condition(f"{self.expression} AND {other.expression}", {**self.values, **other.values})
 
     def on(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the request with this condition; if it fails, the answer brings the stored item."""
@@ -37,13 +38,14 @@ class Condition:
         return conditional
 
 
-UNMARKED: Final = Condition(_UNMARKED)
+UNMARKED: Final = Condition(f"attribute_not_exists({MOVED_TO})")
 """Anything but a marker."""
+_STORED: Final = Condition(f"attribute_exists({PK})")
 
 
 def absent(now: int) -> Condition:
     """No live item and no marker."""
-    return Condition(f"{_UNMARKED} AND ({_GONE})", _time(now))
+    return UNMARKED & Condition(f"({_GONE})", _time(now))
 
 
 def absent_or_marker(now: int) -> Condition:
@@ -53,34 +55,40 @@ def absent_or_marker(now: int) -> Condition:
 
 def live_or_none(now: int, *, not_by: str) -> Condition:
     """A live item or none at all, not written by the revision `not_by`."""
-    return Condition(f"{_UNMARKED} AND {_LIVE} AND NOT {REV} = :rev", {**_time(now), ":rev": {"S": not_by}})
+    return UNMARKED & _unexpired(now) & Condition(f"NOT {REV} = :rev", {":rev": {"S": not_by}})
 
 
 def absent_or_matching(now: int, *, if_match: str | None) -> Condition:
     """Anything but a marker or, if a revision is named, a live item at another one."""
     if if_match is None:
         return UNMARKED
-    matches, value = _matches(if_match)
-    return Condition(f"{_UNMARKED} AND ({_GONE} OR {matches})", _time(now) | value)
+    matches = _at(if_match)
+    return UNMARKED & Condition(f"({_GONE} OR {matches.expression})", {**_time(now), **matches.values})
 
 
 def live(now: int, *, if_match: str | None = None) -> Condition:
     """A live item, at this revision if one is named; `UNREVISED` for an adopted item without one."""
-    terms = [f"attribute_exists({PK})", _UNMARKED, _LIVE]
-    if if_match is None:
-        return Condition(" AND ".join(terms), _time(now))
-    matches, value = _matches(if_match)
-    return Condition(" AND ".join([*terms, matches]), _time(now) | value)
+    condition = _STORED & UNMARKED & _unexpired(now)
+    return condition if if_match is None else condition & _at(if_match)
+
+
+def unchanged(item: Mapping[str, Any]) -> Condition:
+    """The item as it was read: not a marker, and still at its revision, or still without one."""
+    return _STORED & UNMARKED & _at(revision_in(item))
+
+
+def _unexpired(now: int) -> Condition:
+    return Condition(f"(attribute_not_exists({EXPIRES_AT}) OR {EXPIRES_AT} > :now)", _time(now))
 
 
 def _time(now: int) -> dict[str, Any]:
     return {":now": {"N": str(now)}}
 
 
-def _matches(revision: str) -> tuple[str, dict[str, Any]]:
+def _at(revision: str) -> Condition:
     if revision == UNREVISED:
-        return f"attribute_not_exists({REV})", {}
-    return f"{REV} = :match", {":match": {"S": revision}}
+        return Condition(f"attribute_not_exists({REV})")
+    return Condition(f"{REV} = :match", {":match": {"S": revision}})
 
 
 def is_live(item: Mapping[str, Any] | None, now: int) -> bool:

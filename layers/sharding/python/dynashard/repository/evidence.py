@@ -43,14 +43,14 @@ class _Write(Protocol):
     def if_match(self) -> str | None: ...
 
 
-def judge(write: _Write, found: Mapping[str, Any] | None, *, ambiguous: bool) -> Proof:
-    """Return what the item at its key proves about a write, `ambiguous` if an attempt may have been or may be executed.
+def judge(write: _Write, found: Mapping[str, Any] | None) -> Proof:
+    """Return what the item at its key proves about a write of which an attempt may have been or may be executed.
 
     `found` is from a consistent read or from the failed condition; None if there is no item.
     """
     if wrote(write.revision, found):
         return Proof.DONE
-    return Proof.REFUSED if not ambiguous or _replaced(write, _recorded(found)) else Proof.UNKNOWN
+    return Proof.REFUSED if _replaced(write, _recorded(found)) else Proof.UNKNOWN
 
 
 def wrote(revision: str, found: Mapping[str, Any] | None) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from dynashard.codec import item_size, require_fits
@@ -124,7 +124,7 @@ class Items(Generic[E]):
                     return Done(proved=True)
         elif write.guarded and gone(write, found):
             return Done(proved=True)
-        verdict = judge(write, found, ambiguous=True)
+        verdict = judge(write, found)
         if verdict is Proof.DONE:
             return Done(found, proved=True)
         if verdict is Proof.REFUSED:
@@ -191,13 +191,12 @@ class Items(Generic[E]):
         router: Router | None = None,
     ) -> Wire:
         """The item as it will be stored, without its stored key: stamped, and with a new revision."""
-        entity, store = self._entity, self._store
-        router = router or store.router
-        now = datetime.fromtimestamp(store.runtime.clock(), UTC)
+        entity, router = self._entity, router or self._store.router
+        now = self._store.stamp()
         stamps = dict.fromkeys(entity.updated_fields, now)
         stamps |= dict.fromkeys(entity.created_fields, created or now)
         values = {**item.__dict__, **stamps}
-        wire: Wire = {TYPE: {"S": entity.name}, REV: {"S": store.new_revision()}}
+        wire: Wire = {TYPE: {"S": entity.name}, REV: {"S": self._store.new_revision()}}
         for index in entity.indexes.values():
             wire.update(router.index_attributes(entity, index, key, values))
         wire.update(entity.encode(values))
@@ -251,20 +250,25 @@ class Items(Generic[E]):
         attributes: Mapping[str, Wire | None] | None = None,
         *,
         stamp: datetime | None = None,
+        first: Wire | None = None,
     ) -> Write:
-        """The write of an update at a time, with further stored attributes to set; None removes one."""
+        """The write of an update at a time, with further stored attributes to set; None removes one.
+
+        Those of `first` are set only if the item has none.
+        """
         entity, store = self._entity, self._store
         revision = store.new_revision()
         system = {name: value for name, value in (attributes or {}).items() if value is not None}
         gone = [name for name in attributes or () if name not in system]
         system |= {REV: {"S": revision}, **lineage(if_match)}
-        stamp = stamp or datetime.fromtimestamp(store.runtime.clock(), UTC)
+        stamp = stamp or store.stamp()
         after = {**after, **dict.fromkeys(entity.updated_fields, stamp)}
         for index in touched_indexes(entity, changes):
             entry = store.router.index_attributes(entity, index, item_key, after)
             system.update(entry)
             gone += () if entry else (index_pk(index.slot), index_sk(index.slot))
-        options = {"ReturnValues": "ALL_NEW", **update_expression(entity, changes, system=system, gone=gone, now=stamp)}
+        update = update_expression(entity, changes, system=system, first=first or {}, gone=gone, now=stamp)
+        options = {"ReturnValues": "ALL_NEW", **update}
         return Write(
             Kind.CHANGE, item_key, "UpdateItem", store.now(), options=options, if_match=if_match, revision=revision
         )

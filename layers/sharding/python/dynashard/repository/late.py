@@ -21,13 +21,13 @@ from dynashard.errors import (
     TransactionConflictError,
 )
 from dynashard.repository.batch import stored_key, wire_key
-from dynashard.repository.conditions import Condition, is_live, is_marker
+from dynashard.repository.conditions import is_live, is_marker, unchanged
 from dynashard.repository.phase_table import Met, Next
-from dynashard.repository.relocation import marking, relocation, unchanged
+from dynashard.repository.relocation import marking, relocation, unmarking
 from dynashard.repository.store import Store
 from dynashard.repository.writes import Kind, Write
 from dynashard.routing import Places, home
-from dynashard.schema import MOVED_FROM, MOVED_TO, PK, REV
+from dynashard.schema import MOVED_FROM, PK, REV
 from dynashard.topology import Phase
 from dynashard.transport.deadline import evidence
 from dynashard.transport.interface import Resend, Wire
@@ -99,6 +99,15 @@ class Late(Enum):
     """It was undone, because another item was at its home. No reader has seen it, and it may be done again."""
     UNKNOWN = auto()
     """Nothing proves whether it took effect where readers look."""
+
+
+def answered_late(operation: str) -> OutcomeUnknownError:
+    """Return the error for a success that is not `Late.VISIBLE`."""
+    return OutcomeUnknownError(
+        f"{operation}: the answer came after the lease of the shard count had ended, and nothing stored proves whether "
+        "the write took effect. Read the item before you decide.",
+        operation=operation,
+    )
 
 
 def view_ended(store: Store, places: Places) -> bool:
@@ -182,21 +191,19 @@ def _move_to(store: Store, item: Wire, places: Places, place: str, *, moving: bo
     if not _relocate(store, item, places, place, count):
         return False
     if not moving:
-        marked = Condition(f"{MOVED_TO} = :target", {":target": {"N": str(count)}})
         with suppress(ConditionFailedError):
-            request = {"TableName": store.table, "Key": wire_key(stored_key(item))}
-            store.transport.call("DeleteItem", marked.on(request))
+            store.transport.call("DeleteItem", unmarking(store.table, stored_key(item), count))
     return True
 
 
 def _undo(store: Store, item: Wire, places: Places, *, moving: bool) -> bool:
     """Remove an item from a wrong place; return whether that succeeded. While its key moves, a marker replaces it."""
-    request = unchanged(store.table, item)
+    key, as_read = stored_key(item), unchanged(item)
     try:
         if moving:
-            store.transport.call("UpdateItem", marking(request, places.view.new_count))
+            store.transport.call("UpdateItem", as_read.on(marking(store.table, key, places.view.new_count)))
         else:
-            store.transport.call("DeleteItem", request)
+            store.transport.call("DeleteItem", as_read.on({"TableName": store.table, "Key": wire_key(key)}))
     except (ConditionFailedError, TransactionConflictError):
         return False
     return True

@@ -102,7 +102,9 @@ class Participant(StepWrites):
                 return create_with_marker(table, write, places)
             return [write.action(table, self._target.place, write.absent_condition())]
         over_live = self._target.how is How.OVER_LIVE
-        action = write.action(table, self._target.place, prepared.over_live if over_live else prepared.direct)
+        demands_live = over_live and not prepared.accepts_absent
+        condition = write.live_condition() if demands_live else write.direct_condition()
+        action = write.action(table, self._target.place, condition)
         if over_live and settling(places) and prepared.accepts_absent:
             return [none_alive(table, write, places), action]
         return [action]

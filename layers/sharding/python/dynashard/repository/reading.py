@@ -16,8 +16,8 @@ from dynashard.repository.batch import Reading, StoredKey, get_all, wire_key
 from dynashard.repository.conditions import is_live, is_marker, moved_to
 from dynashard.repository.follow_markers import Pair, StoredItems
 from dynashard.repository.late import bring_home, stored_at, view_ended
-from dynashard.repository.outcomes import unsettled
 from dynashard.repository.phase_table import settling
+from dynashard.repository.retry_policy import unsettled
 from dynashard.repository.store import Store
 from dynashard.routing import Places, home
 from dynashard.topology import Phase

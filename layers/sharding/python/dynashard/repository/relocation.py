@@ -4,41 +4,35 @@ An item is relocated by one transaction: a marker at the old stored partition ke
 that the item is still the one that was read. However often it is sent, and however late, it is executed at most once.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from dynashard.codec import item_size
-from dynashard.repository.batch import wire_key
-from dynashard.repository.conditions import Condition, absent_or_marker
+from dynashard.repository.batch import StoredKey, stored_key, wire_key
+from dynashard.repository.conditions import Condition, absent_or_marker, unchanged
 from dynashard.repository.writes import Write
 from dynashard.routing import Places
-from dynashard.schema import EXPIRES_AT, INDEX_SLOTS, MOVED_FROM, MOVED_TO, PK, REV, SK, index_pk, index_sk
+from dynashard.schema import EXPIRES_AT, INDEX_SLOTS, MOVED_FROM, MOVED_TO, PK, SK, index_pk, index_sk
 from dynashard.topology import Phase
 from dynashard.transport.interface import Wire
 
-_UNMARKED: Final = f"attribute_exists({PK}) AND attribute_not_exists({MOVED_TO})"
 _MOST_BYTES: Final = 400 * 1024
 _KEPT: Final = (PK, SK, *(name(slot) for slot in INDEX_SLOTS for name in (index_pk, index_sk)))
 
 
-def unchanged(table: str, item: Wire) -> dict[str, Any]:
-    """Return a request about an item, on condition that it is unmarked and at the revision that was read.
-
-    An item without a revision was never written by this layer, and must not have got one.
-    """
-    if REV in item:
-        condition = Condition(f"{_UNMARKED} AND {REV} = :rev", {":rev": item[REV]})
-    else:
-        condition = Condition(f"{_UNMARKED} AND attribute_not_exists({REV})")
-    return condition.on({"TableName": table, "Key": {PK: item[PK], SK: item[SK]}})
-
-
-def marking(request: Wire, target: int) -> Wire:
-    """Return the update that turns an item into a marker for a shard count, on the condition of a request."""
+def marking(table: str, key: StoredKey, target: int) -> Wire:
+    """Return the update that turns an item into a marker for a shard count, without its condition."""
     return {
-        **request,
+        "TableName": table,
+        "Key": wire_key(key),
         "UpdateExpression": f"SET {MOVED_TO} = :target REMOVE {EXPIRES_AT}",
-        "ExpressionAttributeValues": {**request.get("ExpressionAttributeValues", {}), ":target": {"N": str(target)}},
+        "ExpressionAttributeValues": {":target": {"N": str(target)}},
     }
+
+
+def unmarking(table: str, key: StoredKey, target: int) -> Wire:
+    """Return the deletion of a marker, on condition that it is one for this shard count."""
+    marked = Condition(f"{MOVED_TO} = :target", {":target": {"N": str(target)}})
+    return marked.on({"TableName": table, "Key": wire_key(key)})
 
 
 def relocation(table: str, item: Wire, place: str, *, origin: int, target: int, now: float) -> list[Wire]:
@@ -51,15 +45,13 @@ def relocation(table: str, item: Wire, place: str, *, origin: int, target: int, 
 
 
 def _marker(table: str, item: Wire, target: int) -> Wire:
-    request = unchanged(table, item)
     kept = {name: value for name, value in item.items() if name != EXPIRES_AT}
     marker = {MOVED_TO: {"N": str(target)}}
     if item_size({**kept, **marker}) > _MOST_BYTES:
         # An adopted item may leave no room for a marker: its keys are enough to follow it.
         bare = {name: item[name] for name in _KEPT if name in item}
-        put = {name: value for name, value in request.items() if name != "Key"}
-        return {"Put": {**put, "Item": {**bare, **marker}}}
-    return {"Update": marking(request, target)}
+        return {"Put": unchanged(item).on({"TableName": table, "Item": {**bare, **marker}})}
+    return {"Update": unchanged(item).on(marking(table, stored_key(item), target))}
 
 
 def _copy(table: str, item: Wire, place: str, origin: int, now: float) -> Wire:
@@ -74,10 +66,11 @@ def create_with_marker(table: str, write: Write, places: Places) -> list[Wire]:
     """Return the two actions of a transaction that creates an item at its new home: first the marker, then the put."""
     condition = write.absent_condition()
     put = write.action(table, places.new, condition)
-    key, target = wire_key((places.old, write.key.sort)), places.view.new_count
+    key, target = (places.old, write.key.sort), places.view.new_count
     if places.view.phase is Phase.MOVE:
-        return [{"Put": condition.on({"TableName": table, "Item": {**key, MOVED_TO: {"N": str(target)}}})}, put]
-    return [{"Update": absent_or_marker(write.now).on(marking({"TableName": table, "Key": key}, target))}, put]
+        marker = {**wire_key(key), MOVED_TO: {"N": str(target)}}
+        return [{"Put": condition.on({"TableName": table, "Item": marker})}, put]
+    return [{"Update": absent_or_marker(write.now).on(marking(table, key, target))}, put]
 
 
 def none_alive(table: str, write: Write, places: Places) -> Wire:

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from dynashard.entity import ItemKey
-from dynashard.errors import EngineError, UnprocessedError
+from dynashard.entity import EntityDefinition, ItemKey
+from dynashard.errors import EngineError, TransactionConflictError, UnprocessedError
 from dynashard.runtime import SYSTEM, Runtime
 from dynashard.schema import PK, SK
 from dynashard.transport.deadline import remaining
@@ -45,6 +45,14 @@ class RetryPolicy:
             self.runtime.sleep(pause)
             yield pause
             bound = min(bound * 2, self.longest_pause)
+
+
+def unsettled(entity: EntityDefinition[Any], operation: str) -> TransactionConflictError:
+    """Return the error for an item that is still being moved or written after the last retry."""
+    return TransactionConflictError(
+        f"{operation}: an item of {entity.name} was being moved or written by others all the time. Try again.",
+        operation=operation,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import ConditionFailedError, EngineError, TransactionConflictError
 from dynashard.repository.batch import BATCH_WRITE, LIVENESS, Reading, StoredKey, get_all, write_once
 from dynashard.repository.conditions import is_live
-from dynashard.repository.outcomes import unsettled
-from dynashard.repository.retry_policy import run_rounds
+from dynashard.repository.retry_policy import run_rounds, unsettled
 from dynashard.repository.store import Store
 from dynashard.repository.writes import Done, Kind, Write, send
 from dynashard.routing import rule_of, shard_keys

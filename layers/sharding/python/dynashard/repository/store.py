@@ -6,6 +6,7 @@ An operation is a public method, with all of its requests, pauses and reads of e
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -64,8 +65,12 @@ class Store:
         require_time(self.operation_seconds)
 
     def now(self) -> int:
-        """The time by which items expire, in epoch seconds."""
+        """Return the time by which items expire, in epoch seconds."""
         return int(self.runtime.clock())
+
+    def stamp(self) -> datetime:
+        """Return the time with which items are stamped."""
+        return datetime.fromtimestamp(self.runtime.clock(), UTC)
 
 
 class _OnStore(Protocol):

@@ -19,17 +19,21 @@ from dynashard.errors import (
     TransactionCanceledError,
     TransactionConflictError,
 )
-from dynashard.repository.outcomes import answered_late, settled_by_token, unsettled
+from dynashard.repository.late import answered_late
 from dynashard.repository.participant import Participant, Verdict
+from dynashard.repository.retry_policy import unsettled
 from dynashard.repository.store import Store, write_operation
 from dynashard.repository.transaction import Companion, Step
-from dynashard.schema import MAX_ITEM_BYTES
+from dynashard.schema import MAX_ITEM_BYTES, PK, SK
+from dynashard.transport.attempts import TOKEN_MISMATCH
 from dynashard.transport.classification import is_number_refused, no_number
 from dynashard.transport.deadline import evidence
 from dynashard.transport.interface import Wire
 
 MOST_WRITES: Final = 100
 MOST_BYTES: Final = 4 * 1024 * 1024
+SETTLED: Final = "dynashard:settled"
+"""The partition key of the items that settling transactions delete. Nothing is ever stored there."""
 _CANCELLED: Final = "TransactionCanceledException"
 _NO_REASON: Final = CancellationReason(CancellationReason.NONE)
 _THROTTLES: Final = 4
@@ -155,6 +159,28 @@ class Transaction:
         if isinstance(error, ThrottledError | TransactionConflictError):
             return error
         return unsettled(self._participants[0].entity, "TransactWriteItems")
+
+
+def settled_by_token(store: Store, token: str) -> bool:
+    """Return whether the transaction with a client request token was executed; if not, it can no longer be.
+
+    Sends a harmless transaction with the same token. DynamoDB refuses it as a mismatch if the token's transaction was
+    executed. If DynamoDB accepts it, the token is used up, and the other transaction is refused whenever it arrives.
+    DynamoDB remembers tokens for ten minutes, which is longer than any operation.
+
+    Raises:
+        EngineError: there was no usable answer.
+
+    Cost: 2 write units, 1 round trip.
+    """
+    delete = {"TableName": store.table, "Key": {PK: {"S": SETTLED}, SK: {"S": token}}}
+    try:
+        store.transport.call("TransactWriteItems", {"TransactItems": [{"Delete": delete}], "ClientRequestToken": token})
+    except EngineError as error:
+        if error.aws_code == TOKEN_MISMATCH:
+            return True
+        raise
+    return False
 
 
 def _learn(cancelled: TransactionCanceledError, refused: Sequence[_Refused]) -> Verdict:

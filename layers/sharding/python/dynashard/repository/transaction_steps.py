@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any
 
 from pydantic.fields import FieldInfo
@@ -11,7 +10,7 @@ from dynashard.entity import Entity, EntityDefinition
 from dynashard.errors import InvalidQueryError, InvalidValueError
 from dynashard.repository.batch import Reading
 from dynashard.repository.changes import Changes, added_to, check_changes, fields_after
-from dynashard.repository.conditions import Condition, absent_or_matching, live_or_none
+from dynashard.repository.conditions import absent_or_matching, live_or_none
 from dynashard.repository.evidence import lineage
 from dynashard.repository.items import Items, KeyLike
 from dynashard.repository.store import Store
@@ -28,7 +27,6 @@ class Prepared:
 
     Attributes:
         write: what it does. A create and an upsert put an item if no live one is found.
-        condition: replaces the write's own condition.
         initial: returns the put, at the same revision, of the item that an update creates; None for other steps.
         from_read: it depends on an item that was read, and is prepared again if that has changed.
         accepts_absent: it succeeds if there is no live item: a check for that, or a delete that ignores it.
@@ -36,7 +34,6 @@ class Prepared:
     """
 
     write: Write
-    condition: Condition | None = None
     initial: Callable[[], Write] | None = None
     from_read: bool = False
     accepts_absent: bool = False
@@ -46,16 +43,6 @@ class Prepared:
     def creates(self) -> bool:
         """Whether it can do nothing but put an item that is not there."""
         return self.write.kind is Kind.CREATE and self.write.item is not None
-
-    @property
-    def direct(self) -> Condition:
-        """The condition if one place decides."""
-        return self.condition or self.write.direct_condition()
-
-    @property
-    def over_live(self) -> Condition:
-        """The condition if only a live item decides."""
-        return self.direct if self.accepts_absent else self.write.live_condition()
 
     def creation(self) -> Write:
         """Return the put of a create or an upsert."""
@@ -117,7 +104,8 @@ class StepWrites(Items[Any]):
         delete = Write(Kind.CHANGE, self.key, "DeleteItem", now, if_match=step.if_match)
         if step.missing == "refuse":
             return Prepared(delete)
-        return Prepared(delete, absent_or_matching(now, if_match=step.if_match), accepts_absent=True)
+        condition = absent_or_matching(now, if_match=step.if_match)
+        return Prepared(replace(delete, condition=condition), accepts_absent=True)
 
     def _changes(self, step: Update) -> Changes:
         return check_changes(self.entity, step.set or {}, remove=step.remove, add=step.add or {})
@@ -153,16 +141,22 @@ class StepWrites(Items[Any]):
             if current is None:
                 return Prepared(self._initial_put(changes, known), from_read=True)
             return self._change_of(step, current, changes)
-        write = self._update_write(self.key, changes, known, None)
-        write = replace(write, kind=Kind.UPSERT, options=self._upsert_options(write, known))
+        stamp = self._store.stamp()
+        fixed = {TYPE: {"S": entity.name}, **entity.encode(known)}
+        for index in entity.indexes.values():
+            if not index.fields & entity.updated_fields:
+                fixed |= self._store.router.index_attributes(entity, index, self.key, known)
+        first = entity.encode(dict.fromkeys(entity.created_fields, stamp))
+        write = self._update_write(self.key, changes, known, None, fixed, stamp=stamp, first=first)
         condition = live_or_none(write.now, not_by=write.revision)
-        return Prepared(write, condition, initial=lambda: self._initial_put(changes, known, write.revision))
+        write = replace(write, kind=Kind.UPSERT, condition=condition)
+        return Prepared(write, initial=lambda: self._initial_put(changes, known, write.revision))
 
     def _change_of(self, step: Update, found: Wire, changes: Changes) -> Prepared:
         """An update of the item that was read."""
         entity, item = self.entity, None
         current = entity.decode(found)
-        stamp = datetime.fromtimestamp(self._store.runtime.clock(), UTC)
+        stamp = self._store.stamp()
         after = {**fields_after(entity, current, changes), **dict.fromkeys(entity.updated_fields, stamp)}
         write = self._update_write(self.key, changes, after, current.revision, stamp=stamp)
         if step.returns:
@@ -179,26 +173,6 @@ class StepWrites(Items[Any]):
         if revision is None:
             return write
         return replace(write, item={**(write.item or {}), REV: {"S": revision}}, revision=revision)
-
-    def _upsert_options(self, write: Write, known: Mapping[str, Any]) -> dict[str, Any]:
-        """The options of an update that also writes what a new item needs."""
-        entity, store = self.entity, self._store
-        fixed = {TYPE: {"S": entity.name}, **entity.encode(known)}
-        for index in entity.indexes.values():
-            if not index.fields & entity.updated_fields:
-                fixed |= store.router.index_attributes(entity, index, write.key, known)
-        stamp = datetime.fromtimestamp(store.runtime.clock(), UTC)
-        first = entity.encode(dict.fromkeys(entity.created_fields, stamp))
-        alias = {name: f"k{at}" for at, name in enumerate([*fixed, *first])}
-        terms = [f"#{alias[name]} = :{alias[name]}" for name in fixed]
-        terms += [f"#{alias[name]} = if_not_exists(#{alias[name]}, :{alias[name]})" for name in first]
-        names = {f"#{short}": name for name, short in alias.items()}
-        values = {f":{alias[name]}": value for name, value in {**fixed, **first}.items()}
-        return {
-            "UpdateExpression": write.options["UpdateExpression"].replace("SET ", f"SET {', '.join(terms)}, ", 1),
-            "ExpressionAttributeNames": {**write.options["ExpressionAttributeNames"], **names},
-            "ExpressionAttributeValues": {**write.options["ExpressionAttributeValues"], **values},
-        }
 
 
 def _default(field: FieldInfo) -> Any:

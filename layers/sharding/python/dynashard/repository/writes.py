@@ -8,7 +8,7 @@ from typing import Any, Final
 from dynashard.entity import ItemKey
 from dynashard.errors import ConditionFailedError
 from dynashard.repository.conditions import UNMARKED, Condition, absent, live
-from dynashard.repository.evidence import Proof, judge
+from dynashard.repository.evidence import wrote
 from dynashard.repository.store import Store
 from dynashard.schema import PK, SK
 from dynashard.transport.interface import Resend, Wire
@@ -41,6 +41,7 @@ class Write:
         item: the item to put, without its stored key.
         options: all other parameters but table, stored key and condition.
         if_match: the revision that a `CHANGE` demands.
+        condition: replaces the condition of a request that alone decides.
         revision: the new revision, by which the write is recognised; empty for deletes.
         guarded: a delete of whatever was read first: it has succeeded once that item is gone.
     """
@@ -54,6 +55,7 @@ class Write:
     if_match: str | None = None
     revision: str = ""
     guarded: bool = False
+    condition: Condition | None = None
 
     @property
     def exact(self) -> bool:
@@ -75,6 +77,8 @@ class Write:
 
     def direct_condition(self) -> Condition:
         """Return the condition if one request decides."""
+        if self.condition is not None:
+            return self.condition
         if self.kind is Kind.CREATE:
             return self.absent_condition()
         return UNMARKED if self.kind is Kind.UPSERT else self.live_condition()
@@ -89,7 +93,7 @@ class Write:
 
     def did(self, stored: Mapping[str, Any] | None) -> bool:
         """Whether a stored item or marker proves that this write was executed."""
-        return judge(self, stored, ambiguous=True) is Proof.DONE
+        return wrote(self.revision, stored)
 
 
 @dataclass(frozen=True, slots=True)

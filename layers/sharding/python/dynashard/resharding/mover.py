@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from dynashard.errors import DynashardError, TransactionCanceledError
-from dynashard.repository.relocation import relocation, unchanged
+from dynashard.repository.conditions import Condition, unchanged
+from dynashard.repository.relocation import relocation
 from dynashard.resharding.context import Context
 from dynashard.resharding.job import Job
 from dynashard.resharding.progress import Pass
@@ -42,7 +43,8 @@ class Mover(Work):
         context, change = self._context, self._change
         now = context.clock()
         if expired(item, now - context.timing.skew):
-            return Call("DeleteItem", _with_expiry(unchanged(context.table, item), item))
+            still = unchanged(item) & Condition(f"{EXPIRES_AT} = :expires", {":expires": item[EXPIRES_AT]})
+            return Call("DeleteItem", still.on({"TableName": context.table, "Key": {PK: item[PK], SK: item[SK]}}))
         new = self._homes.new_home(item) or ""
         actions = relocation(context.table, item, new, origin=change.origin, target=change.target, now=now)
         return Call("TransactWriteItems", {"TransactItems": actions})
@@ -77,9 +79,3 @@ class Mover(Work):
         if not old or not there or MOVED_TO in old:
             return False
         return MOVED_TO in there or not expired(there, self._context.clock())
-
-
-def _with_expiry(request: Wire, item: Wire) -> Wire:
-    values = {**request.get("ExpressionAttributeValues", {}), ":expires": item[EXPIRES_AT]}
-    condition = f"{request['ConditionExpression']} AND {EXPIRES_AT} = :expires"
-    return {**request, "ConditionExpression": condition, "ExpressionAttributeValues": values}

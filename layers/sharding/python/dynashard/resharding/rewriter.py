@@ -1,7 +1,7 @@
 """The rewriter: changes the count of an index by rewriting the index keys of items in place."""
 
 from dynashard.entity import IndexDefinition, ItemKey
-from dynashard.repository.relocation import unchanged
+from dynashard.repository.conditions import Condition, unchanged
 from dynashard.resharding.context import Context
 from dynashard.resharding.job import Job
 from dynashard.resharding.relocation import Work
@@ -40,23 +40,15 @@ class Rewriter(Work):
 
     def write(self, item: Wire) -> Call:
         """Return the update that rewrites its index key."""
-        request = unchanged(self._table, item)
-        values = {
-            **request.get("ExpressionAttributeValues", {}),
-            ":new": {"S": self._new(item) or ""},
-            ":old": item[self._pk],
-            ":sort": item[self._sk],
+        values = {":old": item[self._pk], ":sort": item[self._sk]}
+        still = unchanged(item) & Condition(f"{self._pk} = :old AND {self._sk} = :sort", values)
+        request = {
+            "TableName": self._table,
+            "Key": {PK: item[PK], SK: item[SK]},
+            "UpdateExpression": f"SET {self._pk} = :new",
+            "ExpressionAttributeValues": {":new": {"S": self._new(item) or ""}},
         }
-        condition = f"{request['ConditionExpression']} AND {self._pk} = :old AND {self._sk} = :sort"
-        return Call(
-            "UpdateItem",
-            {
-                **request,
-                "UpdateExpression": f"SET {self._pk} = :new",
-                "ConditionExpression": condition,
-                "ExpressionAttributeValues": values,
-            },
-        )
+        return Call("UpdateItem", still.on(request))
 
     def _new(self, item: Wire) -> str | None:
         member = self._family.member_of(item)

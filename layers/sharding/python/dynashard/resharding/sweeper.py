@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from dynashard.errors import DynashardError
+from dynashard.repository.batch import stored_key
+from dynashard.repository.conditions import moved_to
+from dynashard.repository.relocation import unmarking
 from dynashard.resharding.context import Context
 from dynashard.resharding.job import Job
 from dynashard.resharding.mover import Mover
@@ -56,13 +59,7 @@ class Sweeper(Work):
         """Return the deletion of a marker, or the transaction that moves an item and leaves a marker."""
         if MOVED_TO not in item:
             return self._mover.write(item)
-        request = {
-            "TableName": self._table,
-            "Key": {PK: item[PK], SK: item[SK]},
-            "ConditionExpression": f"{MOVED_TO} = :target",
-            "ExpressionAttributeValues": {":target": item[MOVED_TO]},
-        }
-        return Call("DeleteItem", request)
+        return Call("DeleteItem", unmarking(self._table, stored_key(item), moved_to(item)))
 
     def in_two_writes(self, item: Wire) -> bool:
         """Whether it is an item rather than a marker: it is read whole and moved, and its marker is deleted next.
