@@ -23,9 +23,8 @@ from dynashard.repository.transaction_run import SETTLED
 from dynashard.runtime import Runtime
 from dynashard.schema import PK, SK, TOPOLOGY_KEY
 from dynashard.transport.attempts import Attempts, resend_of
-from dynashard.transport.capacity import consumed_of
 from dynashard.transport.classification import Refusal, classify, unanswered
-from dynashard.transport.interface import Call, Resend, Wire, meters
+from dynashard.transport.interface import Call, Resend, Wire, consumed_of, meters
 from tests.one_by_one import OneByOne
 from tests.resharding.history import Check, History
 from tests.resharding.scheduler import Actor, Killed, Scheduler

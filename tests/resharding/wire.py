@@ -10,9 +10,8 @@ from typing import Any, Final
 import orjson
 
 from dynashard import schema
-from dynashard.transport.capacity import METERED
 from dynashard.transport.classification import Refusal, classify
-from dynashard.transport.interface import Resend, Wire
+from dynashard.transport.interface import METERED, Resend, Wire
 from local.engine import engine_program, free_port
 from local.settings import Settings
 from tests.one_by_one import OneByOne

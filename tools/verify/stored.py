@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from dynashard.repository import Store
 from dynashard.schema import PK, SK
-from dynashard.transport.capacity import consumed_of
-from dynashard.transport.interface import Call, Wire
+from dynashard.transport.interface import Call, Wire, consumed_of
 from dynashard.transport.paging import pages
 
 _CHUNK: Final = 500

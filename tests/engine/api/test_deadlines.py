@@ -11,10 +11,9 @@ from dynashard.errors import EngineError
 from dynashard.runtime import Runtime
 from dynashard.transport import Transport
 from dynashard.transport.attempts import Attempts, resend_of
-from dynashard.transport.capacity import WRITING
 from dynashard.transport.classification import unanswered
 from dynashard.transport.deadline import remaining, within
-from dynashard.transport.interface import Resend, Wire
+from dynashard.transport.interface import WRITING, Resend, Wire
 from functions.api.app import build_app
 from tests.api_caller import Caller, a_user
 from tests.engine.api.api_on_engine import TOPOLOGY, engine_transport, idempotency_table, settings_of

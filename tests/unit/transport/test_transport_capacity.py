@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from dynashard.transport.capacity import consumed_of
-from dynashard.transport.interface import Consumed, metered, meters
+from dynashard.transport.interface import Consumed, consumed_of, metered, meters
 
 pytestmark = pytest.mark.unit
 

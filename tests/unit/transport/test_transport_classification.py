@@ -23,8 +23,7 @@ from dynashard.errors import (
     TransactionConflictError,
 )
 from dynashard.transport.classification import Refusal, classify, throttle_names
-from dynashard.transport.client import refusal_of
-from dynashard.transport.parser import WireParser
+from dynashard.transport.client import WireParser, refusal_of
 
 pytestmark = pytest.mark.unit
 

@@ -24,7 +24,7 @@ from dynashard.placement import UNSHARDED
 from dynashard.resharding.scope import Scope
 from dynashard.runtime import Runtime
 from dynashard.topology import Record
-from dynashard.transport.capacity import WRITING
+from dynashard.transport.interface import WRITING
 from dynashard_serving.growth_terms import (
     CountState,
     GrowthEvent,

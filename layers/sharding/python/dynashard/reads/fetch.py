@@ -18,21 +18,17 @@ from dynashard.reads.query import Budget
 from dynashard.reads.sources import Chunk, Group, Source, Stream, StreamRead, queries_of
 from dynashard.repository.batch import StoredKey, stored_key
 from dynashard.schema import MOVED_TO
-from dynashard.transport.capacity import consumed_of
-from dynashard.transport.interface import Call, Consumed, Transport, Wire
+from dynashard.transport.interface import Call, Consumed, Transport, Wire, consumed_of
 
 
 @dataclass(slots=True)
 class Fetch:
-    """The requests of one call of a listing.
+    """The requests of one call of a listing, within the call's budget and the request's allowance.
 
     Attributes:
-        transport: sends them.
-        budget: how much work the call may do.
         layouts: returns the layouts now, one for each logical partition.
         moved_items: finds the items that relocation markers lead to; None if there are no markers.
         consumed, rounds: capacity used and round trips made so far.
-        allowance: the Queries that the request may send.
         clock: returns the time in epoch seconds.
     """
 
@@ -56,11 +52,7 @@ class Fetch:
         return self.rounds == 0 or queries_of(streams) <= self.allowance.left
 
     def require_room(self, streams: Iterable[Stream]) -> None:
-        """Check that a scan or a count, which cannot end short, may continue in these streams.
-
-        Raises:
-            QueryTooWideError: the request has sent too many Queries, or its time is over.
-        """
+        """Raise `QueryTooWideError` if a scan or a count, which cannot end short, may not continue in these streams."""
         reason = "read a part of the items at a time, with prefix or with from and to, or page through them"
         self.allowance.demand(queries_of(streams), reason)
         if self.allowance.over:
@@ -76,10 +68,8 @@ class Fetch:
     ) -> list[Chunk]:
         """Send reads at the same time (scatter-gather).
 
-        Args:
-            layouts: one for each logical partition.
-            reads: the streams, and how far to read each.
-            states: the listing's positions in each logical partition; None for an ordered listing.
+        There is a layout for each logical partition, and `states` are the listing's positions in each; None for an
+        ordered listing.
 
         Raises:
             OvertakenError: a layout changed before all was read that belongs together, or an item was moved home.
@@ -150,8 +140,8 @@ class Fetch:
     ) -> list[Chunk]:
         """The chunks without foreign items, except strays.
 
-        Raises:
-            OvertakenError: strays were moved home. All chunks come first, so that one wave more reads all that moved.
+        All of them are handled before `OvertakenError` says that strays were moved home, so that one wave more reads
+        all that moved.
         """
         own: list[Chunk] = []
         for each in zip(reads, chunks, strict=True):

@@ -28,7 +28,7 @@ def connect(
     operation_seconds: float = LONGEST_OPERATION,
     profile: str | None = None,
 ) -> "SdkTransport":
-    """Return a transport to DynamoDB; its client is built on the first request.
+    """Return a transport to DynamoDB, whose client is built by `warm()` or the first request; `close()` releases it.
 
     Args:
         endpoint_url: of a local engine; None uses AWS's own.
@@ -43,9 +43,6 @@ def connect(
         operation_seconds: how long one request may take with all of its attempts and pauses; at most
             `TOPOLOGY_OPERATION_SECONDS` of the backend, for which changes of shard counts wait.
         profile: of the SDK's configuration files; None uses the SDK's default.
-
-    Returns:
-        The transport; `warm()` builds its client ahead of the first request, `close()` releases it.
 
     Raises:
         ConfigurationError: only one of `access_key` and `secret_key`, or `operation_seconds` not above 0.

@@ -28,9 +28,8 @@ from dynashard.errors import (
     TransactionConflictError,
 )
 from dynashard.runtime import SYSTEM, Runtime
-from dynashard.transport.capacity import WRITING
 from dynashard.transport.deadline import remaining, seeks_evidence
-from dynashard.transport.interface import Resend, Wire
+from dynashard.transport.interface import WRITING, Resend, Wire
 
 Once = Callable[[int], Wire]
 """Sends a request once and returns the answer; takes the number of the attempt, from 1."""
@@ -46,11 +45,7 @@ _EVIDENCE_ATTEMPTS: Final = 40
 
 
 def resend_of(operation: str, request: Any) -> Resend:
-    """Return when a request may be sent again if its caller does not say so.
-
-    Reads, and transactions with a client request token, may always be sent again; other writes only if they were not
-    executed.
-    """
+    """Return when a request may be sent again if its caller does not say so; `Call` has the rule."""
     if operation not in WRITING or _TOKEN in request:
         return Resend.ALWAYS
     return Resend.IF_NOT_EXECUTED
@@ -59,8 +54,7 @@ def resend_of(operation: str, request: Any) -> Resend:
 class RetryQuota:
     """A token bucket that bounds the retries of a process, so that they do not add to the load of a failing engine.
 
-    Each retry takes tokens, and each success returns a few. Requests are not retried while the bucket is empty. The
-    figures are those of the AWS SDKs.
+    Requests are not retried while it is empty. The figures are those of the AWS SDKs.
     """
 
     def __init__(self, quota: int = _QUOTA) -> None:
@@ -92,8 +86,6 @@ class Attempts:
             deadline, at most 40 times with short pauses: nobody else can answer the caller.
         first_pause, throttled_pause, longest_pause: bounds of pauses in seconds: the first after a failure, the first
             after a throttle, and the highest.
-        runtime: sleep and randomness.
-        quota: shared by all requests of a transport.
     """
 
     most: int = 4
@@ -105,11 +97,6 @@ class Attempts:
 
     def run(self, once: Once, operation: str, resend: Resend) -> Wire:
         """Send a request until it is answered or may not be sent again, and return the answer.
-
-        Args:
-            once: sends it once.
-            operation: DynamoDB's name of the operation.
-            resend: when it may be sent again.
 
         Raises:
             OutcomeUnknownError: a write may have been executed, or may still be.

@@ -37,12 +37,7 @@ def metric_data(client: Callable[[], Any], **request: Any) -> Sequence[Mapping[s
 
 
 def stack_outputs(stack: str, *, region: str | None = None, profile: str | None = None) -> Mapping[str, str]:
-    """Return the outputs of a deployed stack by name.
-
-    Args:
-        stack: the stack's name.
-        region: None uses the SDK's: environment or profile.
-        profile: None uses the SDK's own credentials.
+    """Return the outputs of a deployed stack by name; None uses the SDK's own region and credentials.
 
     Raises:
         ConfigurationError: the stack does not exist, or the caller may not read it.
@@ -61,16 +56,10 @@ def stack_outputs(stack: str, *, region: str | None = None, profile: str | None 
 
 
 def secret_reader(arn: str, what: str, *, region: str | None = None, profile: str | None = None) -> Callable[[], str]:
-    """Return a function that reads the current text of a secret. Cost of each call: 1 request to Secrets Manager.
+    """Return a function that reads the current text of a secret; `what` is its name in errors.
 
-    Args:
-        arn: the secret's ARN.
-        what: its name in an error, such as `cursor keys`.
-        region: None uses the SDK's: environment or profile.
-        profile: None uses the SDK's own credentials.
-
-    Raises:
-        EngineUnavailableError: the secret cannot be read. Raised by the function.
+    None uses the SDK's own region and credentials. The function raises `EngineUnavailableError` if the secret cannot be
+    read. Cost of each call: 1 request to Secrets Manager.
     """
     client = cache(partial(_client, "secretsmanager", profile=profile, region_name=region))
 

@@ -25,7 +25,7 @@ from dynashard.errors import (
     TransactionCanceledError,
     TransactionConflictError,
 )
-from dynashard.transport.capacity import WRITING
+from dynashard.transport.interface import WRITING
 
 MAX_STORED_ITEM_BYTES: Final = 400 * 1024
 
@@ -135,10 +135,7 @@ def classify(refusal: Refusal) -> DynashardError:
 def unanswered(operation: str, code: str, what: str) -> EngineUnavailableError:
     """Return the error of an attempt that was sent and got no usable answer: for a write, `OutcomeUnknownError`.
 
-    Args:
-        operation: DynamoDB's name of the operation.
-        code: a name of what came instead of an answer.
-        what: the same as a sentence without its full stop.
+    `code` names what came instead of an answer, and `what` is the same as a sentence without its full stop.
     """
     if operation in WRITING:
         return OutcomeUnknownError(

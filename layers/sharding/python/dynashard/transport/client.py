@@ -1,4 +1,7 @@
-"""Builds botocore's client for the transport, without the features that its requests do not use."""
+"""Builds botocore's client for the transport, without the features that its requests do not use.
+
+An answer's JSON is parsed once, without botocore's walk along the service model.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,9 +9,11 @@ from typing import Any, Final
 from zlib import crc32
 
 import botocore
+import orjson
 from botocore.config import Config
 from botocore.handlers import generate_idempotent_uuid
 from botocore.httpsession import get_cert_path
+from botocore.parsers import ResponseParserFactory
 from botocore.session import Session
 from botocore.utils import get_environ_proxies
 
@@ -16,7 +21,6 @@ from dynashard.errors import ConfigurationError
 from dynashard.transport.classification import DAMAGED, Refusal, throttle_names
 from dynashard.transport.deadline import LONGEST_OPERATION, require_time
 from dynashard.transport.interface import meters
-from dynashard.transport.parser import WireParserFactory
 from dynashard.transport.seams import replace_parts
 from dynashard.transport.sender import PooledSender
 
@@ -43,6 +47,51 @@ class Settings:
         require_time(self.operation_seconds)
         if (self.access_key is None) != (self.secret_key is None):
             raise ConfigurationError("Give both access_key and secret_key, or neither.")
+
+
+class WireParser:
+    """Parses JSON answers, whose `status_code`, `headers` and `body` botocore passes."""
+
+    def parse(self, response: Mapping[str, Any], shape: Any) -> dict[str, Any]:
+        """Return the body with `ResponseMetadata`, and that of an error with `{"Error": {"Code", "Message"}}` too."""
+        status = response["status_code"]
+        answer = _parsed(response["body"])
+        if answer is None:
+            code = DAMAGED if status < 300 else str(status)  # noqa: PLR2004 - HTTP's own number
+            answer = {"Error": {"Code": code, "Message": "The answer is not a JSON object."}}
+        elif status >= 300:  # noqa: PLR2004 - HTTP's own number
+            if shape is not None and shape.metadata.get("exception"):
+                return {}  # Botocore parses an error twice, for fields that are all there already.
+            # `com.amazonaws.dynamodb.v20120810#ValidationException` is `ValidationException`.
+            code = str(answer.get("__type") or status).rsplit("#", 1)[-1].split(":", 1)[0]
+            answer["Error"] = {"Code": code, "Message": str(answer.get("message") or answer.get("Message") or "")}
+        answer["ResponseMetadata"] = {"HTTPStatusCode": status, "HTTPHeaders": response["headers"]}
+        return answer
+
+
+class WireParserFactory(ResponseParserFactory):  # type: ignore[misc]
+    """Returns the lean parser for DynamoDB's protocol, and botocore's own for every other.
+
+    Credential providers create clients of other services (STS, SSO) in the same session; none of them uses `json`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._json = WireParser()
+
+    def create_parser(self, protocol_name: str) -> Any:
+        """Botocore calls this once for each answer."""
+        return self._json if protocol_name == "json" else super().create_parser(protocol_name)
+
+
+def _parsed(body: bytes) -> dict[str, Any] | None:
+    if not body:
+        return {}
+    try:
+        parsed = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    return parsed if isinstance(parsed, dict) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,8 @@
 """The deadline of an operation: all of its attempts, retries, pauses and reads of evidence end before it.
 
 An operation is a repository call, a REST request or an invocation. It opens `within(seconds)`; the transport and every
-retry policy inside ask `remaining()`. Deadlines nest, and the earliest holds.
-
-With `reserve`, a share of the time is kept to find out what became of a write that was sent and not answered:
-`remaining()` counts it only inside `evidence()`.
+retry policy inside ask `remaining()`. Deadlines nest, and the earliest holds. With `reserve`, a share of the time is
+kept to find out what became of a write that was sent and not answered: `remaining()` counts it only in `evidence()`.
 
 Time is the wall clock, because the monotonic clock of a frozen Lambda stands still: an operation would go on after the
 leases that it relies on have ended.
@@ -52,10 +50,7 @@ _DEADLINE: ContextVar[_Deadline | None] = ContextVar("dynashard_deadline", defau
 def within(seconds: float, clock: Callable[[], float] | None = None, *, reserve: bool = False) -> Iterator[None]:
     """Bound everything that is sent inside this context, in this thread and in those that carry its context.
 
-    Args:
-        seconds: from now on; an earlier deadline around it holds.
-        clock: the wall clock, in epoch seconds. None uses that of the deadline around it, or the system's.
-        reserve: keep a share of the time for `evidence`.
+    `clock` is the wall clock, in epoch seconds; None uses that of the deadline around it, or the system's.
     """
     outer, work = _DEADLINE.get(), inf
     clock = clock or (time.time if outer is None else outer.clock)

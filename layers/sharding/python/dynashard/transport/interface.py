@@ -1,7 +1,6 @@
-"""The interface to DynamoDB that the rest of the layer uses.
+"""The interface to DynamoDB that the rest of the layer uses, and meters of the capacity that answers report.
 
-Requests and answers are DynamoDB JSON as it goes over HTTP: `{"PK": {"S": "a"}}`, binary values as base64 text. A
-`Transport` signs, sends, retries, classifies errors and meters capacity.
+Requests and answers are DynamoDB JSON as it goes over HTTP: `{"PK": {"S": "a"}}`, binary values as base64 text.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,12 +9,17 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from dynashard.errors import DynashardError
 
 Wire = dict[str, Any]
 """A request or an answer in DynamoDB JSON."""
+
+READING: Final = frozenset({"GetItem", "Query", "Scan", "BatchGetItem", "TransactGetItems"})
+WRITING: Final = frozenset({"PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems"})
+METERED: Final = READING | WRITING
+"""Operations that take `ReturnConsumedCapacity`."""
 
 
 class Resend(Enum):
@@ -42,16 +46,13 @@ class Call:
 
 
 class Transport(Protocol):
-    """Sends requests to DynamoDB. Implementations are safe to share between threads."""
+    """Signs and sends requests, retries them, classifies errors and meters capacity. Safe to share between threads."""
 
     def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
-        """Send one request and return DynamoDB's answer, `ConsumedCapacity` included.
+        """Send the request of a `Call` and return DynamoDB's answer, `ConsumedCapacity` included.
 
-        Args:
-            operation: DynamoDB's name of the operation, such as `GetItem`.
-            request: its parameters in DynamoDB JSON, to which `ReturnConsumedCapacity` is added in a copy.
-            resend: when it may be sent again after a failure, until the last attempt or the deadline in force; see
-                `Call` and `deadline`.
+        `ReturnConsumedCapacity` is added in a copy. Failures are retried as `resend` allows, until the last attempt or
+        the deadline in force; see `deadline`.
 
         Raises:
             OutcomeUnknownError: a write may have been executed, or may still be: no usable answer came.
@@ -64,10 +65,9 @@ class Transport(Protocol):
         ...
 
     def call_all(self, calls: Sequence[Call], *, concurrency: int = 16) -> list[Wire]:
-        """Send several requests, at most `concurrency` at a time, and return their answers in the same order.
+        """Send requests, at most `concurrency` at a time, and return their answers in the same order.
 
-        The first error in that order is raised after all requests have ended. Cost: 1 round trip for each
-        `concurrency` calls.
+        The first error in that order is raised after all have ended. Cost: 1 round trip for each `concurrency` calls.
         """
         ...
 
@@ -82,7 +82,7 @@ class Transport(Protocol):
 
 @dataclass(slots=True)
 class Consumed:
-    """Consumed capacity in DynamoDB's units, and the number of requests."""
+    """Capacity units that requests consumed, and the number of requests."""
 
     read_units: float = 0.0
     write_units: float = 0.0
@@ -93,6 +93,21 @@ class Consumed:
         self.read_units += other.read_units
         self.write_units += other.write_units
         self.requests += other.requests
+
+
+def consumed_of(operation: str, answer: Mapping[str, Any]) -> Consumed:
+    """Return what an answered request consumed over all tables and indexes: 0 units if `ConsumedCapacity` is absent."""
+    capacity = answer.get("ConsumedCapacity") or ()
+    consumed = Consumed(requests=1)
+    for entry in (capacity,) if isinstance(capacity, Mapping) else capacity:
+        units = entry.get("CapacityUnits", 0.0)
+        if operation in READING:
+            consumed.read_units += units
+        else:
+            # A transaction may list its condition checks as read units.
+            consumed.read_units += entry.get("ReadCapacityUnits", 0.0)
+            consumed.write_units += entry.get("WriteCapacityUnits", units)
+    return consumed
 
 
 @dataclass(slots=True)

@@ -17,15 +17,10 @@ def pages(
 ) -> Iterator[Wire]:
     """Yield the answers of Queries or Scans, page after page, reading all of them in parallel.
 
-    Args:
-        transport: the wire.
-        calls: the first request of each. At most one answer of each is held in memory.
-        pauses: starts the backoff between further attempts of a page that is throttled beyond the transport's retries.
+    `calls` are the first request of each. `pauses` starts the backoff for a page that is throttled beyond the
+    transport's retries; `ThrottledError` is raised when it ends.
 
-    Raises:
-        ThrottledError: throttling outlasted the backoff.
-
-    Cost: 1 round trip for 1 MB of each, and what it reads.
+    Cost: 1 round trip for 1 MB of each, and what it reads; one answer of each is held in memory.
     """
     left: Sequence[Call] = calls
     while left:

@@ -19,11 +19,10 @@ from botocore.exceptions import ConnectionError as BotocoreConnectionError
 
 from dynashard.errors import ConfigurationError, DynashardError, EngineError, EngineUnavailableError
 from dynashard.transport.attempts import Attempts, resend_of
-from dynashard.transport.capacity import METERED, consumed_of
 from dynashard.transport.classification import classify, unanswered
 from dynashard.transport.client import Opened, Settings, open_client, refusal_of
 from dynashard.transport.deadline import remaining, within
-from dynashard.transport.interface import Call, Resend, Wire, meters
+from dynashard.transport.interface import METERED, Call, Resend, Wire, consumed_of, meters
 from dynashard.transport.sender import HandshakeError
 from dynashard.transport.worker_pool import WorkerPool
 
@@ -39,11 +38,7 @@ _UNANSWERED = (BotocoreConnectionError, HTTPClientError)
 
 
 class SdkTransport:
-    """Sends requests through botocore. Safe to share between threads; its client is built on first use.
-
-    `attempts` retries with exponential backoff and full jitter: after throttles, conflicts of replicas, failures on
-    DynamoDB's side, lost connections, timeouts and answers that fail their checksum.
-    """
+    """Sends requests through botocore, retried by `Attempts`: see `Transport`. Its client is built on first use."""
 
     def __init__(self, settings: Settings, attempts: Attempts | None = None) -> None:
         self._settings = settings

@@ -1,8 +1,7 @@
 """The two places where the layer replaces private parts of botocore.
 
-Botocore has no public way to send a body unchanged, or to keep an endpoint that cannot change. Both parts are replaced
-here on a new client, and nowhere else. `replace_parts` refuses a botocore without them, and a test compares the results
-of both with those of botocore's own.
+Botocore has no public way to send a body unchanged, or to keep an endpoint that cannot change. A test compares the
+results of both replacements with those of botocore's own.
 """
 
 from collections.abc import Mapping
@@ -39,11 +38,7 @@ class WireSerializer:
         self._prefix = metadata["targetPrefix"]
 
     def serialize_to_request(self, parameters: Mapping[str, Any], operation_model: Any) -> dict[str, Any]:
-        """Return the request that botocore signs and sends.
-
-        Raises:
-            InvalidValueError: JSON cannot express a value of the mapping.
-        """
+        """Return the request to sign and send; raises `InvalidValueError` if JSON cannot express a value of it."""
         try:
             body = orjson.dumps(parameters)
         except TypeError as error:
@@ -60,10 +55,10 @@ class WireSerializer:
 
 
 class FixedEndpoint:
-    """Keeps the endpoint of a client after resolving it once.
+    """Resolves the endpoint of a client once.
 
-    Without account-id endpoints it depends on the client's settings alone, but botocore evaluates its rules for each
-    request.
+    Botocore evaluates its rules for each request, although without account-id endpoints only the client's settings
+    decide.
     """
 
     def __init__(self, resolver: Any) -> None:
@@ -71,7 +66,7 @@ class FixedEndpoint:
         self._resolved: Any = None
 
     def construct_endpoint(self, operation_model: Any, call_args: Any, request_context: Any) -> Any:
-        """Botocore calls this once for each request; only the first call evaluates the rules."""
+        """Return the endpoint; only the first call evaluates the rules."""
         if self._resolved is None:
             self._resolved = self._resolver.construct_endpoint(
                 operation_model=operation_model, call_args=call_args, request_context=request_context
@@ -79,5 +74,5 @@ class FixedEndpoint:
         return self._resolved
 
     def auth_schemes_to_signing_ctx(self, auth_schemes: Any) -> Any:
-        """Botocore calls this if an endpoint says how to sign."""
+        """Return what the endpoint says about signing."""
         return self._resolver.auth_schemes_to_signing_ctx(auth_schemes)

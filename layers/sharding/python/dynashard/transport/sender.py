@@ -94,13 +94,9 @@ class Received(NamedTuple):
 
 
 class PooledSender:
-    """A handler of `before-send`: sends the request and returns its answer. Safe to share between threads.
+    """A handler of `before-send` for the endpoint `url`; botocore sends requests to any other.
 
-    Args:
-        url: the endpoint. Botocore sends requests to any other.
-        ca_bundle: file of the trusted root certificates.
-        connect_timeout, read_timeout: in seconds.
-        max_connections: connections kept open.
+    `ca_bundle` is the file of the trusted root certificates; timeouts are in seconds. Safe to share between threads.
     """
 
     def __init__(
@@ -125,11 +121,7 @@ class PooledSender:
         self._pool.ConnectionCls = _Secure if parsed.scheme == "https" else _Plain
 
     def __call__(self, request: Any, **_: Any) -> Received | None:
-        """Send one request and wait for its answer, at most until the operation's deadline.
-
-        Raises:
-            BotoCoreError: the subclass that botocore's own sender raises.
-        """
+        """Return the answer, waiting at most until the operation's deadline; raises as botocore's own sender."""
         url = request.url
         if url != self._url:
             return None

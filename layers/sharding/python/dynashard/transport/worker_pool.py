@@ -25,15 +25,10 @@ class WorkerPool:
         self._lock = Lock()
 
     def run(self, send: Callable[[Call], Outcome], calls: Sequence[Call], concurrency: int) -> list[Outcome]:
-        """Send every call, wait for all of them, and return the answers in the order of the calls.
+        """Send every call, in the context of the calling thread with its meters and deadline.
 
-        Args:
-            send: sends one call, in the context of the calling thread with its meters and deadline.
-            calls: the calls.
-            concurrency: how many may be under way at a time, the calling thread's included.
-
-        Raises:
-            Exception: the first one in the order of the calls, after all have ended.
+        At most `concurrency` are under way at a time, the calling thread's included. Returns the answers in the order
+        of the calls, or raises the first error in that order after all have ended.
         """
         waiting = deque(enumerate(calls))
         answers: dict[int, Outcome] = {}
