@@ -62,10 +62,7 @@ def cursor_key_reader(keys: Keys, secret_arn: str | None) -> Callable[[], Keys]:
 def keys_in(secret: str) -> Keys:
     """Return the keys in a secret: `{"keys": ["newest", "older"]}`, or `{"current": ..., "previous": [...]}`.
 
-    CloudFormation can generate only the second form.
-
-    Raises:
-        ConfigurationError: the secret has neither form.
+    CloudFormation can generate only the second form. A secret of neither form raises `ConfigurationError`.
     """
     try:
         document = json.loads(secret)

@@ -33,14 +33,10 @@ class TemplateError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class TemplateField:
-    """A field of a template.
+    """A field of a template: its name and its format specification.
 
-    Attributes:
-        name: the entity's field.
-        spec: its format specification, '' for none.
-        width: exact number of characters, if the specification fixes it.
-        after: the literal that ends the field when read from the left, '' if none is needed.
-        before: the literal that ends it when read from the right, '' if none is needed.
+    `width` is the exact number of characters, if the specification fixes it. `after` is the literal that ends the field
+    when read from the left, and `before` when read from the right; '' if none is needed.
     """
 
     name: str
@@ -140,11 +136,7 @@ def parse(
     """Parse a template such as `{author}_{year:04d}`; doubled braces stand for themselves.
 
     Fields that are `numeric` render as digits only; the free field is the last one that does not. No value may contain
-    `reserved` characters.
-
-    Raises:
-        TemplateError: broken braces, a field twice, something other than a plain field name in braces, or two
-            fields with nothing between them.
+    `reserved` characters. A template that cannot be read back raises `TemplateError`.
     """
     parts: list[str | TemplateField] = []
     try:
@@ -198,8 +190,7 @@ def _delimited(
 def key_text(name: str, value: object, spec: str = "") -> str:
     """Return a value as keys have it: times in UTC with fixed digits, so that text order is time order.
 
-    Raises:
-        InvalidKeyError: the type has no key text, a time has no zone, or the format does not fit the value.
+    Raises `InvalidKeyError` if the type has no key text, a time has no zone, or the format does not fit the value.
     """
     if isinstance(value, Enum):
         value = value.value
@@ -230,11 +221,7 @@ def _time_text(name: str, value: datetime, spec: str) -> str:
 
 
 def storable_key(text: str, *, what: str, limit: int) -> str:
-    """Return a key, checked to be storable.
-
-    Raises:
-        InvalidKeyError: it has more than `limit` bytes, or half of a surrogate pair, which UTF-8 cannot express.
-    """
+    """Return a key; raises `InvalidKeyError` if it has more than `limit` bytes, or half of a surrogate pair."""
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
@@ -244,7 +231,7 @@ def storable_key(text: str, *, what: str, limit: int) -> str:
     return text
 
 
-def separators(templates: "list[KeyTemplate]") -> frozenset[str]:
+def separators(templates: list[KeyTemplate]) -> frozenset[str]:
     """Return the separators in any of these templates."""
     return frozenset(c for template in templates for c in template.literals() if c in SEPARATORS)
 

@@ -37,16 +37,10 @@ class Location(TypedDict):
 
 
 def local_stack(environ: Mapping[str, str]) -> Location:
-    """Return the location of the local stack.
+    """Return the location of the local stack, as `Dynashard.local` describes it.
 
-    Args:
-        environ: `DYNAMODB_PORT` (8001) or `DYNAMODB_ENDPOINT`, `DATA_DIR` (`.data`), `TOPOLOGY_LEASE_SECONDS` (30);
-            `TABLE_NAME` and `TOPOLOGY_TABLE` for tables other than those of `make run`. An empty value counts as unset.
-
-    Raises:
-        ConfigurationError: a variable cannot be used; the message names it.
-
-    Cost: no request.
+    `environ` may also hold `TABLE_NAME` and `TOPOLOGY_TABLE`, for tables other than those of `make run`. An empty value
+    counts as unset.
     """
     folder = Path(environ.get("DATA_DIR") or ".data").expanduser()
     operation = _seconds(environ, "TOPOLOGY_OPERATION_SECONDS", 4.0, most=900.0)
@@ -62,13 +56,7 @@ def local_stack(environ: Mapping[str, str]) -> Location:
 
 
 def deployed(environment: str, *, region: str | None = None, profile: str | None = None) -> Location:
-    """Return the location of an environment in cdk.json, by the outputs of its stacks; None means the SDK's own choice.
-
-    Raises:
-        ConfigurationError: the environment does not exist, cannot be read, or was deployed by an older version.
-
-    Cost: 1 DescribeStacks. Reading the cursor keys costs another one and a GetSecretValue.
-    """
+    """Return the location of an environment in cdk.json, as `Dynashard.deployed` describes it."""
     outputs = _outputs(f"Dynashard-{environment}-Data", _TABLE_OUTPUT, _TOPOLOGY_OUTPUT, region=region, profile=profile)
     keys = _secret_reader(f"Dynashard-{environment}-Api", region=region, profile=profile)
     return Location(

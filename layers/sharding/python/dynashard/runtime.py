@@ -11,11 +11,8 @@ from typing import Final
 class Runtime:
     """Where the layer takes time and randomness from.
 
-    Attributes:
-        clock: returns the wall clock, in epoch seconds.
-        sleep: waits so many seconds.
-        random: draws a number, evenly from 0 to below 1.
-        monotonic: returns a clock that is never set, in seconds.
+    `clock` is the wall clock in epoch seconds, and `monotonic` one that is never set, in seconds. `sleep` waits so many
+    seconds. `random` draws evenly from 0 to below 1.
     """
 
     clock: Callable[[], float] = time.time

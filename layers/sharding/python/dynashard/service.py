@@ -92,12 +92,12 @@ class Dynashard:
         """Open the local stack, by the environment variables of `make run`.
 
         Args:
-            environ: `DYNAMODB_PORT` or `DYNAMODB_ENDPOINT`, `DATA_DIR` (by default `.data` in the working folder),
-                `TOPOLOGY_LEASE_SECONDS`; those of this process if None.
+            environ: `DYNAMODB_PORT` (8001) or `DYNAMODB_ENDPOINT`, `DATA_DIR` (`.data` in the working folder),
+                `TOPOLOGY_LEASE_SECONDS` (30); the variables of this process if None.
             more: `runtime`, `retry_policy` and `throttled` of the constructor.
 
         Raises:
-            ConfigurationError: a variable cannot be used.
+            ConfigurationError: a variable cannot be used; the message names it.
 
         Cost: no request.
         """
@@ -105,16 +105,13 @@ class Dynashard:
 
     @classmethod
     def deployed(cls, environment: str, *, region: str | None = None, profile: str | None = None, **more: Any) -> Self:
-        """Open a deployed environment. Table names and cursor keys come from the outputs of its stacks.
+        """Open the deployed environment with this name in cdk.json, by the outputs of its stacks.
 
-        Args:
-            environment: its name in cdk.json, such as `dev`.
-            region: its AWS region; None for the SDK's.
-            profile: a profile of the SDK's configuration files; None for the SDK's own credentials.
-            more: `lease`, `runtime`, `retry_policy` and `throttled` of the constructor.
+        A region or profile of None is the SDK's own. `more` are `lease`, `runtime`, `retry_policy` and `throttled` of
+        the constructor.
 
         Raises:
-            ConfigurationError: the environment does not exist, or its stacks cannot be read.
+            ConfigurationError: the environment does not exist, cannot be read, or was deployed by an older version.
 
         Cost: 1 DescribeStacks; 1 more and 1 GetSecretValue with the first cursor.
         """
@@ -235,6 +232,6 @@ class Collection(Repository[E]):
     def shards(self, partition: Mapping[str, Any], *, workers: int = 4) -> Sequence[ShardLoad]:
         """Return what each shard of a logical partition holds, in order: how evenly items are spread.
 
-        Cost: what reading all of them costs.
+        While items move, these are the shards of both counts. Cost: what reading all of it costs.
         """
         return self._listing.shards(Query(self.entity, partition), workers=workers)

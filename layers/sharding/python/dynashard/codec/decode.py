@@ -11,11 +11,7 @@ from dynashard.errors import UndecodableItemError
 
 
 def decode_value(attribute: Mapping[str, Any]) -> Any:
-    """Return the value of one attribute in DynamoDB's JSON.
-
-    Raises:
-        UndecodableItemError: it is not DynamoDB's JSON.
-    """
+    """Return the value of one attribute; raises `UndecodableItemError` if it is not DynamoDB's JSON."""
     try:
         return _decode(attribute)
     except _NOT_A_VALUE as error:
@@ -23,11 +19,7 @@ def decode_value(attribute: Mapping[str, Any]) -> Any:
 
 
 def decode_item(item: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return an item, or part of one, with Python values under the same names.
-
-    Raises:
-        UndecodableItemError: it is not DynamoDB's JSON.
-    """
+    """Return an item, or part of one, with Python values under the same names; raises as `decode_value`."""
     try:
         return _decode_members(item)
     except _NOT_A_VALUE as error:

@@ -25,10 +25,10 @@ MAX_NAME_BYTES: Final = 65535
 
 
 def encode_value(value: object, *, path: str = "") -> Attribute:
-    """Return a value in DynamoDB's JSON; `path` is its place in the item for errors, such as `address.lines`.
+    """Return a value in DynamoDB's JSON.
 
-    Raises:
-        InvalidValueError: the value cannot be stored exactly; names its place and what to do.
+    A value that cannot be stored exactly raises `InvalidValueError`, which names its place in the item: `path`, such as
+    `address.lines`, and the steps from there.
     """
     try:
         return _ENCODERS[value.__class__](value, 1)
@@ -39,10 +39,8 @@ def encode_value(value: object, *, path: str = "") -> Attribute:
 def register_encoder(kind: type[T], make: Callable[[T], object]) -> None:
     """Store values of a type, and of its subclasses, as the storable values that `make` returns for them.
 
-    Call it once for a type, at import: it holds for the whole process.
-
-    Raises:
-        ConfigurationError: the codec stores the type by itself, in a form that is fixed.
+    Call it once for a type, at import: it holds for the whole process. It raises `ConfigurationError` for a type that
+    the codec stores by itself, in a fixed form.
     """
     if kind in _BUILT_IN or kind is object:
         raise ConfigurationError(f"The stored form of {kind.__name__} is fixed: register a type of your own.")

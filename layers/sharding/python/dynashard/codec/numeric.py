@@ -1,7 +1,4 @@
-"""DynamoDB's numbers: finite, 38 significant digits, magnitudes from 1E-130 to 9.9...E+125; and their size.
-
-`RefusedError` is raised for every other number.
-"""
+"""DynamoDB's numbers: finite, 38 significant digits, magnitudes from 1E-130 to 9.9...E+125. Others are refused."""
 
 from decimal import Decimal
 from typing import Final

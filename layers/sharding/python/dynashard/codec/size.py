@@ -27,11 +27,7 @@ def value_size(attribute: Mapping[str, Any]) -> int:
 
 
 def require_fits(item: Mapping[str, Mapping[str, Any]]) -> int:
-    """Return the size of an item in bytes if it may be stored.
-
-    Raises:
-        ItemTooLargeError: it is larger than `schema.MAX_ITEM_BYTES`.
-    """
+    """Return the bytes of an item; raises `ItemTooLargeError` if they are more than `schema.MAX_ITEM_BYTES`."""
     size = item_size(item)
     if size > MAX_ITEM_BYTES:
         raise ItemTooLargeError(

@@ -14,8 +14,7 @@ from dynashard.errors import InvalidValueError
 class Assignment:
     """Checks of a model's fields one by one, without the model's validators; frozen fields count as any other.
 
-    Attributes:
-        checks_whole: whether the model has validators that see more than one field.
+    `checks_whole` says whether the model has validators that see more than one field.
     """
 
     def __init__(self, model: type[Record]) -> None:
@@ -27,12 +26,9 @@ class Assignment:
         self._validated = {name for each in decorators.field_validators.values() for name in each.info.fields}
 
     def check(self, name: str, value: Any, *, stored: bool = False) -> Any:
-        """Return a value after the field's own validators, which see no other field.
+        """Return a value after the field's own validators; raises `InvalidValueError` if they do not accept it.
 
         If it was `stored` before, fields that a model in it no longer has are ignored.
-
-        Raises:
-            InvalidValueError: the field does not accept the value.
         """
         extra: Literal["ignore"] | None = "ignore" if stored else None
         try:

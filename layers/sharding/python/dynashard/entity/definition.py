@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cached_property, partial
+from math import floor
 from typing import Any, Final, Generic, TypeVar
 
 from pydantic import ValidationError
@@ -23,12 +24,11 @@ from dynashard.entity.declaration import (
     stamp_created,
     stamp_updated,
 )
-from dynashard.entity.expiry import decode_expiry, encode_expiry, undecodable
 from dynashard.entity.handling import Handling
 from dynashard.entity.record import Record, revision_in
-from dynashard.errors import InvalidKeyError, InvalidValueError
+from dynashard.errors import InvalidKeyError, InvalidValueError, UndecodableItemError
 from dynashard.keys import KeyTemplate, storable_key
-from dynashard.schema import EXPIRES_AT, MAX_PARTITION_KEY_BYTES, MAX_SORT_KEY_BYTES
+from dynashard.schema import EXPIRES_AT, MAX_PARTITION_KEY_BYTES, MAX_SORT_KEY_BYTES, PK, SK
 
 T = TypeVar("T", bound=Record)
 
@@ -53,11 +53,7 @@ class _KeyTemplates:
     sort: KeyTemplate
 
     def logical_partition(self, values: Mapping[str, Any]) -> str:
-        """Return the logical partition for these fields, such as `user.v1.User:abc`.
-
-        Raises:
-            InvalidKeyError: a field is missing or cannot be part of a key.
-        """
+        """Return the logical partition for these fields, such as `user.v1.User:abc`; raises as `KeyTemplate.render`."""
         text = self.partition.render(values)
         joined = f"{self.prefix}{self.separator}{text}" if self.prefix else text
         return storable_key(joined, what="partition", limit=MAX_PARTITION_KEY_BYTES - _SHARD_SUFFIX_BYTES)
@@ -87,11 +83,7 @@ class IndexDefinition(_KeyTemplates):
         return frozenset(self.partition.fields + self.sort.fields)
 
     def entry(self, values: Mapping[str, Any]) -> ItemKey | None:
-        """Return the item's key in this index; None if one of its fields is not set, so that the item is left out.
-
-        Raises:
-            InvalidKeyError: a field cannot be part of a key.
-        """
+        """Return the item's key in this index; None if one of its fields is not set, so that the item is left out."""
         if any(values.get(name) is None for name in self.fields):
             return None
         return self._key(values, f"{self.name} sort")
@@ -101,11 +93,8 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
     """A compiled entity.
 
     Attributes:
-        name: the entity's name.
-        model: its class.
         prefix, separator: the first part of its stored partition keys, and the text between the parts.
         shards: the declared shards; None for the unsharded layout.
-        partition, sort: the templates of its key.
         partition_fields, sort_fields, key_fields: the fields of each template and of both, in order.
         indexes: its indexes by name, read replicas included.
         expires: the field that holds the time of expiry, if any.
@@ -160,10 +149,9 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
         refuse(f"sort {problem}" for problem in sample_problems(self.model, self.sort))
 
     def add_check(self, name: str, check: Callable[[Mapping[str, Any]], object]) -> None:
-        """Check whole items before they are written from now on, because a stream consumer could not follow them.
+        """Refuse items that a stream consumer could not follow, before they are written from now on.
 
-        `check` receives an item's fields and raises `InvalidKeyError`. `name` is whose check it is; another one of the
-        same name replaces it.
+        `check` receives an item's fields and raises `InvalidKeyError`. Another one of the same name replaces it.
         """
         self._checks[name] = check
 
@@ -220,7 +208,7 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
 
     def encode_field(self, name: str, value: Any) -> dict[str, Any]:
         """Return a value as a field stores it; raises `InvalidValueError` if that is not possible exactly."""
-        return encode_expiry(name, value) if name == self.expires else encode_value(value, path=name)
+        return _encoded_expiry(name, value) if name == self.expires else encode_value(value, path=name)
 
     @cached_property
     def assignment(self) -> Assignment:
@@ -236,24 +224,20 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
         return tuple(map(self._attribute, fields))
 
     def decode_fields(self, wire: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
-        """Return some fields of a stored item; those that are not stored have their default.
-
-        Raises:
-            UndecodableItemError: they do not fit the declaration.
-        """
+        """Return some fields of a stored item, with defaults for those that are not stored; raises as `decode`."""
         values: dict[str, Any] = {}
         for name in fields:
             attribute = wire.get(self._attribute(name))
             if attribute is None:
                 values[name] = self.model.model_fields[name].get_default(call_default_factory=False)
             elif name == self.expires:
-                values[name] = decode_expiry(self.name, wire)
+                values[name] = self._expiry(wire)
             else:
                 try:
                     value = self._restored(name, decode_value(attribute))
                     values[name] = self.assignment.check(name, value, stored=True)
                 except InvalidValueError as error:
-                    raise undecodable(self.name, wire, str(error)) from error
+                    raise self._undecodable(wire, str(error)) from error
         return values
 
     def decode(self, wire: Mapping[str, Any]) -> T:
@@ -267,14 +251,14 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
         for name in self._changed & values.keys():
             values[name] = self._restored(name, values[name])
         if self.expires is not None and EXPIRES_AT in wire:
-            values[self.expires] = decode_expiry(self.name, wire)
+            values[self.expires] = self._expiry(wire)
         try:
             item: T = self._validate(values)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"])
             advice = "Give new fields a default, or migrate the stored items"
-            raise undecodable(self.name, wire, f"{where}: {first['msg']}. {advice}") from error
+            raise self._undecodable(wire, f"{where}: {first['msg']}. {advice}") from error
         return self.with_revision(item, revision_in(wire))
 
     def _restored(self, name: str, value: Any) -> Any:
@@ -282,10 +266,33 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
             return _duration(value)
         return _json_numbers(value) if name in self._free else value
 
+    def _expiry(self, wire: Mapping[str, Any]) -> datetime:
+        stored = wire[EXPIRES_AT]
+        try:
+            # Adopted items may hold fractions of a second.
+            return datetime.fromtimestamp(floor(float(stored["N"])), UTC)
+        except (KeyError, OverflowError, ValueError, OSError):
+            raise self._undecodable(wire, f"{EXPIRES_AT} {stored} is not a time in epoch seconds") from None
+
+    def _undecodable(self, wire: Mapping[str, Any], problem: str) -> UndecodableItemError:
+        return UndecodableItemError(f"{self.name} at {wire.get(PK)} {wire.get(SK)}: {problem}")
+
     def with_revision(self, item: T, revision: str | None) -> T:
         """Return the same item, with the revision at which it is stored."""
         item._revision = revision  # noqa: SLF001 - the only place that sets it
         return item
+
+
+def _encoded_expiry(name: str, value: datetime) -> dict[str, str]:
+    """A time of expiry as it is stored, in epoch seconds."""
+    if value.tzinfo is None:
+        raise InvalidValueError(f"{name}: the time needs a time zone", field=name)
+    seconds = floor(value.timestamp())
+    try:
+        datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, ValueError, OSError):
+        raise InvalidValueError(f"{name}: the time lies outside the years 1 to 9999 in UTC", field=name) from None
+    return {"N": str(seconds)}
 
 
 def _is_empty_set(field: FieldInfo) -> bool:

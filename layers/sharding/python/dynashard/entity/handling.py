@@ -19,11 +19,7 @@ class Handling(StrEnum):
 
 
 def handling_of(value: str | None, default: Handling) -> Handling:
-    """Return the level with this name; the default if it is None.
-
-    Raises:
-        InvalidQueryError: there is no such level.
-    """
+    """Return the level with this name, or the default if it is None; raises `InvalidQueryError` for another name."""
     if value is None:
         return default
     try:

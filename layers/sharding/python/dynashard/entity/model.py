@@ -98,11 +98,7 @@ E = TypeVar("E", bound=Entity)
 
 
 def definition(model: type[E]) -> EntityDefinition[E]:
-    """Return the compiled declaration of an entity class.
-
-    Raises:
-        DeclarationError: the class itself declares no entity.
-    """
+    """Return the compiled declaration of an entity class; raises `DeclarationError` if it declares none itself."""
     compiled: EntityDefinition[E] | None = model.__dict__.get(_DEFINITION)
     if compiled is None:
         raise DeclarationError(model.__name__, "declares no entity: give the class a name and a key")

@@ -12,13 +12,10 @@ UNREVISED: Final = ""
 
 
 class Revision(str):  # noqa: SLOT000 - a text cannot have slots
-    """The revision of a stored item, with the earlier revisions that the item records.
+    """The revision of a stored item, which callers can use as any string.
 
-    Callers can use it as any string. A plain string, such as a caller's `If-Match`, has no earlier revisions.
-
-    Attributes:
-        replaced: earlier revisions of the item, newest first; there may have been more.
-        kept_born: the stored attribute `Born`.
+    `replaced` are earlier revisions of the item, newest first; there may have been more. `kept_born` is the stored
+    attribute `Born`.
     """
 
     replaced: tuple[str, ...] = ()

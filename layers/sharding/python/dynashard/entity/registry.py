@@ -16,11 +16,7 @@ class Registry(dict[str, EntityDefinition[Any]]):
         self._families: dict[tuple[str, str], list[EntityDefinition[Any]]] = {}
 
     def add(self, entity: EntityDefinition[Any]) -> None:
-        """Add an entity.
-
-        Raises:
-            WrongDeclarationError: its name is taken, or its keys could equal those of another entity.
-        """
+        """Add an entity; raises `WrongDeclarationError` if its name is taken or its keys could equal another's."""
         family = self._families.setdefault((entity.prefix, entity.separator), [])
         divided_by = separators([member.sort for member in (*family, entity)])
         refuse(self._problems(entity, family, divided_by))
