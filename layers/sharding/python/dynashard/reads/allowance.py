@@ -1,8 +1,8 @@
 """The quota of one request: how many Queries it may send, and for how long.
 
 A request can read several times: a page again because it was too large, two scans for one answer, a count of several
-partitions. So the bound belongs to the request. A function opens an allowance around each request, and every listing,
-scan and count inside uses it up. Without an allowance nothing is bounded.
+partitions. So a function opens an allowance around each request, and every listing, scan and count inside uses it up.
+Without an allowance nothing is bounded.
 """
 
 import sys
@@ -21,12 +21,9 @@ UNBOUNDED: Final = sys.maxsize
 
 
 class Allowance:
-    """The Queries and the time that are left for one request. Safe to share between threads.
+    """The Queries and the seconds that are left for one request. Safe to share between threads.
 
-    Args:
-        queries: the most Queries it may send.
-        seconds: how long it may read. Afterwards pages end short, and scans and counts are refused.
-        clock: monotonic, in seconds.
+    When the time is over, pages end short, and scans and counts are refused. `clock` is monotonic, in seconds.
     """
 
     def __init__(
@@ -49,15 +46,9 @@ class Allowance:
         return self._clock() >= self._until
 
     def demand(self, queries: int, reason: str, *, field: str | None = None) -> None:
-        """Refuse a read that needs more Queries than are left.
+        """Refuse a read that needs more Queries than are left, with `QueryTooWideError`.
 
-        Args:
-            queries: how many it needs.
-            reason: why, and what to do instead; the end of the message.
-            field: the argument at fault.
-
-        Raises:
-            QueryTooWideError: with both numbers and the reason.
+        `reason` says why and what to do instead, at the end of the message; `field` is the argument at fault.
         """
         if queries > self.left:
             needed = "1 Query" if queries == 1 else f"{queries} Queries"
@@ -66,11 +57,7 @@ class Allowance:
             raise QueryTooWideError(message, field=field)
 
     def take(self, queries: int) -> None:
-        """Count Queries before they are sent.
-
-        Raises:
-            QueryTooWideError: they are more than are left; none of them may be sent.
-        """
+        """Count Queries before they are sent; if `QueryTooWideError` is raised, none of them may be sent."""
         with self._lock:
             self.demand(queries, "read less at a time, with a lower limit, fewer partitions or a shorter range")
             self._used += queries
@@ -83,9 +70,7 @@ _ALLOWANCES: ContextVar[Allowance | None] = ContextVar("dynashard_allowance", de
 def allowing(queries: int, seconds: float = inf) -> Iterator[Allowance]:
     """Bound all listings, scans and counts inside this context, including the threads of scans.
 
-    Args:
-        queries: the most Queries in all.
-        seconds: how long it may read; not beyond the deadline of the operation around it.
+    `seconds` do not reach beyond the deadline of the operation around it.
     """
     allowance = Allowance(queries, min(seconds, remaining()))
     token = _ALLOWANCES.set(allowance)

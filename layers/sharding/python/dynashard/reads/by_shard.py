@@ -33,12 +33,9 @@ def list_by_shard(
 ) -> tuple[list[Wire], Sequence[Positions] | None]:
     """Return one page, and the positions after it, None after the last.
 
-    Args:
-        fetch: sends the Queries.
-        positions: where the last page ended, in each logical partition; None for the first page. The shards of all
-            partitions take turns; the first partition's positions say whose turn it is among all.
-        limit: items wanted.
-        in_turn: read from each shard in turn; otherwise each shard to its end.
+    `positions` are where the last page ended in each logical partition; None for the first page. The shards of all
+    partitions take turns; the first partition's positions say whose turn it is among all. Without `in_turn`, each shard
+    is read to its end.
 
     Cost: 1 Query and 1 round trip if the shard whose turn it is fills the page; otherwise also one Query for each
     further shard that is needed, up to `WAVE` of them a round trip.

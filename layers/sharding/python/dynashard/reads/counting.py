@@ -18,12 +18,7 @@ _PAGE: Final = 1000
 
 
 def count_items(fetch: Fetch, bounds: Bounds, visible_only: FilterExpression) -> int:
-    """Count the items within bounds.
-
-    Args:
-        fetch: sends the requests.
-        bounds: the range of sort keys.
-        visible_only: the condition of items that readers may see, for counts by DynamoDB.
+    """Count the items within bounds; `visible_only` is the condition of items that readers may see.
 
     Cost: what reading them costs. The answers are small while nothing moves; otherwise they hold the items' keys, and
     each relocation marker is followed.

@@ -35,13 +35,10 @@ _DAMAGED: Final = "the cursor is damaged; send it exactly as it was returned, or
 class CursorCodec:
     """Issues and reads cursors.
 
-    Args:
-        keys: secrets of at least 16 bytes, newest first: the first signs, all verify. To rotate, put a new one in
-            front, and remove the last one when no cursor signed with it is in use. `CursorKeys` are read from where
-            they are stored for the first cursor, and again for a cursor that they do not verify.
-
-    Raises:
-        ConfigurationError: no key, or one that is too short.
+    `keys` are secrets of at least 16 bytes, newest first: the first signs, all verify. To rotate, put a new one in
+    front, and remove the last one when no cursor signed with it is in use. `CursorKeys` are read from where they are
+    stored for the first cursor, and again for a cursor that they do not verify. A missing or short key raises
+    `ConfigurationError`.
     """
 
     def __init__(self, keys: Sequence[str] | CursorKeys) -> None:
@@ -57,11 +54,7 @@ class CursorCodec:
         return self._signer.sign(VERSION + encoded).decode()
 
     def read(self, token: str, fingerprint: bytes) -> Any:
-        """Return the state of a token.
-
-        Raises:
-            InvalidCursorError: damaged, forged, of another version, or issued for another query.
-        """
+        """Return the state of a token; raises `InvalidCursorError` if it is damaged, forged or not of this query."""
         if len(token) > MAX_LENGTH or not _TOKEN.fullmatch(token):
             raise InvalidCursorError(_DAMAGED, field="cursor")
         try:

@@ -27,10 +27,9 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Dedup:
-    """Drops copies from one listing.
+    """Drops copies from one listing: each value of the stored `attribute` is returned once.
 
     Attributes:
-        attribute: the stored attribute whose values are returned once.
         changed: the stored attribute with the time of an item's change; None if there is none.
         recent: hashes of values that earlier pages returned, and when their items were changed, in epoch seconds.
         excess: how many items are read for one that is returned, on average.

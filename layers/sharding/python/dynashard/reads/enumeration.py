@@ -29,13 +29,9 @@ _IDENTITY_BYTES: Final = 6
 
 
 class Enumeration:
-    """The stored items that answer a query.
+    """The stored items that answer a query of the first of the entities in `decoders`.
 
-    Args:
-        store: where they are.
-        decoders: the entities that are listed, by name; all have the same logical partitions.
-        query: the query, of the first of them.
-        in_memory: no cursor carries the positions.
+    All of these have the same logical partitions. With `in_memory`, no cursor carries the positions.
     """
 
     def __init__(

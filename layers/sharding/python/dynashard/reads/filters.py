@@ -22,10 +22,8 @@ _ORDERED: Final = frozenset({"S", "N", "B"})
 class Filter:
     """A condition on one field.
 
-    Attributes:
-        field: the field.
-        operator: a comparison, `begins_with`, `contains` (a part of a text, a member of a list or set), or `exists`.
-        value: the value to compare with; for `exists`, True or False.
+    `operator` is a comparison, `begins_with`, `contains` (a part of a text, a member of a list or set), or `exists`,
+    whose `value` is True or False.
     """
 
     field: str

@@ -28,11 +28,9 @@ class OvertakenError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The shards of a logical partition under one view.
+    """The shards of a logical partition under one view, in the order in which they are read, and how.
 
     Attributes:
-        streams: what is read, in order.
-        reading: how each of them is read.
         signature: equal for layouts that are read alike.
         hash_of: the hash that places a stored item in its stream; None if items are placed at random.
         follows: relocation markers are followed to the items they lead to.
@@ -97,10 +95,7 @@ class Layout:
 class Layouts:
     """The layouts of a listing at any time, one for each logical partition. Safe to share between threads.
 
-    Args:
-        ask: returns the views, one for each partition.
-        make: makes the layout of the partition with this number.
-
+    `ask` returns the views, one for each partition; `make` makes the layout of the partition with this number.
     Cost: what a view of the topology costs: none while a lease holds.
     """
 

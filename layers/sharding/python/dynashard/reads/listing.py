@@ -42,10 +42,7 @@ class ShardLoad:
 
 
 class Listing(Generic[E]):
-    """Listings of the items of one entity, or of several that share their logical partitions.
-
-    Safe to share between threads.
-    """
+    """Listings of one entity, or of several that share their logical partitions. Safe to share between threads."""
 
     def __init__(self, store: Store, cursors: CursorCodec, model: type[E], *others: type[E]) -> None:
         self._store = store
@@ -56,13 +53,10 @@ class Listing(Generic[E]):
         self._excess: dict[str | None, float] = {}
 
     def page(self, query: Query, cursor: str | None = None) -> Page[Any]:
-        """Return one page: entities, or mappings if the query asks for some fields only.
+        """Return one page; `Collection.list` has errors and costs.
 
         Raises:
-            InvalidCursorError: the cursor is damaged, forged, or belongs to another query.
             QueryTooWideError: it has more shards than the request may send Queries; none was sent.
-
-        Cost: see `reads.by_shard` and `reads.ordered`.
         """
         if query.distinct is not None and len(self._decoders) > 1:
             raise InvalidQueryError("distinct lists one entity; several have no value in common", field="distinct")
@@ -93,13 +87,11 @@ class Listing(Generic[E]):
                 return
 
     def scan(self, query: Query, *, workers: int) -> Iterator[Any]:
-        """Stream all items, in no order between shards, read by a pool of workers. Partitions follow one another.
+        """Stream all items, read by a pool of workers; `Collection.scan` has order and costs.
 
         Raises:
             QueryTooWideError: there are more shards than the request may send Queries, and none was sent; or reading
                 their items needs more Queries than that.
-
-        Cost: a Query for every 1,000 items or 1 MB of a shard; memory for two of them a worker.
         """
         if query.distinct is not None:
             raise InvalidQueryError("a scan has no order, which distinct needs; list the items", field="distinct")
@@ -110,11 +102,7 @@ class Listing(Generic[E]):
                         yield self._decode(row, query.fields)
 
     def count(self, query: Query) -> int:
-        """Count the items. Cost: what reading them costs; see `reads.counting`.
-
-        Raises:
-            QueryTooWideError: as `scan`.
-        """
+        """Count the items; raises as `scan`. Cost: what reading them costs; see `reads.counting`."""
         if query.distinct is not None:
             return sum(len(page.items) for page in self.pages(replace(query, limit=MAX_LIMIT, fields=())))
         total = 0
@@ -124,10 +112,7 @@ class Listing(Generic[E]):
         return total
 
     def shards(self, query: Query, *, workers: int) -> list[ShardLoad]:
-        """Return what each shard holds, in order. While items move, these are the shards of both counts.
-
-        Cost: what reading all of it costs.
-        """
+        """Return what each shard holds; see `Collection.shards`."""
         asked = self._enumeration(query)
         keys = asked.stored_keys()
         layout = asked.as_stored(keys)

@@ -29,8 +29,6 @@ class MovedItems:
     """Finds the items that markers lead to.
 
     Attributes:
-        store: the table.
-        entity: the listed entity.
         live: whether readers may see a stored item.
         returned: whether the listing returns an item that a marker led to.
         tried: items, as they were at their old homes, that the listing has tried to move. Each is tried once, so that a
@@ -81,12 +79,8 @@ class MovedItems:
         A stray was stored at its old home after the mover had passed; readers of its key see it. If the listing has
         yet to read its home, it is moved there first, because otherwise it would be listed at both places.
 
-        Args:
-            send: sends calls.
-            rows: what the shard holds.
-            own: the rows that belong to it.
-            home_of: returns the new home of a row that is at its old one.
-            passed: whether the listing has read the home of a row beyond the row's sort key.
+        `home_of` returns the new home of a row that is at its old one. `passed` returns whether the listing has read
+        the home of a row beyond the row's sort key.
 
         Raises:
             OvertakenError: items were moved home, so the rows must be read again.

@@ -123,14 +123,10 @@ class _Run:
 def list_ordered(
     fetch: Fetch, after: PageEnd | None, *, limit: int, item_bytes: float, dedup: Dedup | None = None
 ) -> tuple[list[Wire], PageEnd | None]:
-    """Return one page in order, and its end, None after the last.
+    """Return one page of P items (`limit`) in order, and its end, None after the last.
 
-    Args:
-        fetch: sends the Queries.
-        after: the end of the last page; None for the first.
-        limit: items wanted, P.
-        item_bytes: the average size of an item, so that round 1 fills the blocks that it is billed for.
-        dedup: drops copies of items.
+    `after` is the end of the last page. `item_bytes` is the average size of an item, by which round 1 fills the blocks
+    that it is billed for.
 
     Cost: a Query for every source, and one more for those read up to H; at most 2 round trips, unless a filter or
     DynamoDB's 1 MB a Query cut a round short. With `dedup`, 2 round trips even so: the page is then short.
@@ -316,12 +312,9 @@ def _end_at(position: Position, run: _Run, items: Sequence[_Ranked], after: Page
 
 
 def encode_end(end: PageEnd, partitions: Sequence[str], recent: Mapping[str, int] | None = None) -> list[Any]:
-    """Return the JSON state of a cursor.
+    """Return the JSON state of a cursor; `recent` are the values returned lately, in a listing with `distinct`.
 
-    Args:
-        end: where the page ended.
-        partitions: the listed logical partitions, with which stored partition keys begin.
-        recent: in a listing with `distinct`, the values returned lately.
+    The stored partition keys in it are without the logical partitions that they begin with.
     """
     at = end.position
     state: list[Any] = [at.sort]

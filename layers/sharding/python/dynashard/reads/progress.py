@@ -96,12 +96,8 @@ def with_seen(
 ) -> Position:
     """Return a position of an index that also names the items returned at its sort key, as far as there is room.
 
-    Args:
-        layout: the layout.
-        last: the position.
-        before: the earlier positions at this sort key.
-        returned: what was returned from the stream since.
-        positions: how many positions a cursor carries.
+    `before` are the earlier positions at this sort key, and `returned` is what was returned from the stream since. A
+    cursor carries so many `positions`.
     """
     attribute = layout.reading.sort_attribute
     tied = takewhile(lambda row: row[attribute]["S"] == last.sort, reversed(returned))

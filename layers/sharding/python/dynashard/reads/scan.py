@@ -37,11 +37,6 @@ def scan_shards(new_fetch: Callable[[], Fetch], retry_policy: RetryPolicy, worke
     At most two answers a worker are held in memory. Closing the iterator stops the workers. A single worker reads in
     the caller's own thread, when the caller asks for more.
 
-    Args:
-        new_fetch: returns a new sender of requests.
-        retry_policy: how long a worker retries throttled reads.
-        workers: how many shards are read at a time, 1 to 64.
-
     Raises:
         InvalidQueryError: a number of workers out of range.
         ThrottledError: throttling outlasted the retry policy.
