@@ -22,7 +22,8 @@ from rich.console import Console
 from rich.progress import Progress
 
 from tests.resharding.mutants import MUTANTS, Mutant, broken
-from tests.resharding.schedule import planned, run_seed
+from tests.resharding.plan import planned
+from tests.resharding.schedule import run_seed
 from tests.resharding.scheduler import AnomalyError
 from tests.resharding.wire import LeanWire, engine_in_memory
 

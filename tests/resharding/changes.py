@@ -13,9 +13,9 @@ from dynashard.resharding import Resharder, Scope, Timing
 from dynashard.runtime import Runtime
 from dynashard.topology import Phase, Record, TopologyTable
 from dynashard.transport.interface import Wire
-from tests.resharding.clients import LEASE, OPERATION, SKEW
 from tests.resharding.database import ActorTransport, Database
 from tests.resharding.scheduler import Actor, AnomalyError, Killed, Scheduler
+from tests.resharding.traffic import LEASE, OPERATION, SKEW
 from tests.resharding.wire import TABLE, TOPOLOGY
 
 T = TypeVar("T")

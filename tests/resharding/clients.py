@@ -1,110 +1,31 @@
 """Clients of the layer: each with a topology under leases of its own, doing what chance says."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
 from random import Random
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from dynashard import EntityDefinition, Filter, RetryPolicy
-from dynashard.entity import Handling, IndexDefinition, definition
+from dynashard import Filter, RetryPolicy
+from dynashard.entity import Handling, definition
 from dynashard.errors import DynashardError
 from dynashard.reads.cursor import CursorCodec
 from dynashard.repository import Store
 from dynashard.routing import Router
 from dynashard.runtime import Runtime
 from dynashard.service import Collection
-from dynashard.topology import LeasedTopology, Topology, View
-from tests.resharding.database import ActorTransport, Database
+from dynashard.topology import LeasedTopology
+from tests.resharding.database import ActorTransport
 from tests.resharding.entities import GROUP, TENANT
 from tests.resharding.history import Key, Watch
 from tests.resharding.operations import Operation, Session
-from tests.resharding.scheduler import Actor, AnomalyError, Killed, Scheduler
+from tests.resharding.scheduler import Actor, AnomalyError, Killed
+from tests.resharding.traffic import LEASE, LookedTopology, Pace, Traffic
 from tests.resharding.wire import TABLE, TOPOLOGY
 
-LEASE: Final = 30.0
-OPERATION: Final = 30.0
-SKEW: Final = 1.0
 _CURSORS: Final = CursorCodec(["a secret of the schedules"])
 _PATIENCE: Final = 15.0
-_WRITES: Final = ("create", "put", "update", "delete", "batch_write")
-_READS: Final = ("get", "exists", "batch_get")
-_LISTS: Final = ("page", "page", "page", "scan", "count")
-
-
-class LookedTopology:
-    """A topology that notes when its actor looks at it: what is sent thereafter rests on that."""
-
-    def __init__(self, inner: Topology, actor: Actor, scheduler: Scheduler) -> None:
-        self._inner = inner
-        self._actor = actor
-        self._scheduler = scheduler
-
-    def view(self, entity: EntityDefinition[Any], partition: str) -> View:
-        """See `Topology.view`."""
-        self._actor.looked = self._scheduler.now
-        return self._inner.view(entity, partition)
-
-    def index_view(self, entity: EntityDefinition[Any], index: IndexDefinition) -> View:
-        """See `Topology.index_view`."""
-        self._actor.looked = self._scheduler.now
-        return self._inner.index_view(entity, index)
-
-    def refresh(self, entity: EntityDefinition[Any], partition: str) -> None:
-        """See `Topology.refresh`."""
-        self._inner.refresh(entity, partition)
-
-
-Kinds = tuple[Sequence[str], Sequence[str]]
-"""What writers do, and what readers do."""
-
-
-class Pace(Protocol):
-    """When clients act."""
-
-    def among(self, actor: Actor, operations: int) -> Iterator[bool]:
-        """The turns for a few operations; whether they are those of someone who looks at the topology early."""
-        ...
-
-    def rest(self, actor: Actor) -> bool:
-        """Rest for a while; whether to go on then."""
-        ...
-
-
-@dataclass
-class Traffic:
-    """What the clients of a schedule share.
-
-    Attributes:
-        keys: the keys they use.
-        model: the entity.
-        kinds: operations to choose from.
-        indexes: what listings list; None for the table.
-        scattered: whether each key may be created once only: random placement.
-        mortal: whether all items expire: random shards are given up when they are empty.
-        expiring: whether some do.
-        sessions: listings that have not ended.
-        listings: how many have.
-        gave_up: operations that ended in a retryable error.
-    """
-
-    database: Database
-    model: type[Any]
-    keys: tuple[Key, ...]
-    kinds: Kinds
-    indexes: Sequence[str | None]
-    scattered: bool = False
-    mortal: bool = False
-    expiring: bool = True
-    sessions: list[Session] = field(default_factory=list)
-    operations: int = 0
-    listings: int = 0
-    gave_up: int = 0
-    done: int = 0
-    values: Iterator[int] = field(default_factory=lambda: count(100))
-    created: set[Key] = field(default_factory=set)
 
 
 class Client:
@@ -139,7 +60,7 @@ class Client:
         for _ in range(self._random.choice((1, 1, 2, 3))):
             self.operate(self._random.choice(("create", "create", "put")))
 
-    def run(self, bursts: int, pace: "Pace") -> None:
+    def run(self, bursts: int, pace: Pace) -> None:
         """Do a few operations at a time, with rests in between.
 
         Args:
@@ -435,31 +356,3 @@ def _condition(known: Any | None, *, often: float, random: Random) -> tuple[str 
     if known is None or random.random() >= often:
         return None, None
     return known.revision, known.value
-
-
-def kinds_of(choose: Callable[[Sequence[Any]], Any], *, race: bool, calm: bool = False, strays: bool = False) -> Kinds:
-    """The kinds of operations of a schedule: those of writers, and those of readers; often the same."""
-    if calm:
-        return (
-            ("create", "put", "put", "update", "update", "delete"),
-            ("get", "get", "page", "put", "update", "delete"),
-        )
-    if strays:
-        readers = ("get", "get", "batch_get", "page", "scan")
-        return choose(((*readers, "create", "put", "update", "delete"), (*readers, "get", "create"))), readers
-    if race:
-        return (
-            ("create", "create", "create", "put", "delete", "batch_write"),
-            ("batch_get", "scan", "page", "count", "get", "batch_write", "update"),
-        )
-    mixed = (*_WRITES, *_READS, *_LISTS)
-    chosen: Kinds = choose(
-        (
-            (mixed, mixed),
-            (_WRITES, mixed),
-            (_WRITES, _READS),
-            (_WRITES, _LISTS),
-            (("create", "put", "delete"), ("page", "page", "scan", "batch_get")),
-        )
-    )
-    return chosen

@@ -7,7 +7,6 @@
 - A request of a killed actor is never sent; a transaction that has begun completes.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -21,31 +20,26 @@ from dynashard.errors import (
 )
 from dynashard.repository.transaction_run import SETTLED
 from dynashard.runtime import Runtime
-from dynashard.schema import PK, SK, TOPOLOGY_KEY
 from dynashard.transport.attempts import Attempts, resend_of
-from dynashard.transport.classification import Refusal, classify, unanswered
+from dynashard.transport.classification import unanswered
 from dynashard.transport.interface import Call, Resend, Wire, consumed_of, meters
 from tests.one_by_one import OneByOne
 from tests.resharding.history import Check, History
+from tests.resharding.requests import KEYS, StoredKey, batch_key_of, check_of, key_of, refused, summary, unconditional
 from tests.resharding.scheduler import Actor, Killed, Scheduler
-from tests.resharding.wire import TABLE, TOPOLOGY, LeanWire
+from tests.resharding.wire import TABLE, LeanWire
 
 PLAIN: Final = frozenset({"PutItem", "UpdateItem", "DeleteItem"})
 WRITES: Final = PLAIN | {"TransactWriteItems", "BatchWriteItem"}
-KEYS: Final = {TABLE: (PK, SK), TOPOLOGY: (TOPOLOGY_KEY,)}
 _ATTEMPTS: Final = (1, 2, 3)
 """How often a request is sent at most: whether it may be sent again decides more often than how often."""
 _ACTIONS: Final = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem"}
-_WORDS: Final = re.compile(r"[:#][A-Za-z0-9_]+")
 _THROTTLES: Final = (
     ("TableWriteKeyRangeThroughputExceeded", TABLE),
     ("TableReadKeyRangeThroughputExceeded", TABLE),
     ("TableWriteMaxOnDemandThroughputExceeded", TABLE),
     ("IndexWriteKeyRangeThroughputExceeded", f"{TABLE}/index/GSI1"),
 )
-
-StoredKey = tuple[str, ...]
-"""Table, and the values of the key."""
 
 
 @dataclass
@@ -89,7 +83,7 @@ class Database:
         """Send a request when the actor's turn comes."""
         self.scheduler.pause(actor)
         fault = self._drawn(operation, check)
-        self.scheduler.note(actor, f"{fault + ' ' if fault else ''}{operation} {told(request)}")
+        self.scheduler.note(actor, f"{fault + ' ' if fault else ''}{operation} {summary(request)}")
         if fault:
             self.struck = True
             return self._strike(fault, actor, operation, request, check)
@@ -107,7 +101,7 @@ class Database:
             reason, resource = self.faults.random.choice(_THROTTLES)
             reasons = [{"reason": reason, "resource": f"arn:aws:dynamodb:eu-west-1:123456789012:table/{resource}"}]
             code = self.faults.random.choice(("ThrottlingException", "ProvisionedThroughputExceededException"))
-            raise _refused(operation, code, throttlingReasons=reasons)
+            raise refused(operation, code, throttlingReasons=reasons)
         if fault == "conflict":
             raise self._conflict(operation, request)
         if fault == "unprocessed":
@@ -125,7 +119,7 @@ class Database:
 
         def arrive(ghost: Actor) -> None:
             self.scheduler.pause_inside(ghost)
-            self.scheduler.note(ghost, f"arrives: {operation} {told(request)}")
+            self.scheduler.note(ghost, f"arrives: {operation} {summary(request)}")
             try:
                 self._send(ghost, operation, request, check)
             except DynashardError as error:
@@ -144,18 +138,18 @@ class Database:
             if operation in PLAIN:
                 return self._plain(operation, request, check)
             if operation == "TransactGetItems":
-                self._refuse_locked(operation, [_key_of(action["Get"]) for action in request["TransactItems"]])
+                self._refuse_locked(operation, [key_of(action["Get"]) for action in request["TransactItems"]])
             answer = self.wire.call(operation, request)
-            self.scheduler.note(None, f"-> {told(answer)}") if self.scheduler.trace is not None else None
+            self.scheduler.note(None, f"-> {summary(answer)}") if self.scheduler.trace is not None else None
         except DynashardError as error:
             self.scheduler.note(None, f"-> {type(error).__name__} {getattr(error, 'reasons', '')}")
             raise
         return answer
 
     def _plain(self, operation: str, request: Mapping[str, Any], check: Check | None) -> Wire:
-        key = _key_of(request)
+        key = key_of(request)
         if key in self._locked:
-            raise _refused(operation, "TransactionConflictException")
+            raise refused(operation, "TransactionConflictException")
         return self._write(operation, request, check)
 
     def _write(self, operation: str, request: Mapping[str, Any], check: Check | None) -> Wire:
@@ -168,8 +162,8 @@ class Database:
         if operation == "PutItem":
             item = request["Item"]
         elif operation == "UpdateItem":
-            item = answer["Attributes"] if asked["ReturnValues"] == "ALL_NEW" else self._stored(_key_of(request))
-        self._tell(_key_of(request), item, check)
+            item = answer["Attributes"] if asked["ReturnValues"] == "ALL_NEW" else self._stored(key_of(request))
+        self._tell(key_of(request), item, check)
         return answer
 
     def _tell(self, key: StoredKey, item: Wire | None, check: Check | None) -> None:
@@ -187,13 +181,13 @@ class Database:
 
     def _batch_write(self, request: Mapping[str, Any], check: Check | None) -> Wire:
         [(table, actions)] = request["RequestItems"].items()
-        free = [action for action in actions if _batch_key(table, action) not in self._locked]
-        left = [action for action in actions if _batch_key(table, action) in self._locked]
+        free = [action for action in actions if batch_key_of(table, action) not in self._locked]
+        left = [action for action in actions if batch_key_of(table, action) in self._locked]
         answer: Wire = {"UnprocessedItems": {}}
         if free:
             answer = self.wire.call("BatchWriteItem", {**request, "RequestItems": {table: free}})
         for action in free:
-            self._tell(_batch_key(table, action), action.get("PutRequest", {}).get("Item"), check)
+            self._tell(batch_key_of(table, action), action.get("PutRequest", {}).get("Item"), check)
         return {**answer, "UnprocessedItems": {table: left}} if left else answer
 
     def _unprocessed(self, actor: Actor, operation: str, request: Mapping[str, Any], check: Check | None) -> Wire:
@@ -217,7 +211,7 @@ class Database:
         token = request.get("ClientRequestToken") or f"made by the SDK: {next(self._made)}"
         if (known := self._known(token, actions)) is not None:
             return known
-        keys = [_key_of(next(iter(action.values()))) for action in actions]
+        keys = [key_of(next(iter(action.values()))) for action in actions]
         self._refuse_locked("TransactWriteItems", keys)
         writing = [at for at, action in enumerate(actions) if "ConditionCheck" not in action]
         self.faults.random.shuffle(writing)
@@ -234,7 +228,7 @@ class Database:
                     self.scheduler.pause_inside(actor)
                 self.scheduler.note(actor, "... its transaction goes on")
                 kind, action = next(iter(actions[at].items()))
-                self._write(_ACTIONS[kind], _unconditional(action), check)
+                self._write(_ACTIONS[kind], unconditional(action), check)
         finally:
             self._locked.difference_update(keys)
             self._going.discard(token)
@@ -252,10 +246,10 @@ class Database:
             EngineError: it is under way, or another transaction was done under its token.
         """
         if token in self._going:
-            raise _refused("TransactWriteItems", "TransactionInProgressException")
+            raise refused("TransactWriteItems", "TransactionInProgressException")
         done, answer = self._tokens.get(token, (actions, None))
         if done != actions:
-            raise _refused("TransactWriteItems", "IdempotentParameterMismatchException")
+            raise refused("TransactWriteItems", "IdempotentParameterMismatchException")
         return answer
 
     def _first(self, actions: Sequence[Wire], first: int) -> Wire:
@@ -266,7 +260,7 @@ class Database:
             if at != first and kind != "ConditionCheck":
                 if "ConditionExpression" not in body:
                     continue
-                action = {"ConditionCheck": _condition_of(body)}  # noqa: PLW2901 - what stands in for it
+                action = {"ConditionCheck": check_of(body)}  # noqa: PLW2901 - what stands in for it
             sent.append(action)
             places.append(at)
         try:
@@ -290,25 +284,25 @@ class Database:
             [(kind, body)] = action.items()
             if body["TableName"] != TABLE or kind == "ConditionCheck":
                 continue
-            key = _key_of(body)[-1]
+            key = key_of(body)[-1]
             coming.setdefault(key, None)
             if kind == "Put" and "MovedTo" not in body["Item"]:
                 coming[key] = body["Item"]
             if kind == "Update" and "MovedTo" not in body["UpdateExpression"]:
-                coming[key] = self._stored(_key_of(body))
+                coming[key] = self._stored(key_of(body))
         return coming
 
     def _refuse_locked(self, operation: str, keys: Sequence[StoredKey]) -> None:
         if not self._locked.isdisjoint(keys):
             codes = [{"Code": "TransactionConflict" if key in self._locked else "None"} for key in keys]
-            raise _refused(operation, "TransactionCanceledException", CancellationReasons=codes)
+            raise refused(operation, "TransactionCanceledException", CancellationReasons=codes)
 
     def _conflict(self, operation: str, request: Mapping[str, Any]) -> DynashardError:
         if operation == "TransactWriteItems":
             codes = [{"Code": "None"} for _ in request["TransactItems"]]
             self.faults.random.choice(codes)["Code"] = "TransactionConflict"
-            return _refused(operation, "TransactionCanceledException", CancellationReasons=codes)
-        return _refused(operation, "TransactionConflictException")
+            return refused(operation, "TransactionCanceledException", CancellationReasons=codes)
+        return refused(operation, "TransactionConflictException")
 
 
 @dataclass
@@ -357,58 +351,3 @@ class ActorTransport(OneByOne):
 
     def close(self) -> None:
         """Nothing is held."""
-
-
-def _key_of(body: Mapping[str, Any]) -> StoredKey:
-    table = body["TableName"]
-    holder = body.get("Key") or body["Item"]
-    return table, *(holder[name]["S"] for name in KEYS[table])
-
-
-def _batch_key(table: str, action: Wire) -> StoredKey:
-    holder = action["PutRequest"]["Item"] if "PutRequest" in action else action["DeleteRequest"]["Key"]
-    return table, *(holder[name]["S"] for name in KEYS[table])
-
-
-def _condition_of(body: Wire) -> Wire:
-    """The check that stands for an action while it waits."""
-    text = body["ConditionExpression"]
-    check = {name: body[name] for name in ("TableName", "ConditionExpression")}
-    check["Key"] = body.get("Key") or {name: body["Item"][name] for name in KEYS[body["TableName"]]}
-    if "ReturnValuesOnConditionCheckFailure" in body:
-        check["ReturnValuesOnConditionCheckFailure"] = body["ReturnValuesOnConditionCheckFailure"]
-    return _with_words(check, body, text)
-
-
-def _unconditional(body: Wire) -> Wire:
-    """An action whose condition has been checked."""
-    dropped = {
-        "ConditionExpression",
-        "ExpressionAttributeNames",
-        "ExpressionAttributeValues",
-        "ReturnValuesOnConditionCheckFailure",
-    }
-    plain = {name: value for name, value in body.items() if name not in dropped}
-    return _with_words(plain, body, body.get("UpdateExpression", ""))
-
-
-def _with_words(request: Wire, body: Wire, text: str) -> Wire:
-    """The names and values that an expression uses: DynamoDB refuses others."""
-    words = set(_WORDS.findall(text))
-    for name in ("ExpressionAttributeNames", "ExpressionAttributeValues"):
-        used = {word: meaning for word, meaning in body.get(name, {}).items() if word in words}
-        if used:
-            request[name] = used
-    return request
-
-
-def _refused(operation: str, code: str, **body: Any) -> DynashardError:
-    return classify(Refusal(operation=operation, status=400, code=code, message="", body=body, attempts=1))
-
-
-def told(wire: Mapping[str, Any]) -> str:
-    """A request or an answer, short."""
-    text = repr({name: value for name, value in wire.items() if name not in ("ConsumedCapacity", "TableName")})
-    text = re.sub(r"\{'(?:S|N|BOOL)': ('[^']*'|True|False)\}", r"\1", text)
-    text = text.replace("'ReturnConsumedCapacity': 'TOTAL'", "")
-    return text if len(text) < 1500 else f"{text[:1500]}..."

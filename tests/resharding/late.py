@@ -13,8 +13,9 @@ from typing import Any, Final
 from dynashard.errors import DynashardError
 from dynashard.transport.classification import unanswered
 from dynashard.transport.interface import Wire
-from tests.resharding.database import WRITES, Database, Faults, told
+from tests.resharding.database import WRITES, Database, Faults
 from tests.resharding.history import Check
+from tests.resharding.requests import summary
 from tests.resharding.scheduler import Actor
 
 _HELD: Final = (0, 0, 1, 3, 10, 30)
@@ -118,7 +119,7 @@ class LateDatabase(Database):
     def _execute_later(self, operation: str, request: Mapping[str, Any], check: Check | None) -> None:
         def arrive(ghost: Actor) -> None:
             self._pass_time(ghost)
-            self.scheduler.note(ghost, f"arrives: {operation} {told(request)}")
+            self.scheduler.note(ghost, f"arrives: {operation} {summary(request)}")
             try:
                 self._send(ghost, operation, request, check)
             except DynashardError as error:

@@ -12,7 +12,8 @@ from tests.linearizability.model import Answer, Kind
 from tests.resharding.clients import Client
 from tests.resharding.history import Key, Value, Values
 from tests.resharding.operations import Operation
-from tests.resharding.schedule import Outcome, Plan, Schedule, planned
+from tests.resharding.plan import Plan, planned
+from tests.resharding.schedule import Outcome, Schedule
 from tests.resharding.scheduler import Actor, AnomalyError, Killed
 from tests.resharding.wire import LeanWire
 

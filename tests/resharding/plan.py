@@ -1,0 +1,161 @@
+"""The plan of a schedule: everything that is drawn from its seed before it runs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final
+
+from dynashard import definition
+from dynashard.entity import EntityDefinition
+from dynashard.placement import UNSHARDED
+from dynashard.resharding import Scope
+from dynashard.routing import home
+from tests.resharding.changes import scope_of
+from tests.resharding.entities import TENANT, AdoptedNote, Event, GuardedNote, Note, OnceNote, StampedNote
+from tests.resharding.history import Key
+
+KINDS: Final = ("race", "race", "grow", "shrink", "adopt", "random", "index", "family")
+_LATE: Final = 0.3
+"""The share of schedules in which requests may be executed at any later time."""
+_STRAYS: Final = 0.6
+"""The share of those about requests of PREPARE that are executed at later stages; nothing else fails in them."""
+_STRAYING: Final = (
+    *((Note, *counts) for counts in ((1, 2), (2, 1), (2, 4), (4, 2), (4, 1))),
+    *((AdoptedNote, UNSHARDED, count) for count in (1, 2)),
+)
+CALM: Final[Mapping[str, type[Any]]] = {"calm": Note, "guarded": GuardedNote, "exactly once": OnceNote}
+"""Kinds in which nothing moves, with their entities: several clients write a key."""
+_PREPARE: Final = 3
+"""The stage of a change at which PREPARE is published."""
+INDEX_COUNT: Final = 2
+_STAGES: Final = (1, 2, 3, 4, 5, 6, 7)
+"""Phases and times of work that a change may have come to when the clients come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a schedule is about, drawn from its seed.
+
+    Attributes:
+        seed: all of it follows from this.
+        kind: one of `KINDS`.
+        model: the entity.
+        scope: what the change concerns.
+        origin, target: the counts it leads from and to.
+        index_origin: the count of the index that it may concern.
+        keys: the keys that clients use.
+        clients, bursts: how many clients, and how often each does a few operations.
+        movers: how many movers.
+        operator: whether somebody pauses or aborts.
+        fault_rate, kill_rate: how often a request is hit, or the process that sends it.
+        stages: how far the change has come before the clients come; None if it is not yet asked for.
+        filled: what part of the keys is live in the beginning.
+        large: whether an item has 400 KB.
+        expiring: whether some items expire.
+        late: whether requests may be executed at any later time, also when the change is over.
+    """
+
+    seed: int
+    kind: str
+    model: type[Any]
+    scope: Scope
+    origin: int
+    target: int
+    index_origin: int
+    keys: tuple[Key, ...]
+    clients: int
+    bursts: int
+    movers: int
+    operator: bool
+    fault_rate: float
+    kill_rate: float
+    stages: int | None
+    filled: float
+    large: bool
+    expiring: bool
+    late: bool
+
+
+def planned(seed: int, kind: str | None = None, stages: int | None = None, *, late: bool | None = None) -> Plan:
+    """The plan of a seed, or one for a kind and a stage of the change, and requests late or not, that are given."""
+    random = Random(seed)
+    kind, late = _kind(random, kind, late)
+    model: type[Any] = random.choice((Note, Note, Note, StampedNote))
+    partition: str | None = ""
+    index, index_origin, index_target = None, INDEX_COUNT, INDEX_COUNT
+    moving = {"race": 5, "strays": 2, **dict.fromkeys(CALM, 1)}.get(kind)
+    origin, target = random.choice(((1, 2), (2, 4), (1, 4), (2, 8), (4, 8)))
+    if kind == "race":
+        model, (origin, target) = Note, random.choice(((1, 2), (2, 1), (2, 4), (4, 2)))
+    elif kind in CALM:
+        model, target = CALM[kind], origin
+    elif kind == "shrink":
+        origin, target = target, origin
+    elif kind == "strays":
+        model, origin, target = random.choice(_STRAYING)
+    elif kind == "adopt":
+        model, origin, target = AdoptedNote, UNSHARDED, random.choice((1, 2, 4))
+    elif kind == "random":
+        model = Event
+        origin, target = (target, origin) if random.random() < 0.4 else (origin, target)
+    elif kind == "family":
+        partition = None
+        origin, target = (target, origin) if random.random() < 0.5 else (origin, target)
+    elif kind == "index":
+        index = random.choice(("by_rank", "by_rank_key"))
+        index_origin, index_target = random.choice(((1, 2), (2, 4), (4, 1), (2, 1), (1, 4)))
+        partition = None
+    entity = definition(model)
+    whole = None if partition is None else entity.logical_partition({"tenant": TENANT})
+    return Plan(
+        seed=seed,
+        kind=kind,
+        model=model,
+        scope=scope_of(model, partition=whole, index=index),
+        origin=origin,
+        target=index_target if index else target,
+        index_origin=index_origin,
+        keys=_keys(
+            entity,
+            random,
+            origin,
+            target,
+            moving=moving or random.choice((1, 2, 3)),
+        ),
+        clients=3 if kind in ("race", *CALM) else random.choice((1, 2, 2, 2, 3, 3, 4)),
+        bursts=random.choice((1, 2, 3) if kind == "race" else (3, 5, 7)),
+        stages=stages or _begins(kind, random),
+        movers=random.choice((1, 1, 2)),
+        operator=random.random() < 0.2 and kind not in CALM and not late,
+        fault_rate=random.choice((0.05, 0.1, 0.2) if late else (0.0, 0.0, 0.02, 0.08)),
+        kill_rate=random.choice((0.0, 0.0, 0.03, 0.1)),
+        filled=random.choice((0.2, 0.5, 0.8)),
+        large=random.random() < 0.002,
+        expiring=random.random() < 0.5 and not late,
+        late=late,
+    )
+
+
+def _kind(random: Random, kind: str | None, late: bool | None) -> tuple[str, bool]:  # noqa: FBT001
+    """The kind of a schedule, and whether requests may be executed at any later time; what is given stays."""
+    drawn = random.choice(KINDS)
+    drawn_late, strays = random.random() < _LATE and drawn != "random", random.random() < _STRAYS
+    if kind is None:
+        late = drawn_late if late is None else late
+        return ("strays" if late and strays else drawn), late
+    return kind, kind == "strays" if late is None else late
+
+
+def _begins(kind: str, random: Random) -> int | None:
+    if kind in CALM or kind == "strays":
+        return None if kind in CALM else _PREPARE
+    return random.choice(_STAGES if kind == "race" else (None, 1, 1, *_STAGES))
+
+
+def _keys(entity: EntityDefinition[Any], random: Random, origin: int, target: int, *, moving: int) -> tuple[Key, ...]:
+    """A few keys, most of which move."""
+    names = [f"k{number}" for number in range(40)]
+    keys = {name: entity.key_of({"tenant": TENANT, "id": name}) for name in names}
+    movers = [name for name, key in keys.items() if home(entity, key, origin) != home(entity, key, target)]
+    drawn = random.sample(movers or names, moving) + random.sample(names, random.choice((0, 0, 0, 1)))
+    return tuple(dict.fromkeys(drawn))
