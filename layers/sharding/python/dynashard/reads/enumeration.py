@@ -4,7 +4,6 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from typing import Any, Final
 
 from xxhash import xxh64_digest
@@ -14,7 +13,7 @@ from dynashard.placement import CALCULATED
 from dynashard.reads.dedup import Dedup
 from dynashard.reads.fetch import Fetch
 from dynashard.reads.filters import FilterExpression, filter_expression
-from dynashard.reads.layout import Layout, Layouts, index_streams, sources_of
+from dynashard.reads.layout import Layout, index_streams, sources_of
 from dynashard.reads.moved_items import MovedItems
 from dynashard.reads.query import Budget, Order, Query
 from dynashard.reads.sources import Reading
@@ -31,7 +30,8 @@ _IDENTITY_BYTES: Final = 6
 class Enumeration:
     """The stored items that answer a query of the first of the entities in `decoders`.
 
-    All of these have the same logical partitions. With `in_memory`, no cursor carries the positions.
+    All of these have the same logical partitions. With `in_memory`, no cursor carries the positions. Safe to share
+    between threads.
     """
 
     def __init__(
@@ -43,7 +43,8 @@ class Enumeration:
         self._in_memory = in_memory
         self._now = store.now()
         self.filters = filter_expression(query.entity, query.filters)
-        self.layouts: Callable[[], Sequence[Layout]] = self._layouts()
+        self._replica = self._pick_replica()
+        self._last: tuple[object, tuple[Layout, ...]] | None = None
         moves = rule_of(query.entity).fixed
         self._moved_items = MovedItems(store, query.entity, self._live, self._returned) if moves else None
 
@@ -85,27 +86,32 @@ class Enumeration:
             {":now": {"N": str(self._now)}, **types},
         )
 
-    def _layouts(self) -> Callable[[], Sequence[Layout]]:
-        entity, partitions, topology = self._query.entity, self._query.partitions, self._store.router.topology
+    def layouts(self) -> Sequence[Layout]:
+        """Return the layouts now, one for each logical partition. Cost: none while the leases of their views hold."""
+        query, topology = self._query, self._store.router.topology
+        index = query.index_definition
+        if self._replica is not None and self._replica_usable(self._replica):
+            index = self._replica
+        if index is None:
+            views = [topology.view(query.entity, each) for each in query.partitions]
+        else:
+            views = [topology.index_view(query.entity, index)] * len(query.partitions)
+        # Views compare without their versions.
+        known = (index, [(view, view.version) for view in views])
+        last = self._last
+        if last is None or last[0] != known:
+            made = tuple(self._layout(index, *each) for each in zip(query.partitions, views, strict=True))
+            last = self._last = known, made
+        return last[1]
 
-        def of_index(index: IndexDefinition, make: Callable[[IndexDefinition, str, View], Layout]) -> Layouts:
-            return self._made(lambda: [topology.index_view(entity, index)] * len(partitions), partial(make, index))
-
-        index, replica = self._query.index_definition, self._pick_replica()
-        if index is not None:
-            return of_index(index, self._index_layout)
-        table = self._made(lambda: [topology.view(entity, each) for each in partitions], self._table_layout)
-        if replica is None:
-            return table
-        copy = of_index(replica, self._replica_layout)
-        return lambda: copy() if self._replica_usable(replica) else table()
-
-    def _made(self, views: Callable[[], Sequence[View]], make: Callable[[str, View], Layout]) -> Layouts:
-        def layout(part: int, view: View) -> Layout:
-            made = make(self._query.partitions[part], view)
-            return replace(made, in_memory=self._in_memory, expires=view.expires)
-
-        return Layouts(views, layout)
+    def _layout(self, index: IndexDefinition | None, partition: str, view: View) -> Layout:
+        if index is None:
+            made = self._table_layout(partition, view)
+        elif index.replica:
+            made = self._replica_layout(index, partition, view)
+        else:
+            made = self._index_layout(index, partition, view)
+        return replace(made, in_memory=self._in_memory, expires=view.expires)
 
     def _pick_replica(self) -> IndexDefinition | None:
         """The read replica that this call reads; None for the table."""

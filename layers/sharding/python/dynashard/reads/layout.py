@@ -4,7 +4,7 @@ A listing asks for the layout before each round. While the signature is the same
 are rebased.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from math import inf
 from typing import Final
@@ -90,29 +90,6 @@ class Layout:
         if self.in_memory:
             return MAX_SEEN_IN_MEMORY
         return min(64, max(8, 512 // positions)) if self.moving else min(8, max(1, 32 // positions))
-
-
-class Layouts:
-    """The layouts of a listing at any time, one for each logical partition. Safe to share between threads.
-
-    `ask` returns the views, one for each partition; `make` makes the layout of the partition with this number.
-    Cost: what a view of the topology costs: none while a lease holds.
-    """
-
-    def __init__(self, ask: Callable[[], Sequence[View]], make: Callable[[int, View], Layout]) -> None:
-        self._ask = ask
-        self._make = make
-        self._last: tuple[list[tuple[View, str]], tuple[Layout, ...]] | None = None
-
-    def __call__(self) -> tuple[Layout, ...]:
-        """Return the layouts now."""
-        views = self._ask()
-        # Views compare without their versions.
-        known = [(view, view.version) for view in views]
-        last = self._last
-        if last is None or last[0] != known:
-            last = self._last = known, tuple(self._make(part, view) for part, view in enumerate(views))
-        return last[1]
 
 
 def sources_of(keys: Iterable[str]) -> tuple[Source, ...]:

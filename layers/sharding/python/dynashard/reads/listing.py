@@ -60,7 +60,7 @@ class Listing(Generic[E]):
         """
         if query.distinct is not None and len(self._decoders) > 1:
             raise InvalidQueryError("distinct lists one entity; several have no value in common", field="distinct")
-        asked = self._enumeration(query)
+        asked = Enumeration(self._store, self._decoders, query)
         fingerprint = query.fingerprint(asked.filters)
         state = None if cursor is None else self._cursors.read(cursor, fingerprint)
         fetch = asked.fetch(query.budget)
@@ -113,7 +113,7 @@ class Listing(Generic[E]):
 
     def shards(self, query: Query, *, workers: int) -> list[ShardLoad]:
         """Return what each shard holds; see `Collection.shards`."""
-        asked = self._enumeration(query)
+        asked = Enumeration(self._store, self._decoders, query)
         keys = asked.stored_keys()
         layout = asked.as_stored(keys)
         items, sizes = dict.fromkeys(keys, 0), dict.fromkeys(keys, 0)
@@ -125,12 +125,9 @@ class Listing(Generic[E]):
                     sizes[row[PK]["S"]] += item_size(row)
         return [ShardLoad(key, count, sizes[key]) for key, count in items.items()]
 
-    def _enumeration(self, query: Query, *, in_memory: bool = False) -> Enumeration:
-        return Enumeration(self._store, self._decoders, query, in_memory=in_memory)
-
     def _each(self, query: Query, verb: str) -> list[tuple[Query, Enumeration]]:
         """A scan or a count of each partition, refused if they have more shards than the request may send Queries."""
-        found = [(each, self._enumeration(each, in_memory=True)) for each in query.each()]
+        found = [(each, Enumeration(self._store, self._decoders, each, in_memory=True)) for each in query.each()]
         allowance = current_allowance()
         if allowance.queries != UNBOUNDED:
             needed = sum(queries_of(layout.streams) for _, asked in found for layout in asked.layouts())
