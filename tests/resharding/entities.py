@@ -1,4 +1,4 @@
-"""What the schedules are about: notes in every layout whose count can change."""
+"""The entities of the schedules: notes in every layout whose shard count can change."""
 
 from datetime import datetime
 
@@ -14,8 +14,22 @@ _INDEXES = [
 ]
 
 
+class NoteFields(Entity):
+    """The fields that all notes have."""
+
+    tenant: str
+    id: str
+    value: int
+    hits: int = 0
+    kept: bool = True
+    group: str | None = None
+    rank: str | None = None
+    text: str = ""
+    expires_at: datetime | None = None
+
+
 class Note(
-    Entity,
+    NoteFields,
     name="n.v1.Note",
     key=Key("{tenant}", "{id}"),
     shards=Shards(2),
@@ -25,56 +39,26 @@ class Note(
 ):
     """Calculated placement."""
 
-    tenant: str
-    id: str
-    value: int
-    hits: int = 0
-    kept: bool = True
-    group: str | None = None
-    rank: str | None = None
-    text: str = ""
-    expires_at: datetime | None = None
-
 
 class GuardedNote(
-    Entity, name="g.v1.Note", key=Key("{tenant}", "{id}"), shards=Shards(2), handling="guarded", registry=Registry()
+    NoteFields, name="g.v1.Note", key=Key("{tenant}", "{id}"), shards=Shards(2), handling="guarded", registry=Registry()
 ):
-    """As `Note`, with reads before writes, and without indexes."""
-
-    tenant: str
-    id: str
-    value: int
-    hits: int = 0
-    kept: bool = True
-    group: str | None = None
-    rank: str | None = None
-    text: str = ""
-    expires_at: datetime | None = None
+    """As `Note`, with guarded writes and without indexes."""
 
 
 class OnceNote(
-    Entity,
+    NoteFields,
     name="o.v1.Note",
     key=Key("{tenant}", "{id}"),
     shards=Shards(2),
     handling="exactly-once",
     registry=Registry(),
 ):
-    """As `GuardedNote`, with writes in transactions with tokens."""
-
-    tenant: str
-    id: str
-    value: int
-    hits: int = 0
-    kept: bool = True
-    group: str | None = None
-    rank: str | None = None
-    text: str = ""
-    expires_at: datetime | None = None
+    """As `GuardedNote`, with exactly-once writes: transactions with tokens."""
 
 
 class StampedNote(
-    Entity,
+    NoteFields,
     name="s.v1.Note",
     key=Key("{tenant}", "{id}"),
     shards=Shards(2),
@@ -82,22 +66,13 @@ class StampedNote(
     expires="expires_at",
     registry=Registry(),
 ):
-    """As `Note`; a put of an item that was not read must read first, to keep the stamp."""
+    """As `Note`, with a creation timestamp: a put of an item that was not read before reads it first."""
 
-    tenant: str
-    id: str
-    value: int
-    hits: int = 0
-    kept: bool = True
-    group: str | None = None
-    rank: str | None = None
-    text: str = ""
-    expires_at: datetime | None = None
     created_at: datetime = created_at()
 
 
 class AdoptedNote(
-    Entity,
+    NoteFields,
     name="a.v1.Note",
     key=Key("{tenant}", "{id}"),
     shards=Shards(4, adopt="unsharded"),
@@ -105,21 +80,11 @@ class AdoptedNote(
     expires="expires_at",
     registry=Registry(),
 ):
-    """As `Note`, found unsharded."""
-
-    tenant: str
-    id: str
-    value: int
-    hits: int = 0
-    kept: bool = True
-    group: str | None = None
-    rank: str | None = None
-    text: str = ""
-    expires_at: datetime | None = None
+    """As `Note`, adopted: its first items are stored unsharded."""
 
 
 class Event(
-    Entity,
+    NoteFields,
     name="e.v1.Event",
     key=Key("{tenant}", "{id}"),
     shards=Shards(2, placement="random"),
@@ -127,14 +92,4 @@ class Event(
     expires="expires_at",
     registry=Registry(),
 ):
-    """Random placement: keys are created once."""
-
-    tenant: str
-    id: str
-    value: int
-    hits: int = 0
-    kept: bool = True
-    group: str | None = None
-    rank: str | None = None
-    text: str = ""
-    expires_at: datetime | None = None
+    """As `Note`, with random placement: a key is created at most once."""
