@@ -1,8 +1,8 @@
-"""`make bench-reshard`: random schedules of clients, movers and a controller on the real engine, each judged.
+"""`make bench-reshard`: run and check random schedules of clients, movers and a controller on the real engine.
 
-Every call to the database is a point where another actor may go on. A seed says everything about a schedule: what is
-changed, who does what, what fails, who is killed. See `tests/resharding` for what a schedule is and docs/proof.md for
-what it shows.
+This is deterministic simulation testing: at every call to the database another actor may continue. A seed determines
+the whole schedule: the change, all operations, faults and kills. `tests/resharding` has the simulation, and
+docs/proof.md says what it shows.
 """
 
 import argparse
@@ -28,16 +28,16 @@ from tests.resharding.scheduler import AnomalyError
 from tests.resharding.wire import LeanWire, engine_in_memory
 
 LEVELS: Final = ("guarded", "exactly once")
-"""Kinds of schedules about the levels of care: nothing moves, and requests may be executed at any later time."""
+"""Kinds of schedules for the levels of care: no count changes, and requests may be executed at any later time."""
 _CHUNK: Final = 100
 _MOST_SHOWN: Final = 20
-_TELL: Final = 5000
-"""Schedules from one line about them to the next."""
+_PROGRESS_EVERY: Final = 5000
+"""The number of schedules between two lines of progress."""
 
 
 @dataclass
 class Sum:
-    """What some schedules have come to."""
+    """The sum of the results of some schedules."""
 
     schedules: int = 0
     calls: int = 0
@@ -56,7 +56,7 @@ class Sum:
 
 
 def explore(wire: LeanWire, seeds: Sequence[int], kind: str | None = None) -> Sum:
-    """Run the schedules of some seeds on one engine, of one kind if it is given."""
+    """Run the schedules of some seeds on one engine, all of one kind if it is given."""
     found = Sum()
     for seed in seeds:
         found.schedules += 1
@@ -73,7 +73,7 @@ def explore(wire: LeanWire, seeds: Sequence[int], kind: str | None = None) -> Su
 
 @dataclass(frozen=True, slots=True)
 class Catch:
-    """A broken variant is caught: after how many schedules, by which seed, and with what anomaly."""
+    """The schedule that caught a mutant: its number, its seed, and the anomaly."""
 
     schedules: int
     seed: int
@@ -81,14 +81,14 @@ class Catch:
 
 
 def run_mutant(wire: LeanWire, seed: int, mutant: Mutant) -> None:
-    """Run a schedule of the kind that a broken variant shows in."""
+    """Run a schedule of the kind that shows a mutant."""
     run_seed(wire, seed, kind=mutant.kind, stages=mutant.stages, late=mutant.late)
 
 
 def caught(wire: LeanWire, mutant: str, seeds: Sequence[int]) -> Catch | None:
-    """What catches a broken variant; None if none of these seeds does.
+    """Return the first schedule that catches a mutant; None if none of these seeds does.
 
-    The schedules are those that the variant concerns: races at a stage of a change, or writers of one key.
+    The schedules are of the kind that shows the mutant: races at a stage of a change, or writers of one key.
     """
     with broken(mutant):
         for number, seed in enumerate(seeds, 1):
@@ -100,15 +100,15 @@ def caught(wire: LeanWire, mutant: str, seeds: Sequence[int]) -> Catch | None:
 
 
 def main() -> int:
-    """Explore; the exit status is 0 if there was no anomaly and every mutant was caught."""
+    """Run the schedules, and return 0 if there was no anomaly and every mutant was caught."""
     parser = argparse.ArgumentParser(prog="python -m bench.reshard", description=__doc__)
     parser.add_argument("--schedules", type=int, default=100_000)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--mutants", type=int, default=4000, help="schedules that each broken variant gets at most")
-    parser.add_argument("--levels", type=int, default=5000, help="schedules of each level of care, besides")
+    parser.add_argument("--mutants", type=int, default=4000, help="schedules of each mutant at most")
+    parser.add_argument("--levels", type=int, default=5000, help="further schedules of each level of care")
     parser.add_argument("--seed", type=int, help="run one schedule only, and print what happened in it")
-    parser.add_argument("--kind", help="of that schedule; drawn from the seed if left out")
+    parser.add_argument("--kind", help="its kind; drawn from the seed if left out")
     parser.add_argument("--json", type=Path, default=Path("build/reshard.json"))
     asked = parser.parse_args()
     if asked.seed is not None:
@@ -125,17 +125,17 @@ def main() -> int:
                 progress.update(task, advance=part.schedules)
                 for seed, what in part.anomalies:
                     progress.console.print(f"seed {seed}: {what}", markup=False)
-                if found.schedules % _TELL == 0:
+                if found.schedules % _PROGRESS_EVERY == 0:
                     progress.console.print(f"{found.schedules:,} schedules, {len(found.anomalies)} anomalies")
         mutants = {name: running.result() for name, running in variants}
-    told = _told(found, mutants, time.monotonic() - started)
-    console.print_json(data=told)
+    report = _report(found, mutants, time.monotonic() - started)
+    console.print_json(data=report)
     asked.json.parent.mkdir(parents=True, exist_ok=True)
-    asked.json.write_text(json.dumps(told, indent=2) + "\n")
+    asked.json.write_text(json.dumps(report, indent=2) + "\n")
     return 1 if found.anomalies or None in mutants.values() else 0
 
 
-def _told(found: Sum, mutants: dict[str, Catch | None], seconds: float) -> dict[str, Any]:
+def _report(found: Sum, mutants: dict[str, Catch | None], seconds: float) -> dict[str, Any]:
     return {
         "schedules": found.schedules,
         "anomalies": len(found.anomalies),
@@ -172,22 +172,22 @@ def _chunks(seeds: range, of_levels: range) -> Iterator[tuple[range, str | None]
         yield from ((some[at : at + _CHUNK], kind) for at in range(0, len(some), _CHUNK))
 
 
-_KEPT: list[Any] = []
-"""The engine of this process, for as long as it lives."""
+_ENGINE: list[Any] = []
+"""The engine of this process, which runs until the process ends."""
 
 
 def _enter() -> None:
     running = engine_in_memory()
-    _KEPT.extend([running, running.__enter__()])
+    _ENGINE.extend([running, running.__enter__()])
     gc.freeze()
 
 
 def _explored(part: tuple[Sequence[int], str | None]) -> Sum:
-    return explore(_KEPT[1], *part)
+    return explore(_ENGINE[1], *part)
 
 
 def _caught(mutant: str, most: int) -> Catch | None:
-    return caught(_KEPT[1], mutant, range(most))
+    return caught(_ENGINE[1], mutant, range(most))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Clients of the layer: each with a topology under leases of its own, doing what chance says."""
+"""Clients of the layer that do random operations. Each has a topology with leases of its own."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,15 +21,20 @@ from tests.resharding.entities import GROUP, TENANT
 from tests.resharding.history import Key, Watch
 from tests.resharding.operations import Operation, Session
 from tests.resharding.scheduler import Actor, AnomalyError, Killed
-from tests.resharding.traffic import LEASE, LookedTopology, Pace, Traffic
+from tests.resharding.traffic import LEASE, Pace, TimedTopology, Traffic
 from tests.resharding.wire import TABLE, TOPOLOGY
 
 _CURSORS: Final = CursorCodec(["a secret of the schedules"])
-_PATIENCE: Final = 15.0
+_RETRY_SECONDS: Final = 15.0
 
 
 class Client:
-    """A client: runs so many operations, one after the other."""
+    """A client that does one operation after the other.
+
+    Args:
+        traffic: the state that all clients share.
+        actor: takes its turns.
+    """
 
     def __init__(self, traffic: Traffic, actor: Actor) -> None:
         self._traffic = traffic
@@ -42,11 +47,11 @@ class Client:
         store = Store(
             transport=self.transport,
             table=TABLE,
-            router=Router(LookedTopology(topology, actor, self._scheduler)),
+            router=Router(TimedTopology(topology, actor, self._scheduler)),
             runtime=Runtime(self._scheduler.clock, random=self._random.random),
             new_revision=self._revision,
             retry_policy=RetryPolicy(
-                seconds=_PATIENCE,
+                seconds=_RETRY_SECONDS,
                 runtime=Runtime(monotonic=self._scheduler.clock, sleep=self._sleep, random=self._random.random),
             ),
             batch_concurrency=1,
@@ -56,7 +61,7 @@ class Client:
         self._known: dict[Key, Any] = {}
 
     def write(self) -> None:
-        """Write at once, before the change goes on."""
+        """Write a few items at once, before the change continues."""
         for _ in range(self._random.choice((1, 1, 2, 3))):
             self.operate(self._random.choice(("create", "create", "put")))
 
@@ -64,12 +69,12 @@ class Client:
         """Do a few operations at a time, with rests in between.
 
         Args:
-            bursts: how often, at most.
-            pace: gives the times.
+            bursts: how often it does a few operations, at most.
+            pace: decides when it acts.
         """
         for _ in range(bursts):
             expected = self._random.random() < 0.7
-            for early in pace.among(self._actor, self._random.choice((1, 2, 3, 4, 6))):
+            for early in pace.turns(self._actor, self._random.choice((1, 2, 3, 4, 6))):
                 self._scheduler.pause(self._actor)
                 writers, readers = self._traffic.kinds
                 self.operate(self._random.choice(readers if early is expected else writers))
@@ -77,12 +82,12 @@ class Client:
                 return
 
     def operate(self, kind: str) -> None:
-        """Do one operation, and hold its answer against the history."""
+        """Do one operation, and compare its answer with the history."""
         self._traffic.operations += 1
         getattr(self, f"_do_{kind}")()
 
     def finish(self) -> None:
-        """After everything: read all keys, and all listings to their ends."""
+        """Read all keys, and end all listings, after all other actors have ended."""
         for key in self._history.all_keys():
             with self._operation("get", key) as operation:
                 operation.saw(key, self.collection.find(self._fields(key), consistent=True))
@@ -103,7 +108,7 @@ class Client:
     # Single items.
 
     def _do_create(self) -> None:
-        key = self._fresh_key() if self._traffic.scattered else self._key()
+        key = self._fresh_key() if self._traffic.random_placement else self._key()
         if key is None:
             return
         item = self._item(key)
@@ -116,10 +121,10 @@ class Client:
         if known is not None and self._random.random() < 0.3:
             item = known.model_copy(update={"value": item.value, "kept": item.kept})
             if item.expires_at is not None:
-                self._history.mortal.add(key)
+                self._history.expiring_keys.add(key)
         if_match, expected = _condition(known, often=0.4, random=self._random)
-        if self._traffic.scattered and if_match is None:
-            # Two who put a new item under one key at random shards do not meet: that placement is for new keys.
+        if self._traffic.random_placement and if_match is None:
+            # Two puts of a new item with one key can reach different random shards. This placement is for new keys.
             return
         with self._operation(
             "put", key, value=item.value, if_match=if_match, expected=expected, total=item.hits
@@ -162,7 +167,7 @@ class Client:
     def _do_exists(self) -> None:
         key = self._key()
         with self._operation("get", key) as operation:
-            operation.saw_life(key, live=self.collection.exists(self._fields(key)))
+            operation.saw_existence(key, live=self.collection.exists(self._fields(key)))
 
     # Batches.
 
@@ -176,7 +181,7 @@ class Client:
     def _do_batch_write(self) -> None:
         chosen = self._random.sample(self._traffic.keys, self._random.randint(1, len(self._traffic.keys)))
         deleted = frozenset(chosen[: self._random.randrange(len(chosen) + 1)])
-        if self._traffic.scattered:
+        if self._traffic.random_placement:
             chosen = [*deleted]
             fresh = self._fresh_key()
             chosen += [] if fresh is None or fresh in deleted else [fresh]
@@ -203,7 +208,7 @@ class Client:
         session = self._new_session(asked, shared=False)
         chosen = {name: asked[name] for name in ("index", "filters", "prefix", "consistent") if name in asked}
         with self._operation("scan") as operation, self._ending(session):
-            session.brought(list(self.collection.scan(self._partition(session), workers=1, **chosen)), operation)
+            session.receive(list(self.collection.scan(self._partition(session), workers=1, **chosen)), operation)
             session.finish()
             self._traffic.listings += 1
 
@@ -228,7 +233,7 @@ class Client:
                 raise
             session.pages += 1
             session.cursor = page.cursor
-            session.brought(page.items, operation)
+            session.receive(page.items, operation)
             if page.cursor is not None:
                 self._traffic.sessions.append(session)
                 return
@@ -266,7 +271,7 @@ class Client:
             asked["prefix"] = "r" if index else "k"
         return asked
 
-    # Shared by all.
+    # Shared by all operations.
 
     @contextmanager
     def _operation(self, kind: str, *keys: Key, **more: Any) -> Iterator[Operation]:
@@ -274,11 +279,11 @@ class Client:
         watch: Watch = self._history.watch(*keys)
         operation = Operation(kind, keys, self._history, watch, **more)
         operation.begin()
-        self._actor.looked = scheduler.now
+        self._actor.topology_read_at = scheduler.now
         self.transport.check = operation.check
         if scheduler.trace is not None:
-            told = {name: value for name, value in more.items() if value}
-            scheduler.note(self._actor, f"=== {kind} {' '.join(keys)} {told or ''}")
+            options = {name: value for name, value in more.items() if value}
+            scheduler.note(self._actor, f"=== {kind} {' '.join(keys)} {options or ''}")
         try:
             yield operation
             traffic.done += 1
@@ -292,7 +297,7 @@ class Client:
             operation.lost()
             raise
         finally:
-            self._actor.looked = None
+            self._actor.topology_read_at = None
             self.transport.check = None
             self._history.unwatch(watch)
 
@@ -319,12 +324,12 @@ class Client:
     def _item(self, key: Key) -> Any:
         random = self._random
         ranked = random.random() < 0.8
-        lifetime = random.choice((90.0, 200.0) if self._traffic.mortal else (None, None, None, 20.0, 100.0))
-        if not self._traffic.expiring:
+        lifetime = random.choice((90.0, 200.0) if self._traffic.all_expire else (None, None, None, 20.0, 100.0))
+        if not self._traffic.some_expire:
             lifetime = None
         expires = None if lifetime is None else datetime.fromtimestamp(int(self._scheduler.now + lifetime), UTC)
         if expires is not None:
-            self._history.mortal.add(key)
+            self._history.expiring_keys.add(key)
         return self._traffic.model(
             tenant=TENANT,
             id=key,
@@ -352,7 +357,7 @@ class Client:
 
 
 def _condition(known: Any | None, *, often: float, random: Random) -> tuple[str | None, int | None]:
-    """The revision that a write names, and the number of the item that has it; of none mostly."""
+    """Draw the revision that a write names, and the number of its item; mostly None for both."""
     if known is None or random.random() >= often:
         return None, None
     return known.revision, known.value

@@ -1,10 +1,11 @@
-"""The wire as the schedules see it: each request is a turn, and much can happen to it.
+"""The simulated database: each request to the engine takes a turn, and faults are injected.
 
-- A transaction shows item by item: the first action is applied together with checks of all others, then, turn by turn,
-  the others. Meanwhile other writes and transactions on its keys meet a conflict, and plain reads see the half of it.
-- Requests are throttled, never sent, lost before or after they were applied, or arrive after their sender has given
-  up. They are sent again by the layer's own rules (`dynashard.transport.attempts`).
-- A request of a killed actor is never sent; a transaction that has begun completes.
+- A transaction becomes visible action by action. The first action is applied together with checks of all others, and
+  the others follow turn by turn. In between, other writes and transactions on its keys get a conflict, and plain reads
+  see some of its writes.
+- Requests are throttled, not sent, lost before or after they were applied, or applied after their sender has given up.
+  They are sent again by the rules of the layer (`dynashard.transport.attempts`).
+- A request of a killed actor is not sent. A transaction that has begun completes.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +33,7 @@ from tests.resharding.wire import TABLE, LeanWire
 PLAIN: Final = frozenset({"PutItem", "UpdateItem", "DeleteItem"})
 WRITES: Final = PLAIN | {"TransactWriteItems", "BatchWriteItem"}
 _ATTEMPTS: Final = (1, 2, 3)
-"""How often a request is sent at most: whether it may be sent again decides more often than how often."""
+"""How often a request is sent at most. Few attempts suffice, because the first resend is the interesting one."""
 _ACTIONS: Final = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem"}
 _THROTTLES: Final = (
     ("TableWriteKeyRangeThroughputExceeded", TABLE),
@@ -44,14 +45,20 @@ _THROTTLES: Final = (
 
 @dataclass
 class Faults:
-    """How often what happens to a request, and how much of it at most."""
+    """Draws the faults of requests.
+
+    Attributes:
+        random: draws them.
+        rate: the share of requests that meet a fault.
+        left: how many faults may still be injected.
+    """
 
     random: Random
     rate: float = 0.0
     left: int = 8
 
-    def drawn(self, operation: str) -> str:
-        """What happens to this request; nothing mostly."""
+    def draw(self, operation: str) -> str:
+        """Return the fault of a request; mostly none, which is empty."""
         if not self.rate or not self.left or self.random.random() >= self.rate:
             return ""
         self.left -= 1
@@ -72,29 +79,27 @@ class Database:
     history: History
     faults: Faults
     written: set[StoredKey] = field(default_factory=set)
-    struck: bool = False
     _locked: set[StoredKey] = field(default_factory=set)
     _tokens: dict[str, tuple[Sequence[Wire], Wire]] = field(default_factory=dict)
-    _going: set[str] = field(default_factory=set)
-    _made: Iterator[int] = field(default_factory=count)
+    _running_tokens: set[str] = field(default_factory=set)
+    _token_numbers: Iterator[int] = field(default_factory=count)
     _late: int = 0
 
     def call(self, actor: Actor, operation: str, request: Mapping[str, Any], check: Check | None) -> Wire:
-        """Send a request when the actor's turn comes."""
+        """Send a request in the actor's next turn."""
         self.scheduler.pause(actor)
-        fault = self._drawn(operation, check)
+        fault = self._draw_fault(operation, check)
         self.scheduler.note(actor, f"{fault + ' ' if fault else ''}{operation} {summary(request)}")
         if fault:
-            self.struck = True
-            return self._strike(fault, actor, operation, request, check)
+            return self._inject(fault, actor, operation, request, check)
         return self._send(actor, operation, request, check)
 
-    def _drawn(self, operation: str, check: Check | None) -> str:
-        """What happens to a request; `check` is that of a client's operation."""
+    def _draw_fault(self, operation: str, check: Check | None) -> str:
+        """Draw the fault of a request. `check` is given if a client's operation sends it."""
         del check
-        return self.faults.drawn(operation)
+        return self.faults.draw(operation)
 
-    def _strike(
+    def _inject(
         self, fault: str, actor: Actor, operation: str, request: Mapping[str, Any], check: Check | None
     ) -> Wire:
         if fault == "throttled":
@@ -107,15 +112,15 @@ class Database:
         if fault == "unprocessed":
             return self._unprocessed(actor, operation, request, check)
         if fault == "late":
-            self._later(actor, operation, request, check)
+            self._deliver_late(actor, operation, request, check)
         if fault == "lost_answer":
             self._send(actor, operation, request, check)
         if fault == "unreachable":
             raise EngineUnavailableError("No connection.", operation=operation, aws_code="EndpointConnectionError")
         raise unanswered(operation, "ReadTimeoutError", f"The request was hit: {fault}")
 
-    def _later(self, sender: Actor, operation: str, request: Mapping[str, Any], check: Check | None) -> None:
-        """The request arrives after its sender has given up, but within the time that an operation has."""
+    def _deliver_late(self, sender: Actor, operation: str, request: Mapping[str, Any], check: Check | None) -> None:
+        """Send the request after its sender has given up, but within the time of an operation."""
 
         def arrive(ghost: Actor) -> None:
             self.scheduler.pause_inside(ghost)
@@ -126,8 +131,8 @@ class Database:
                 self.scheduler.note(ghost, f"-> {type(error).__name__}")
 
         self._late += 1
-        # From now on, not from its first turn: time must not pass what the sender was allowed.
-        self.scheduler.spawn(f"late{self._late}", arrive).looked = sender.looked
+        # Set it now rather than in its first turn, so that the clock does not pass the sender's time.
+        self.scheduler.spawn(f"late{self._late}", arrive).topology_read_at = sender.topology_read_at
 
     def _send(self, actor: Actor, operation: str, request: Mapping[str, Any], check: Check | None) -> Wire:
         try:
@@ -153,7 +158,7 @@ class Database:
         return self._write(operation, request, check)
 
     def _write(self, operation: str, request: Mapping[str, Any], check: Check | None) -> Wire:
-        """Apply a single write, and tell the history."""
+        """Apply a single write, and report it to the history."""
         asked = request
         if operation == "UpdateItem" and request.get("ReturnValues", "NONE") == "NONE":
             asked = {**request, "ReturnValues": "ALL_NEW"}
@@ -163,10 +168,10 @@ class Database:
             item = request["Item"]
         elif operation == "UpdateItem":
             item = answer["Attributes"] if asked["ReturnValues"] == "ALL_NEW" else self._stored(key_of(request))
-        self._tell(key_of(request), item, check)
+        self._record(key_of(request), item, check)
         return answer
 
-    def _tell(self, key: StoredKey, item: Wire | None, check: Check | None) -> None:
+    def _record(self, key: StoredKey, item: Wire | None, check: Check | None) -> None:
         self.written.add(key)
         table, *rest = key
         if table == TABLE and rest[0] != SETTLED:
@@ -187,11 +192,11 @@ class Database:
         if free:
             answer = self.wire.call("BatchWriteItem", {**request, "RequestItems": {table: free}})
         for action in free:
-            self._tell(batch_key_of(table, action), action.get("PutRequest", {}).get("Item"), check)
+            self._record(batch_key_of(table, action), action.get("PutRequest", {}).get("Item"), check)
         return {**answer, "UnprocessedItems": {table: left}} if left else answer
 
     def _unprocessed(self, actor: Actor, operation: str, request: Mapping[str, Any], check: Check | None) -> Wire:
-        """A part of a batch is done, the other comes back."""
+        """Send all members of a batch but one, and return that one as unprocessed."""
         [(table, asked)] = request["RequestItems"].items()
         members = asked if operation == "BatchWriteItem" else asked["Keys"]
         done, left = members[1:], members[:1]
@@ -207,8 +212,8 @@ class Database:
 
     def _transact(self, actor: Actor, request: Mapping[str, Any], check: Check | None) -> Wire:
         actions = request["TransactItems"]
-        # The SDK gives a token to whatever has none.
-        token = request.get("ClientRequestToken") or f"made by the SDK: {next(self._made)}"
+        # The SDK adds a token to a transaction without one.
+        token = request.get("ClientRequestToken") or f"made by the SDK: {next(self._token_numbers)}"
         if (known := self._known(token, actions)) is not None:
             return known
         keys = [key_of(next(iter(action.values()))) for action in actions]
@@ -217,21 +222,21 @@ class Database:
         self.faults.random.shuffle(writing)
         answer = self._first(actions, writing[0])
         self._locked.update(keys)
-        self._going.add(token)
+        self._running_tokens.add(token)
         mine = [keys[at][-1] for at in writing if keys[at][0] == TABLE and keys[at][1] != SETTLED]
         try:
             if mine:
-                self.history.begin(self._coming(actions), by_client=check is not None)
+                self.history.begin(self._items_after(actions), by_client=check is not None)
             self._apply(actions[writing[0]], keys[writing[0]], check)
             for at in writing[1:]:
                 for _ in range(self.faults.random.choice((1, 3, 10, 40))):
                     self.scheduler.pause_inside(actor)
-                self.scheduler.note(actor, "... its transaction goes on")
+                self.scheduler.note(actor, "... its transaction continues")
                 kind, action = next(iter(actions[at].items()))
                 self._write(_ACTIONS[kind], unconditional(action), check)
         finally:
             self._locked.difference_update(keys)
-            self._going.discard(token)
+            self._running_tokens.discard(token)
         if mine:
             self.history.end(dict.fromkeys(mine), check)
         self._tokens[token] = actions, answer
@@ -240,12 +245,12 @@ class Database:
         return answer
 
     def _known(self, token: str, actions: Sequence[Wire]) -> Wire | None:
-        """The answer to a transaction that was done before; None for a new one.
+        """Return the answer to a transaction that was done before; None for a new one.
 
         Raises:
-            EngineError: it is under way, or another transaction was done under its token.
+            EngineError: it is running, or another transaction was done with its token.
         """
-        if token in self._going:
+        if token in self._running_tokens:
             raise refused("TransactWriteItems", "TransactionInProgressException")
         done, answer = self._tokens.get(token, (actions, None))
         if done != actions:
@@ -253,14 +258,14 @@ class Database:
         return answer
 
     def _first(self, actions: Sequence[Wire], first: int) -> Wire:
-        """Apply one action of a transaction if the conditions of all hold."""
+        """Apply one action of a transaction if the conditions of all actions hold."""
         sent, places = [], []
         for at, action in enumerate(actions):
             [(kind, body)] = action.items()
             if at != first and kind != "ConditionCheck":
                 if "ConditionExpression" not in body:
                     continue
-                action = {"ConditionCheck": check_of(body)}  # noqa: PLW2901 - what stands in for it
+                action = {"ConditionCheck": check_of(body)}  # noqa: PLW2901 - the check replaces it
             sent.append(action)
             places.append(at)
         try:
@@ -272,13 +277,13 @@ class Database:
             raise
 
     def _apply(self, action: Wire, key: StoredKey, check: Check | None) -> None:
-        """Tell the history what the first action has done."""
+        """Report the effect of the first action to the history."""
         [(kind, body)] = action.items()
         item = body["Item"] if kind == "Put" else None if kind == "Delete" else self._stored(key)
-        self._tell(key, item, check)
+        self._record(key, item, check)
 
-    def _coming(self, actions: Sequence[Wire]) -> dict[str, Wire | None]:
-        """What will live under each key of the item table after a transaction; of an update, what it begins with."""
+    def _items_after(self, actions: Sequence[Wire]) -> dict[str, Wire | None]:
+        """Return the item of each key in the item table after a transaction. For an update it is the item before."""
         coming: dict[str, Wire | None] = {}
         for action in actions:
             [(kind, body)] = action.items()
@@ -307,10 +312,10 @@ class Database:
 
 @dataclass
 class ActorTransport(OneByOne):
-    """The `Transport` of one actor. Requests that are sent at once go one after the other, in an order by chance.
+    """The `Transport` of one actor. Parallel requests are sent one after the other in a random order.
 
     Attributes:
-        check: judges what the operation that is running does to a key; None for those who change no value.
+        check: judges the effect of the running operation on a key; None for actors that change no value.
     """
 
     database: Database
@@ -350,4 +355,4 @@ class ActorTransport(OneByOne):
         return [answers[at] for at in range(len(calls))]
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: the connection belongs to the database."""

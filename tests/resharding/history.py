@@ -1,18 +1,17 @@
-"""What is true at each moment: for every key the values it may have, kept beside the real table.
+"""The reference model: for every key the values that it may have at each moment.
 
-Nothing here trusts the code under test. Every write that the engine has applied is told to the history, which knows
-of each key the stored items at all of its places. From them follows what the key's value is, and with that:
+The model does not trust the code under test. The simulated database reports every write that the engine has applied,
+so the model has all stored items of each key. It derives the key's value from them and checks that:
 
-- a key has at most one live copy outside of a transaction that is just being applied;
-- only clients change what a key's value is, and only as the operation says that they run;
-- a mover, sweeper or index change leaves the value of each key, to the last attribute.
+- a key has at most one live copy, except within a transaction that is being applied;
+- only clients change the value of a key, and only as their current operation says;
+- a mover, sweeper or index change does not change any attribute of a key's value.
 
-That holds as long as every request is executed within the time that its sender was allowed. Where requests may run
-later, an item can stand where nobody looks, so what is stored does not tell what a key's value is. The history then
-only keeps what is stored, and clients are judged by their answers alone: `recorder` has them, whatever the schedule.
+This is possible if every request is executed within the time that its sender was allowed. If requests may run later, an
+item can be stored where no client reads, so the stored items do not determine a key's value. Then the model only keeps
+the stored items, and clients are judged by their answers alone. `recorder` has the answers in every schedule.
 
-A `Watch` collects the values that each key has had while an operation or a listing ran: what these answer is held
-against it.
+A `Watch` collects the values that each key has during an operation or a listing. Answers are compared with them.
 """
 
 from collections import defaultdict
@@ -28,59 +27,62 @@ if TYPE_CHECKING:
     from tests.linearizability.listings import Listing
 
 Key = str
-"""The sort key of an item: schedules have one logical partition."""
+"""The sort key of an item. A schedule has one logical partition."""
 Value = str | None
-"""The identity of a written value, None for absent."""
+"""The identity of a written value; None if the key is absent."""
 Values = frozenset[Value]
 Stored = Mapping[str, Any]
 
 ABSENT: Final[Values] = frozenset([None])
-_PLACING: Final = {PK, SK, MOVED_TO, MOVED_FROM} | {name(slot) for slot in INDEX_SLOTS for name in (index_pk, index_sk)}
+_PLACEMENT_ATTRIBUTES: Final = {PK, SK, MOVED_TO, MOVED_FROM} | {
+    name(slot) for slot in INDEX_SLOTS for name in (index_pk, index_sk)
+}
 
 
 def identity(item: Stored) -> str:
-    """The identity of what was written: its revision; adopted items, which have none, go by their number."""
+    """Return the identity of a written value: its revision, or the number of an adopted item without one."""
     return str(item[REV]["S"]) if REV in item else f"~{item['value']['N']}"
 
 
 @dataclass(eq=False)
 class Watch:
-    """The values that keys have had since it began. `keys` None watches all."""
+    """The values that keys have had since the watch began. It watches all keys if `keys` is None."""
 
     keys: frozenset[Key] | None = None
     seen: dict[Key, set[Value]] = field(default_factory=dict)
 
     def of(self, key: Key) -> set[Value]:
-        """All values the key has had."""
+        """Return all values that the key has had."""
         return self.seen.get(key, {None})
 
-    def lived(self, key: Key) -> bool:
-        """Whether the key was live all the time."""
+    def existed(self, key: Key) -> bool:
+        """Return whether the key was live all the time."""
         return None not in self.of(key)
 
 
 Check = Callable[[Key, Values, Values], None]
-"""Judges what a write did to a key: values before, values after."""
+"""Judges the effect of a write on a key: the values before, and the values after."""
 
 
 class History:
-    """The truth about all keys of a schedule.
+    """The reference model of all keys of a schedule.
 
     Args:
-        clock: of the scheduler.
-        skew: seconds around its expiry in which an item counts as both.
-        sees: whether what is stored tells the values of keys: no request runs later than its sender was allowed.
+        clock: the clock of the scheduler.
+        skew: seconds around its expiry in which an item counts as live and as expired.
+        sees: whether the stored items determine the values of keys, because no request runs later than its
+            sender was allowed.
 
     Attributes:
         recorder: the operations of clients and their answers.
-        listings: those of the whole table, where they are judged by other answers.
-        mortal: keys that had an item which expires: the time of that is not one moment.
+        listings: listings of the whole table, if they are judged by other answers.
+        expiring_keys: keys that had an item which expires. Its expiry is not one moment.
     """
 
-    def __init__(self, clock: Callable[[], float], *, skew: float, sees: bool = True) -> None:
-        self.sees = sees
+    def __init__(self, clock: Callable[[], float], *, skew: float, values_known: bool = True) -> None:
+        self.values_known = values_known
         self.recorder = Recorder()
-        self.mortal: set[Key] = set()
+        self.expiring_keys: set[Key] = set()
         self.listings: list[Listing] = []
         self.items: dict[tuple[str, Key], Stored] = {}
         self.contents: dict[str, Stored] = {}
@@ -95,33 +97,33 @@ class History:
         return self._values.get(key, ABSENT)
 
     def all_keys(self) -> list[Key]:
-        """All keys that ever were."""
+        """Return all keys that were ever stored."""
         return sorted(self._places)
 
     def load(self, items: Iterable[Stored]) -> None:
-        """What the table holds before the schedule begins."""
+        """Add the items that the table has before the schedule begins."""
         for item in items:
             self._store(item[PK]["S"], item[SK]["S"], item)
             self.contents[identity(item)] = content(item)
             self._values[item[SK]["S"]] = self._now(item[SK]["S"])
             if EXPIRES_AT in item:
-                self.mortal.add(item[SK]["S"])
+                self.expiring_keys.add(item[SK]["S"])
             self.recorder.initial(item[SK]["S"], int(item["value"]["N"]), int(item.get("hits", {"N": "0"})["N"]))
 
     def watch(self, *keys: Key) -> Watch:
-        """Begin to watch these keys, or all."""
+        """Begin to watch these keys, or all keys if none is given."""
         watch = Watch(frozenset(keys) or None)
         watch.seen = {key: set(self[key]) for key in (keys or self._places)}
         self._watches.append(watch)
         return watch
 
     def unwatch(self, watch: Watch) -> None:
-        """A watch ends."""
+        """End a watch."""
         self._watches.remove(watch)
 
     def ticked(self) -> None:
-        """The clock has moved: items may have expired."""
-        if not self.sees:
+        """Update the values of keys whose items may have expired, after the clock has moved."""
+        if not self.values_known:
             return
         for (_, key), item in self.items.items():
             if EXPIRES_AT in item:
@@ -131,23 +133,23 @@ class History:
                     self._become(key, self._now(key))
 
     def applied(self, pk: str, key: Key, item: Stored | None, check: Check | None) -> None:
-        """The engine has applied a write.
+        """Add a write that the engine has applied.
 
         Args:
             pk: the stored partition key.
             key: the key.
-            item: what stands there now.
-            check: judges what a client's operation did; None for those who must not change a value.
+            item: the item stored there now; None if it was deleted.
+            check: judges the effect of a client's operation; None for actors that must not change a value.
         """
         self._store(pk, key, item)
-        if not self.sees:
+        if not self.values_known:
             if item is not None and MOVED_TO not in item:
                 self.contents[identity(item)] = content(item)
             return
         if item is not None and MOVED_TO not in item:
             self._keep_content(item, by_client=check is not None)
             if EXPIRES_AT in item:
-                # It may have expired on its way; who has looked at the clock before then takes it for live.
+                # The item may be expired by now. An operation that read the clock earlier still sees it as live.
                 self._show(key, {identity(item)})
         if key not in self._open:
             self._judge(key, self[key], check)
@@ -155,8 +157,8 @@ class History:
             self._become(key, self[key] | {identity(item)})
 
     def begin(self, coming: Mapping[Key, Stored | None], *, by_client: bool) -> None:
-        """A transaction begins to show: each key may be seen as it was, and as it will be."""
-        if not self.sees:
+        """Begin a transaction: from now on each key may have its old or its new value."""
+        if not self.values_known:
             return
         for key, item in coming.items():
             self._open[key] = self[key]
@@ -166,30 +168,30 @@ class History:
                 self._become(key, self[key] | {None if item is None else identity(item)})
 
     def end(self, keys: Iterable[Key], check: Check | None) -> None:
-        """A transaction shows as a whole."""
-        if not self.sees:
+        """End a transaction: all its writes are applied."""
+        if not self.values_known:
             return
         for key in keys:
-            # An item may have expired meanwhile.
+            # An item may have expired during the transaction.
             before = self._open.pop(key) | (ABSENT & self[key])
             self._judge(key, before, check)
 
     def live(self, key: Key) -> list[Stored]:
-        """All unmarked items of a key that have not expired for sure."""
+        """Return all items of a key without a relocation marker that have not certainly expired."""
         items = (self.items[pk, key] for pk in sorted(self._places[key]))
         return [item for item in items if MOVED_TO not in item and not self._expired(item, self._skew)]
 
     def written(self, number: int) -> bool:
-        """Whether a number was ever stored."""
+        """Return whether a number was ever stored."""
         return any(content["value"]["N"] == str(number) for content in self.contents.values())
 
     def expired(self, key: Key) -> bool:
-        """Whether an unmarked item of a key is there that has expired, or is about to."""
+        """Return whether a key has an item without a marker that has expired or is about to expire."""
         items = (self.items[pk, key] for pk in self._places[key])
         return any(MOVED_TO not in item and self._expired(item, -self._skew) for item in items)
 
-    def marks(self) -> list[Stored]:
-        """All marks."""
+    def markers(self) -> list[Stored]:
+        """Return all relocation markers."""
         return [item for item in self.items.values() if MOVED_TO in item]
 
     def _store(self, pk: str, key: Key, item: Stored | None) -> None:
@@ -205,9 +207,9 @@ class History:
         if check is not None:
             check(key, before, after)
         elif not after - ABSENT <= before:
-            raise AnomalyError(f"{key} was {_told(before)} and became {_told(after)}, though no client wrote it")
+            raise AnomalyError(f"{key} was {_text(before)} and became {_text(after)}, but no client wrote it")
         elif before != after and None not in before and not self._expiring(key):
-            raise AnomalyError(f"{key} was {_told(before)} and is {_told(after)}, though no client deleted it")
+            raise AnomalyError(f"{key} was {_text(before)} and is {_text(after)}, but no client deleted it")
         self._become(key, after)
 
     def _become(self, key: Key, values: Values) -> None:
@@ -238,16 +240,16 @@ class History:
         who, now = identity(item), content(item)
         before = self.contents.get(who)
         if by_client:
-            # An update that is sent twice may be applied twice, if another writer came between.
+            # An update that is sent twice may be applied twice if another write came between.
             self.contents[who] = now
         elif before != now:
-            raise AnomalyError(f"{item[SK]['S']} at {who} was {before} and is {now}, though no client changed it")
+            raise AnomalyError(f"{item[SK]['S']} at {who} was {before} and is {now}, but no client changed it")
 
 
 def content(item: Stored) -> Stored:
-    """What a client has written; not where it stands."""
-    return {name: value for name, value in item.items() if name not in _PLACING}
+    """Return the attributes of an item that clients write, without those of its placement."""
+    return {name: value for name, value in item.items() if name not in _PLACEMENT_ATTRIBUTES}
 
 
-def _told(values: Values) -> str:
+def _text(values: Values) -> str:
     return " or ".join(sorted(value or "absent" for value in values))

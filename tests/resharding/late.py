@@ -1,9 +1,9 @@
-"""Requests that are executed at any later time, and answers that are held while others write.
+"""A simulated database that executes requests at any later time, and delays answers while others write.
 
-Elsewhere a request is executed within the time that its sender was allowed, on which all waits of the protocol rest.
-Here it may be executed at any time after it was sent: after its sender was told that the outcome is unknown, after it
-was sent again, and when the change of the shard count is long over. An answer may also come so late that its sender's
-view has ended.
+In other schedules a request is executed within the time that its sender was allowed, and the waits of the protocol rely
+on this. Here it may be executed at any time after it was sent: after its sender has got an unknown outcome, after it
+was sent again, and long after the change of the shard count has ended. An answer may also come after the sender's view
+has expired.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,32 +18,32 @@ from tests.resharding.history import Check
 from tests.resharding.requests import summary
 from tests.resharding.scheduler import Actor
 
-_HELD: Final = (0, 0, 1, 3, 10, 30)
-"""For how many turns an answer is held that never comes."""
-_TROUBLE_GOES_ON: Final = 0.3
-"""How often one of the requests after a lost one is throttled: a resend meets the same trouble."""
-_STRAYING: Final = frozenset({"PutItem", "UpdateItem"})
-"""Writes of one item, which go to its old home while the change has not come to MOVE."""
-_LATER: Final = (0.0, 1.0, 10.0, 40.0, 70.0, 130.0, 190.0, 250.0, 310.0, 400.0)
-"""After how many seconds a request is executed: up to several phases later."""
+_HELD_TURNS: Final = (0, 0, 1, 3, 10, 30)
+"""For how many turns a sender waits for a lost answer."""
+_THROTTLED_AFTER_LOSS: Final = 0.3
+"""The share of requests soon after a lost one that are throttled, because trouble often lasts."""
+_PLAIN_WRITES: Final = frozenset({"PutItem", "UpdateItem"})
+"""Writes of one item, which go to its old home before the change has reached MOVE."""
+_DELAYS: Final = (0.0, 1.0, 10.0, 40.0, 70.0, 130.0, 190.0, 250.0, 310.0, 400.0)
+"""How many seconds late a request is executed: up to several phases."""
 
 
 @dataclass
 class LateFaults(Faults):
-    """What happens to requests, and how often.
+    """Draws the faults of requests, which include late execution.
 
     Attributes:
-        strays: only writes of one item by clients meet a fault, and are executed at a later stage of the change then,
-            answered or not.
+        strays: whether only clients' writes of one item meet a fault. They are executed at a later stage of the change,
+            with or without an answer.
     """
 
     strays: bool = False
     _soon: int = 0
 
-    def drawn(self, operation: str) -> str:
+    def draw(self, operation: str) -> str:
         """See `Faults.drawn`."""
         self._soon -= 1
-        if self._soon >= 0 and self.rate and self.random.random() < _TROUBLE_GOES_ON:
+        if self._soon >= 0 and self.rate and self.random.random() < _THROTTLED_AFTER_LOSS:
             return "throttled"
         if not self.rate or not self.left or self.random.random() >= self.rate:
             return ""
@@ -74,49 +74,49 @@ class LateFaults(Faults):
 
 @dataclass
 class LateDatabase(Database):
-    """The engine, as schedules with late requests see it.
+    """The database of schedules with late requests.
 
     Attributes:
-        delay: lets a sender, or a late request, wait until a later stage of the change.
+        delay: lets an actor wait until a later stage of the change; None for a wait of some seconds.
     """
 
     delay: Callable[[Actor], None] | None = None
 
-    def _drawn(self, operation: str, check: Check | None) -> str:
+    def _draw_fault(self, operation: str, check: Check | None) -> str:
         """See `Database._drawn`."""
         strays = isinstance(self.faults, LateFaults) and self.faults.strays
-        if strays and (check is None or operation not in _STRAYING):
+        if strays and (check is None or operation not in _PLAIN_WRITES):
             return ""
-        return super()._drawn(operation, check)
+        return super()._draw_fault(operation, check)
 
-    def _strike(
+    def _inject(
         self, fault: str, actor: Actor, operation: str, request: Mapping[str, Any], check: Check | None
     ) -> Wire:
         if fault in ("throttled", "conflict", "unprocessed"):
-            return super()._strike(fault, actor, operation, request, check)
+            return super()._inject(fault, actor, operation, request, check)
         if fault == "slow":
             self._wait(actor)
             return self._send(actor, operation, request, check)
         if fault == "answer_lost":
             self._send(actor, operation, request, check)
         if fault == "late":
-            self._execute_later(operation, request, check)
-        for _ in range(self.faults.random.choice(_HELD)):
+            self._execute_deliver_late(operation, request, check)
+        for _ in range(self.faults.random.choice(_HELD_TURNS)):
             self.scheduler.pause(actor)
         raise unanswered(operation, "ReadTimeoutError", f"The request was hit: {fault}")
 
     def _wait(self, actor: Actor) -> None:
-        """The engine takes its time: also longer than the sender's view lasts."""
-        actor.looked = None
+        """Let time pass before the engine executes a request, even beyond the end of the sender's view."""
+        actor.topology_read_at = None
         self._pass_time(actor)
 
     def _pass_time(self, actor: Actor) -> None:
         if self.delay is not None:
             self.delay(actor)
         else:
-            self.scheduler.sleep(actor, self.faults.random.choice(_LATER))
+            self.scheduler.sleep(actor, self.faults.random.choice(_DELAYS))
 
-    def _execute_later(self, operation: str, request: Mapping[str, Any], check: Check | None) -> None:
+    def _execute_deliver_late(self, operation: str, request: Mapping[str, Any], check: Check | None) -> None:
         def arrive(ghost: Actor) -> None:
             self._pass_time(ghost)
             self.scheduler.note(ghost, f"arrives: {operation} {summary(request)}")

@@ -1,4 +1,4 @@
-"""The code under test, broken in the ways of the models: each must be caught, or the schedules prove nothing."""
+"""Mutation tests of the schedules: the code under test without one rule of the protocol. Each must be caught."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -18,12 +18,12 @@ from tests.resharding.outcome_mutants import LEVELS, OUTCOMES
 
 
 def _no_lease(stack: ExitStack) -> None:
-    """The controller waits for nobody."""
+    """Let the controller publish without waiting for leases to end."""
     stack.enter_context(patch.object(Timing, "wait", lambda _self, _lease: 0.0))
 
 
 def _no_prepare(stack: ExitStack) -> None:
-    """From stable to MOVE at once."""
+    """Publish MOVE without PREPARE."""
     publish = controller._Controller._publish
 
     def skip(self: Any, *change: Any, **fields: Any) -> Any:
@@ -35,7 +35,7 @@ def _no_prepare(stack: ExitStack) -> None:
 
 
 def _eager_mover(stack: ExitStack) -> None:
-    """The mover starts with MOVE, while clients still are in PREPARE."""
+    """Start the mover with MOVE, while clients are still in PREPARE."""
     left, left_of_mover, read = controller._Controller._left, Context.left, Context.read
     phases: dict[int, Phase] = {}
 
@@ -57,7 +57,7 @@ def _eager_mover(stack: ExitStack) -> None:
 
 
 def _no_mark_in_settle(stack: ExitStack) -> None:
-    """A create in SETTLE puts at new, and leaves nothing at old."""
+    """Let a create in SETTLE put the item at its new home without a marker at the old one."""
     create = HomeWriter._create
 
     def bare(self: HomeWriter, write: Write, places: Places) -> Any:
@@ -69,19 +69,19 @@ def _no_mark_in_settle(stack: ExitStack) -> None:
 
 
 def _no_confirmation(stack: ExitStack) -> None:
-    """A mark with nothing behind it is taken for an absent item."""
+    """Treat a relocation marker without an item at its address as an absent item."""
     stack.enter_context(patch.object(StoredItems, "pairs", lambda *_args: {}))
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A way to break the code.
+    """A fault in the code under test, and the schedules that show it.
 
     Attributes:
-        apply: breaks it, for as long as the stack lasts.
-        stages: how far a change has come when it is most likely to show; None where nothing has to move.
-        kind: of the schedules that meet it.
-        late: whether requests may be executed at any later time in them.
+        apply: applies it until the stack is closed.
+        stages: the stage of a change at which it is most likely to show; None if no count changes.
+        kind: the kind of schedules.
+        late: whether their requests may be executed at any later time.
     """
 
     apply: Callable[[ExitStack], None]
@@ -104,7 +104,7 @@ MUTANTS: Final[Mapping[str, Mutant]] = {
 
 @contextmanager
 def broken(name: str) -> Iterator[None]:
-    """Break the code in this way for as long as the block lasts."""
+    """Apply a mutant until the end of the block."""
     with ExitStack() as stack:
         MUTANTS[name].apply(stack)
         yield

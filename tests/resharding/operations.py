@@ -1,7 +1,7 @@
-"""What clients do, and how each answer is held against the history.
+"""The operations and listings of clients, and the checks of their answers.
 
-Every answer is recorded for the linearizability checker. Where what is stored tells the values of keys, it is held
-against that as well, at once.
+Every answer is recorded for the linearizability checker. If the stored items determine the values of keys, each answer
+is also compared with the history at once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,17 +38,19 @@ class Operation:
 
     Attributes:
         kind: its name.
-        keys: the keys it may change or read.
-        deletes: those of them that it deletes.
-        value: the number it writes.
+        keys: the keys that it may change or read.
+        history: the reference model.
+        watch: the values of its keys since it began.
+        deletes: the keys that it deletes.
+        value: the number that it writes.
         adds: what it adds to `hits`.
         if_match: the revision that it names.
-        expected: the number that the item of this revision has.
+        expected: the number of the item with this revision.
         total: the `hits` of the item that it writes.
-        applied: what it has written to each key.
+        applied: the values that it has written to each key.
         puts: the numbers that a batch writes.
-        gone: whether a success of a delete says only that the item is gone, be it by another's delete: rule 5 of the
-            protocol's "Outcomes" about guarded deletes.
+        gone: whether success of a delete only means that the item is gone, perhaps by another delete. See rule 5 about
+            guarded deletes in "Outcomes" of the protocol.
     """
 
     kind: str
@@ -67,7 +69,7 @@ class Operation:
     _recorded: dict[Key, Recorded] = field(default_factory=dict)
 
     def begin(self) -> None:
-        """It is about to be sent."""
+        """Record that the operation begins."""
         for key in self.keys:
             kind = _KINDS.get(self.kind)
             if kind is not None:
@@ -77,7 +79,7 @@ class Operation:
                 self._begin(key, kind, version=self.puts.get(key))
 
     def lost(self) -> None:
-        """What was not answered takes effect at any later moment, or never."""
+        """Record an unknown outcome: the operation takes effect at any later moment, or never."""
         for key in list(self._recorded):
             self._answer(key, Answer.UNKNOWN)
 
@@ -88,8 +90,8 @@ class Operation:
         self.history.recorder.end(key, self._recorded.pop(key), answer, **parts)
 
     def check(self, key: Key, before: Values, after: Values) -> None:
-        """Judge what a write of this operation did to a key: a `history.Check`."""
-        if not self.history.sees:
+        """Judge the effect of a write of this operation on a key. This is a `history.Check`."""
+        if not self.history.values_known:
             return
         if key not in self.keys:
             raise AnomalyError(f"{self.kind} of {self.keys} has written {key}")
@@ -120,7 +122,7 @@ class Operation:
         return live[0]
 
     def _may_expire(self, value: str) -> bool:
-        """Whether a value was written with an expiry: a request may arrive when it has passed, and count as before."""
+        """Return whether a value has an expiry. A request that arrives after it may count as one before it."""
         return EXPIRES_AT in self.history.contents[value]
 
     def _check_update(self, key: Key, before: Values, after: str) -> None:
@@ -135,21 +137,21 @@ class Operation:
     # Answers.
 
     def wrote(self, item: Any) -> None:
-        """The operation has answered with the item that it says it has written."""
+        """Check an answer with the written item."""
         [key] = self.keys
         own = item.value == self.value
         if not own:
-            # Proved by the past of what stands: the answer shows that, which others have written since.
+            # The write was proved by the history of the stored item, so the answer is a later item by another write.
             self.history.recorder.end(key, replace(self._recorded[key], kind=Kind.GET), Answer.OK, seen=_seen(item))
         self._answer(key, Answer.OK, seen=_seen(item) if self.kind == "update" and own else None)
         if item.revision not in self.history.contents:
             raise AnomalyError(f"{self.kind} of {key} was acknowledged as {item.revision}, but never applied")
 
     def wrote_all(self) -> None:
-        """A batch was acknowledged."""
+        """Check the acknowledgement of a batch."""
         for key in self.keys:
             self._answer(key, Answer.OK)
-            if not self.history.sees:
+            if not self.history.values_known:
                 continue
             if key in self.deletes:
                 self._check_deleted(key)
@@ -157,22 +159,22 @@ class Operation:
                 raise AnomalyError(f"{self.kind} of {key} was acknowledged, but never applied")
 
     def deleted(self, key: Key) -> None:
-        """A deletion was acknowledged."""
+        """Check the acknowledgement of a deletion."""
         if self.gone and key in self._recorded:
             self._recorded[key] = replace(self._recorded[key], kind=Kind.DROP)
         self._answer(key, Answer.OK)
-        if self.history.sees:
+        if self.history.values_known:
             self._check_deleted(key)
 
     def _check_deleted(self, key: Key) -> None:
-        if not self.applied.get(key) and self.watch.lived(key):
-            raise AnomalyError(f"{self.kind} of {key} was acknowledged, but {key} lived on")
+        if not self.applied.get(key) and self.watch.existed(key):
+            raise AnomalyError(f"{self.kind} of {key} was acknowledged, but {key} stayed live")
 
     def saw(self, key: Key, item: Any | None) -> None:
-        """The operation has answered with an item, or said that there is none."""
+        """Check an answer with an item, or with None."""
         if key in self._recorded:
             self._answer(key, Answer.OK if item is not None else Answer.MISSING, seen=item and _seen(item))
-        if self.history.sees:
+        if self.history.values_known:
             self._check_seen(key, item)
 
     def _check_seen(self, key: Key, item: Any | None) -> None:
@@ -185,30 +187,30 @@ class Operation:
             if int(content["value"]["N"]) != item.value or (int(content["hits"]["N"]) != item.hits):
                 raise AnomalyError(f"{self.kind} of {key} answers {item!r}, but it was {content}")
 
-    def saw_life(self, key: Key, *, live: bool) -> None:
-        """The operation says whether a key is live."""
+    def saw_existence(self, key: Key, *, live: bool) -> None:
+        """Check an answer about whether a key is live."""
         self._answer(key, Answer.EXISTS if live else Answer.MISSING)
-        if self.history.sees:
-            self._check_life(key, live=live)
+        if self.history.values_known:
+            self._check_existence(key, live=live)
 
-    def _check_life(self, key: Key, *, live: bool) -> None:
+    def _check_existence(self, key: Key, *, live: bool) -> None:
         seen = self.watch.of(key)
         if (live and seen <= ABSENT) or (not live and None not in seen):
             raise AnomalyError(f"{self.kind} of {key} says {live}, but it was {sorted(map(str, seen))}")
 
     def refused(self, error: DynashardError) -> bool:
-        """The operation has failed. Returns whether that is an answer, rather than an unknown outcome."""
+        """Check an error. Return whether it is an answer rather than an unknown outcome."""
         [key] = self.keys if len(self.keys) == 1 else [""]
         if isinstance(error, OutcomeUnknownError) or self.kind == "batch_write":
             self.lost()
         if isinstance(error, NotFoundError) and self.kind in ("get", "update", "delete"):
-            self.saw_life(key, live=False)
+            self.saw_existence(key, live=False)
         elif isinstance(error, AlreadyExistsError) and self.kind == "create":
-            self.saw_life(key, live=True)
+            self.saw_existence(key, live=True)
         elif isinstance(error, RevisionMismatchError) and self.if_match is not None:
             self._answer(key, Answer.MISMATCH, seen=self._found(error))
-            if self.history.sees and self.watch.of(key) == {self.if_match}:
-                raise AnomalyError(f"{self.kind} of {key} is refused, though it is at {self.if_match}") from error
+            if self.history.values_known and self.watch.of(key) == {self.if_match}:
+                raise AnomalyError(f"{self.kind} of {key} is refused, but it is at {self.if_match}") from error
         elif error.transient or isinstance(error, RevisionMismatchError):
             return False
         else:
@@ -218,7 +220,7 @@ class Operation:
         return True
 
     def _found(self, error: RevisionMismatchError) -> Seen | None:
-        """What a refusal says that it found."""
+        """Return the item that a refusal names."""
         if error.current is None:
             return None
         stored = self.history.contents.get(error.current)
@@ -228,12 +230,16 @@ class Operation:
 
 @dataclass(eq=False)
 class Session:
-    """A listing from its first page to its last, whoever asks for each.
+    """A listing from its first page to its last. Each page may be requested by another client.
 
     Attributes:
         asked: the arguments of `list`.
-        watch: the values of all keys since its beginning.
-        emitted: the items that its pages brought, as values of keys.
+        history: the reference model.
+        watch: the values of all keys since the listing began.
+        cursor: the cursor of the next page.
+        pages: how many pages were read.
+        received: the items of its pages, as keys and values.
+        invoked: the time at which it began.
     """
 
     asked: Mapping[str, Any]
@@ -241,39 +247,39 @@ class Session:
     watch: Watch
     cursor: str | None = None
     pages: int = 0
-    emitted: list[tuple[Key, str]] = field(default_factory=list)
+    received: list[tuple[Key, str]] = field(default_factory=list)
     invoked: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.invoked = self.history.recorder.now()
 
-    def brought(self, items: Sequence[Any], page: Operation) -> None:
-        """Pages bring items; each must have been there while the page was read."""
+    def receive(self, items: Sequence[Any], page: Operation) -> None:
+        """Check the items of a page. Each must have existed while the page was read."""
         for item in items:
             page.saw(item.id, item)
-            self.emitted.append((item.id, item.revision or f"~{item.value}"))
+            self.received.append((item.id, item.revision or f"~{item.value}"))
 
     def finish(self) -> None:
-        """The listing has ended: every key that lived all the time was brought once, and none twice."""
-        if not self.history.sees:
+        """Check the complete listing: it has every key that was live all the time once, and no key twice."""
+        if not self.history.values_known:
             self._keep()
             return
         counts: dict[Key, int] = {}
-        for key, _ in self.emitted:
+        for key, _ in self.received:
             counts[key] = counts.get(key, 0) + 1
         for key in sorted({*counts, *self.watch.seen}):
             least, most = self._bounds(key)
             if not least <= counts.get(key, 0) <= most:
                 raise AnomalyError(
-                    f"the listing {dict(self.asked)} brought {key} {counts.get(key, 0)} times in {self.pages} pages, "
+                    f"the listing {dict(self.asked)} has {key} {counts.get(key, 0)} times in {self.pages} pages, "
                     f"not {least} to {most}: it was {sorted(map(str, self.watch.of(key)))}"
                 )
         if self.asked.get("order") == "ordered":
             self._check_order()
 
     def count(self, number: int) -> None:
-        """The listing was counted."""
-        if not self.history.sees:
+        """Check the count of a listing."""
+        if not self.history.values_known:
             return
         bounds = [self._bounds(key) for key in self.watch.seen]
         least, most = sum(low for low, _ in bounds), sum(high for _, high in bounds)
@@ -281,29 +287,29 @@ class Session:
             raise AnomalyError(f"the listing {dict(self.asked)} counts {number}, not {least} to {most}")
 
     def _keep(self) -> None:
-        """Keep a listing of the whole table, to hold it against what other answers have shown.
+        """Keep a listing of the whole table, which is compared with other answers at the end.
 
-        Filters and indexes are left to schedules in which what is stored tells the truth.
+        Filters and indexes are only checked in schedules whose stored items determine the values of keys.
         """
         if self.asked.get("filters") or self.asked.get("index"):
             return
-        brought = tuple(key for key, _ in self.emitted if key not in self.history.mortal)
+        keys = tuple(key for key, _ in self.received if key not in self.history.expiring_keys)
         now = self.history.recorder.now()
-        # Judged in the end: an operation that runs now is not among the answers yet.
-        self.history.listings.append(Listing(self.invoked, now, brought, f"the listing {dict(self.asked)}"))
+        # It is judged at the end, because operations that run now have no answers yet.
+        self.history.listings.append(Listing(self.invoked, now, keys, f"the listing {dict(self.asked)}"))
 
     def _bounds(self, key: Key) -> tuple[int, int]:
-        """How often a key must and may be brought."""
+        """Return how often the listing must and may have a key."""
         values = self.watch.of(key)
         places = {self._place(key, value) for value in values}
         found = places - {None}
         if not found:
             return 0, 0
-        # An entry whose index key changes may be met at both of its places, or at none.
+        # An index entry whose key changes may be read at both of its places, or at none.
         return int(len(places) == 1), len(found)
 
     def _place(self, key: Key, value: Value) -> str | None:
-        """Where in the listing the value of a key stands; None if nowhere."""
+        """Return the sort key of a value in the listing; None if the listing does not have it."""
         if value is None:
             return None
         content = self.history.contents[value]
@@ -321,7 +327,7 @@ class Session:
 
     def _check_order(self) -> None:
         backward = self.asked.get("direction") == "desc"
-        places = [self._place(key, value) or "" for key, value in self.emitted]
+        places = [self._place(key, value) or "" for key, value in self.received]
         if places != sorted(places, reverse=backward):
             raise AnomalyError(f"the listing {dict(self.asked)} is out of order: {places}")
 

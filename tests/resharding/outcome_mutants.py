@@ -1,6 +1,6 @@
-"""The rules about outcomes, broken in the ways of `outcome_model.py`: each must be caught by the answers alone.
+"""Mutants of the rules about outcomes, as in `outcome_model.py`. Each must be caught by the answers alone.
 
-They show where several clients write a few keys while answers are lost and requests run late; nothing has to move.
+They show when several clients write a few keys while answers are lost and requests run late. No count has to change.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ Judged = Callable[[Any, Mapping[str, Any] | None, Proof], Proof]
 
 
 def _sent_again(wanted: Callable[[Write], bool]) -> Apply:
-    """What is on condition of no exact revision is sent again after an ambiguous attempt."""
+    """Send a write without an exact revision again after an ambiguous attempt."""
 
     def apply(stack: ExitStack) -> None:
         exact = property(lambda write: write.if_match is not None or wanted(write))
@@ -30,7 +30,7 @@ def _sent_again(wanted: Callable[[Write], bool]) -> Apply:
 
 
 def _judged(judged: Judged) -> Apply:
-    """What is stored is judged otherwise."""
+    """Judge the stored item in another way."""
 
     def judge(claim: Any, found: Mapping[str, Any] | None) -> Proof:
         return judged(claim, found, evidence.judge(claim, found))
@@ -60,17 +60,17 @@ def _absent_is_done(*, conditional: bool) -> Judged:
 
 
 def _throttled_after_ambiguity(stack: ExitStack) -> None:
-    """A throttle is passed on as such, though an earlier attempt may have been executed."""
-    told = Attempts._after_doubt
+    """Report a throttle although an earlier attempt may have been executed."""
+    after_doubt = Attempts._after_doubt
 
     def pass_on(self: Attempts, error: Any, *more: Any) -> Any:
-        return error if isinstance(error, ThrottledError) else told(self, error, *more)
+        return error if isinstance(error, ThrottledError) else after_doubt(self, error, *more)
 
     stack.enter_context(patch.object(Attempts, "_after_doubt", pass_on))
 
 
 def _goes_on_without_proof(stack: ExitStack) -> None:
-    """A guarded delete whose answer was lost deletes whatever stands there then, though its own item may be gone."""
+    """Let a guarded delete delete another item after a lost answer, although its own item may be gone."""
 
     def gone(_write: Any, found: Mapping[str, Any] | None) -> bool:
         return not found
@@ -84,7 +84,7 @@ def _goes_on_without_proof(stack: ExitStack) -> None:
 
 
 def _refused_for_good(stack: ExitStack) -> None:
-    """A transaction that is refused after an ambiguous attempt is refused for good."""
+    """Report the refusal of a transaction after an ambiguous attempt."""
     was_done = Transaction._was_done
 
     def refused(self: Transaction, request: Any, error: Any) -> bool:
@@ -94,12 +94,12 @@ def _refused_for_good(stack: ExitStack) -> None:
 
 
 def _token_forgotten(stack: ExitStack) -> None:
-    """A transaction is sent again under another token."""
+    """Send a transaction again with another token."""
     stack.enter_context(patch.object(Transaction, "_was_done", lambda *_args: False))
 
 
 def _settled_by_nothing(stack: ExitStack) -> None:
-    """What should settle a transaction uses up another token."""
+    """Settle a transaction by the use of another token."""
     settles = transaction_run.settled_by_token
     stack.enter_context(
         patch.object(transaction_run, "settled_by_token", lambda store, token: settles(store, token[::-1]))
@@ -112,7 +112,7 @@ LEVELS: Final[Mapping[str, tuple[str, Apply]]] = {
     "a transaction's token is forgotten": ("exactly once", _token_forgotten),
     "a transaction is settled by another token": ("exactly once", _settled_by_nothing),
 }
-"""Those of the levels of care, each with the kind of schedules that meet it."""
+"""Mutants of the levels of care, each with the kind of schedules that show it."""
 
 OUTCOMES: Final[Mapping[str, Apply]] = {
     "a put is sent again": _sent_again(lambda write: write.kind is Kind.UPSERT),

@@ -18,41 +18,41 @@ KINDS: Final = ("race", "race", "grow", "shrink", "adopt", "random", "index", "f
 _LATE: Final = 0.3
 """The share of schedules in which requests may be executed at any later time."""
 _STRAYS: Final = 0.6
-"""The share of those about requests of PREPARE that are executed at later stages; nothing else fails in them."""
+"""The share of these in which writes of PREPARE are executed at later stages and nothing else fails."""
 _STRAYING: Final = (
     *((Note, *counts) for counts in ((1, 2), (2, 1), (2, 4), (4, 2), (4, 1))),
     *((AdoptedNote, UNSHARDED, count) for count in (1, 2)),
 )
 CALM: Final[Mapping[str, type[Any]]] = {"calm": Note, "guarded": GuardedNote, "exactly once": OnceNote}
-"""Kinds in which nothing moves, with their entities: several clients write a key."""
+"""Kinds of schedules in which no count changes and several clients write each key, with their entities."""
 _PREPARE: Final = 3
 """The stage of a change at which PREPARE is published."""
 INDEX_COUNT: Final = 2
 _STAGES: Final = (1, 2, 3, 4, 5, 6, 7)
-"""Phases and times of work that a change may have come to when the clients come."""
+"""The stages of a change at which clients may start: its phases and times of work, counted from 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a schedule is about, drawn from its seed.
+    """The parameters of a schedule, drawn from its seed.
 
     Attributes:
-        seed: all of it follows from this.
-        kind: one of `KINDS`.
+        seed: determines the plan and all later draws.
+        kind: the kind of the schedule, such as one of `KINDS`.
         model: the entity.
-        scope: what the change concerns.
-        origin, target: the counts it leads from and to.
-        index_origin: the count of the index that it may concern.
+        scope: the scope of the change.
+        origin, target: the counts before and after the change.
+        index_origin: the count of the index before the change, if the change is one of an index.
         keys: the keys that clients use.
-        clients, bursts: how many clients, and how often each does a few operations.
-        movers: how many movers.
-        operator: whether somebody pauses or aborts.
-        fault_rate, kill_rate: how often a request is hit, or the process that sends it.
-        stages: how far the change has come before the clients come; None if it is not yet asked for.
-        filled: what part of the keys is live in the beginning.
+        clients, bursts: how many clients there are, and how often each does a few operations.
+        movers: how many movers there are.
+        operator: whether an operator pauses or aborts the change.
+        fault_rate, kill_rate: how often a request fails, and how often its process is killed.
+        stages: the stage of the change at which the clients start; None if it is not requested yet.
+        filled: the share of keys that are live at the start.
         large: whether an item has 400 KB.
-        expiring: whether some items expire.
-        late: whether requests may be executed at any later time, also when the change is over.
+        some_expire: whether some items expire.
+        late: whether requests may be executed at any later time, even after the change.
     """
 
     seed: int
@@ -72,12 +72,19 @@ class Plan:
     stages: int | None
     filled: float
     large: bool
-    expiring: bool
+    some_expire: bool
     late: bool
 
 
 def planned(seed: int, kind: str | None = None, stages: int | None = None, *, late: bool | None = None) -> Plan:
-    """The plan of a seed, or one for a kind and a stage of the change, and requests late or not, that are given."""
+    """Draw the plan of a seed.
+
+    Args:
+        seed: determines all draws.
+        kind: the kind of the schedule; drawn if None.
+        stages: the stage of the change at which the clients start; drawn if None.
+        late: whether requests may be executed at any later time; drawn if None.
+    """
     random = Random(seed)
     kind, late = _kind(random, kind, late)
     model: type[Any] = random.choice((Note, Note, Note, StampedNote))
@@ -131,13 +138,13 @@ def planned(seed: int, kind: str | None = None, stages: int | None = None, *, la
         kill_rate=random.choice((0.0, 0.0, 0.03, 0.1)),
         filled=random.choice((0.2, 0.5, 0.8)),
         large=random.random() < 0.002,
-        expiring=random.random() < 0.5 and not late,
+        some_expire=random.random() < 0.5 and not late,
         late=late,
     )
 
 
 def _kind(random: Random, kind: str | None, late: bool | None) -> tuple[str, bool]:  # noqa: FBT001
-    """The kind of a schedule, and whether requests may be executed at any later time; what is given stays."""
+    """Draw the kind of a schedule, and whether requests may be late. Given values are kept."""
     drawn = random.choice(KINDS)
     drawn_late, strays = random.random() < _LATE and drawn != "random", random.random() < _STRAYS
     if kind is None:
@@ -153,7 +160,7 @@ def _begins(kind: str, random: Random) -> int | None:
 
 
 def _keys(entity: EntityDefinition[Any], random: Random, origin: int, target: int, *, moving: int) -> tuple[Key, ...]:
-    """A few keys, most of which move."""
+    """Draw a few keys, most of which move."""
     names = [f"k{number}" for number in range(40)]
     keys = {name: entity.key_of({"tenant": TENANT, "id": name}) for name in names}
     movers = [name for name, key in keys.items() if home(entity, key, origin) != home(entity, key, target)]

@@ -1,6 +1,7 @@
-"""One schedule: everything drawn from a seed, run to its end, and judged.
+"""Run a schedule to its end, and check all answers and the stored items.
 
-A schedule has a layout, a change of its count, clients, faults and kills. The same seed always gives the same one.
+A schedule has a layout, a change of the shard count, clients, faults and kills. Its plan is drawn from a seed, and the
+same seed always gives the same schedule.
 """
 
 from collections.abc import Sequence
@@ -37,7 +38,7 @@ _BATCH: Final = 25
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a schedule has come to."""
+    """The result of a schedule."""
 
     seed: int
     kind: str
@@ -54,9 +55,9 @@ class Schedule:
     """A planned schedule on an engine.
 
     Args:
-        wire: the way to an engine whose tables are empty.
-        plan: what is to happen.
-        trace: where lines are written that say what happened; None for nowhere.
+        wire: the connection to an engine with empty tables.
+        plan: the plan.
+        trace: gets a line for each request and event; None for no trace.
     """
 
     def __init__(self, wire: LeanWire, plan: Plan, trace: list[str] | None = None) -> None:
@@ -65,7 +66,7 @@ class Schedule:
         self._random = Random(plan.seed ^ 0x5EED)
         self._scheduler = Scheduler(Random(plan.seed ^ 0x7142), operation=OPERATION, ticked=self._tick)
         self._scheduler.trace = trace
-        self._history = History(self._scheduler.clock, skew=SKEW, sees=not plan.late)
+        self._history = History(self._scheduler.clock, skew=SKEW, values_known=not plan.late)
         chance = Random(plan.seed ^ 0xFA17)
         if plan.late:
             strays = plan.kind == "strays"
@@ -84,11 +85,11 @@ class Schedule:
                 self._random.choice, race=plan.kind == "race", calm=plan.kind in CALM, strays=plan.kind == "strays"
             ),
             indexes=self._indexes(entity),
-            scattered=entity.shards is not None and not entity.shards.rule.fixed,
+            random_placement=entity.shards is not None and not entity.shards.rule.fixed,
         )
-        self._traffic.expiring = plan.expiring or self._traffic.scattered
-        self._traffic.mortal = self._traffic.scattered and plan.target < plan.origin
-        self._rested = 0
+        self._traffic.some_expire = plan.some_expire or self._traffic.random_placement
+        self._traffic.all_expire = self._traffic.random_placement and plan.target < plan.origin
+        self._ended = 0
         self._change = Change(
             self._database, plan.model, plan.scope, plan.target, self._kills, begun=plan.stages is not None
         )
@@ -96,10 +97,10 @@ class Schedule:
             self._database.delay = self._change.delay
 
     def run(self) -> Outcome:
-        """Run it to its end.
+        """Run the schedule to its end.
 
         Raises:
-            AnomalyError: something happened that must not.
+            AnomalyError: the code under test broke a promise.
         """
         calls = self._wire.calls
         try:
@@ -129,7 +130,7 @@ class Schedule:
             return (self._plan.scope.index.name, self._plan.scope.index.name, None)
         return (None, None, None, *entity.indexes)
 
-    # Before.
+    # Setup.
 
     def _prepare(self) -> None:
         items = self._first_items()
@@ -144,13 +145,13 @@ class Schedule:
                 records.append(first_record(index_key(entity, index), count, now=now, lease=LEASE))
         self._put(TOPOLOGY, [encode(record) for record in records])
         if self._plan.stages is not None:
-            self._lead(self._plan.stages)
+            self._run_to_stage(self._plan.stages)
 
-    def _lead(self, stages: int) -> None:
+    def _run_to_stage(self, stages: int) -> None:
         faults, kills = self._database.faults, self._kills
         kept = faults.rate, kills.rate
         faults.rate = kills.rate = 0.0
-        self._scheduler.spawn("leader", lambda actor: self._change.lead(actor, stages=stages))
+        self._scheduler.spawn("leader", lambda actor: self._change.run_to_stage(actor, stages=stages))
         self._scheduler.run()
         faults.rate, kills.rate = kept
 
@@ -173,8 +174,8 @@ class Schedule:
         plan, random = self._plan, self._random
         entity = definition(plan.model)
         ranked = random.random() < 0.8
-        lifetimes = (None, None, None, None, 50.0, 150.0, 300.0) if self._traffic.expiring else (None,)
-        expires = random.choice((50.0, 200.0) if self._traffic.mortal else lifetimes)
+        lifetimes = (None, None, None, None, 50.0, 150.0, 300.0) if self._traffic.some_expire else (None,)
+        expires = random.choice((50.0, 200.0) if self._traffic.all_expire else lifetimes)
         item = plan.model(
             tenant=TENANT,
             id=key,
@@ -188,7 +189,7 @@ class Schedule:
         item_key = entity.key_of(item)
         router = Router(Counts(plan))
         stored = home(entity, item_key, plan.origin)
-        if self._traffic.scattered:
+        if self._traffic.random_placement:
             shards = shard_keys(entity.shards.rule, item_key.partition, entity.separator, plan.origin)  # type: ignore[union-attr]
             stored = random.choice(shards)
         wire: Wire = {PK: {"S": stored}, SK: {"S": key}}
@@ -201,7 +202,7 @@ class Schedule:
             wire["ExpiresAt"] = encode_value(int(self._scheduler.now + expires), path="ExpiresAt")
         return wire
 
-    # During.
+    # Actors.
 
     def _start(self) -> None:
         plan, scheduler = self._plan, self._scheduler
@@ -224,11 +225,11 @@ class Schedule:
     def _client(self, actor: Actor) -> None:
         Client(self._traffic, actor).run(self._plan.bursts, self._change)
 
-    # Afterwards.
+    # Final checks.
 
     def _finish(self) -> None:
-        """Everything has come to rest: what is stored, and what a new client sees."""
-        self._rested = self._history.recorder.now()
+        """Check the stored items, and what a new client reads, after all actors have ended."""
+        self._ended = self._history.recorder.now()
         self._database.faults.rate = 0.0
         self._kills.rate = 0.0
         self._check_stored()
@@ -240,12 +241,14 @@ class Schedule:
         self._check_answers()
 
     def _check_answers(self) -> None:
-        """The answers about each key agree with one order of the operations."""
+        """Check that the answers about each key agree with one order of the operations."""
         for key, operations in sorted(self._history.recorder.histories.items()):
-            violation = None if key in self._history.mortal else check(operations)
+            violation = None if key in self._history.expiring_keys else check(operations)
             if violation is not None:
                 raise AnomalyError(f"{key} is {violation}")
-        lasting = {k: done for k, done in self._history.recorder.histories.items() if k not in self._history.mortal}
+        lasting = {
+            k: done for k, done in self._history.recorder.histories.items() if k not in self._history.expiring_keys
+        }
         wrong = [
             each
             for listing in self._history.listings
@@ -256,38 +259,39 @@ class Schedule:
             raise AnomalyError("; ".join(wrong))
 
     def _may_miss(self, listing: Listing) -> bool:
-        """Whether a listing may miss what a late request has stored at an old place that it does not enumerate.
+        """Return whether a listing may miss an item that a late request has stored at an old place.
 
-        That is promised of none that begins after the change. While it goes on, reads of single keys find such items.
+        A listing during a change that narrows the layout does not read such places, but reads of single keys find these
+        items. A listing that begins after the change must return them.
         """
         plan = self._plan
         narrowed = plan.target < plan.origin or plan.origin == UNSHARDED
-        return plan.late and narrowed and listing.invoked < self._rested
+        return plan.late and narrowed and listing.invoked < self._ended
 
     def _check_stored(self) -> None:
         stored = {
             (item[PK]["S"], item[SK]["S"]): item for item in self._wire.call("Scan", {"TableName": TABLE})["Items"]
         }
         if stored != self._history.items and not self._plan.large:
-            raise AnomalyError(f"the history is wrong: {self._history.items} is {stored}")
+            raise AnomalyError(f"the model differs from the table: {self._history.items} is {stored}")
 
     def _check_records(self) -> int:
-        """The change has ended; returns the count."""
+        """Check that the change has ended, and return the count."""
         entity = definition(self._plan.model)
         table = TopologyTable(self._wire, TOPOLOGY)
         records = table.read([self._plan.scope.key, family_of(entity)])
         record = records.get(self._plan.scope.key) or records[family_of(entity)]
-        if not _at_rest(record) or records[family_of(entity)].active:
+        if not _is_stable(record) or records[family_of(entity)].active:
             raise AnomalyError(f"the change has not ended: {records}")
         if record.count != self._plan.target and not self._plan.operator and not self._change.refused:
-            raise AnomalyError(f"the change has not led to {self._plan.target}: {record}")
+            raise AnomalyError(f"the change has not reached {self._plan.target}: {record}")
         return record.count
 
     def _check_places(self, final: int) -> None:
-        """Each live key stands at its home, under the index keys it should have, and no mark is left."""
+        """Check that each live key is at its home, has the right index keys, and no relocation marker is left."""
         plan, history = self._plan, self._history
-        if history.marks():
-            raise AnomalyError(f"marks are left: {history.marks()}")
+        if history.markers():
+            raise AnomalyError(f"relocation markers are left: {history.markers()}")
         entity = definition(plan.model)
         counts = Counts(plan)
         if plan.scope.index is not None:
@@ -297,10 +301,10 @@ class Schedule:
             for item in history.live(key):
                 item_key = entity.key_of({"tenant": TENANT, "id": key})
                 places = [home(entity, item_key, count)]
-                if self._traffic.scattered and entity.shards is not None:
+                if self._traffic.random_placement and entity.shards is not None:
                     places = shard_keys(entity.shards.rule, item_key.partition, entity.separator, count)
                 if item[PK]["S"] not in places:
-                    raise AnomalyError(f"{key} stands at {item[PK]['S']}, not at {places}")
+                    raise AnomalyError(f"{key} is at {item[PK]['S']}, not at {places}")
                 self._check_index_keys(entity, item, counts)
 
     def _check_index_keys(self, entity: EntityDefinition[Any], item: Any, counts: "Counts") -> None:
@@ -315,10 +319,10 @@ class Schedule:
             names = (index_pk(index.slot), index_sk(index.slot))
             found = {name: item[name] for name in names if name in item}
             if found != wanted:
-                raise AnomalyError(f"{item[SK]['S']} stands in {index.name} as {found}, not as {wanted}")
+                raise AnomalyError(f"{item[SK]['S']} is in {index.name} as {found}, not as {wanted}")
 
     def _clean(self) -> None:
-        """Leave the tables empty."""
+        """Empty the tables."""
         if self._scheduler.failure is not None:
             for table, names in KEYS.items():
                 wiped(self._wire, table, names)
@@ -333,7 +337,7 @@ class Schedule:
 
 
 class Counts:
-    """A topology of the counts at the beginning of a plan."""
+    """A topology with the counts at the start of a plan."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -354,7 +358,7 @@ class Counts:
         return View(INDEX_COUNT if index.shards else UNSHARDED)
 
     def refresh(self, entity: EntityDefinition[Any], partition: str) -> None:
-        """Nothing is kept."""
+        """Do nothing: the counts are fixed."""
 
 
 def run_seed(
@@ -369,18 +373,18 @@ def run_seed(
     """Run the schedule of a seed.
 
     Args:
-        wire: the way to an engine whose tables are empty.
-        seed: what all is drawn from.
-        kind: one of `KINDS`; drawn if None.
-        stages: how far the change has come before the clients come; drawn if None.
+        wire: the connection to an engine with empty tables.
+        seed: determines the whole schedule.
+        kind: the kind of the schedule; drawn if None.
+        stages: the stage of the change at which the clients start; drawn if None.
         late: whether requests may be executed at any later time; drawn if None.
-        trace: where to write what happens.
+        trace: gets a line for each request and event.
 
     Raises:
-        AnomalyError: something happened that must not.
+        AnomalyError: the code under test broke a promise.
     """
     return Schedule(wire, planned(seed, kind, stages, late=late), trace).run()
 
 
-def _at_rest(record: Record) -> bool:
+def _is_stable(record: Record) -> bool:
     return record.phase is Phase.STABLE and record.target is None and record.swept

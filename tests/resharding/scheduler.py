@@ -1,9 +1,9 @@
-"""Actors that take turns: exactly one runs at a time, and chance says who is next.
+"""Deterministic simulation: actors take turns, exactly one runs at a time, and a seeded random source draws the next.
 
-An actor is a body in a thread of its own. Before each request to the database it gives the turn away, so that every
-order of requests can come about; between two requests nothing else happens. The clock stands still unless an actor
-sleeps and chance wakes it, and it never passes what a running operation allows: a request is applied at most
-`operation` seconds after its sender has last looked at the topology, as everywhere in the protocol.
+An actor is a function in a thread of its own. It ends its turn before each request to the database, so every order of
+requests is possible. Between two requests no other actor runs. The clock only moves when a sleeping actor is woken or
+a random delay is drawn, and never further than a running operation allows: a request is applied at most
+`operation` seconds after its sender has last read the topology, as everywhere in the protocol.
 """
 
 from collections.abc import Callable
@@ -17,28 +17,28 @@ _EPOCH: Final = 1_900_000_000.0
 
 
 class Killed(BaseException):
-    """The process of an actor is gone. Not an `Exception`: nothing in the code under test may survive it."""
+    """The process of an actor was killed. This is not an `Exception`, so the code under test cannot catch it."""
 
 
 class AnomalyError(AssertionError):
-    """What must never happen has happened."""
+    """The code under test broke a promise."""
 
 
 class Actor:
-    """One who takes turns.
+    """A simulated process that takes turns with others.
 
     Attributes:
-        name: for the trace.
-        looked: when it has last looked at the topology, in epoch seconds; None while it runs no operation.
-        wake: it sleeps until then.
-        doomed: it ends at its next request.
+        name: its name in the trace.
+        topology_read_at: when it last read the topology, in epoch seconds; None while it runs no operation.
+        wake: the time until which it sleeps, in epoch seconds.
+        doomed: whether it ends at its next request.
     """
 
     def __init__(self, name: str, random: Random, weight: float) -> None:
         self.name = name
         self.random = random
         self.weight = weight
-        self.looked: float | None = None
+        self.topology_read_at: float | None = None
         self.wake = -inf
         self.doomed = False
         self.gate = Lock()
@@ -46,11 +46,11 @@ class Actor:
 
 
 class Scheduler:
-    """Gives out the turns of one schedule.
+    """Gives the turns of one schedule to its actors.
 
     Args:
-        random: draws who is next.
-        operation: the longest time between an actor's look at the topology and what it sends thereafter.
+        random: draws the next actor.
+        operation: the longest time in seconds between an actor's read of the topology and a request that relies on it.
         ticked: called after the clock has moved.
     """
 
@@ -70,19 +70,19 @@ class Scheduler:
         self._over.acquire()
 
     def clock(self) -> float:
-        """The wall clock of all actors, in epoch seconds."""
+        """Return the time of all actors, in epoch seconds."""
         return self.now
 
     def spawn(self, name: str, body: Callable[[Actor], None]) -> Actor:
-        """Add an actor. It begins when it is first given the turn."""
+        """Add an actor. It starts in its first turn."""
         weight = 2.0 ** -self._random.randrange(4)
         actor = Actor(name, Random(self._random.getrandbits(32)), weight)
         self._actors.append(actor)
-        Thread(target=self._live, args=(actor, body), name=name, daemon=True).start()
+        Thread(target=self._run_actor, args=(actor, body), name=name, daemon=True).start()
         return actor
 
     def run(self) -> None:
-        """Let all actors take turns until they have ended; raises what went wrong first."""
+        """Let all actors take turns until they have ended. Raises the first failure."""
         if self._actors:
             self._choose(None).gate.release()
             self._over.acquire()
@@ -90,42 +90,42 @@ class Scheduler:
             raise self.failure
 
     def pause(self, actor: Actor) -> None:
-        """Give the turn away; comes back when it is this actor's again.
+        """End the turn of an actor. Returns when its next turn begins.
 
         Raises:
-            Killed: the actor has ended meanwhile.
+            Killed: the actor was killed in between.
         """
         self._hand_over(actor)
         if actor.doomed:
             raise Killed
 
     def pause_inside(self, actor: Actor) -> None:
-        """As `pause`, inside of what goes on even though its sender is gone."""
+        """As `pause`, within a request that the engine completes although its sender was killed."""
         self._hand_over(actor)
         if self.failure is not None:
             raise Killed
 
     def sleep(self, actor: Actor, seconds: float) -> None:
-        """Give the turn away for some time."""
+        """End the turn of an actor for some seconds."""
         actor.wake = self.now + max(0.0, seconds)
-        if actor.looked is not None and actor.wake > actor.looked + self._operation:
-            # No operation outlives its invocation.
+        if actor.topology_read_at is not None and actor.wake > actor.topology_read_at + self._operation:
+            # An operation ends with the invocation that runs it.
             actor.wake = -inf
             raise Killed
         self.pause(actor)
 
     def idle(self, actor: Actor, seconds: float) -> None:
         """Sleep outside any operation."""
-        actor.looked = None
+        actor.topology_read_at = None
         self.sleep(actor, seconds)
 
     def note(self, actor: Actor | None, text: str) -> None:
-        """Write a line of the trace, if one is kept."""
+        """Add a line to the trace, if there is one."""
         if self.trace is not None:
             self.trace.append(f"{self.now - _EPOCH:8.2f}  {actor.name if actor else '':<12}{text}")
 
     def fail(self, failure: BaseException) -> None:
-        """End the schedule: the first failure counts."""
+        """End the schedule. Only the first failure is kept."""
         if self.failure is None:
             self.failure = failure
         for actor in self._actors:
@@ -141,14 +141,14 @@ class Scheduler:
             actor.gate.acquire()
         actor.wake = -inf
 
-    def _live(self, actor: Actor, body: Callable[[Actor], None]) -> None:
+    def _run_actor(self, actor: Actor, body: Callable[[Actor], None]) -> None:
         actor.gate.acquire()
         try:
             if not actor.doomed:
                 body(actor)
         except Killed:
             pass
-        except BaseException as error:  # noqa: BLE001 - raised again where the schedule was started
+        except BaseException as error:  # noqa: BLE001 - `run` raises it again
             self.fail(error)
         self._actors.remove(actor)
         if self._actors:
@@ -162,7 +162,9 @@ class Scheduler:
         random = self._random
         if current is not None and current.wake <= self.now and random.random() < self._sticky:
             return current
-        horizon = min([a.looked + self._operation for a in self._actors if a.looked is not None], default=inf)
+        horizon = min(
+            [a.topology_read_at + self._operation for a in self._actors if a.topology_read_at is not None], default=inf
+        )
         ready = [actor for actor in self._actors if actor.wake <= self.now]
         if not ready or random.random() < self._restless:
             ready = [actor for actor in self._actors if actor.wake <= max(self.now, horizon)]
@@ -170,10 +172,10 @@ class Scheduler:
             [chosen] = random.choices(ready, [actor.weight for actor in ready])
         else:
             chosen = ready[0]
-        self._pass(chosen.wake, horizon)
+        self._advance_clock(chosen.wake, horizon)
         return chosen
 
-    def _pass(self, wake: float, horizon: float) -> None:
+    def _advance_clock(self, wake: float, horizon: float) -> None:
         now = max(self.now, wake)
         if self._hasty and self._random.random() < self._hasty:
             now = max(now, min(horizon, now + self._random.choice((1.0, 10.0, 30.0))))

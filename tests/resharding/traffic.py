@@ -21,8 +21,8 @@ _READS: Final = ("get", "exists", "batch_get")
 _LISTS: Final = ("page", "page", "page", "scan", "count")
 
 
-class LookedTopology:
-    """A topology that notes when its actor looks at it: what is sent thereafter rests on that."""
+class TimedTopology:
+    """A topology that notes when its actor reads it, because later requests rely on that view."""
 
     def __init__(self, inner: Topology, actor: Actor, scheduler: Scheduler) -> None:
         self._inner = inner
@@ -31,12 +31,12 @@ class LookedTopology:
 
     def view(self, entity: EntityDefinition[Any], partition: str) -> View:
         """See `Topology.view`."""
-        self._actor.looked = self._scheduler.now
+        self._actor.topology_read_at = self._scheduler.now
         return self._inner.view(entity, partition)
 
     def index_view(self, entity: EntityDefinition[Any], index: IndexDefinition) -> View:
         """See `Topology.index_view`."""
-        self._actor.looked = self._scheduler.now
+        self._actor.topology_read_at = self._scheduler.now
         return self._inner.index_view(entity, index)
 
     def refresh(self, entity: EntityDefinition[Any], partition: str) -> None:
@@ -45,36 +45,41 @@ class LookedTopology:
 
 
 Kinds = tuple[Sequence[str], Sequence[str]]
-"""What writers do, and what readers do."""
+"""The operations of writers, and those of readers."""
 
 
 class Pace(Protocol):
-    """When clients act."""
+    """Decides when clients act."""
 
-    def among(self, actor: Actor, operations: int) -> Iterator[bool]:
-        """The turns for a few operations; whether they are those of someone who looks at the topology early."""
+    def turns(self, actor: Actor, operations: int) -> Iterator[bool]:
+        """Yield before each of a few operations: whether their client reads the topology early."""
         ...
 
     def rest(self, actor: Actor) -> bool:
-        """Rest for a while; whether to go on then."""
+        """Rest for a while, and return whether to continue."""
         ...
 
 
 @dataclass
 class Traffic:
-    """What the clients of a schedule share.
+    """The state that the clients of a schedule share.
 
     Attributes:
-        keys: the keys they use.
+        database: the simulated database.
         model: the entity.
-        kinds: operations to choose from.
-        indexes: what listings list; None for the table.
-        scattered: whether each key may be created once only: random placement.
-        mortal: whether all items expire: random shards are given up when they are empty.
-        expiring: whether some do.
+        keys: the keys that clients use.
+        kinds: the operations of writers and readers.
+        indexes: the indexes that are listed; None for the table.
+        random_placement: whether placement is random, so that each key may be created only once.
+        all_expire: whether all items expire, because a random shard is only removed when it is empty.
+        some_expire: whether some items expire.
         sessions: listings that have not ended.
-        listings: how many have.
-        gave_up: operations that ended in a retryable error.
+        operations: how many operations were started.
+        listings: how many listings have ended.
+        gave_up: how many operations ended in a retryable error.
+        done: how many operations were answered.
+        values: gives each write a number of its own.
+        created: keys that were created.
     """
 
     database: Database
@@ -82,9 +87,9 @@ class Traffic:
     keys: tuple[Key, ...]
     kinds: Kinds
     indexes: Sequence[str | None]
-    scattered: bool = False
-    mortal: bool = False
-    expiring: bool = True
+    random_placement: bool = False
+    all_expire: bool = False
+    some_expire: bool = True
     sessions: list[Session] = field(default_factory=list)
     operations: int = 0
     listings: int = 0
@@ -95,7 +100,7 @@ class Traffic:
 
 
 def kinds_of(choose: Callable[[Sequence[Any]], Any], *, race: bool, calm: bool = False, strays: bool = False) -> Kinds:
-    """The kinds of operations of a schedule: those of writers, and those of readers; often the same."""
+    """Draw the operations of writers and those of readers, which are often the same."""
     if calm:
         return (
             ("create", "put", "put", "update", "update", "delete"),

@@ -1,4 +1,4 @@
-"""Schedules whose clients also do transactions: some steps on some keys, judged as one."""
+"""Schedules whose clients also do transactions: several steps on several keys, judged as one."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,7 +33,7 @@ _READERS: Final = ("transact", "transact", "batch_get", "get", "update", "page",
 
 @dataclass(frozen=True)
 class Part:
-    """What a transaction does to one key: `if_match` is what it names, `adds` what it adds to `hits`."""
+    """The step of a transaction on one key. `if_match` is the revision that it names, and it adds `adds` to `hits`."""
 
     kind: str
     key: Key
@@ -46,24 +46,24 @@ class Part:
 
     @property
     def checks(self) -> bool:
-        """Whether it writes nothing."""
+        """Whether the step is a check, which writes nothing."""
         return self.kind in _CHECKING
 
     @property
     def recorded(self) -> Kind | None:
-        """What it is for the linearizability checker; None for a check."""
+        """The kind for the linearizability checker; None for a check."""
         return _KINDS.get(self.kind)
 
 
 @dataclass
 class Transacted(Operation):
-    """A transaction of a client. `held` tells that its checks were so when it was applied."""
+    """A transaction of a client. `held` is true if it was applied, and its checks were true at that time."""
 
     parts: dict[Key, Part] = field(default_factory=dict)
     held: bool = False
 
     def begin(self) -> None:
-        """See `Operation.begin`. The parts of a transaction are judged one by one: that is less than it promises."""
+        """See `Operation.begin`. The checker judges each step by itself, which is less than a transaction promises."""
         for key, part in self.parts.items():
             if part.recorded is not None:
                 self._begin(
@@ -71,7 +71,7 @@ class Transacted(Operation):
                 )
 
     def check(self, key: Key, before: Values, after: Values) -> None:
-        """Judge what it did to a key, and what its checks were then: a `history.Check`."""
+        """Judge the effect on a key, and the checks at that time. This is a `history.Check`."""
         part = self.parts.get(key)
         if part is None or part.checks:
             raise AnomalyError(f"the transaction of {self.keys} has written {key}")
@@ -91,11 +91,11 @@ class Transacted(Operation):
             now = self.history[part.key]
             wanted: Value = part.if_match if part.kind == "check" else None
             if part.checks and wanted not in now and not self.history.expired(part.key):
-                raise AnomalyError(f"{part} held a transaction together, though it is {sorted(map(str, now))}")
+                raise AnomalyError(f"{part} passed in a transaction, but the key is {sorted(map(str, now))}")
         self.held = True
 
     def done(self, stored: list[Any]) -> None:
-        """It was acknowledged."""
+        """Check the acknowledgement."""
         for key in list(self._recorded):
             self._answer(key, Answer.OK)
         if not self.held:
@@ -107,7 +107,7 @@ class Transacted(Operation):
                 raise AnomalyError(f"{part} was acknowledged, but never applied")
 
     def refused(self, error: DynashardError) -> bool:
-        """It has failed. Returns whether that is an answer, rather than an unknown outcome."""
+        """Check an error. Return whether it is an answer rather than an unknown outcome."""
         if not isinstance(error, TransactionRefusedError):
             if isinstance(error, OutcomeUnknownError):
                 self.lost()
@@ -117,15 +117,15 @@ class Transacted(Operation):
         part = list(self.parts.values())[error.step]
         self.kind = part.kind
         if error.reason in ("already_exists", "not_found"):
-            self._check_life(part.key, live=error.reason == "already_exists")
+            self._check_existence(part.key, live=error.reason == "already_exists")
         elif self.watch.of(part.key) == {part.if_match}:
-            raise AnomalyError(f"{part} is refused, though it is at {part.if_match}") from error
+            raise AnomalyError(f"{part} is refused, but the key is at {part.if_match}") from error
         if self.held:
             raise AnomalyError(f"the transaction of {self.keys} was applied, and then refused: {error}")
         return True
 
     def end(self) -> None:
-        """All of it was applied, or nothing."""
+        """Check that all steps were applied, or none."""
         times = {len(self.applied.get(part.key, ())) for part in self.parts.values() if part.kind in ("create", "put")}
         if len(times) > 1:
             raise AnomalyError(f"the transaction of {self.keys} was applied in part: {self.applied}")
@@ -184,7 +184,7 @@ class TransactingClient(Client):
             parts=parts,
         )
         operation.begin()
-        self._actor.looked = scheduler.now
+        self._actor.topology_read_at = scheduler.now
         self.transport.check = operation.check
         scheduler.note(self._actor, f"=== transact {[(part.kind, part.key, part.if_match) for part in parts.values()]}")
         try:
@@ -200,14 +200,14 @@ class TransactingClient(Client):
             operation.lost()
             raise
         finally:
-            self._actor.looked = None
+            self._actor.topology_read_at = None
             self.transport.check = None
             self._history.unwatch(watch)
         operation.end()
 
 
 class TransactingSchedule(Schedule):
-    """A schedule of clients that do transactions, too."""
+    """A schedule of clients that also do transactions."""
 
     def __init__(self, wire: LeanWire, plan: Plan, trace: list[str] | None = None) -> None:
         super().__init__(wire, plan, trace)
@@ -221,7 +221,7 @@ def run_transactions(wire: LeanWire, seed: int, *, trace: list[str] | None = Non
     """Run the schedule of a seed, with transactions.
 
     Raises:
-        AnomalyError: something happened that must not.
+        AnomalyError: the code under test broke a promise.
     """
     kind = KINDS[seed % len(KINDS)]
     return TransactingSchedule(wire, planned(seed, kind), trace).run()

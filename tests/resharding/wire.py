@@ -1,4 +1,4 @@
-"""The shortest way to the local engine: one kept-alive socket, nothing signed, nothing retried."""
+"""A fast connection to the local engine: one kept-alive socket, without signatures and retries."""
 
 import socket
 import subprocess
@@ -20,14 +20,14 @@ TABLE: Final = "schedules-items"
 TOPOLOGY: Final = "schedules-topology"
 _OK: Final = 200
 _NAMESPACE: Final = "DynamoDB_20120810"
-# The engine dies with whoever holds the other end of its standard input.
+# The engine ends when the process at the other end of its standard input ends.
 _WATCHED: Final = 'exec 3<&0; (read -r _ <&3; kill -9 $$) & exec 3<&-; exec "$@" </dev/null'
 
 
 class LeanWire(OneByOne):
     """Sends one request at a time to an engine on this machine.
 
-    Errors are those of the layer's own classification, after a single attempt.
+    Errors are made by the layer's own classification, after a single attempt.
     """
 
     def __init__(self, port: int) -> None:
@@ -37,7 +37,7 @@ class LeanWire(OneByOne):
         self.calls = 0
 
     def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
-        """Send one request; see `Transport.call`. Nothing is sent again, so that `resend` has no effect."""
+        """Send one request; see `Transport.call`. It is never sent again, so `resend` has no effect."""
         del resend
         if operation in METERED and "ReturnConsumedCapacity" not in request:
             request = {**request, "ReturnConsumedCapacity": "TOTAL"}
@@ -88,14 +88,14 @@ class LeanWire(OneByOne):
 
 @contextmanager
 def port_of_engine_in_memory() -> Iterator[int]:
-    """The port of an engine of one's own, with all its data in memory: a write takes half the time of one to a file."""
+    """Start an engine with its data in memory, and yield its port. A write takes half the time of one to a file."""
     with ExitStack() as stack:
         yield next(port for port in _free_ports() if stack.enter_context(_engine(port)))
 
 
 @contextmanager
 def engine_in_memory() -> Iterator[LeanWire]:
-    """An engine of one's own, with the item table and the topology table, and all its data in memory."""
+    """Start an engine in memory, create the item table and the topology table, and yield a connection."""
     with ExitStack() as stack:
         wire = LeanWire(stack.enter_context(port_of_engine_in_memory()))
         stack.callback(wire.close)
@@ -104,13 +104,13 @@ def engine_in_memory() -> Iterator[LeanWire]:
 
 
 def _free_ports() -> Iterator[int]:
-    # Another process may take a port before the engine does: then the next one is tried.
+    # Another process may take a port before the engine does. Then the next port is tried.
     return (free_port() for _ in range(5))
 
 
 @contextmanager
 def _engine(port: int) -> Iterator[bool]:
-    """An engine in memory, and whether it has got the port."""
+    """Start an engine in memory, and yield whether it got the port."""
     program = engine_program(Settings.from_env({}))
     command = ["/bin/sh", "-c", _WATCHED, "engine", str(program), "serve", "--host", "127.0.0.1", "--port", str(port)]
     with subprocess.Popen(  # noqa: S603 - the checkout's own engine
@@ -125,7 +125,7 @@ def _engine(port: int) -> Iterator[bool]:
 
 
 def create_tables(wire: LeanWire, table: str = TABLE, topology: str = TOPOLOGY) -> None:
-    """The tables in the stored format; see `dynashard.schema`."""
+    """Create the tables in the stored format; see `dynashard.schema`."""
     keys = [(schema.PK, schema.SK)]
     keys += [(schema.index_pk(slot), schema.index_sk(slot)) for slot in schema.INDEX_SLOTS]
     wire.call(
@@ -157,7 +157,7 @@ def _key(*names: str) -> list[dict[str, str]]:
 
 
 def wiped(wire: LeanWire, table: str, key_names: tuple[str, ...]) -> int:
-    """Delete everything in a table; returns how many items that were."""
+    """Delete all items of a table, and return how many there were."""
     gone = count()
     request: Wire = {"TableName": table}
     while items := wire.call("Scan", request)["Items"]:
