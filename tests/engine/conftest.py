@@ -115,7 +115,7 @@ def command_line(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> CommandLine:
-    """The command line, told by the variables of `make run` where the engine is."""
+    """The command line, with the variables of `make run` for this engine."""
     assert local_table
     environment = {"DYNAMODB_ENDPOINT": engine_url, "DATA_DIR": str(tmp_path / "data")}
     return CommandLine(tmp_path, environment, monkeypatch, capsys)

@@ -119,12 +119,12 @@ class Event(
 
 
 class Views(DeclaredTopology):
-    """Tells the view that the test has set, for every logical partition; without one, what is declared.
+    """Returns the view that the test has set for every logical partition, or the declared one.
 
     Attributes:
         now: the view in force.
         fresh: the view that comes into force when somebody asks for a fresh one.
-        refreshed: the logical partitions for which somebody has.
+        refreshed: the logical partitions for which somebody has asked for a fresh one.
     """
 
     def __init__(self) -> None:

@@ -139,7 +139,7 @@ STILL = {"change": {"M": {"paused": {"BOOL": True}}}}
         (None, {"partition": {"S": "@0@a"}, "target": {"N": "2"}}, False),
     ],
     ids=[
-        "first record", "wish", "phase", "sweep", "back", "over", "pause", "resume", "abort of a paused one", "still",
+        "first record", "asked", "phase", "sweep", "back", "over", "pause", "resume", "abort of a paused one", "still",
         "deleted", "progress",
     ],
 )  # fmt: skip

@@ -34,11 +34,11 @@ def idempotency_table(dynamodb: RawDynamoDB) -> Iterator[str]:
 
 @contextmanager
 def engine_transport(engine_url: str) -> Iterator[Transport]:
-    """The way to the engine, where the topology of the API's entities is founded."""
+    """Open a transport to the engine, with the topology records of the API's entities written."""
     transport = connect(engine_url, "us-east-1", access_key="local", secret_key="local")  # noqa: S106
     create_topology_table(transport, TOPOLOGY)
     for exposed in ENTITIES:
-        # Before any test scripts a fault: what is founded once is nobody's second PutItem.
+        # The first write of each record happens here, so that it does not count as a PutItem in the faults of a test.
         LeasedTopology(transport, TOPOLOGY).view(definition(exposed.entity), "")
     yield transport
     transport.close()

@@ -1,4 +1,4 @@
-"""`Prefer: respond-async`: accepted, recorded, done once and in order, and told of."""
+"""`Prefer: respond-async`: a write is accepted, recorded, done once and in order, and its record shows the outcome."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -36,8 +36,8 @@ def world(transport: Transport, table: str, tmp_path: Path) -> QueueWorld:
     return QueueWorld(transport, table, tmp_path)
 
 
-def told(world: QueueWorld, accepted: Answer) -> dict[str, Any]:
-    """What the status resource of an accepted request says."""
+def record_of(world: QueueWorld, accepted: Answer) -> dict[str, Any]:
+    """Return the record of an accepted request: its status resource."""
     answer = world.caller.get(accepted.headers["location"], query="consistent=true")
     assert answer.status == 200
     document: dict[str, Any] = answer.json
@@ -45,8 +45,8 @@ def told(world: QueueWorld, accepted: Answer) -> dict[str, Any]:
 
 
 def ended(world: QueueWorld, accepted: Answer) -> tuple[str, int | None, str | None]:
-    """State, status and the problem's code."""
-    document = told(world, accepted)
+    """Return the state, the status and the problem's code of a record."""
+    document = record_of(world, accepted)
     return document["state"], document["status"], (document["problem"] or {}).get("code")
 
 
@@ -74,7 +74,7 @@ def test_a_create_is_accepted_then_done(world: QueueWorld) -> None:
     assert user(world) is None
     world.drain(OPERATIONS)
     assert ended(world, accepted) == ("done", 201, None)
-    assert told(world, accepted)["target"] == "/v1/users/1"
+    assert record_of(world, accepted)["target"] == "/v1/users/1"
     assert user(world) is not None
 
 
@@ -139,7 +139,7 @@ def test_a_later_failure_is_recorded_as_a_problem(
     accepted = world.caller.send(method, path, None if method == "DELETE" else body, headers=LATER | headers)
     world.drain(OPERATIONS)
 
-    document = told(world, accepted)
+    document = record_of(world, accepted)
     assert (document["state"], document["problem"]["code"]) == ("failed", problem)
     assert document["status"] == document["problem"]["status"]
     assert document["problem"]["type"] == f"urn:dynashard:problem:{problem}"

@@ -143,8 +143,8 @@ def test_messages_that_the_queue_keeps_refusing_are_named(world: QueueWorld, cap
     assert (answer.status, answer.code) == (503, "queue_unavailable")
     assert answer.headers["retry-after"] == "1"
     assert answer.json["details"] == {"not_accepted": list(range(50, 100))}
-    [told] = [record.__dict__["error"] for record in caplog.records if "error" in record.__dict__]
-    assert told.endswith("because of RuntimeError: the queue said InternalError"), "the log says why"
+    [logged] = [record.__dict__["error"] for record in caplog.records if "error" in record.__dict__]
+    assert logged.endswith("because of RuntimeError: the queue said InternalError"), "the log says why"
     assert "Traceback" not in caplog.text
     again = world.caller.post("/v1/pings", [world.ping(number) for number in range(120)])
     world.drain()

@@ -83,11 +83,11 @@ class Served:
     pauses: list[float] = field(default_factory=list)
 
     def client(self, way: str, tenant: str = "abc", **retries: Any) -> Client:
-        told = Retries(**{"sleep": self.pauses.append, "random": lambda: 0.5, **retries})
+        policy = Retries(**{"sleep": self.pauses.append, "random": lambda: 0.5, **retries})
         if way == "rest":
             token = self.issuer.issue({"tenant_id": tenant})
-            return Client.rest(self.url, token=token, entities=ENTITIES, tenant=tenant, retries=told)
-        return Client.lambda_("commands", tenant=tenant, client=lambda_client(self.url), retries=told)
+            return Client.rest(self.url, token=token, entities=ENTITIES, tenant=tenant, retries=policy)
+        return Client.lambda_("commands", tenant=tenant, client=lambda_client(self.url), retries=policy)
 
 
 def lambda_client(url: str) -> Any:

@@ -238,11 +238,11 @@ def test_lasting_throttling_raises_its_own_error(
     wire._plan[:] = [throttled("GetItem", nth=None)]
     wire._struck.clear()
 
-    with pytest.raises((KeyRangeThrottledError, TableThrottledError, DynashardError)) as told:
+    with pytest.raises((KeyRangeThrottledError, TableThrottledError, DynashardError)) as raised:
         users.get(a_user(tenant))
     wire._plan.clear()
 
-    assert (told.value.status, told.value.retryable) == (429, True)
+    assert (raised.value.status, raised.value.retryable) == (429, True)
     assert len(backend.pauses) == 4
 
 

@@ -50,8 +50,8 @@ def test_the_documented_answers_are_those_given(transport: Transport, table: str
             shown = {**document["result"], "revision": created["revision"]}
             assert shown.items() <= dict(answer["result"]).items()
         elif "errors" in document["error"]:
-            told = Service(commands).error("create", item={"email": "no address"})
-            assert told == document["error"]
+            refusal = Service(commands).error("create", item={"email": "no address"})
+            assert refusal == document["error"]
         else:
             assert json.loads(json.dumps(answer)) == document
 

@@ -1,4 +1,4 @@
-"""Direct invocation of what is no entity: edges, roll-ups, revenue, and entities listed as one. Beside REST."""
+"""Direct invocation of edges, roll-ups, revenue and joint listings, compared with REST."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime

@@ -76,10 +76,10 @@ def test_records_have_the_shape_of_lambdas_events(bare: dict[str, Any], engine_u
     rest = stream.after(shard, first[-1]["dynamodb"]["SequenceNumber"], 100)
     again = stream.after(shard, first[-1]["dynamodb"]["SequenceNumber"], 1)
 
-    told = first[0]["dynamodb"]
-    assert told["NewImage"] == {**item, "PK": {"S": "0"}}
-    assert isinstance(told["ApproximateCreationDateTime"], int)
-    assert len(told["SequenceNumber"]) == 21
+    record = first[0]["dynamodb"]
+    assert record["NewImage"] == {**item, "PK": {"S": "0"}}
+    assert isinstance(record["ApproximateCreationDateTime"], int)
+    assert len(record["SequenceNumber"]) == 21
     assert (first[0]["eventName"], first[0]["eventSource"]) == ("INSERT", "aws:dynamodb")
     assert f":table/{table}/stream/" in first[0]["eventSourceARN"]
     assert [each["dynamodb"]["Keys"]["PK"]["S"] for each in (*first, *rest)] == list("01234")
@@ -118,10 +118,10 @@ def test_a_stream_continues_when_an_older_file_gets_its_indexes(bare: dict[str, 
 
 
 def test_a_dead_letter_fits_a_message_and_says_whose_change_it_was() -> None:
-    told = {"SequenceNumber": "7", "Keys": {"PK": {"S": "a"}}, "NewImage": {"PK": {"S": "a"}}}
-    small = message(DeadLetter("copies", "bad", {"dynamodb": told}))
+    change = {"SequenceNumber": "7", "Keys": {"PK": {"S": "a"}}, "NewImage": {"PK": {"S": "a"}}}
+    small = message(DeadLetter("copies", "bad", {"dynamodb": change}))
     huge = message(
-        DeadLetter("copies", "bad" * 200_000, {"dynamodb": {**told, "NewImage": {"x": {"S": "x" * MOST_BYTES}}}})
+        DeadLetter("copies", "bad" * 200_000, {"dynamodb": {**change, "NewImage": {"x": {"S": "x" * MOST_BYTES}}}})
     )
 
     assert '"NewImage"' in small

@@ -1,4 +1,4 @@
-"""What the engine's stream tells of a traffic is the same, whether or not shard counts change in its middle."""
+"""The engine's stream reports the same writes whether or not shard counts change in their middle."""
 
 from collections.abc import Callable, Iterator
 from random import Random
@@ -37,8 +37,8 @@ def made(model: Any, key: str, text: str) -> Any:
 
 
 def traffic(world: Moving, model: type[Any], random: Random, between: Callable[[], None]) -> dict[Any, Story]:
-    """Write at random; what every reader of the items has seen happen."""
-    items, told = world.of(model), dict[Any, Story]()
+    """Write at random, and return the changes that readers of the items have seen."""
+    items, seen = world.of(model), dict[Any, Story]()
     live: dict[str, str] = {}
     for number in range(100):
         key, text = random.choice(KEYS), str(number)
@@ -57,17 +57,17 @@ def traffic(world: Moving, model: type[Any], random: Random, between: Callable[[
             pass
         else:
             kind = "deleted" if act == "delete" else "updated" if key in live else "created"
-            told.setdefault(("abc", key), []).append((kind, before, None if act == "delete" else text))
+            seen.setdefault(("abc", key), []).append((kind, before, None if act == "delete" else text))
             if act == "delete":
                 del live[key]
             else:
                 live[key] = text
         between()
-    return told
+    return seen
 
 
 def nibbling(world: Moving, scope: Scope, seen: set[str], random: Random) -> Callable[[], None]:
-    """Takes the least step about a change, now and then."""
+    """Return a function that advances a change by its smallest step in half of its calls."""
 
     def nibble() -> None:
         seen.add(stage_of(world.record(scope.key)))
@@ -103,14 +103,14 @@ def test_the_stream_reports_the_same_writes_when_counts_change_in_their_middle(
     moving.resharder.start(scope, to)
     stages: set[str] = set()
 
-    told = traffic(moving, model, Random(seed), nibbling(moving, scope, stages, Random(seed)))
+    expected = traffic(moving, model, Random(seed), nibbling(moving, scope, stages, Random(seed)))
     traffic(still, model, Random(seed), lambda: None)
 
     moving.finish(scope)
     first = {("abc", "first"): [("created", None, "first")]}
     records = [records_of(stream) for stream in streams]
     with_change, without = (stories(changes_of(each, model), lambda item: item.text) for each in records)
-    assert with_change == without == {**told, **first}
+    assert with_change == without == {**expected, **first}
     assert {"prepare", "move"} <= stages
     assert len(records[0]) > len(records[1])
 

@@ -1,4 +1,4 @@
-"""Copies follow their sources, whatever the stream does, whoever else is at work, and wherever a writer dies."""
+"""Copies equal their sources under stream faults, concurrent writers and writers that die."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext

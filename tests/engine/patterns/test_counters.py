@@ -43,7 +43,7 @@ class Hourly(
 
 
 PLAYS = Counters(Plays, slots=4)
-NEWS = {"tenant": "abc", "series": "news"}
+DRAMA = {"tenant": "abc", "series": "drama"}
 FILM = {"tenant": "abc", "series": "film"}
 
 
@@ -56,11 +56,11 @@ def plays(world: World) -> CounterStore[Plays]:
 def test_a_counter_is_the_sum_of_its_slots(world: World) -> None:
     counter = plays(world)
     for amount in range(1, 7):
-        counter.add(NEWS, plays=amount, hours=Decimal("0.1"))
+        counter.add(DRAMA, plays=amount, hours=Decimal("0.1"))
     counter.add(FILM, plays=-2)
 
-    assert counter.total(NEWS) == {"plays": 21, "hours": Decimal("0.6")}
-    assert counter.totals([FILM, NEWS, {**NEWS, "series": "none"}])[::2] == [
+    assert counter.total(DRAMA) == {"plays": 21, "hours": Decimal("0.6")}
+    assert counter.totals([FILM, DRAMA, {**DRAMA, "series": "none"}])[::2] == [
         {"plays": -2, "hours": 0},
         {"plays": 0, "hours": 0},
     ]
@@ -77,21 +77,21 @@ def test_slots_may_be_part_of_sort_keys(world: World) -> None:
 
 def test_adding_slots_keeps_the_total(world: World) -> None:
     few = CounterStore(world.store, Counters(Plays, slots=1))
-    few.add(NEWS, plays=5)
+    few.add(DRAMA, plays=5)
     many = plays(world)
-    many.add(NEWS, plays=1)
-    many.add(NEWS, plays=1)
+    many.add(DRAMA, plays=1)
+    many.add(DRAMA, plays=1)
 
-    assert many.total(NEWS)["plays"] == 7
+    assert many.total(DRAMA)["plays"] == 7
 
 
 def test_an_addition_and_a_read_each_take_one_round_trip(world: World) -> None:
     counter = plays(world)
     with metered() as adding:
-        counter.add(NEWS, plays=1)
-        counter.add(NEWS, plays=1)
+        counter.add(DRAMA, plays=1)
+        counter.add(DRAMA, plays=1)
     with metered() as reading:
-        counter.total(NEWS)
+        counter.total(DRAMA)
 
     assert (adding.consumed.requests, adding.consumed.write_units) == (2, 4)
     assert (reading.consumed.requests, reading.consumed.read_units) == (1, 2)
@@ -101,11 +101,11 @@ def test_a_step_of_a_transaction_counts_with_it_or_not_at_all(world: World) -> N
     counter = plays(world)
     note = Note(tenant="abc", id="1")
 
-    world.transact(Create(note), counter.adding(NEWS, plays=1))
+    world.transact(Create(note), counter.adding(DRAMA, plays=1))
     with pytest.raises(TransactionRefusedError):
-        world.transact(Create(note), counter.adding(NEWS, plays=1))
+        world.transact(Create(note), counter.adding(DRAMA, plays=1))
 
-    assert counter.total(NEWS)["plays"] == 1
+    assert counter.total(DRAMA)["plays"] == 1
 
 
 @pytest.mark.parametrize("there", [False, True])
@@ -113,60 +113,60 @@ def test_a_request_sent_twice_is_counted_once(world: World, *, there: bool) -> N
     counter = plays(world)
     world.drawn = lambda: 0.0
     if there:
-        counter.add(NEWS, plays=1)
+        counter.add(DRAMA, plays=1)
     rival = CounterStore(world.store, PLAYS)
-    twice = meanwhile_repeated("TransactWriteItems", lambda: rival.add(NEWS, plays=10))
+    twice = meanwhile_repeated("TransactWriteItems", lambda: rival.add(DRAMA, plays=10))
     world.faults(twice)
-    CounterStore(world.store, PLAYS).add(NEWS, plays=1)
+    CounterStore(world.store, PLAYS).add(DRAMA, plays=1)
 
-    assert counter.total(NEWS)["plays"] == 11 + there
+    assert counter.total(DRAMA)["plays"] == 11 + there
 
 
 def test_conflicts_are_outlasted_and_lost_requests_counted_once(world: World) -> None:
     world.faults(conflict("TransactWriteItems"), lost_request("TransactWriteItems", nth=3))
     counter = plays(world)
 
-    counter.add(NEWS, plays=1)
-    counter.add(NEWS, plays=1)
+    counter.add(DRAMA, plays=1)
+    counter.add(DRAMA, plays=1)
 
-    assert counter.total(NEWS)["plays"] == 2
+    assert counter.total(DRAMA)["plays"] == 2
 
 
 def test_an_addition_that_cannot_be_settled_is_unknown(world: World) -> None:
     world.faults(lost_request("TransactWriteItems", nth=None))
 
     with pytest.raises(OutcomeUnknownError):
-        plays(world).add(NEWS, plays=1)
+        plays(world).add(DRAMA, plays=1)
 
 
 def test_two_concurrent_creators_of_a_slot_are_both_counted(world: World) -> None:
     rival = CounterStore(world.store, PLAYS)
-    world.faults(meanwhile("TransactWriteItems", lambda: rival.add(NEWS, plays=10)))
+    world.faults(meanwhile("TransactWriteItems", lambda: rival.add(DRAMA, plays=10)))
     world.drawn = lambda: 0.0
 
-    CounterStore(world.store, PLAYS).add(NEWS, plays=1)
+    CounterStore(world.store, PLAYS).add(DRAMA, plays=1)
 
-    assert plays(world).total(NEWS)["plays"] == 11
+    assert plays(world).total(DRAMA)["plays"] == 11
 
 
 def test_concurrent_additions_are_all_counted(world: World) -> None:
     counter = CounterStore(world.store, Counters(Plays, slots=2))
     with ThreadPoolExecutor(6) as pool:
-        list(pool.map(lambda _: counter.add(NEWS, plays=1), range(60)))
+        list(pool.map(lambda _: counter.add(DRAMA, plays=1), range(60)))
 
-    assert counter.total(NEWS, consistent=True)["plays"] == 60
+    assert counter.total(DRAMA, consistent=True)["plays"] == 60
 
 
 def test_an_impossible_addition_is_refused(world: World) -> None:
     counter = plays(world)
     with pytest.raises(InvalidKeyError, match="slot"):
-        counter.add({**NEWS, "slot": 1}, plays=1)
+        counter.add({**DRAMA, "slot": 1}, plays=1)
     with pytest.raises(InvalidKeyError, match="series"):
         counter.add({"tenant": "abc"}, plays=1)
     with pytest.raises(InvalidValueError, match="nothing"):
-        counter.add(NEWS, nothing=1)
+        counter.add(DRAMA, nothing=1)
     with pytest.raises(InvalidValueError):
-        counter.add(NEWS)
+        counter.add(DRAMA)
     assert counter.totals([]) == []
     assert world.raw() == []
 
@@ -179,9 +179,9 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("told", "declared"), WRONG, ids=[told for told, _ in WRONG])
-def test_a_wrong_counter_is_refused_when_it_is_declared(told: str, declared: dict[str, Any]) -> None:
-    with pytest.raises(DeclarationError, match=told):
+@pytest.mark.parametrize(("message", "declared"), WRONG, ids=[message for message, _ in WRONG])
+def test_a_wrong_counter_is_refused_when_it_is_declared(message: str, declared: dict[str, Any]) -> None:
+    with pytest.raises(DeclarationError, match=message):
         Counters(Plays if "slots" in declared else Note, **declared)
 
 

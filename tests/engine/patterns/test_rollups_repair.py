@@ -45,7 +45,7 @@ def beats(db: Dynashard) -> list[Beat]:
     return found
 
 
-def mender(db: Dynashard, beats: list[Beat], **more: Any) -> RollUpRepair[Beat]:
+def repair_of(db: Dynashard, beats: list[Beat], **more: Any) -> RollUpRepair[Beat]:
     return RollUpRepair(db, BEATS, {"tenant": beats[0].tenant}, **more)
 
 
@@ -53,19 +53,19 @@ def counter(db: Dynashard, slot: int = 0) -> Counter[Beat]:
     return Counter(db, BEATS, random=lambda: (slot + 0.5) / BEATS.spread)
 
 
-def month(mending: RollUpRepair[Beat], **more: Any) -> RepairResult:
-    return mending.repair(MONTH + timedelta(days=19), MONTH + timedelta(days=21), **more)
+def month(repair: RollUpRepair[Beat], **more: Any) -> RepairResult:
+    return repair.repair(MONTH + timedelta(days=19), MONTH + timedelta(days=21), **more)
 
 
-def days(mending: RollUpRepair[Beat]) -> list[Any]:
-    return list(mending.check(DAY, DAY + timedelta(days=1)))
+def days(repair: RollUpRepair[Beat]) -> list[Any]:
+    return list(repair.check(DAY, DAY + timedelta(days=1)))
 
 
 def test_rows_that_are_counted_correctly_show_no_difference(db: Dynashard, beats: list[Beat]) -> None:
     counter(db).count(beats)
     read: list[int] = []
 
-    assert days(mender(db, beats, advance=read.append)) == []
+    assert days(repair_of(db, beats, advance=read.append)) == []
     assert read[-1] == len(beats)
 
 
@@ -74,7 +74,7 @@ def test_items_that_were_never_counted_are_found_in_each_span_that_lies_within(
 ) -> None:
     counter(db).count(beats[5:])
 
-    found = days(mender(db, beats))
+    found = days(repair_of(db, beats))
 
     levels = [dict(each.row.key)["level"] for each in found]
     assert {level: levels.count(level) for level in set(levels)} == {"minute": 5, "hour": 4, "day": 2}
@@ -88,7 +88,7 @@ def test_items_that_were_never_counted_are_found_in_each_span_that_lies_within(
 def test_a_month_is_compared_with_the_others(db: Dynashard, beats: list[Beat]) -> None:
     counter(db).count(beats[1:])
 
-    found = list(mender(db, beats).check(MONTH, MONTH + timedelta(days=30)))
+    found = list(repair_of(db, beats).check(MONTH, MONTH + timedelta(days=30)))
 
     assert [dict(each.row.key)["level"] for each in found] == ["minute", "hour", "day", "month"]
 
@@ -96,10 +96,10 @@ def test_a_month_is_compared_with_the_others(db: Dynashard, beats: list[Beat]) -
 def test_only_the_named_hours_are_read(wire: Transport, shared: str, db: Dynashard, beats: list[Beat]) -> None:
     counter(db).count(beats[1:])
     recorded = RecordingTransport(wire)
-    mending = mender(Dynashard(recorded, table=shared, topology=DeclaredTopology(), cursor_keys=KEYS), beats)
+    repair = repair_of(Dynashard(recorded, table=shared, topology=DeclaredTopology(), cursor_keys=KEYS), beats)
     hours = {Level.HOUR.start(each.at) for each in beats}
 
-    found = list(mending.check(MONTH, MONTH + timedelta(days=30), hours=hours))
+    found = list(repair.check(MONTH, MONTH + timedelta(days=30), hours=hours))
 
     assert [dict(each.row.key)["level"] for each in found] == ["minute", "hour", "day", "month"]
     assert sum("IndexName" in request for request in recorded.requests) == len(hours)
@@ -107,20 +107,20 @@ def test_only_the_named_hours_are_read(wire: Transport, shared: str, db: Dynasha
 
 def test_all_rows_that_lack_items_are_repaired_and_not_counted_again(db: Dynashard, beats: list[Beat]) -> None:
     counter(db).count(beats[10:])
-    mending = mender(db, beats)
+    repair = repair_of(db, beats)
 
-    mended = month(mending)
+    mended = month(repair)
     late = counter(db, 1).count(beats)
 
     assert mended.mended > 0
     assert (mended.kept, mended.left) == (0, 0)
-    assert days(mending) == []
+    assert days(repair) == []
     assert late.counted == 0
-    assert month(mending) == RepairResult()
+    assert month(repair) == RepairResult()
 
 
 def test_roll_ups_can_be_rebuilt_from_their_items(db: Dynashard, beats: list[Beat]) -> None:
-    mended = mender(db, beats).repair(MONTH, MONTH + timedelta(days=30))
+    mended = repair_of(db, beats).repair(MONTH, MONTH + timedelta(days=30))
 
     assert mended.left == 0
     assert stored_sums(db, tenant=beats[0].tenant) == truth(beats)
@@ -129,14 +129,14 @@ def test_roll_ups_can_be_rebuilt_from_their_items(db: Dynashard, beats: list[Bea
 def test_rows_that_are_too_high_are_kept_unless_lowering_is_requested(db: Dynashard, beats: list[Beat]) -> None:
     counter(db).count(beats)
     db.collection(Beat).delete(beats[0])
-    mending = mender(db, beats)
+    repair = repair_of(db, beats)
 
-    kept = month(mending)
-    lowered = month(mending, lower=True)
+    kept = month(repair)
+    lowered = month(repair, lower=True)
 
     assert kept == RepairResult(kept=3)
     assert lowered == RepairResult(mended=3)
-    assert days(mending) == []
+    assert days(repair) == []
 
 
 def test_a_span_without_items_of_a_group_is_found(db: Dynashard, beats: list[Beat]) -> None:
@@ -144,7 +144,7 @@ def test_a_span_without_items_of_a_group_is_found(db: Dynashard, beats: list[Bea
     ghost = beat(99, "one", minutes=3 * 17 + 1, tenant=beats[0].tenant)
     counter(db).count([ghost])
 
-    found = days(mender(db, beats))
+    found = days(repair_of(db, beats))
 
     assert [(dict(each.row.key)["level"], each.lacking) for each in found] == [
         ("minute", False),
@@ -164,13 +164,13 @@ def test_an_item_that_is_counted_meanwhile_is_not_repaired_as_well(
         other.count(next(tries, []))
 
     faulty = FaultyTransport(wire, [Fault("TransactWriteItems", _before(count_some), None)])
-    mending = mender(Dynashard(faulty, table=shared, topology=DeclaredTopology(), cursor_keys=KEYS), beats)
+    repair = repair_of(Dynashard(faulty, table=shared, topology=DeclaredTopology(), cursor_keys=KEYS), beats)
 
-    mended = mending.repair(MONTH, MONTH + timedelta(days=30))
+    mended = repair.repair(MONTH, MONTH + timedelta(days=30))
 
     assert mended.left == 0
     assert stored_sums(db, tenant=beats[0].tenant) == truth(beats)
-    assert days(mender(db, beats)) == []
+    assert days(repair_of(db, beats)) == []
 
 
 def test_an_item_that_is_stored_meanwhile_is_counted_once(
@@ -181,11 +181,11 @@ def test_an_item_that_is_stored_meanwhile_is_counted_once(
         wire, [afterwards("BatchGetItem", lambda: db.collection(Beat).batch_write(put=[late]), nth=1)]
     )
 
-    mender(Dynashard(faulty, table=shared, topology=DeclaredTopology(), cursor_keys=KEYS), beats).repair(
+    repair_of(Dynashard(faulty, table=shared, topology=DeclaredTopology(), cursor_keys=KEYS), beats).repair(
         MONTH, MONTH + timedelta(days=30)
     )
     counter(db, 2).count([late])
-    mender(db, beats).repair(MONTH, MONTH + timedelta(days=30))
+    repair_of(db, beats).repair(MONTH, MONTH + timedelta(days=30))
 
     assert stored_sums(db, tenant=beats[0].tenant) == truth([*beats, late])
 
@@ -201,7 +201,7 @@ def test_an_item_counted_after_the_items_were_read_is_not_forgotten(
 
     faulty = FaultyTransport(wire, [afterwards("BatchWriteItem", come, nth=1)])
 
-    mender(Dynashard(faulty, table=shared, topology=DeclaredTopology(), cursor_keys=KEYS), beats).repair(
+    repair_of(Dynashard(faulty, table=shared, topology=DeclaredTopology(), cursor_keys=KEYS), beats).repair(
         MONTH, MONTH + timedelta(days=30)
     )
 
@@ -218,9 +218,9 @@ def test_rows_that_keep_changing_are_left(wire: Transport, shared: str, db: Dyna
         counter(db, 1).count([stored])
 
     faulty = FaultyTransport(wire, [Fault("TransactWriteItems", _before(count_one_more), None)])
-    mending = mender(Dynashard(faulty, table=shared, topology=DeclaredTopology(), cursor_keys=KEYS), beats[:1])
+    repair = repair_of(Dynashard(faulty, table=shared, topology=DeclaredTopology(), cursor_keys=KEYS), beats[:1])
 
-    mended = mending.repair(DAY + timedelta(hours=12), DAY + timedelta(hours=13))
+    mended = repair.repair(DAY + timedelta(hours=12), DAY + timedelta(hours=13))
 
     assert mended.left > 0
 
@@ -234,11 +234,11 @@ def test_a_repair_that_dies_between_marks_and_rows_is_done_again(
     faulty = FaultyTransport(wire, [Fault("TransactWriteItems", die, 1)])
 
     with pytest.raises(KeyboardInterrupt):
-        mender(Dynashard(faulty, table=shared, topology=DeclaredTopology(), cursor_keys=KEYS), beats).repair(
+        repair_of(Dynashard(faulty, table=shared, topology=DeclaredTopology(), cursor_keys=KEYS), beats).repair(
             MONTH, MONTH + timedelta(days=30)
         )
     counter(db).count(beats)
-    mender(db, beats).repair(MONTH, MONTH + timedelta(days=30))
+    repair_of(db, beats).repair(MONTH, MONTH + timedelta(days=30))
 
     assert stored_sums(db, tenant=beats[0].tenant) == truth(beats)
     marks = db.collection(Counted).batch_get([{"id": BEATS.mark(each)} for each in beats])

@@ -1,4 +1,4 @@
-"""From writes over the table's real stream to roll-ups, with every kind of write that a stream tells of."""
+"""Roll-ups of writes in the table's real stream, with every kind of write that a stream contains."""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta

@@ -21,7 +21,7 @@ ORDERS = ["round_robin", "ordered", "shard"]
 SPANS: list[dict[str, str]] = [{}, {}, {"prefix": "b"}, {"start": "a5"}, {"end": "b5"}, {"start": "a", "end": "b"}]
 REMEMBERED = 5
 """Entries with one index sort key of which a cursor over at most 8 shards remembers every one."""
-PATIENT = RetryPolicy(runtime=Runtime(sleep=lambda _: None))
+WITHOUT_PAUSES = RetryPolicy(runtime=Runtime(sleep=lambda _: None))
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def answers(note: Note, asked: dict[str, Any], key: str) -> bool:
 
 def paged(change: Change, partition: dict[str, Any], limits: list[int], **asked: Any) -> list[Note]:
     """All pages of a listing, with the change going on between and amid them."""
-    collection = change.world.collection(through=Amid(change.world.transport, change), retry_policy=PATIENT)
+    collection = change.world.collection(through=Amid(change.world.transport, change), retry_policy=WITHOUT_PAUSES)
     items: list[Note] = []
     cursor: str | None = None
     change.go_on(change.random.choice([0, 3, 12, 30]))

@@ -24,7 +24,7 @@ from tests.recording import RecordingTransport
 
 pytestmark = pytest.mark.engine
 
-PATIENT = RetryPolicy(runtime=Runtime(sleep=lambda _: None))
+WITHOUT_PAUSES = RetryPolicy(runtime=Runtime(sleep=lambda _: None))
 KEPT = [Filter("kept", "=", value=True)]
 
 
@@ -74,7 +74,7 @@ def test_a_scan_returns_lasting_items_once_while_counts_change(
     going_on, of = begun(world, change["seed"], own=change["own"] and index is not None)
     # The consumer asks for nothing but the first layout: it holds nobody up.
     going_on.counts.idle.add(get_ident())
-    collection = world.collection(through=Amid(world.transport, going_on, page=9), retry_policy=PATIENT)
+    collection = world.collection(through=Amid(world.transport, going_on, page=9), retry_policy=WITHOUT_PAUSES)
     partition = {"tenant": of} if index is None else {"tenant": of, "group": "g"}
 
     items = list(collection.scan(partition, workers=workers, index=index, filters=filters))
@@ -96,7 +96,7 @@ def test_a_count_counts_lasting_items_once_while_counts_change(
     going_on.left_to_come, going_on.passing = [], []
     asked: dict[str, Any] = {**span} if index is None else {}
     there = [n for n in going_on.present if listed(n, index, filters) and inside(n.id, asked)]
-    collection = world.collection(through=Amid(world.transport, going_on, page=9), retry_policy=PATIENT)
+    collection = world.collection(through=Amid(world.transport, going_on, page=9), retry_policy=WITHOUT_PAUSES)
     partition = {"tenant": of} if index is None else {"tenant": of, "group": "g"}
 
     assert collection.count(partition, index=index, filters=filters, **asked) == len(there)
@@ -236,10 +236,10 @@ def test_more_equal_entries_than_a_cursor_remembers_are_listed_completely(
 
 def test_a_throttle_is_reported_to_the_callback_before_the_caller_sees_it(world: World) -> None:
     world.counts = Counts(4)
-    told: list[Any] = []
+    reported: list[Any] = []
     faulty = FaultyTransport(world.transport, [throttled("Query", nth=None)])
     collection = world.collection(
-        through=faulty, retry_policy=RetryPolicy(seconds=0), throttled=lambda *about: told.append(about)
+        through=faulty, retry_policy=RetryPolicy(seconds=0), throttled=lambda *about: reported.append(about)
     )
     entity = collection.entity
     ways: list[Callable[[], object]] = [
@@ -253,7 +253,7 @@ def test_a_throttle_is_reported_to_the_callback_before_the_caller_sees_it(world:
     for way in ways:
         with pytest.raises(ThrottledError) as raised:
             way()
-        assert told.pop() == (entity, "listing.v1.Note:t", raised.value)
+        assert reported.pop() == (entity, "listing.v1.Note:t", raised.value)
     with pytest.raises(ThrottledError) as raised:
         collection.list({"tenant": "t", "group": "g"}, index="by_rank")
-    assert told == [(entity, None, raised.value)]
+    assert reported == [(entity, None, raised.value)]

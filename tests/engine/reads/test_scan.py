@@ -122,7 +122,7 @@ def test_closing_a_scan_stops_its_workers(world: World, large: str) -> None:
 
 
 class Ahead(OneByOne):
-    """Tells how many answers a scan has that nothing was seen of yet."""
+    """Counts the answers of a scan of which no item has been seen yet."""
 
     def __init__(self, inner: Transport) -> None:
         self.inner = inner
@@ -148,13 +148,13 @@ class Ahead(OneByOne):
         self.inner.close()
 
     def see(self, item: Note) -> int:
-        """Note that an item has been seen; gives the number of answers of which one was."""
+        """Note that an item has been seen, and return the number of answers with a seen item."""
         with self._came:
             self._seen.add(self._answer_of[item.id])
             return len(self._seen)
 
     def wait_for(self, ahead: int) -> None:
-        """Wait until so many answers have come of which nothing was seen."""
+        """Wait until `ahead` answers have come of which no item has been seen."""
         with self._came:
             assert self._came.wait_for(lambda: self._answers - len(self._seen) >= ahead, timeout=HANG_SECONDS)
 

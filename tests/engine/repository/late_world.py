@@ -92,12 +92,12 @@ def moving_ids(old: int, new: int, count: int) -> list[str]:
 
 
 def _no_confirmation(stack: ExitStack) -> None:
-    """Without rule A: a success is passed on however late it is told."""
+    """Without rule A: a success is returned however late it comes."""
     stack.enter_context(patch.object(late, "view_ended", lambda *_: False))
 
 
 def _no_help(stack: ExitStack) -> None:
-    """Without rule H: SETTLE looks at the new home only."""
+    """Without rule H: SETTLE reads only the new home."""
     stack.enter_context(patch.object(reading, "settling", lambda _: False))
     stack.enter_context(patch.object(late, "move_stray_home", lambda *_: False))
 

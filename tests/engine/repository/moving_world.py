@@ -48,12 +48,12 @@ class Leased(Counts):
 
     @property
     def known(self) -> bool:
-        """Whether every client works under the view of now, or has asked for it."""
+        """Whether every active client has asked for the present view."""
         return self.clients - self.idle <= self.asked
 
     @contextmanager
     def nobody_working(self) -> Iterator[None]:
-        """Between two pages: whoever asks next does so anew, however long that takes."""
+        """Between two pages no client works under a view: the next operation asks for a new one."""
         clients, self.clients = self.clients, set()
         yield
         self.clients = clients
@@ -137,9 +137,9 @@ class Change:
             counts.change = (phase, target)
         counts.marks = marks
         self.phases.append(phase)
-        self._told_anew()
+        self._outdate_views()
 
-    def _told_anew(self) -> None:
+    def _outdate_views(self) -> None:
         self.counts.changes += 1
         self.counts.asked.clear()
 
@@ -169,10 +169,10 @@ class Change:
         if counts.marks:
             if not self._sweep():
                 counts.marks = False
-                self._told_anew()
+                self._outdate_views()
         else:
             target = self.random.choice([n for n in TABLE_COUNTS if n != counts.count])
-            # Marks are told of before the first phase in which one is written.
+            # Views announce markers before the first phase in which one is written.
             self._publish(Phase.PREPARE, target, marks=True)
 
     def _index_step(self) -> None:

@@ -193,7 +193,7 @@ def given_up(world: Moving, identity: str, stage: str) -> None:
 
 
 def seen_and_changed(world: Moving, identity: str) -> None:
-    """Somebody in MOVE sees the item and changes it, and is told so."""
+    """A client in MOVE reads the item and changes it successfully."""
     key = {"tenant": "abc", "id": identity}
     assert things(client(world)).update(key, set={"text": "changed"}).text == "changed"
 

@@ -163,12 +163,12 @@ def test_keys_that_are_not_text_are_named_in_json(world: World) -> None:
 def test_other_failures_of_a_batch_are_raised_at_once(world: World) -> None:
     world.faults(lost_request("BatchWriteItem"), lost_request("BatchGetItem", nth=2))
 
-    with pytest.raises(OutcomeUnknownError) as told:
+    with pytest.raises(OutcomeUnknownError) as raised:
         world.people.batch_write(put=[person()], delete=[key("2")])
     with pytest.raises(EngineUnavailableError):
         world.people.batch_get([key()])
 
-    assert told.value.details == {"resend": False, "keys": [key(), key("2")]}
+    assert raised.value.details == {"resend": False, "keys": [key(), key("2")]}
 
     assert world.pauses == []
 
@@ -201,11 +201,11 @@ def test_a_batch_distinguishes_lost_writes_from_unsent_ones(world: World) -> Non
     world.retry_seconds = 0
     world.faults(lost_request("BatchWriteItem", nth=1), throttled("BatchWriteItem", nth=2))
 
-    with pytest.raises(OutcomeUnknownError) as told:
+    with pytest.raises(OutcomeUnknownError) as raised:
         world.people.batch_write(put=[person(id=f"{number:02d}") for number in range(30)])
 
-    assert [each["id"] for each in told.value.keys] == [f"{number:02d}" for number in range(25)]
-    assert [each["id"] for each in told.value.unprocessed] == [f"{number:02d}" for number in range(25, 30)]
+    assert [each["id"] for each in raised.value.keys] == [f"{number:02d}" for number in range(25)]
+    assert [each["id"] for each in raised.value.unprocessed] == [f"{number:02d}" for number in range(25, 30)]
 
 
 def test_batches_cost_as_much_as_single_requests(world: World) -> None:

@@ -55,13 +55,13 @@ def test_a_create_overwritten_by_another_put_is_unknown_and_never_a_conflict(wor
     other = person(mail="other@x.org")
     transport = world.faults(meanwhile_repeated("PutItem", lambda: plain.batch_write(put=[other])))
 
-    with pytest.raises(OutcomeUnknownError) as told:
+    with pytest.raises(OutcomeUnknownError) as raised:
         world.people.create(person())
 
     assert transport.sent("PutItem") == 1
-    assert told.value.key == key()
-    assert told.value.revision == "rev-1"
-    assert not told.value.retryable
+    assert raised.value.key == key()
+    assert raised.value.revision == "rev-1"
+    assert not raised.value.retryable
 
 
 def test_create_that_loses_a_race_is_refused(world: World) -> None:

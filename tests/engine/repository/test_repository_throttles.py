@@ -1,4 +1,4 @@
-"""Whoever wants to know of throttles that outlast retries is told before the caller is."""
+"""Throttles that outlast retries are reported to a callback before the caller gets the error."""
 
 from collections.abc import Callable
 from typing import Any
@@ -72,11 +72,11 @@ def test_each_logical_partition_of_unprocessed_items_is_reported_once(world: Wor
         world.people.batch_write(put=people)
 
     assert [partition for _, partition, _ in world.throttles] == ["test.v1.Person:abc", "test.v1.Person:xyz"]
-    told = {error for _, _, error in world.throttles}
+    errors = {error for _, _, error in world.throttles}
     if cause == "throttled":
-        assert told == {left.value.__cause__}
+        assert errors == {left.value.__cause__}
     else:
-        assert [(error.reasons, error.operation) for error in told] == [((), "BatchWriteItem")]
+        assert [(error.reasons, error.operation) for error in errors] == [((), "BatchWriteItem")]
 
 
 def test_a_throttled_search_through_all_shards_is_reported(world: World) -> None:

@@ -294,7 +294,7 @@ def test_a_transaction_sent_twice_is_done_once_despite_a_write_in_between(world:
 
 
 def in_progress_after_all() -> Fault:
-    """The request is applied, and its answer lost; sent again it is told to be under way."""
+    """Apply the request and lose its answer; the request sent again is answered as in progress."""
 
     def strike(send: Any, request: Any) -> Any:
         send(request)

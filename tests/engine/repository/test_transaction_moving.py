@@ -95,13 +95,13 @@ def test_step_does_in_each_phase_what_the_protocol_says(world: World, name: str,
         lives = state[home_of(phase, state)] == "live"
         reason = to_live if lives else to_none
 
-        told = (1, "")
+        refusal = (1, "")
         try:
             world.transact(ALONG, step)
         except TransactionRefusedError as error:
-            told = (error.step, error.reason)
+            refusal = (error.step, error.reason)
 
-        assert told == (1, reason), case
+        assert refusal == (1, reason), case
         assert fitting(states(spot), phase, state, None if reason else writes), (case, states(spot))
         fellow = world.notes.find(FELLOW, consistent=True)
         assert (fellow.reads if fellow else 0) == (0 if reason else 1), case
@@ -207,7 +207,7 @@ def test_two_steps_meet_two_moves(world: World, spot: Spot) -> None:
     assert [world.notes.get(each.key).reads for each in (spot, other)] == [1, 1]
 
 
-@pytest.mark.parametrize("conflicts", [True, False], ids=["meets the mover", "is told of the mark"])
+@pytest.mark.parametrize("conflicts", [True, False], ids=["meets the mover", "sees the marker"])
 def test_addition_is_done_once_though_its_item_moved_before_the_retry(
     world: World, spot: Spot, *, conflicts: bool
 ) -> None:
@@ -230,7 +230,7 @@ def test_addition_is_done_once_though_its_item_moved_before_the_retry(
 
 def test_creation_that_was_sent_twice_and_moved_on_is_done_once(world: World, spot: Spot) -> None:
     rival = world.of(Note)
-    # The first try tells that the fellow has to be made, too.
+    # The first attempt finds out that the fellow has to be created, too.
     later = meanwhile_repeated("TransactWriteItems", lambda: rival.update(KEY, set={"text": "later"}), nth=2)
     sent = world.faults(later)
 

@@ -104,7 +104,7 @@ class Leaf(
     shards=Shards(4),
     registry=REGISTRY,
 ):
-    """Told apart from others by `Type`, or else by the look of its sort keys."""
+    """Recognised by `Type`, or by the form of its sort keys."""
 
     tree: str
     id: str
@@ -156,14 +156,14 @@ class Moving:
 
     def on(self, transport: Transport, **more: Any) -> Resharder:
         """A resharder on a transport."""
-        told = {"timing": TIMING, "entities": ENTITIES, "segments": self.segments, **more}
+        settings = {"timing": TIMING, "entities": ENTITIES, "segments": self.segments, **more}
         return Resharder(
             transport,
             table=self.table,
             topology_table=self.topology,
             runtime=Runtime(self.clock, self.sleep, lambda: 0.5),
             new_id=lambda: f"change-{next(self.ids)}",
-            **told,
+            **settings,
         )
 
     def sleep(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Whole changes of a shard count, from the wish to the sweep."""
+"""Whole changes of a shard count, from the resize request to the sweep."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -69,8 +69,8 @@ def test_a_moved_copy_says_where_it_came_from_until_it_is_written(world: Moving)
     world.change(partition(Thing), 8)
     world.of(Thing).update({"tenant": "abc", "id": min(moving)}, set={"text": "new"})
 
-    told = {item[SK]["S"] for item in world.raw() if item.get(MOVED_FROM) == {"N": "4"}}
-    assert told == moving - {min(moving)}
+    marked = {item[SK]["S"] for item in world.raw() if item.get(MOVED_FROM) == {"N": "4"}}
+    assert marked == moving - {min(moving)}
 
 
 def test_a_count_can_change_again_and_again(world: Moving) -> None:

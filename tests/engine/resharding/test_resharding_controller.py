@@ -327,7 +327,7 @@ def test_two_controllers_publish_once(world: Moving, stage: str) -> None:
     world.resharder.start(ABC, 8, survey=False)
     world.until(ABC, stage)
     if stage == "pending":
-        # Who wrote the wish did not wait to see it stand there.
+        # The process that stored the request did not wait until it was visible to all.
         world.resharder.advance(ABC.key)
     world.clock.now = world.record(ABC.key).since + WAIT
     other = world.on(world.inner)

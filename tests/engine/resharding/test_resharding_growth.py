@@ -151,6 +151,6 @@ def test_of_two_processes_only_one_requests_a_change(growing: Growing) -> None:
 def test_every_entity_of_the_world_is_known_to_the_policy(growing: Growing) -> None:
     records = [growing.world.record(key) for key in ("move.v1.Thing", "move.v1.Thing|GSI2", "move.v1.Event")]
 
-    told = growing.growth.shrink(records, [scope.entity for scope in map(partition, ENTITIES)])
+    outcomes = growing.growth.shrink(records, [scope.entity for scope in map(partition, ENTITIES)])
 
-    assert told == []
+    assert outcomes == []

@@ -118,7 +118,7 @@ class LeaseMachine(RuleBasedStateMachine):
 
     @rule(at=st.integers(0, 1), eager=st.booleans())
     def a_controller_takes_a_step(self, at: int, eager: bool) -> None:  # noqa: FBT001 - drawn
-        """One that waits as long as it is told, or looks again at once."""
+        """Advance a change, and wait as long as the step says or not at all."""
         step = self.controllers[at].advance(ABC.key)
         for task in step.tasks:
             while not self.controllers[at].work(ABC.key, task, seconds=1e9):

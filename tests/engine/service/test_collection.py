@@ -1,4 +1,4 @@
-"""What a collection tells about its shards and about items that are not stored yet."""
+"""The shards of a collection, and checks of items before they are stored."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -104,8 +104,8 @@ class GrowthWorld:
 
     def settings(self, **more: Any) -> Settings:
         """Of the API."""
-        told = {"environment": "local", "cursor_keys": KEYS, "idempotency_table": "unused", **more}
-        return Settings(table=self.table, topology_table=self.topology, **told)
+        values = {"environment": "local", "cursor_keys": KEYS, "idempotency_table": "unused", **more}
+        return Settings(table=self.table, topology_table=self.topology, **values)
 
     def reshard_settings(self, **more: Any) -> ReshardSettings:
         """Of the functions that change counts."""
@@ -117,7 +117,7 @@ class GrowthWorld:
         return Caller(app)
 
     def throttle(self, caller: Caller, path: str, reason: str = HOT, slot: str = "") -> Answer:
-        """What a caller is told whose create is throttled."""
+        """Send a create that is throttled, and return its answer."""
         self.reason, self.slot = reason, slot
         try:
             return caller.post(f"/v1/{path}", {})
@@ -125,7 +125,7 @@ class GrowthWorld:
             self.reason = None
 
     def throttle_twice(self, caller: Caller, path: str, reason: str = HOT, slot: str = "") -> list[Answer]:
-        """Two throttles, with the longest random wait between them."""
+        """Send two throttled creates, with the longest random wait between them."""
         first = self.throttle(caller, path, reason, slot)
         self.clock.now += 10
         return [first, self.throttle(caller, path, reason, slot)]
@@ -133,12 +133,12 @@ class GrowthWorld:
     def record(self, scope: Scope) -> Record | None:
         return TopologyTable(self.inner, self.topology).find(scope.key)
 
-    def wishes(self) -> dict[str, tuple[int | None, str]]:
-        """The counts that are wanted, and why, by the keys of their records."""
+    def requests(self) -> dict[str, tuple[int | None, str]]:
+        """Return the requested counts with their causes, by the keys of their records."""
         return {status.key: (status.target, status.cause or "") for status in self.resharder.busy()}
 
     def work(self) -> list[str]:
-        """Let a worker carry out what is wanted, to the end; what it had to complain of."""
+        """Let a worker carry out all requests, and return the errors that it logged."""
         logged: list[str] = []
         rounds = iter(range(5000))
 

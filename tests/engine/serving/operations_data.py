@@ -6,7 +6,7 @@ from typing import Any, Final
 Items = Sequence[tuple[str, Mapping[str, Any]]]
 """Items by the outside names of their entities."""
 Value = str | int | Sequence[Any]
-"""A result that is no object."""
+"""A result other than an object."""
 
 
 def user(**fields: Any) -> dict[str, Any]:

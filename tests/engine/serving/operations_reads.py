@@ -218,7 +218,7 @@ LISTS: Final = [
             participant="string_pattern_mismatch",
         ),
         bad(
-            "of each of what is no thing",
+            "of each value of a field without values",
             {"partition": {"participant": "user_ada"}, "distinct": "title"},
             distinct="enum",
         ),
@@ -296,7 +296,7 @@ SYSTEMS: Final = [
             items=(),
         ),
         bad("of no node", {}, of="missing"),
-        no("of what is no node", "invalid_value", {"of": "nobody"}, {"of": "invalid_value"}),
+        no("of an invalid node", "invalid_value", {"of": "nobody"}, {"of": "invalid_value"}),
         bad("of a long node", {"of": "User." + "x" * 200}, of="string_too_long"),
         bad("a way there is not", {"of": "User.1", "way": "up"}, way="literal_error"),
         bad("newest first of any type", {"of": "User.1", "order": "newest"}, type="invalid_query"),

@@ -26,7 +26,7 @@ class Row:
         stored: the name of what is stored already and only read; otherwise the request has a tenant of its own.
         given: items that are stored before.
         before: requests that go the same way before.
-        ways: how the refusal is told by a way that has a form of its own; docs/invoking.md and docs/firehose.md say so.
+        ways: the refusal of an entry point that has a form of its own, as docs/invoking.md and docs/firehose.md say.
     """
 
     entity: str

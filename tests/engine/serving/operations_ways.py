@@ -1,7 +1,7 @@
-"""The ways in: one request, as direct invocation has it, over REST, by direct invocation and through the queues.
+"""The entry points: one request over REST, by direct invocation and through the queues.
 
-What a way answers is told alike: a result, or a code with the fields at fault. What differs by nature is left out:
-revisions, stamps, and the ids that a server made.
+Their answers are reduced to a result, or a code with the fields at fault, so that they can be compared. Revisions,
+stamps and ids made by the server are left out.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ Members = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a request: its result, or the code of its refusal and the codes of the fields at fault."""
+    """The outcome of a request: its result, or the code of its refusal and the codes of the fields at fault."""
 
     result: Any = None
     code: str | None = None
@@ -41,7 +41,7 @@ class Outcome:
 
 
 def problem(document: Mapping[str, Any]) -> Outcome:
-    """The outcome that an error's document tells."""
+    """Return the outcome that the document of an error describes."""
     errors = {_flat(each["field"]): each["code"] for each in document.get("errors", ())}
     return Outcome(code=document["code"], fields=errors)
 
@@ -130,7 +130,7 @@ class World:
         return _outcome(_sent(caller, path, operation, members), operation)
 
     def leave(self, tenant: str, path: str, operation: str, members: Members) -> Outcome:
-        """Have a write done later, and be told what came of it."""
+        """Send a write to be done later, wait for it, and return its outcome."""
         answer = _sent(self.queues.caller.of(tenant), path, operation, members, _LATER)
         if answer.status != 202:
             return _outcome(answer, operation)
@@ -157,7 +157,7 @@ def _of_part(part: Mapping[str, Any]) -> Outcome:
 
 
 def _part_of_single(outcome: Outcome) -> Outcome:
-    """A single write as a batch tells it: nothing of what was stored, and a delete is content to find nothing."""
+    """Return the outcome of a single write as a batch has it: no stored item, and deleting a missing item succeeds."""
     return Outcome() if outcome.code in (None, "not_found") else outcome
 
 

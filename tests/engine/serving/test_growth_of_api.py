@@ -55,13 +55,13 @@ def test_a_partition_throttled_twice_is_to_double_and_callers_get_the_usual_erro
     caller = world.api()
 
     first = world.throttle(caller, path)
-    wished_after_one = world.wishes()
+    requested_after_one = world.requests()
     world.clock.now += 10
     second = world.throttle(caller, path)
     third = world.throttle(caller, path)
 
-    assert wished_after_one == {}
-    assert world.wishes() == {partition(model).key: (count * 2, "throttle")}
+    assert requested_after_one == {}
+    assert world.requests() == {partition(model).key: (count * 2, "throttle")}
     assert events(caplog) == ["asked"]
     for answer in (first, second, third):
         assert (answer.status, answer.code, answer.headers["retry-after"]) == (429, "key_range_throttled", "1")
@@ -110,13 +110,13 @@ def test_a_throttled_listing_makes_its_partition_grow(world: GrowthWorld) -> Non
         assert caller.get("/v1/meters").status == 429
         world.clock.now += 10
 
-    assert world.wishes() == {partition(Meter).key: (4, "throttle")}
+    assert world.requests() == {partition(Meter).key: (4, "throttle")}
 
 
 def test_a_hot_index_grows_by_itself(world: GrowthWorld) -> None:
     answers = world.throttle_twice(world.api(), "meters", "IndexWriteKeyRangeThroughputExceeded", "GSI2")
 
-    assert world.wishes() == {by_street().key: (4, "throttle")}
+    assert world.requests() == {by_street().key: (4, "throttle")}
     assert {(answer.status, answer.code) for answer in answers} == {(429, "key_range_throttled")}
     assert world.work() == []
     assert world.resharder.status(by_street()).count == 4
@@ -142,7 +142,7 @@ def test_a_table_at_its_limit_never_changes_a_count(
         caller, "meters", reason, slot
     )
 
-    assert world.wishes() == {}
+    assert world.requests() == {}
     assert {(answer.status, answer.code) for answer in answers} == {(429, "table_throttled")}
     assert events(caplog) == ["limit"]
 
@@ -157,12 +157,12 @@ def test_a_count_is_left_alone_for_the_cooldown_after_it_changed(world: GrowthWo
     # Processes of their own: none remembers what another did.
     world.clock.now = changed + COOLDOWN - 20
     world.throttle_twice(world.api(), "readings")
-    within = world.wishes()
+    within = world.requests()
     world.clock.now = changed + COOLDOWN
     world.throttle_twice(world.api(), "readings")
 
     assert within == {}
-    assert world.wishes() == {partition(Reading).key: (4, "throttle")}
+    assert world.requests() == {partition(Reading).key: (4, "throttle")}
 
 
 def test_a_change_that_an_operator_called_off_is_not_asked_for_at_once(world: GrowthWorld) -> None:
@@ -176,12 +176,12 @@ def test_a_change_that_an_operator_called_off_is_not_asked_for_at_once(world: Gr
 
     world.clock.now = called_off + COOLDOWN - 20
     world.throttle_twice(world.api(), "meters")
-    within = world.wishes()
+    within = world.requests()
     world.clock.now = called_off + COOLDOWN
     world.throttle_twice(world.api(), "meters")
 
     assert within == {}
-    assert world.wishes() == {partition(Meter).key: (8, "throttle")}
+    assert world.requests() == {partition(Meter).key: (8, "throttle")}
 
 
 def test_the_cooldown_counts_from_the_newest_count_of_the_history(world: GrowthWorld) -> None:
@@ -191,12 +191,12 @@ def test_the_cooldown_counts_from_the_newest_count_of_the_history(world: GrowthW
 
     world.clock.now = changed + COOLDOWN - 20
     world.throttle_twice(world.api(), "meters")
-    within = world.wishes()
+    within = world.requests()
     world.clock.now = changed + COOLDOWN
     world.throttle_twice(world.api(), "meters")
 
     assert within == {}
-    assert world.wishes() == {partition(Meter).key: (4, "throttle")}
+    assert world.requests() == {partition(Meter).key: (4, "throttle")}
 
 
 def test_a_hot_partition_is_not_read_through_before_it_changes(world: GrowthWorld) -> None:
@@ -215,16 +215,16 @@ def test_growth_stops_at_the_ceiling(world: GrowthWorld, caplog: pytest.LogCaptu
 
     world.throttle_twice(world.api(), "readings")
 
-    assert world.wishes() == {}
+    assert world.requests() == {}
     assert events(caplog) == ["cannot"]
 
 
 def test_a_dry_run_logs_the_request_it_would_make(world: GrowthWorld, caplog: pytest.LogCaptureFixture) -> None:
     world.throttle_twice(world.api(growth_mode="dry_run"), "meters")
 
-    assert (world.wishes(), world.record(partition(Meter))) == ({}, None)
-    [told] = [record.__dict__ for record in caplog.records if record.message == "growth"]
-    assert (told["outcome"], told["partition"], told["target"]) == ("would_ask", f"grow.v1.Meter:{TENANT}", 4)
+    assert (world.requests(), world.record(partition(Meter))) == ({}, None)
+    [logged] = [record.__dict__ for record in caplog.records if record.message == "growth"]
+    assert (logged["outcome"], logged["partition"], logged["target"]) == ("would_ask", f"grow.v1.Meter:{TENANT}", 4)
 
 
 def test_the_kill_switch_silences_it(world: GrowthWorld, caplog: pytest.LogCaptureFixture) -> None:
@@ -235,7 +235,7 @@ def test_the_kill_switch_silences_it(world: GrowthWorld, caplog: pytest.LogCaptu
     [answer, _] = world.throttle_twice(caller, "meters")
 
     assert (answer.status, answer.code) == (429, "key_range_throttled")
-    assert (world.wishes(), world.topology_calls(), events(caplog)) == ({}, [], [])
+    assert (world.requests(), world.topology_calls(), events(caplog)) == ({}, [], [])
     silent = growing(
         world.settings(growth_mode="off"),
         world.inner,
@@ -298,7 +298,7 @@ def test_a_throttle_without_a_reason_is_judged_by_the_load_of_the_table(
         tell(partition(Meter).entity, partition(Meter).partition, throttled_error(""))
         world.clock.now += 10
 
-    assert world.wishes() == ({partition(Meter).key: (target, "throttle")} if target else {})
+    assert world.requests() == ({partition(Meter).key: (target, "throttle")} if target else {})
 
 
 @pytest.mark.parametrize(("environment", "known"), [("local", False), ("dev", True), ("prod", True)])

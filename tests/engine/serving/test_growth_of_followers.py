@@ -58,12 +58,12 @@ class Followed:
         self.wire = FaultyTransport(transport, [Fault("TransactWriteItems", self._strike, nth=None)])
         self.reports: list[Report] = []
         self.letters: list[DeadLetter] = []
-        told = stream(table)
+        shard = stream(table)
         ping = Ping(**EPISODE, at=AT, id="p1", session_id="s", seconds=40)
         Dynashard(transport, table=table, topology=DeclaredTopology(), cursor_keys=CURSOR_KEYS).collection(Ping).create(
             ping
         )
-        self.records = records_of(told)
+        self.records = records_of(shard)
 
     def follower(self, *, below: bool, mode: Any = "on") -> Dispatcher:
         """Followers in a process of their own."""
@@ -85,7 +85,7 @@ class Followed:
     def growth_failed(self, error: Exception, /) -> None:
         raise error
 
-    def wishes(self) -> dict[str, tuple[int | None, str | None]]:
+    def requests(self) -> dict[str, tuple[int | None, str | None]]:
         """The counts that are wanted, and why."""
         resharder = Resharder(
             self.inner,
@@ -143,15 +143,15 @@ def test_rows_of_a_hot_episode_get_more_shards_and_lose_no_ping(followed: Follow
     follower = followed.follower(below=True)
 
     first = follower.dispatch(followed.records)
-    wished_after_one = followed.wishes()
+    requested_after_one = followed.requests()
     followed.clock.now += 10
     second = follower.dispatch(followed.records)
-    wished_after_two = followed.wishes()
+    requested_after_two = followed.requests()
     followed.hot = False
     third = follower.dispatch(followed.records)
 
-    assert wished_after_one == {}
-    assert wished_after_two == {HOT: (2, "throttle")}
+    assert requested_after_one == {}
+    assert requested_after_two == {HOT: (2, "throttle")}
     assert [each.event for each in followed.reports] == [GrowthEvent.ASKED]
     assert first.again == second.again == followed.records[0]["dynamodb"]["SequenceNumber"]
     assert (third.again, followed.letters, followed.counted()) == (None, [], [(1, 40)])
@@ -175,5 +175,5 @@ def test_no_count_changes_at_a_limit_of_the_table_in_a_dry_run_or_switched_off(
         assert follower.dispatch(followed.records).again is not None
         followed.clock.now += 10
 
-    assert followed.wishes() == {}
+    assert followed.requests() == {}
     assert [each.event for each in followed.reports] == events

@@ -39,7 +39,7 @@ def world(wire: Transport, table: str) -> Iterator[GrowthWorld]:
 
 
 def look(world: GrowthWorld, *, throttled: bool = False, **settings: object) -> list[str]:
-    """What the deployed look told."""
+    """Run the deployed check for quiet counts, and return its lines."""
 
     class Known:
         def __call__(self, *, index: str | None = None, writing: bool = True) -> Load:
@@ -50,31 +50,31 @@ def look(world: GrowthWorld, *, throttled: bool = False, **settings: object) -> 
             return not throttled
 
     logged: list[str] = []
-    told = shrink(
+    lines = shrink(
         world.reshard_settings(**settings),
         world.resharder,
         log=logged.append,
         load=Known(),
     )
-    assert told == logged
-    return told
+    assert lines == logged
+    return lines
 
 
 def test_an_automatic_growth_is_halved_after_the_quiet_time_and_no_further(world: GrowthWorld) -> None:
     too_early = look(world)
     world.clock.now += DAY
-    told = look(world)
-    wished = world.wishes()
+    lines = look(world)
+    requested = world.requests()
     world.work()
     world.clock.now += 10 * DAY
 
     assert too_early == []
     # A table and an index of one family never change at a time: the next look asks again for the other.
-    assert wished == {
+    assert requested == {
         partition(Meter).key: (2, "quiet"),
         partition(Reading).key: (1, "quiet"),
-    } or wished == {by_street().key: (2, "quiet"), partition(Reading).key: (1, "quiet")}
-    assert sorted(line.partition(":")[0] for line in told) == ["asked", "asked", "refused"]
+    } or requested == {by_street().key: (2, "quiet"), partition(Reading).key: (1, "quiet")}
+    assert sorted(line.partition(":")[0] for line in lines) == ["asked", "asked", "refused"]
     look(world)
     world.work()
     world.clock.now += 10 * DAY
@@ -99,7 +99,7 @@ def test_a_count_set_by_an_operator_is_left_alone(world: GrowthWorld) -> None:
 
     look(world)
 
-    assert partition(Reading).key not in world.wishes()
+    assert partition(Reading).key not in world.requests()
 
 
 def test_a_dry_run_and_the_kill_switch_request_nothing(world: GrowthWorld) -> None:
@@ -108,15 +108,15 @@ def test_a_dry_run_and_the_kill_switch_request_nothing(world: GrowthWorld) -> No
     dry, off = look(world, growth_mode="dry_run"), look(world, growth_mode="off")
 
     assert {line.partition(":")[0] for line in dry} == {"would_ask"}
-    assert (off, world.wishes()) == ([], {})
+    assert (off, world.requests()) == ([], {})
 
 
 def test_one_run_requests_at_most_its_limit(world: GrowthWorld) -> None:
     world.clock.now += DAY
 
-    told = shrink_quiet(world.resharder, settings=GrowthSettings(mode="dry_run"), most=2)
+    lines = shrink_quiet(world.resharder, settings=GrowthSettings(mode="dry_run"), most=2)
 
-    assert len(told) == 2
+    assert len(lines) == 2
 
 
 def test_a_record_without_a_declaration_is_skipped(world: GrowthWorld) -> None:

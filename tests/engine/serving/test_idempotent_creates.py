@@ -352,7 +352,7 @@ def test_a_throttle_of_the_records_requests_no_shards(scene: Scene) -> None:
     scene.world.faults(cancelled("ThrottlingError", "None", nth=None))
     with pytest.raises(ThrottledError):
         scene.create()
-    assert [told[0] for told in scene.world.throttles] == ["test.v1.Note"]
+    assert [throttle[0] for throttle in scene.world.throttles] == ["test.v1.Note"]
 
 
 class InSteps(Repository[Any]):

@@ -103,13 +103,13 @@ def fill(db: Dynashard, tenant: str) -> None:
     EdgeStore.on(db, FOLLOWS).add(tenant, "User.9", "Actor.5")
 
 
-def holdings(backend: Backend) -> TenantData:
+def tenant_data(backend: Backend) -> TenantData:
     return TenantData(backend.transport, backend.table, models())
 
 
 def list_of(backend: Backend, tenant: str) -> list[Any]:
     """The keys of all that is stored of an account."""
-    return [held.key for some in holdings(backend).stored(tenant, lambda _: None) for held in some]
+    return [held.key for some in tenant_data(backend).stored(tenant, lambda _: None) for held in some]
 
 
 def remove(backend: Backend, item: Wire) -> None:
@@ -173,7 +173,7 @@ def test_a_purge_killed_at_any_request_is_finished_by_the_next(filled: tuple[str
     for requests in range(40):
         dying = replace(backend, transport=Dying(backend.transport, before=requests))
         try:
-            done = purge(holdings(dying), tenant, scanned=lambda _: None, removed=lambda _: None)
+            done = purge(tenant_data(dying), tenant, scanned=lambda _: None, removed=lambda _: None)
         except Killed:
             continue
         break
@@ -187,11 +187,13 @@ def test_a_purge_retries_throttles_and_unprocessed_deletes(filled: tuple[str, st
     plan = [throttled("Scan"), throttled("BatchWriteItem"), unprocessed("BatchWriteItem", keep=1, nth=2)]
     faulty = FaultyTransport(backend.transport, plan)
 
-    done = purge(holdings(replace(backend, transport=faulty)), tenant, scanned=lambda _: None, removed=lambda _: None)
+    done = purge(
+        tenant_data(replace(backend, transport=faulty)), tenant, scanned=lambda _: None, removed=lambda _: None
+    )
 
     assert faulty.waiting == []
     assert done.passes == 2
-    assert not found(holdings(backend), tenant, lambda _: None)
+    assert not found(tenant_data(backend), tenant, lambda _: None)
 
 
 def test_a_purge_reports_concurrent_writes(filled: tuple[str, str], backend: Backend, db: Dynashard) -> None:
@@ -203,7 +205,7 @@ def test_a_purge_reports_concurrent_writes(filled: tuple[str, str], backend: Bac
     contested = replace(backend, transport=FaultyTransport(backend.transport, [meanwhile("Scan", back, nth=None)]))
 
     with pytest.raises(CommandError, match="others write more: revoke its tokens"):
-        purge(holdings(contested), tenant, scanned=lambda _: None, removed=lambda _: None)
+        purge(tenant_data(contested), tenant, scanned=lambda _: None, removed=lambda _: None)
 
 
 @pytest.mark.parametrize("name", ["", "a:b"])

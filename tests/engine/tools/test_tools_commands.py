@@ -68,7 +68,7 @@ def test_the_port_of_make_run_is_the_port_of_commands(
 
 
 @pytest.mark.parametrize(
-    ("variable", "value", "told"),
+    ("variable", "value", "message"),
     [
         ("DYNAMODB_PORT", "0", "DYNAMODB_PORT=0 does not name the engine"),
         ("DYNAMODB_PORT", "many", "DYNAMODB_PORT=many cannot be used"),
@@ -76,14 +76,14 @@ def test_the_port_of_make_run_is_the_port_of_commands(
     ],
 )
 def test_a_wrong_variable_is_named(
-    command_line: CommandLine, tenant: str, variable: str, value: str, told: str
+    command_line: CommandLine, tenant: str, variable: str, value: str, message: str
 ) -> None:
     wrong = with_environment(command_line, **{"DYNAMODB_ENDPOINT": "", variable: value})
 
     ended = wrong.run("topology", "user.v1.User", tenant)
 
     assert (ended.status, len(ended.err.splitlines())) == (1, 1)
-    assert told in ended.err
+    assert message in ended.err
 
 
 def test_an_impossible_data_folder_is_reported(command_line: CommandLine, tenant: str) -> None:

@@ -1,4 +1,4 @@
-"""`dynashard copies`: what has drifted is told, mended, and not found again."""
+"""`dynashard copies`: drifted copies are reported, repaired, and not found again."""
 
 import pytest
 

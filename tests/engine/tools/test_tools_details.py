@@ -1,4 +1,4 @@
-"""`dynashard details`: what interrupted writes have left is removed, and told."""
+"""`dynashard details`: pieces that interrupted writes have left are removed and reported."""
 
 import time
 from contextlib import suppress

@@ -42,10 +42,10 @@ def test_only_differing_items_are_written_and_a_second_run_writes_nothing(
 def test_a_dry_run_says_what_would_change_and_writes_nothing(
     command_line: CommandLine, tenant: str, people: Users
 ) -> None:
-    told = command_line.run("etl", "users", tenant, MAP, "--dry-run")
+    outcome = command_line.run("etl", "users", tenant, MAP, "--dry-run")
 
-    assert told.status == 0
-    assert "60 would change" in told.out
+    assert outcome.status == 0
+    assert "60 would change" in outcome.out
     assert people.get({"tenant_id": tenant, "id": "u001"}).department == "eng"
 
 
@@ -85,7 +85,7 @@ def test_an_item_that_keeps_changing_ends_the_run(people: Users, tenant: str) ->
 
 
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("code", "message"),
     [
         ("change = 1", "has no function `change(item)`"),
         ("def change(item): return item.nothing", "the map fails for User(tenant_id="),
@@ -96,7 +96,7 @@ def test_an_item_that_keeps_changing_ends_the_run(people: Users, tenant: str) ->
     ],
 )
 def test_an_unusable_map_is_reported_in_one_line(
-    command_line: CommandLine, people: Users, tenant: str, code: str, told: str
+    command_line: CommandLine, people: Users, tenant: str, code: str, message: str
 ) -> None:
     file = command_line.folder / "map.py"
     file.write_text(code)
@@ -104,7 +104,7 @@ def test_an_unusable_map_is_reported_in_one_line(
     outcome = command_line.run("etl", "users", tenant, str(file))
 
     assert outcome.status != 0
-    assert told in outcome.err
+    assert message in outcome.err
     assert len(outcome.err.splitlines()) == 1
     assert people.get({"tenant_id": tenant, "id": "u001"}).department == "eng"
 

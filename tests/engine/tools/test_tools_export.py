@@ -59,7 +59,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return sorted((orjson.loads(line) for line in path.read_bytes().splitlines()), key=lambda row: str(row["at"]))
 
 
-def told(items: Sequence[Ping]) -> list[dict[str, Any]]:
+def rows_of(items: Sequence[Ping]) -> list[dict[str, Any]]:
     return [json.loads(item.model_dump_json()) for item in items]
 
 
@@ -69,7 +69,7 @@ def test_a_day_is_exported_as_json_lines(command_line: CommandLine, stored: list
     outcome = command_line.run("export", "pings", "--day", "2026-11-20", "--tenant", tenant, "--to", path, "--json")
 
     assert outcome.status == 0, outcome.err
-    assert lines(path) == told(stored[1:-1])
+    assert lines(path) == rows_of(stored[1:-1])
     assert outcome.summary["items"] == 24
     assert outcome.summary["bytes"] == path.stat().st_size
     assert outcome.summary["read_units"] > 0
@@ -86,8 +86,8 @@ def test_a_month_and_everything_are_exported(
     command_line.run("export", "pings", "--month", "2026-11", "--tenant", tenant, "--to", month)
     command_line.run("export", "ping.v1.Ping", "--to", everything)
 
-    assert lines(month) == told(stored)
-    assert [row for row in lines(everything) if row["tenant_id"] == tenant] == told([*stored, later])
+    assert lines(month) == rows_of(stored)
+    assert [row for row in lines(everything) if row["tenant_id"] == tenant] == rows_of([*stored, later])
 
 
 def test_a_day_is_exported_as_parquet(command_line: CommandLine, stored: list[Ping], tenant: str) -> None:
@@ -115,7 +115,7 @@ def test_items_that_move_are_exported_once(
 
     command_line.run("export", "pings", "--day", "2026-11-20", "--tenant", tenant, "--to", path)
 
-    assert lines(path) == told(stored[1:-1])
+    assert lines(path) == rows_of(stored[1:-1])
 
 
 class Odd(Entity, name="test.v1.Odd", key=Key("{tenant}", "{id}"), registry=Registry()):
@@ -199,7 +199,9 @@ def test_a_day_is_exported_as_csv(command_line: CommandLine, stored: list[Ping],
     assert outcome.status == 0, outcome.err
     with path.open(newline="") as file:
         found = sorted(csv.DictReader(file), key=lambda row: row["at"])
-    plain = [{name: "" if value is None else str(value) for name, value in row.items()} for row in told(stored[1:-1])]
+    plain = [
+        {name: "" if value is None else str(value) for name, value in row.items()} for row in rows_of(stored[1:-1])
+    ]
     assert found == plain
 
 
@@ -286,7 +288,7 @@ def test_an_export_of_dynamodb_becomes_the_items_that_readers_see(command_line: 
     )
 
     assert outcome.status == 0, outcome.err
-    assert lines(path) == told(items)
+    assert lines(path) == rows_of(items)
     assert outcome.summary["items"] == 4
 
 
@@ -308,7 +310,7 @@ def test_an_item_that_does_not_fit_is_reported_and_left_out(command_line: Comman
 
     assert outcome.status == 3
     assert "left out: ping.v1.Ping" in outcome.err
-    assert lines(path) == told([good])
+    assert lines(path) == rows_of([good])
 
 
 @pytest.mark.parametrize(
@@ -426,7 +428,7 @@ def test_the_calls_match_the_service_model_of_aws(
 
     assert made["place"].startswith("s3://archive/pings/AWSDynamoDB/")
     assert outcome.status == 0, outcome.err
-    assert lines(path) == told([ping(tenant, 1)])
+    assert lines(path) == rows_of([ping(tenant, 1)])
 
 
 def test_a_range_is_named_by_its_bounds() -> None:

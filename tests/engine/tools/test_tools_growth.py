@@ -43,8 +43,8 @@ def test_a_throttled_load_names_the_remedy(
     outcome = command_line.run("load", "users", file, "--tenant", tenant)
 
     assert outcome.status == 1
-    told = f"growth: would_ask: dry run: {key} to 32 shards: a key range is hot"
-    assert (told in outcome.err) == (mode == "dry_run")
+    advice = f"growth: would_ask: dry run: {key} to 32 shards: a key range is hot"
+    assert (advice in outcome.err) == (mode == "dry_run")
 
 
 def test_a_deployed_environment_follows_its_settings_and_an_unknown_one_is_left_alone() -> None:

@@ -1,4 +1,4 @@
-"""`dynashard load`, as a person calls it: what is written, what is told, and how it ends."""
+"""`dynashard load` as a person calls it: stored rows, printed reports and exit status."""
 
 import re
 from pathlib import Path
@@ -99,12 +99,12 @@ def test_rows_may_name_their_tenants_themselves(command_line: CommandLine, users
 @pytest.mark.parametrize("wrong", ["a b", "abc:0", "a" * 65, "null"])
 def test_a_tenant_that_the_api_refuses_is_not_loaded(command_line: CommandLine, wrong: str) -> None:
     named = command_line.run("load", "users", command_line.file("u.jsonl", user(0)), "--tenant", wrong)
-    told = command_line.run("load", "users", command_line.file("v.jsonl", user(0, tenant_id=wrong)))
+    refused = command_line.run("load", "users", command_line.file("v.jsonl", user(0, tenant_id=wrong)))
 
-    assert (named.status, told.status) == (1, 1)
+    assert (named.status, refused.status) == (1, 1)
     assert "^[A-Za-z0-9_-]{1,64}$" in named.err
-    assert "tenant_id" in told.err
-    assert "^[A-Za-z0-9_-]{1,64}$" in told.err
+    assert "tenant_id" in refused.err
+    assert "^[A-Za-z0-9_-]{1,64}$" in refused.err
 
 
 def test_the_environment_sets_another_pattern_of_tenants(

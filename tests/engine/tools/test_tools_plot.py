@@ -30,10 +30,10 @@ def test_the_order_of_a_listing_is_drawn_with_a_dot_for_each_item(
 ) -> None:
     file = tmp_path / "order.svg"
 
-    told = command_line.run("plot", "order", "users", tenant, str(file), "--page", "10")
+    ended = command_line.run("plot", "order", "users", tenant, str(file), "--page", "10")
 
-    assert told.status == 0, told.err
-    assert "120 items" in told.out
+    assert ended.status == 0, ended.err
+    assert "120 items" in ended.out
     drawn = ET.fromstring(file.read_bytes())  # noqa: S314 - our own file
     [dots] = [each for each in drawn.iter(f"{SVG}g") if each.get("id", "").startswith("PathCollection")]
     assert len(list(dots.iter(f"{SVG}use"))) == ITEMS
@@ -45,10 +45,10 @@ def test_only_an_ordered_listing_has_no_late_item(
 ) -> None:
     file = tmp_path / "order.png"
 
-    told = command_line.run("plot", "order", "users", tenant, str(file), "--order", order).out
+    printed = command_line.run("plot", "order", "users", tenant, str(file), "--order", order).out
 
     assert file.read_bytes().startswith(PNG)
-    assert (" 0 of them directly after" not in told) is late
+    assert (" 0 of them directly after" not in printed) is late
 
 
 def test_the_same_data_give_the_same_picture(command_line: CommandLine, tmp_path: Path, tenant: str) -> None:
@@ -61,15 +61,15 @@ def test_the_same_data_give_the_same_picture(command_line: CommandLine, tmp_path
 
 
 def test_a_limit_draws_part_of_a_listing(command_line: CommandLine, tmp_path: Path, tenant: str) -> None:
-    told = command_line.run("plot", "order", "users", tenant, str(tmp_path / "a.png"), "--limit", "7").out
+    printed = command_line.run("plot", "order", "users", tenant, str(tmp_path / "a.png"), "--limit", "7").out
 
-    assert "7 items" in told
+    assert "7 items" in printed
 
 
 def test_a_partition_without_items_has_no_order_to_draw(command_line: CommandLine, tmp_path: Path, tenant: str) -> None:
-    told = command_line.run("plot", "order", "users", f"{tenant}-of-nobody", tmp_path / "a.png")
+    ended = command_line.run("plot", "order", "users", f"{tenant}-of-nobody", tmp_path / "a.png")
 
-    assert (told.status, "has no items" in told.err) == (1, True)
+    assert (ended.status, "has no items" in ended.err) == (1, True)
     assert not (tmp_path / "a.png").exists()
 
 
@@ -77,8 +77,8 @@ def test_a_file_of_another_format_is_refused_before_anything_is_read(
     command_line: CommandLine, tmp_path: Path, tenant: str
 ) -> None:
     for what in ("order", "shards"):
-        told = command_line.run("plot", what, "users", tenant, str(tmp_path / "a.gif"))
-        assert (told.status != 0, "ends in .png or .svg" in told.err) == (True, True)
+        ended = command_line.run("plot", what, "users", tenant, str(tmp_path / "a.gif"))
+        assert (ended.status != 0, "ends in .png or .svg" in ended.err) == (True, True)
 
 
 def test_ranks_are_places_in_the_order_of_bytes() -> None:

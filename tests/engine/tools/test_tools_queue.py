@@ -46,19 +46,19 @@ def test_status_shows_every_queue(command_line: CommandLine, store: QueueStore, 
     store.receive(queues["intake"].url, 1)
     store.send(queues["operations"].dead_letters_url, [a_letter({})])
 
-    told = json.loads(command_line.run("queue", "status", "--json").out)
+    printed = json.loads(command_line.run("queue", "status", "--json").out)
 
-    assert told == {
+    assert printed == {
         "intake": {"waiting": 2, "in_flight": 1, "dead_letters": 0},
         "operations": {"waiting": 0, "in_flight": 0, "dead_letters": 1},
     }
 
 
 def test_queues_of_a_stack_that_never_ran_are_not_created(command_line: CommandLine) -> None:
-    told = command_line.run("queue", "status")
+    ended = command_line.run("queue", "status")
 
-    assert (told.status, told.out) == (1, "")
-    assert "start it with `make run`" in told.err
+    assert (ended.status, ended.out) == (1, "")
+    assert "start it with `make run`" in ended.err
 
 
 def test_redriven_messages_leave_the_dead_letters_for_their_queue(
@@ -68,9 +68,9 @@ def test_redriven_messages_leave_the_dead_letters_for_their_queue(
     bodies = [{"number": number} for number in range(25)]
     store.send(queue.dead_letters_url, [a_letter(body) for body in bodies])
 
-    told = json.loads(command_line.run("queue", "redrive", "intake", "--json").out)
+    printed = json.loads(command_line.run("queue", "redrive", "intake", "--json").out)
 
-    assert told == {"queue": "intake", "messages": 25}
+    assert printed == {"queue": "intake", "messages": 25}
     assert [json.loads(each.body) for each in store.receive(queue.url, 100)] == bodies
     assert store.depth(queue.dead_letters_url).visible == store.depth(queue.dead_letters_url).in_flight == 0
 

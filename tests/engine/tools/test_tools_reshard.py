@@ -59,9 +59,14 @@ def test_waiting_for_a_change_ends_when_the_new_count_is_stable(world: ReshardWo
         ended = world.run("reshard", "start", "users", "abc", "--to", "32", "--wait", "--json")
 
     assert ended.status == 0
-    told = ended.summary
-    assert (told["key"], told["phase"], told["count"], told["target"]) == (f"{FAMILY}:abc", "stable", 32, None)
-    assert told["moved"] > 0
+    summary = ended.summary
+    assert (summary["key"], summary["phase"], summary["count"], summary["target"]) == (
+        f"{FAMILY}:abc",
+        "stable",
+        32,
+        None,
+    )
+    assert summary["moved"] > 0
     assert ended.err.splitlines()[0] == f"{FAMILY} abc: 16 shards -> 32; waits to begin"
     users = world.layer().collection(User)
     assert ids(users, "abc") == sorted(written)
@@ -129,15 +134,15 @@ def test_waiting_reports_the_new_count_and_the_remaining_work(world: ReshardWorl
     with world.between_looks(world.go_on):
         ended = world.run("reshard", "start", "users", "abc", "--to", "32", "--wait")
 
-    [told] = ended.out.splitlines()
-    assert told.startswith(f"{FAMILY} abc: 32 shards, in force everywhere; ")
-    assert "The relocation markers of moved items are being deleted in the background" in told
-    assert f"`dynashard reshard status {FAMILY} abc --watch` watches it" in told
+    [line] = ended.out.splitlines()
+    assert line.startswith(f"{FAMILY} abc: 32 shards, in force everywhere; ")
+    assert "The relocation markers of moved items are being deleted in the background" in line
+    assert f"`dynashard reshard status {FAMILY} abc --watch` watches it" in line
 
 
 def test_a_wrong_argument_is_refused_in_one_line(world: ReshardWorld) -> None:
-    for arguments, told in IMPOSSIBLE:
-        assert told in refused(world.run("reshard", "start", *arguments))
+    for arguments, message in IMPOSSIBLE:
+        assert message in refused(world.run("reshard", "start", *arguments))
 
     assert world.resharder().busy() == []
 
@@ -243,8 +248,8 @@ def test_all_includes_partitions_with_their_own_count(world: ReshardWorld) -> No
         ended = world.run("reshard", "start", "users", "--all", "--to", "32", "--wait", "--json")
 
     assert ended.status == 0
-    told = {each["key"]: each["count"] for each in orjson.loads(ended.out)}
-    assert told == {FAMILY: 32, f"{FAMILY}:abc": 32, f"{FAMILY}:def": 32}
+    counts = {each["key"]: each["count"] for each in orjson.loads(ended.out)}
+    assert counts == {FAMILY: 32, f"{FAMILY}:abc": 32, f"{FAMILY}:def": 32}
     after = world.layer().collection(User)
     for tenant, expected in written.items():
         assert ids(after, tenant) == sorted(expected)

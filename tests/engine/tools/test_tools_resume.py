@@ -197,7 +197,7 @@ class Loading:
         self, wire: Transport, table: str, folder: Path, model: type[Document] | type[Scattered] = Document
     ) -> None:
         self._wire, self._table, self._folder, self._model = wire, table, folder, model
-        self.told: list[LineError] = []
+        self.reported: list[LineError] = []
         self.path = folder / "state"
 
     def collection(self, transport: Transport) -> Collection[Any]:
@@ -227,7 +227,7 @@ class Loading:
                 checkpoint,
                 stop_on_error=True,
                 dry_run=False,
-                report=self.told.append,
+                report=self.reported.append,
                 advance=lambda *_: None,
             )
             try:
@@ -272,7 +272,7 @@ def test_every_row_is_there_once_after_the_table_has_refused(loading: Loading, f
 
 @pytest.mark.parametrize("nth", [1, 23])
 def test_a_batch_whose_answer_is_lost_needs_no_second_load(loading: Loading, nth: int) -> None:
-    """What stands there tells that it was written."""
+    """The stored items show that the batch was written."""
     done = loading.load(documents(600), lost_answer("BatchWriteItem", nth=nth))
 
     assert done.written == 600
@@ -301,9 +301,9 @@ def test_an_item_that_is_too_large_is_reported_with_its_line(loading: Loading) -
     with pytest.raises(CommandError, match="stopped at line 3; 2 items are written"):
         loading.load([*documents(2), {"text": "x" * 500_000}, *documents(1)])
 
-    [told] = loading.told
-    assert told.line == 3
-    assert told.reason.startswith("The item has 500")
+    [error] = loading.reported
+    assert error.line == 3
+    assert error.reason.startswith("The item has 500")
     assert loading.texts() == ["0000", "0001"]
 
 

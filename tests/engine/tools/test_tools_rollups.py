@@ -49,16 +49,16 @@ def test_differing_rows_are_reported_and_repaired(
     day = ("plays", "--tenant", tenant, "--day", "2026-11-20")
 
     before = command_line.run("rollups", "check", *day)
-    told = command_line.run("rollups", "check", *day, "--json")
+    printed = command_line.run("rollups", "check", *day, "--json")
     mended = command_line.run("rollups", "repair", *day, "--json")
     after = command_line.run("rollups", "check", *day)
     again = command_line.run("rollups", "repair", *day)
 
-    assert (before.status, told.status) == (3, 3)
+    assert (before.status, printed.status) == (3, 3)
     assert "3 rows of plays differ from the items" in before.out
     assert "level day, series dark" in before.out
     assert "pings 9 instead of 10, seconds 540 instead of 600" in before.out
-    assert told.summary["differing"] == len(told.summary["first"]) == 3
+    assert printed.summary["differing"] == len(printed.summary["first"]) == 3
     assert (mended.status, mended.summary) == (0, {"roll_ups": "plays", "mended": 3, "kept": 0, "left": 0})
     assert (after.status, after.out) == (0, "0 rows of plays differ from the items\n")
     assert "0 rows of plays mended" in again.out

@@ -157,18 +157,18 @@ def test_a_picture_is_drawn_into_the_named_file(
 
 
 @pytest.mark.parametrize(
-    ("file", "told"),
+    ("file", "message"),
     [("shards.pdf", "ends in .png or .svg"), ("none/shards.png", "does not exist")],
 )
 def test_an_impossible_picture_is_refused_before_anything_is_read(
-    command_line: CommandLine, tenant: str, file: str, told: str
+    command_line: CommandLine, tenant: str, file: str, message: str
 ) -> None:
     nowhere = replace(command_line, environment={**command_line.environment, "DYNAMODB_ENDPOINT": "http://127.0.0.1:9"})
 
     ended = nowhere.run("topology", FAMILY, tenant, "--plot", command_line.folder / file)
 
     assert (ended.status, len(ended.err.splitlines())) == (1, 1)
-    assert told in ended.err
+    assert message in ended.err
 
 
 def test_a_picture_needs_a_partition(command_line: CommandLine) -> None:

@@ -1,4 +1,4 @@
-"""`dynashard verify`: each kind of fault in a backend is planted, told, mended, and told no more."""
+"""`dynashard verify`: each kind of fault in a backend is planted, reported, repaired, and not found again."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -141,12 +141,15 @@ def test_every_kind_of_fault_is_reported_repaired_and_not_found_again(world: Res
 
     for kind, plant in FAULTS.items():
         plant(world)
-        told = report(world)
+        checked = report(world)
         mended = report(world, "--mend")
-        assert (told[0], told[1]["found"].get(kind, 0) > 0, told[1]["mended"]) == (3, True, {}), (kind, told)
+        assert (checked[0], checked[1]["found"].get(kind, 0) > 0, checked[1]["mended"]) == (3, True, {}), (
+            kind,
+            checked,
+        )
         # Half an edge is missed by the count of its node, too. Of the fault before nothing is left.
-        assert set(told[1]["found"]) <= {kind, *(["count"] if kind == "edge" else [])}, (kind, told)
-        assert (mended[0], mended[1]["mended"]) == (0, told[1]["found"]), (kind, mended)
+        assert set(checked[1]["found"]) <= {kind, *(["count"] if kind == "edge" else [])}, (kind, checked)
+        assert (mended[0], mended[1]["mended"]) == (0, checked[1]["found"]), (kind, mended)
 
     again = report(world)
     assert (again[0], again[1]["found"]) == (0, {})
@@ -156,10 +159,10 @@ def test_an_incomplete_attachment_is_reported_and_cannot_be_repaired(world: Resh
     backend(world)
     delete(world, stored(world, lambda each: each["SK"]["S"].startswith("p#")))
 
-    told, mended = report(world), report(world, "--mend")
+    checked, mended = report(world), report(world, "--mend")
 
-    assert [each["kind"] for each in told[1]["findings"]] == ["attachment"]
-    assert (told[0], mended[0], mended[1]["mended"]) == (3, 3, {})
+    assert [each["kind"] for each in checked[1]["findings"]] == ["attachment"]
+    assert (checked[0], mended[0], mended[1]["mended"]) == (3, 3, {})
 
 
 def test_one_partition_is_verified_by_itself(world: ReshardWorld) -> None:
@@ -179,14 +182,14 @@ def test_findings_are_printed_in_words(world: ReshardWorld) -> None:
     backend(world)
     lose_a_user(world)
 
-    told = world.run("verify", "users", "abc")
+    checked = world.run("verify", "users", "abc")
     mended = world.run("verify", "users", "abc", "--mend", "--read-units", "100000")
     right = world.run("verify", "users", "abc")
 
-    assert (told.status, mended.status, right.status) == (3, 0, 0)
-    assert "away: user.v1.User:abc:" in told.out
-    assert "its home is user.v1.User:abc:" in told.out
-    assert "20 items: 1 found wrong; " in told.out
+    assert (checked.status, mended.status, right.status) == (3, 0, 0)
+    assert "away: user.v1.User:abc:" in checked.out
+    assert "its home is user.v1.User:abc:" in checked.out
+    assert "20 items: 1 found wrong; " in checked.out
     assert "(mended)" in mended.out
     assert "1 found wrong, 1 mended" in mended.out
     assert "20 items: 0 found wrong" in right.out

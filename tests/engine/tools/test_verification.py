@@ -57,8 +57,8 @@ def found_mended_and_gone(world: Moving, kind: str, number: int = 1) -> None:
     """It is found wherever one looks, mended, and then there is nothing."""
     for scope in ((None, None), (Thing, None), (Thing, KEY)):
         assert dict(verified(world, *scope).found) == {kind: number}, scope
-    mending = verified(world, Thing, KEY, mend=True)
-    assert (dict(mending.mended), mending.left) == ({kind: number}, 0)
+    repairing = verified(world, Thing, KEY, mend=True)
+    assert (dict(repairing.mended), repairing.left) == ({kind: number}, 0)
     assert verified(world).total == 0
 
 

@@ -1,6 +1,6 @@
 """Clients of one topology, each with its lease and its clocks, against a model that knows what was published when.
 
-Every publication has a count of its own, so that a view tells which publication it is of.
+Every publication has a count of its own, so that a view identifies its publication.
 """
 
 from contextlib import ExitStack
@@ -162,14 +162,14 @@ class TopologyMachine(RuleBasedStateMachine):
 
     @rule(writer=writers, key=keys, at=which, lease=st.sampled_from(LEASES), happens=happenings)
     def publish(self, writer: str, key: str, at: int, lease: float, happens: frozenset[str]) -> None:
-        """Whoever has seen the newest publishes, at whatever time its clock shows; nobody else does."""
+        """A writer publishes at any time of its clock if it has seen the newest record, and not otherwise."""
         if "waits first" in happens:
             self.now = max(self.now, self.publications(key)[-1].at + WAIT, self.differ_since + WAIT)
         if key not in self.records:
             self.separate(writer, happens)
             return
         was = self.last_seen(writer, key, look="has not looked" not in happens)
-        # A partition's own record changes one wait after everybody was told that partitions differ.
+        # A partition's own record changes one wait after the family's record announced that partitions differ.
         if was is None or (key == ONE and self.now < self.differ_since + WAIT):
             return
         # The lease is the family's to give.

@@ -1,4 +1,4 @@
-"""The topology table: changed only by whoever has seen the latest."""
+"""The topology table: only a writer that has seen the latest record changes it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

@@ -148,8 +148,8 @@ def test_unreadable_messages_go_to_the_dead_letters_at_once_with_the_reason(
     world.send(INTAKE, body)
     world.drain()
 
-    ((told, kept),) = world.dead_letters()
-    assert (told, json.loads(kept)) == (reason, {"unreadable": body})
+    ((found, kept),) = world.dead_letters()
+    assert (found, json.loads(kept)) == (reason, {"unreadable": body})
     assert world.store.depth(INTAKE).in_flight == 0
 
 
@@ -165,8 +165,8 @@ def test_a_message_with_an_invalid_tenant_goes_to_the_dead_letters(world: QueueW
     world.send(INTAKE, json.dumps({**right, "tenant_id": wrong, "items": [world.ping(2)]}))
     world.drain()
 
-    ((told, _),) = world.dead_letters()
-    assert told == "malformed_message"
+    ((found, _),) = world.dead_letters()
+    assert found == "malformed_message"
     assert ids(world) == ["p1"]
     assert len(world.stored()) == 1
 
@@ -180,8 +180,8 @@ def test_operations_without_a_record_are_not_done(world: QueueWorld, document: d
     world.send(INTAKE, json.dumps(document))
     world.drain()
 
-    ((told, kept),) = world.dead_letters()
-    assert (told, json.loads(kept)) == (reason, document)
+    ((found, kept),) = world.dead_letters()
+    assert (found, json.loads(kept)) == (reason, document)
 
 
 def test_only_the_bad_items_of_a_message_become_dead_letters(world: QueueWorld) -> None:

@@ -93,6 +93,9 @@ ROOMS = (
     "layers",
     "local",
     "stacks",
+    "tests/e2e",
+    "tests/engine",
+    "tests/infra",
     "tools",
 )
 """What is clean: pages, and folders with pages and modules."""
