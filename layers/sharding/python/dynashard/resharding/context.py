@@ -1,40 +1,21 @@
 """What every part of the controller and the mover uses, in one frozen object."""
 
-import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
 
-from dynashard.entity import EntityDefinition
 from dynashard.errors import TopologyChangedError
 from dynashard.resharding.progress import ProgressTable
 from dynashard.resharding.scope import Family, Scope
 from dynashard.resharding.timing import Timing
-from dynashard.runtime import SYSTEM, Runtime
+from dynashard.runtime import Runtime
 from dynashard.topology import Record, TopologyTable
 from dynashard.transport.interface import Transport
-
-SEGMENTS: Final = 16
-"""Tasks of a change that concerns the whole table."""
-WIDTH: Final = 16
-"""Writes of a task that are under way at a time."""
-
-
-def fresh_change_id() -> str:
-    """Return an id that no other change has."""
-    return secrets.token_urlsafe(9)
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The arguments of `Resharder`, with the tables and families that they stand for.
-
-    Attributes:
-        topology: the topology table.
-        progress: the progress items in it.
-        families: the entities by family.
-    """
+    """The arguments of `Resharder`, with the tables that they name, and the entities by family."""
 
     transport: Transport
     table: str
@@ -42,23 +23,10 @@ class Context:
     progress: ProgressTable
     families: Mapping[str, Family]
     timing: Timing
-    runtime: Runtime = SYSTEM
-    new_id: Callable[[], str] = fresh_change_id
-    concurrency: int = 4
-    segments: int = SEGMENTS
-
-    def clock(self) -> float:
-        """Return the wall clock, in epoch seconds."""
-        return self.runtime.clock()
-
-    @property
-    def entities(self) -> list[EntityDefinition[Any]]:
-        """All entities whose counts may change."""
-        return [member for family in self.families.values() for member in family.members]
-
-    def scope(self, key: str) -> Scope:
-        """Return the scope of a record's key; raises `ConfigurationError` for one of an unknown entity."""
-        return Scope.of_key(key, self.entities)
+    runtime: Runtime
+    new_id: Callable[[], str]
+    concurrency: int
+    segments: int
 
     def read(self, scope: Scope) -> tuple[Record | None, Record | None]:
         """Return the record of a scope and that of its family, if they exist. Cost: 1 round trip, 2 read units."""
@@ -74,7 +42,7 @@ class Context:
         Returns whether the record has changed since. Cost: none if the stored lease is the setting's; else 1 round
         trip, 1 write unit. Lowering takes two steps.
         """
-        now, lease = self.clock(), self.timing.lease
+        now, lease = self.runtime.clock(), self.timing.lease
         if family.former_lease and family.lowered_at is None:
             # The record has the lowered lease: from now on the former one is no longer granted.
             changed = family.changed(now, lowered_at=now)

@@ -47,7 +47,7 @@ class _Controller:
         self._scope = scope
         self._record = record
         self._family = family
-        self._now = context.clock()
+        self._now = context.runtime.clock()
 
     def step(self) -> Step:
         change = Change.of(self._record)
@@ -56,17 +56,42 @@ class _Controller:
         if change.seen is None:
             change = self._see(change)
         record = self._record
+        if record.phase is Phase.STABLE and record.target is not None:
+            return self._pending(change)
+        if not record.busy and self._scope.key not in self._family.active:
+            return _DONE
+        left, kind = self._left(change), kind_of(record, self._scope)
+        if left > 0 and kind is not Pass.SURVEY:
+            return Step("wait", left)
+        progress = self._progress(change) if kind else []
+        todo = open_tasks(progress, kind, change.tasks) if kind else ()
+        if todo and (left > 0 or kind is not Pass.SURVEY):
+            return self._work(todo)
+        return Step("wait", left) if left > 0 else self._go_on(change, progress)
+
+    def _go_on(self, change: Change, progress: list[Progress]) -> Step:
+        """Publish what follows a phase that every client knows and whose work is done."""
+        record = self._record
         if not record.busy:
-            return self._leave(change)
-        if record.phase is Phase.STABLE:
-            return self._pending(change) if record.target is not None else self._sweep(change)
+            # There are no markers to sweep.
+            return self._finish(change)
+        if not self._scope.moves:
+            return self._widened(change)
         if record.phase is Phase.PREPARE:
-            return self._prepared(change)
-        return self._move(change) if record.phase is Phase.MOVE else self._settled(change)
+            return self._publish(replace(change, total=surveyed(change, progress)), phase=Phase.MOVE)
+        if record.phase is Phase.STABLE or self._scope.index is not None:
+            done = replace(change, **sums(progress))
+            step = self._finish(done) if record.phase is Phase.STABLE else self._stable(done, swept=True)
+            self._clear(change, change.tasks)
+            return step
+        if record.phase is Phase.MOVE:
+            return self._lagging(change) or self._publish(replace(change, passed=None), phase=Phase.SETTLE)
+        # After the second pass no client is in MOVE, so no reader has seen items that are stored late from now on.
+        return self._lagging(change) or self._stable(change, swept=False)
 
     def _see(self, change: Change) -> Change:
         """Store that the publication was read, so that the wait for it begins."""
-        seen = replace(change, seen=self._context.clock(), margin=self._context.timing.wait(0.0))
+        seen = replace(change, seen=self._context.runtime.clock(), margin=self._context.timing.wait(0.0))
         record = self._record.changed(self._now, change=seen.stored())
         self._context.topology.save((self._record, record))
         self._record = record
@@ -87,16 +112,6 @@ class _Controller:
         wait = self._publish(replace(change, tasks=tasks), phase=Phase.PREPARE)
         return self._work(tuple(range(tasks))) if change.survey and tasks else wait
 
-    def _prepared(self, change: Change) -> Step:
-        left = self._left(change)
-        if not self._scope.moves:
-            return Step("wait", left) if left > 0 else self._widened(change)
-        progress = self._progress(change) if change.survey else []
-        if left > 0:
-            todo = open_tasks(progress, Pass.SURVEY, change.tasks) if change.survey else ()
-            return self._work(todo) if todo else Step("wait", left)
-        return self._publish(replace(change, total=surveyed(change, progress)), phase=Phase.MOVE)
-
     def _widened(self, change: Change) -> Step:
         """With random placement: readers know the new shards, or writers have left the old ones."""
         if change.target < change.origin:
@@ -104,19 +119,9 @@ class _Controller:
             left = vacant_in(self._context, job)
             if left:
                 return Step("wait", left)
-        answer = self._stable(change, swept=True)
-        self._context.progress.clear(self._scope.key, change.id, 1)
-        return answer
-
-    def _move(self, change: Change) -> Step:
-        step, progress = self._worked(change)
-        if step is not None:
-            return step
-        if self._scope.index is not None:
-            answer = self._stable(replace(change, **sums(progress)), swept=True)
-            self._context.progress.clear(self._scope.key, change.id, change.tasks)
-            return answer
-        return self._lagging(change) or self._publish(replace(change, passed=None), phase=Phase.SETTLE)
+        step = self._stable(change, swept=True)
+        self._clear(change, 1)
+        return step
 
     def _lagging(self, change: Change) -> Step | None:
         """Wait until eventually consistent reads see the item that was moved last at its new home."""
@@ -128,36 +133,6 @@ class _Controller:
             return Step("wait", self._context.timing.lag)
         left = change.passed + self._context.timing.lag - self._now
         return Step("wait", left) if left > 0 else None
-
-    def _settled(self, change: Change) -> Step:
-        """Publish the new count after the second pass: no client is in MOVE, so no reader has seen later strays."""
-        step, _ = self._worked(change)
-        return step or self._lagging(change) or self._stable(change, swept=False)
-
-    def _sweep(self, change: Change) -> Step:
-        step, progress = self._worked(change)
-        if step is not None:
-            return step
-        answer = self._finish(replace(change, **sums(progress)))
-        self._context.progress.clear(self._scope.key, change.id, change.tasks)
-        return answer
-
-    def _worked(self, change: Change) -> tuple[Step | None, list[Progress]]:
-        """The step until all tasks of this phase are complete, and their progress."""
-        left = self._left(change)
-        if left > 0:
-            return Step("wait", left), []
-        kind = kind_of(self._record, self._scope)
-        progress = self._progress(change)
-        todo = open_tasks(progress, kind, change.tasks) if kind else ()
-        return (self._work(todo) if todo else None), progress
-
-    def _leave(self, change: Change) -> Step:
-        """Finish a change without markers when every client knows the count."""
-        if self._scope.key not in self._family.active:
-            return _DONE
-        left = self._left(change)
-        return Step("wait", left) if left > 0 else self._finish(change)
 
     def _finish(self, change: Change) -> Step:
         """End the change, or begin the one back: no markers are left, and every client knows the count."""
@@ -194,3 +169,6 @@ class _Controller:
 
     def _progress(self, change: Change) -> list[Progress]:
         return self._context.progress.of(self._scope.key, change.id, change.tasks)
+
+    def _clear(self, change: Change, tasks: int) -> None:
+        self._context.progress.clear(self._scope.key, change.id, tasks)

@@ -107,7 +107,7 @@ class Guard:
 
     def job(self) -> Job | None:
         """Return the job if its time has come and it is not paused. Cost: 1 round trip, 2 read units, sometimes."""
-        now = self._context.clock()
+        now = self._context.runtime.clock()
         if not self._read <= now < self._until:
             self._refresh(now)
         return self._job
@@ -119,7 +119,7 @@ class Guard:
 
     def _refresh(self, now: float) -> None:
         record, family = self._context.read(self._scope)
-        after = self._context.clock()
+        after = self._context.runtime.clock()
         self._read = self._until = now
         self._job = None
         if record is None or family is None:

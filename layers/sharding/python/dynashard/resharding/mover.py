@@ -23,15 +23,15 @@ class Mover(Work):
     An item costs 2 write units for every 1 KB for the marker and 2 for the copy, and as much again for each index the
     item stands in. An item that has expired for longer than clocks differ is deleted instead.
 
-    With `yields`, an item whose new home is taken stays where it is; otherwise `TakenError` is raised.
+    An item whose new home is taken stays where it is if it was stored late; otherwise `TakenError` is raised.
     """
 
-    def __init__(self, context: Context, job: Job, homes: Homes, *, yields: bool = False) -> None:
+    def __init__(self, context: Context, job: Job, homes: Homes) -> None:
         self._context = context
         self._change = job.change
         self.counter = "moved" if job.kind is Pass.MOVE else "late"
         self._homes = homes
-        self._yields = yields
+        self._yields = job.kind in (Pass.SETTLE, Pass.SWEEP)
         self.reading: Wire = {"ConsistentRead": True, "FilterExpression": f"attribute_not_exists({MOVED_TO})"}
 
     def concerns(self, item: Wire) -> bool:
@@ -41,7 +41,7 @@ class Mover(Work):
     def write(self, item: Wire) -> Call:
         """Return the transaction that moves it, or the deletion of an item that expired long ago."""
         context, change = self._context, self._change
-        now = context.clock()
+        now = context.runtime.clock()
         if expired(item, now - context.timing.skew):
             still = unchanged(item) & Condition(f"{EXPIRES_AT} = :expires", {":expires": item[EXPIRES_AT]})
             return Call("DeleteItem", still.on({"TableName": context.table, "Key": {PK: item[PK], SK: item[SK]}}))
@@ -78,4 +78,4 @@ class Mover(Work):
         old, there = (response.get("Item") for response in answer["Responses"])
         if not old or not there or MOVED_TO in old:
             return False
-        return MOVED_TO in there or not expired(there, self._context.clock())
+        return MOVED_TO in there or not expired(there, self._context.runtime.clock())

@@ -1,16 +1,17 @@
 """The entry point for operators, drivers and policies: start a change, follow it, and carry it out."""
 
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from threading import Lock
-from typing import Any
+from typing import Any, Final
 
 from dynashard.entity import Entity, EntityDefinition, definition
 from dynashard.errors import ReshardRefusedError
 from dynashard.resharding import resize_requests
 from dynashard.resharding.change import Change
 from dynashard.resharding.checks import under_way
-from dynashard.resharding.context import SEGMENTS, WIDTH, Context, fresh_change_id
+from dynashard.resharding.context import Context
 from dynashard.resharding.controller import advance
 from dynashard.resharding.job import Guard, Job
 from dynashard.resharding.mover import TakenError
@@ -25,7 +26,13 @@ from dynashard.runtime import SYSTEM, Runtime
 from dynashard.topology import Record, TopologyTable, family_of
 from dynashard.transport.interface import Transport
 
-_TIMING = Timing()
+_TIMING: Final = Timing()
+_WIDTH: Final = 16
+"""Writes of a task that are under way at a time."""
+
+
+def _new_id() -> str:
+    return secrets.token_urlsafe(9)
 
 
 class Resharder:
@@ -52,9 +59,9 @@ class Resharder:
         entities: Sequence[type[Entity]],
         timing: Timing = _TIMING,
         runtime: Runtime = SYSTEM,
-        new_id: Callable[[], str] = fresh_change_id,
+        new_id: Callable[[], str] = _new_id,
         concurrency: int = 4,
-        segments: int = SEGMENTS,
+        segments: int = 16,
     ) -> None:
         self._context = Context(
             transport=transport,
@@ -86,11 +93,11 @@ class Resharder:
     @property
     def entities(self) -> list[EntityDefinition[Any]]:
         """The entities whose counts it may change."""
-        return self._context.entities
+        return [member for family in self._context.families.values() for member in family.members]
 
     def scope(self, key: str) -> Scope:
         """Return the scope of a record's key; raises `ConfigurationError` for one of an unknown entity."""
-        return self._context.scope(key)
+        return Scope.of_key(key, self.entities)
 
     def start(
         self, scope: Scope, to: int, *, budget: float | None = None, cause: str = "operator", survey: bool = True
@@ -231,7 +238,7 @@ class Resharder:
         with self._lock:
             pace = self._paces.get((change.id, task))
             if pace is None:
-                pace = Pace(rate, width=WIDTH, table=self._table_speed, runtime=context.runtime)
+                pace = Pace(rate, width=_WIDTH, table=self._table_speed, runtime=context.runtime)
                 self._paces[change.id, task] = pace
             return pace
 
@@ -250,7 +257,7 @@ class Resharder:
         progress = []
         if change is not None and record.busy and change.tasks and scope.key == record.key:
             progress = context.progress.of(record.key, change.id, change.tasks)
-        return status_of(scope, record, family, progress, timing=context.timing, now=context.clock())
+        return status_of(scope, record, family, progress, timing=context.timing, now=context.runtime.clock())
 
     def _families(self) -> dict[str, Record]:
         return self._context.topology.read(list(self._context.families))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from dynashard.entity import Shards
 from dynashard.errors import ReshardRefusedError, TopologyChangedError
@@ -31,10 +31,10 @@ def start(context: Context, scope: Scope, to: int, *, budget: float | None, caus
             # The answer of an earlier attempt was lost.
             return []
         check_now(scope, to, record, family)
-        now, lease = context.clock(), family.granted
+        now, lease = context.runtime.clock(), family.granted
         here = record or first_record(scope.key, family.count, now=now, lease=lease)
-        change = _change(context, scope, here.count, to, change_id, now=now, cause=cause, last=record)
-        change = replace(change, budget=budget, survey=survey and scope.moves)
+        asked = {"budget": budget, "cause": cause, "survey": survey and scope.moves}
+        change = _change(context, scope, here.count, to, last=record, id=change_id, started=now, **asked)
         # When nothing moves, wait only for the previous publication: writers may be waiting for new shards.
         since = now if scope.moves else family.since if record is None else record.since
         request = here.changed(now, target=to, since=since, lease=lease, change=change.stored())
@@ -56,7 +56,7 @@ def abort(context: Context, scope: Scope) -> None:
         record, change = _running(scope, record)
         if change.back_to is not None:
             return []
-        now = context.clock()
+        now = context.runtime.clock()
         if record.target is not None and record.phase in (Phase.STABLE, Phase.PREPARE):
             stopped = replace(change, paused=False, error=None, seen=None).stored()
             stable = record.changed(now, phase=Phase.STABLE, target=None, since=now, change=stopped)
@@ -77,7 +77,7 @@ def pause(
         if change_id not in (None, change.id) or (change.paused, change.error) == (paused, error):
             return []
         stored = replace(change, paused=paused, error=error).stored()
-        return [(record, record.changed(context.clock(), change=stored))]
+        return [(record, record.changed(context.runtime.clock(), change=stored))]
 
     _save(context, scope, requested)
 
@@ -91,8 +91,8 @@ def known(context: Context, scope: Scope) -> tuple[Record | None, Record]:
     entity = scope.entity
 
     def first(key: str, shards: Shards | None) -> Record:
-        count = shards.initial if shards else UNSHARDED
-        return context.topology.create(first_record(key, count, now=context.clock(), lease=context.timing.lease))
+        count, now = shards.initial if shards else UNSHARDED, context.runtime.clock()
+        return context.topology.create(first_record(key, count, now=now, lease=context.timing.lease))
 
     if family is None:
         family = first(family_of(entity), entity.shards)
@@ -119,19 +119,10 @@ def _save(context: Context, scope: Scope, requested: Callable[[Record | None, Re
             return
 
 
-def _change(
-    context: Context, scope: Scope, origin: int, to: int, change_id: str, *, now: float, cause: str, last: Record | None
-) -> Change:
+def _change(context: Context, scope: Scope, origin: int, to: int, *, last: Record | None, **more: Any) -> Change:
     """A requested change; `last` is the record with the previous one."""
-    return Change(
-        id=change_id,
-        origin=origin,
-        target=to,
-        cause=cause,
-        started=now,
-        tasks=tasks_of(scope, origin, to, context.segments),
-        check=_has_checks(scope, last),
-    )
+    tasks = tasks_of(scope, origin, to, context.segments)
+    return Change(origin=origin, target=to, tasks=tasks, check=_has_checks(scope, last), **more)
 
 
 def _has_checks(scope: Scope, record: Record | None) -> bool:
@@ -146,8 +137,8 @@ def _has_checks(scope: Scope, record: Record | None) -> bool:
 def reversal(context: Context, scope: Scope, record: Record, change: Change, *, now: float) -> Record:
     """Return the record of a change that has ended and is to be reversed, with the request for the change back."""
     over = record.changed(now, change=change.stored())
-    back = _change(context, scope, record.count, change.origin, context.new_id(), now=now, cause="abort", last=over)
-    back = replace(back, budget=change.budget, survey=change.survey)
+    asked = {"budget": change.budget, "cause": "abort", "survey": change.survey}
+    back = _change(context, scope, record.count, change.origin, last=over, id=context.new_id(), started=now, **asked)
     return record.changed(now, target=change.origin, swept=True, since=now, change=back.stored())
 
 

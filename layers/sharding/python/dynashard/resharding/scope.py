@@ -119,21 +119,12 @@ class Family:
 def fits(entity: EntityDefinition[Any], partition: str) -> bool:
     """Whether a text can be a logical partition of an entity."""
     prefix = f"{entity.prefix}{entity.separator}" if entity.prefix else ""
-    return partition.startswith(prefix) and bool(_partition_shape(entity.partition).fullmatch(partition[len(prefix) :]))
+    return partition.startswith(prefix) and bool(shape(entity.partition, "[^:]").fullmatch(partition[len(prefix) :]))
 
 
-@lru_cache(maxsize=256)
-def shape(template: KeyTemplate) -> re.Pattern[str]:
-    """Return the pattern of the texts that a sort template renders."""
-    return _pattern(template, ".")
-
-
-@lru_cache(maxsize=256)
-def _partition_shape(template: KeyTemplate) -> re.Pattern[str]:
-    return _pattern(template, "[^:]")
-
-
-def _pattern(template: KeyTemplate, character: str) -> re.Pattern[str]:
+@lru_cache(maxsize=512)
+def shape(template: KeyTemplate, character: str = ".") -> re.Pattern[str]:
+    """Return the pattern of the texts that a template renders, with the pattern of one character of a field."""
     parts = [
         re.escape(part) if isinstance(part, str) else f"{character}{{{part.width}}}" if part.width else f"{character}+"
         for part in template.parts

@@ -34,7 +34,7 @@ class Sweeper(Work):
         self._homes = homes
         self._checks = job.kind is Pass.CHECK
         self._target = {"N": str(job.change.target)}
-        self._mover = Mover(context, job, homes, yields=not self._checks)
+        self._mover = Mover(context, job, homes)
         self.reading: Wire = {
             "ConsistentRead": True,
             "ProjectionExpression": _READ,

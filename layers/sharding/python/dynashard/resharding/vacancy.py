@@ -56,7 +56,7 @@ def _sources(context: Context, job: Job) -> Sources:
 
 
 def _stands(context: Context, job: Job, homes: Homes, item: Wire) -> bool:
-    if expired(item, context.clock() - context.timing.skew) or not job.family.has(item):
+    if expired(item, context.runtime.clock() - context.timing.skew) or not job.family.has(item):
         return False
     partition = homes.partition(item[PK]["S"])
     return partition is not None and item[PK]["S"] in _leaving(job, partition)

@@ -33,7 +33,7 @@ def work_of(context: Context, job: Job, homes: Homes) -> Work:
         return Sweeper(context, job, homes)
     if job.scope.index is not None:
         return Rewriter(context, job)
-    return Mover(context, job, homes, yields=job.kind is Pass.SETTLE)
+    return Mover(context, job, homes)
 
 
 class Slice:
@@ -52,7 +52,7 @@ class Slice:
     def run(self, seconds: float) -> bool:
         """Work for about so many seconds; see `Resharder.work`. Raises `TakenError` for an item that cannot move."""
         context, job = self._context, self._job
-        deadline = context.clock() + seconds
+        deadline = context.runtime.clock() + seconds
         stored = context.progress.begin(job.key, self._task, job.change.id, job.kind)
         self._pace.not_before(stored.after)
         while not stored.done and stored.change == job.change.id and stored.kind is job.kind:
@@ -68,7 +68,7 @@ class Slice:
                 after=max(0.0, self._pace.after),
             )
             stored = context.progress.save(stored, now)
-            if context.clock() >= deadline:
+            if context.runtime.clock() >= deadline:
                 return stored.done
         return True
 
@@ -114,7 +114,7 @@ class Slice:
             if left:
                 stay = {stored_key(item) for item in staying}
                 left = [item for item in self._current(left) if stored_key(item) not in stay]
-            if left and self._context.clock() >= deadline:
+            if left and self._context.runtime.clock() >= deadline:
                 return False
         return True
 
