@@ -264,7 +264,7 @@ def _changes(resharder: Resharder, seconds: float) -> int:
 
 
 def _await_rest(resharder: Resharder) -> None:
-    while resharder.keys():
+    while resharder.poll():
         status = resharder.status(_scope())
         if status.error:
             raise SystemExit(f"the change has stopped: {status.error}")

@@ -67,7 +67,7 @@ def test_a_change_requested_while_the_worker_runs_is_carried_out(world: Moving) 
         now = next(rounds)
         if now == 3:
             world.resharder.start(index(Thing, "by_colour"), 8)
-        return now > 3 and world.resharder.keys() == []
+        return now > 3 and world.resharder.poll() == []
 
     drive(world.on(world.inner), stop=stop, sleep=leap(world))
 
@@ -142,7 +142,7 @@ def test_a_paused_change_waits_for_its_resumption(world: Moving) -> None:
         if now == 100:
             assert world.resharder.status(partition(Thing)).stage == "pending"
             world.resharder.resume(partition(Thing))
-        return now > 100 and world.resharder.keys() == []
+        return now > 100 and world.resharder.poll() == []
 
     drive(world.on(world.inner), stop=stop, sleep=leap(world))
 
@@ -156,7 +156,7 @@ def test_a_stopped_worker_is_continued_by_another(world: Moving) -> None:
     for rounds in range(4, 400, 3):
         left = iter(range(rounds))
         drive(world.on(world.inner), stop=lambda left=left: next(left, None) is None, sleep=leap(world))  # type: ignore[misc]
-        if world.resharder.keys() == []:
+        if world.resharder.poll() == []:
             break
 
     assert world.resharder.status(partition(Thing)).count == 8

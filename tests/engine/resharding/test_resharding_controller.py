@@ -116,7 +116,7 @@ def test_an_index_changes_in_three_phases_and_ends_when_all_clients_know(world: 
     times = [since for _, since in seen]
     assert all(later - earlier >= WAIT for earlier, later in pairwise(times))
     assert world.clock.now >= times[-1] + WAIT
-    assert world.resharder.keys() == []
+    assert world.resharder.poll() == []
 
 
 def test_a_longer_earlier_lease_is_waited_for(world: Moving) -> None:
@@ -138,7 +138,7 @@ def test_a_resize_request_marks_the_family_before_anything_acts(world: Moving) -
     assert family.active == {ABC.key}
     assert family.differ_since == world.clock.now
     assert (record.count, record.target, record.lease) == (4, 8, TIMING.lease)
-    assert world.resharder.keys() == [ABC.key]
+    assert world.resharder.poll() == [ABC.key]
 
 
 def test_a_finished_change_leaves_its_family_inactive(world: Moving) -> None:
@@ -180,7 +180,7 @@ def test_an_impossible_change_is_refused_and_changes_nothing(world: Moving, scop
         world.resharder.start(scope, to)
 
     assert refused.value.reason == reason
-    assert world.resharder.keys() == []
+    assert world.resharder.poll() == []
 
 
 def test_a_budget_of_0_is_refused(world: Moving) -> None:
@@ -233,12 +233,12 @@ def test_an_abort_before_anything_moves_ends_the_change(world: Moving, scope: Sc
     world.until(scope, stage)
 
     status = world.resharder.abort(scope)
-    still = world.resharder.keys()
+    still = world.resharder.poll()
     world.finish(scope)
 
     assert (status.stage, status.count, status.target, status.swept) == ("stable", count, None, True)
     assert still == [scope.key]
-    assert world.resharder.keys() == []
+    assert world.resharder.poll() == []
     assert world.raw() == before
     assert world.change(scope, 8).count == 8
 
@@ -271,7 +271,7 @@ def test_an_abort_after_items_moved_moves_them_back(world: Moving, scope: Scope,
     assert (ended.count, ended.stage, ended.back_to, ended.cause) == (count, "stable", None, "abort")
     after = {(item["PK"]["S"], item["SK"]["S"], item.get("GSI2PK", {"S": ""})["S"]) for item in world.raw()}
     assert after == before
-    assert (world.resharder.keys(), world.marks()) == ([], [])
+    assert (world.resharder.poll(), world.marks()) == ([], [])
 
 
 @pytest.mark.parametrize("asked", ["abort", "pause", "resume"])
@@ -299,7 +299,7 @@ def test_a_paused_change_does_nothing_until_it_is_resumed(world: Moving, stage: 
 
     assert (paused.paused, paused.error, step.kind, worked) == (True, "the disk is full", "done", [True] * 4)
     assert (world.raw(), world.resharder.status(ABC).stage) == (before, stage)
-    assert world.resharder.keys() == [ABC.key]
+    assert world.resharder.poll() == [ABC.key]
     resumed = world.resharder.resume(ABC)
     assert (resumed.paused, resumed.error) == (False, None)
     assert world.finish(ABC).count == 8
@@ -391,7 +391,7 @@ def test_partitions_of_one_family_start_at_once(world: Moving) -> None:
     resharder = world.new([meanwhile("TransactWriteItems", lambda: other.start(partition(Thing, "b"), 16))])
     resharder.start(ABC, 8)
 
-    assert world.resharder.keys() == [ABC.key, "move.v1.Thing:b"]
+    assert world.resharder.poll() == [ABC.key, "move.v1.Thing:b"]
     assert [status.target for status in world.resharder.busy()] == [8, 16]
 
 

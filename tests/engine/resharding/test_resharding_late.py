@@ -170,7 +170,7 @@ def test_a_worker_killed_at_any_request_is_continued_by_another_one(world: Movin
 
     assert deaths > 8
     assert len(world.places(Old)) == 3 * (deaths + 1)
-    assert (world.misplaced(Old, 2), world.marks(), world.resharder.keys()) == ([], [], [])
+    assert (world.misplaced(Old, 2), world.marks(), world.resharder.poll()) == ([], [], [])
 
 
 # Before the next change.

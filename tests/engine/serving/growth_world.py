@@ -144,7 +144,7 @@ class GrowthWorld:
 
         def stop() -> bool:
             assert next(rounds, None) is not None, f"not over: {self.resharder.busy()}"
-            return self.resharder.keys() == []
+            return self.resharder.poll() == []
 
         drive(self.resharder_on(self.inner), stop=stop, sleep=self.leap, workers=2, log=logged.append)
         return logged

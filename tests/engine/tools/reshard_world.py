@@ -82,7 +82,7 @@ class ReshardWorld:
     def go_on(self) -> None:
         """Take one step about each change that is under way, and let the time pass that they wait for."""
         resharder = self.resharder()
-        seconds = [self._step(resharder, key) for key in resharder.keys()]  # noqa: SIM118 - no mapping
+        seconds = [self._step(resharder, key) for key in resharder.poll()]
         self.pass_by(max(seconds, default=0.0))
 
     def nibble(self, key: str, *, seconds: float = 10.0) -> None:

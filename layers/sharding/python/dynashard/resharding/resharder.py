@@ -48,6 +48,9 @@ class Resharder:
         new_id: makes ids of changes.
         concurrency: tasks that drivers work on at a time; a budget is divided among them.
         segments: into how many tasks work on the whole table is divided: that of a family or an index.
+
+    Attributes:
+        topology: the table of shard counts.
     """
 
     def __init__(
@@ -63,12 +66,15 @@ class Resharder:
         concurrency: int = 4,
         segments: int = 16,
     ) -> None:
+        self.runtime = runtime
+        self.topology = TopologyTable(transport, topology_table)
+        self.entities = [definition(entity) for entity in entities]
         self._context = Context(
             transport=transport,
             table=table,
-            topology=TopologyTable(transport, topology_table),
+            topology=self.topology,
             progress=ProgressTable(transport, topology_table),
-            families=_families([definition(entity) for entity in entities]),
+            families=_families(self.entities),
             timing=timing,
             runtime=runtime,
             new_id=new_id,
@@ -79,21 +85,6 @@ class Resharder:
         self._paces: dict[tuple[str, int], Pace] = {}
         self._homes: dict[str, Homes] = {}
         self._lock = Lock()
-
-    @property
-    def runtime(self) -> Runtime:
-        """Time and randomness."""
-        return self._context.runtime
-
-    @property
-    def topology(self) -> TopologyTable:
-        """The table of shard counts."""
-        return self._context.topology
-
-    @property
-    def entities(self) -> list[EntityDefinition[Any]]:
-        """The entities whose counts it may change."""
-        return [member for family in self._context.families.values() for member in family.members]
 
     def scope(self, key: str) -> Scope:
         """Return the scope of a record's key; raises `ConfigurationError` for one of an unknown entity."""
@@ -109,8 +100,7 @@ class Resharder:
             to: the new count, a power of two up to 1024.
             budget: write units a second that moving and sweeping may take; None for no bound.
             cause: why, for the status.
-            survey: count beforehand how many items will move, for the progress bar. Costs half a read unit for every
-                4 KB, during the first wait.
+            survey: count the items to move during the first wait, for the progress bar; half a read unit for 4 KB.
 
         Raises:
             ReshardRefusedError: it is not possible, or not now; `reason` is one of not_power_of_two, same_count,
@@ -146,9 +136,7 @@ class Resharder:
         return self.status(scope)
 
     def status(self, scope: Scope) -> Status:
-        """Return how far a change has come, or how the last one ended.
-
-        A partition without a record of its own has the count of its family.
+        """Return how far a change has come, or how the last one ended; of a partition without a record, its family's.
 
         Cost: 1 round trip, 2 read units; while a change is under way 1 more, with up to 64 read units.
         """
@@ -161,24 +149,20 @@ class Resharder:
         Cost: 1 round trip and 1 read unit a family, and 1 a change, and what `status` costs for each.
         """
         families = self._families()
-        found = self._context.topology.read(_active(families))
+        found = self.topology.read(_active(families))
         return [
             self._status(scope, record, families[scope.family])
             for scope, record in ((self.scope(key), found[key]) for key in sorted(found))
             if under_way(record)
         ]
 
-    def keys(self) -> list[str]:
-        """Return the keys of all records of unfinished changes, in order. Cost: 1 round trip, 1 read unit a family."""
-        return _active(self._families())
-
     def poll(self) -> list[str]:
-        """Return `keys` to a driver, which calls `advance` for each, after bringing stored leases in line.
+        """Return the keys of all records of unfinished changes, in order; a driver calls `advance` for each.
 
-        A lowered setting of the lease shortens the waits of changes when the leases that were granted before have
-        ended. A raised one is stored while nothing changes.
+        Stored leases are brought in line before. A lowered setting of the lease shortens the waits of changes when the
+        leases that were granted before have ended. A raised one is stored while nothing changes.
 
-        Cost: as `keys`; for each family whose lease is not the setting's, 1 round trip and 1 write unit.
+        Cost: 1 round trip, 1 read unit a family; if its lease is not the setting's, 1 round trip and 1 write unit.
         """
         families = self._families()
         for record in families.values():
@@ -186,9 +170,7 @@ class Resharder:
         return _active(families)
 
     def advance(self, key: str) -> Step:
-        """Publish the next phase of a record's change if its time has come, and return what to do next.
-
-        Any number of processes may call this at any time.
+        """Publish the next phase of a change if its time has come, and return what to do next. Safe at any time.
 
         Raises:
             ConfigurationError: no entity is known to which the record belongs.
@@ -201,9 +183,8 @@ class Resharder:
     def work(self, key: str, task: int, *, seconds: float) -> bool:
         """Work on a task for about so many seconds; any number of processes may call this at any time.
 
-        Returns:
-            Whether there is no more to do for the task now: it is complete, its time has not come, or the change is
-            paused or over. `advance` says which.
+        Returns whether there is no more to do for the task now: it is complete, its time has not come, or the change is
+        paused or over. `advance` says which.
 
         Raises:
             EngineError: a request failed for good. The work may be continued.
@@ -221,16 +202,13 @@ class Resharder:
             homes, pace = self._homes_of(job), self._pace(job, task)
             complete = Slice(self._context, guard, job, task, homes=homes, pace=pace).run(seconds)
         except TakenError as taken:
-            self._fail(job, str(taken))
+            with suppress(ReshardRefusedError):
+                resize_requests.pause(self._context, scope, paused=True, error=str(taken), change_id=job.change.id)
             return True
         if complete:
             with self._lock:
                 self._paces.pop((job.change.id, task), None)
         return complete
-
-    def _fail(self, job: Job, reason: str) -> None:
-        with suppress(ReshardRefusedError):
-            resize_requests.pause(self._context, job.scope, paused=True, error=reason, change_id=job.change.id)
 
     def _pace(self, job: Job, task: int) -> Pace:
         context, change = self._context, job.change
@@ -260,7 +238,7 @@ class Resharder:
         return status_of(scope, record, family, progress, timing=context.timing, now=context.runtime.clock())
 
     def _families(self) -> dict[str, Record]:
-        return self._context.topology.read(list(self._context.families))
+        return self.topology.read(list(self._context.families))
 
 
 def _active(families: Mapping[str, Record]) -> list[str]:
