@@ -14,7 +14,6 @@ from dynashard.reads.cursor import pack_texts, unpack_texts
 from dynashard.reads.fetch import Fetch
 from dynashard.reads.layout import Layout, OvertakenError
 from dynashard.reads.positions import DONE, Positions
-from dynashard.reads.progress import accept, next_read
 from dynashard.reads.sources import Position
 from dynashard.transport.interface import Wire
 
@@ -56,7 +55,7 @@ def list_by_shard(
             break
         share = (limit - len(items)) // len(due)
         reads = [
-            next_read(layouts[part], state[part], shard, _read_limit(layouts[part], share), part=part)
+            layouts[part].next_read(state[part], shard, _read_limit(layouts[part], share), part=part)
             for part, shard in map(streams.__getitem__, due)
         ]
         try:
@@ -66,7 +65,7 @@ def list_by_shard(
             continue
         for number, chunk in zip(due, chunks, strict=True):
             part, shard = streams[number]
-            rows, state[part] = accept(layouts[part], state[part], shard, chunk, limit - len(items))
+            rows, state[part] = layouts[part].accept(state[part], shard, chunk, limit - len(items))
             items += rows
         if in_turn:
             width = _width(limit - len(items), sum(len(chunk.rows) for chunk in chunks), [read.start for read in reads])

@@ -9,7 +9,6 @@ from dynashard.reads.fetch import Fetch
 from dynashard.reads.filters import FilterExpression
 from dynashard.reads.layout import Layout, OvertakenError
 from dynashard.reads.positions import Positions
-from dynashard.reads.progress import accept, continues_exactly, next_read
 from dynashard.reads.sources import Source
 from dynashard.transport.interface import Call
 
@@ -45,7 +44,7 @@ def _counted(fetch: Fetch, bounds: Bounds, visible_only: FilterExpression) -> in
         left = [stream for stream in range(count) if not state.finished(stream, count)]
         fetch.require_room(layout.streams[stream] for stream in left)
         # DynamoDB would count again what is read again, and both entries of an item that moves.
-        exact = not layout.moving and all(continues_exactly(layout, state, stream) for stream in left)
+        exact = not layout.moving and all(layout.continues_exactly(state, stream) for stream in left)
         try:
             if exact:
                 known = layout.signature if layout.identity is not None else None
@@ -83,9 +82,9 @@ def _by_dynamodb(
 
 
 def _by_keys(fetch: Fetch, layout: Layout, state: Positions, left: Sequence[int]) -> tuple[int, Positions]:
-    chunks = fetch.wave((layout,), [next_read(layout, state, stream, _PAGE) for stream in left], (state,))
+    chunks = fetch.wave((layout,), [layout.next_read(state, stream, _PAGE) for stream in left], (state,))
     total = 0
     for stream, chunk in zip(left, chunks, strict=True):
-        rows, state = accept(layout, state, stream, chunk)
+        rows, state = layout.accept(state, stream, chunk)
         total += len(rows)
     return total, state

@@ -11,9 +11,8 @@ from dynashard.errors import QueryTooWideError
 from dynashard.reads.allowance import Allowance, current_allowance
 from dynashard.reads.layout import Layout, OvertakenError
 from dynashard.reads.merged import read_groups
-from dynashard.reads.moved_items import MovedItems, distinct
+from dynashard.reads.moved_items import MovedItems
 from dynashard.reads.positions import Positions
-from dynashard.reads.progress import passed
 from dynashard.reads.query import Budget
 from dynashard.reads.sources import Chunk, Group, Source, Stream, StreamRead, queries_of
 from dynashard.repository.batch import StoredKey, stored_key
@@ -84,8 +83,7 @@ class Fetch:
         else:
             chunks = self._query(layouts, reads)
         if any(layout.foreign or layout.follows or layout.moving for layout in layouts):
-            parts = [layouts[read.part] for read in reads]
-            chunks = self._without_dead_markers(layouts, parts, self._all_own(layouts, states, reads, chunks))
+            chunks = self._without_dead_markers(layouts, reads, self._all_own(layouts, states, reads, chunks))
         return chunks
 
     def send(self, layouts: Sequence[Layout], calls: Sequence[Call]) -> list[Wire]:
@@ -161,25 +159,23 @@ class Fetch:
         own = [row for row in chunk.rows if layout.at_home(row, read.source.number)]
         if layout.strays is not None and self.moved_items is not None and len(own) < len(chunk.rows):
             # An ordered listing reads no shard beyond the sort key that it has reached in all of them.
-            has_passed = partial(passed, layout, states[read.part]) if states else (lambda _: False)
+            has_passed = partial(layout.passed, states[read.part]) if states else (lambda _: False)
             send = partial(self.send, layouts)
             own = self.moved_items.with_strays(send, chunk.rows, own, home_of=layout.strays, passed=has_passed)
         return Chunk(own, chunk.last)
 
     def _without_dead_markers(
-        self, layouts: Sequence[Layout], parts: Sequence[Layout], chunks: Sequence[Chunk]
+        self, layouts: Sequence[Layout], reads: Sequence[StreamRead], chunks: Sequence[Chunk]
     ) -> list[Chunk]:
         """The chunks without markers that lead nowhere, and without second entries of an item that moves."""
-        followed = [chunk.rows for layout, chunk in zip(parts, chunks, strict=True) if layout.follows]
+        followed = [chunk.rows for read, chunk in zip(reads, chunks, strict=True) if layouts[read.part].follows]
         markers = [row for rows in followed for row in rows if MOVED_TO in row]
         if markers and self.moved_items:
             self._followed |= self.moved_items.follow(partial(self.send, layouts), markers)
         kept = []
-        for layout, chunk in zip(parts, chunks, strict=True):
+        for read, chunk in zip(reads, chunks, strict=True):
             rows = chunk.rows
             if markers and self.moved_items:
                 rows = [row for row in rows if MOVED_TO not in row or stored_key(row) in self._followed]
-            if layout.moving and layout.identity is not None:
-                rows = distinct(layout, rows)
-            kept.append(Chunk(rows, chunk.last))
+            kept.append(Chunk(layouts[read.part].distinct(rows), chunk.last))
         return kept

@@ -1,18 +1,21 @@
 """What a listing enumerates now: which shards, and how the stored items in them are interpreted.
 
 A listing asks for the layout before each round. While the signature is the same, positions hold; when it changes, they
-are rebased.
+are rebased. A layout also says how a listing that keeps positions progresses: which of the rows that it reads are new,
+and its positions afterwards.
 """
 
-from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, takewhile
 from math import inf
 from typing import Final
 
 from dynashard.entity import IndexDefinition
 from dynashard.placement import CALCULATED
 from dynashard.reads.positions import Positions
-from dynashard.reads.sources import Group, Position, Reading, Source, Stream
+from dynashard.reads.sources import Chunk, Group, Position, Reading, Source, Stream, StreamRead
 from dynashard.routing import shard_keys
 from dynashard.schema import PK, SK
 from dynashard.topology import View
@@ -85,8 +88,108 @@ class Layout:
         """Return the short hash of an index entry's item; '' in a table."""
         return "" if self.identity is None else self.identity(row[PK]["S"], row[SK]["S"])
 
-    def max_seen(self, positions: int) -> int:
-        """Return how many returned items each position of a cursor of so many may name, at 8 bytes each."""
+    def distinct(self, rows: list[Wire]) -> list[Wire]:
+        """Return rows without second entries of an item that moves in an index: neighbours with the same sort key."""
+        if not self.moving or self.identity is None:
+            return rows
+        attribute = self.reading.sort_attribute
+        kept: list[Wire] = []
+        for _, tied in groupby(rows, key=lambda row: row[attribute]["S"]):
+            entries: dict[str, Wire] = {}
+            for row in tied:
+                entries.setdefault(self.identity_of(row), row)
+            kept += entries.values()
+        return kept
+
+    def next_read(self, state: Positions, stream: int, limit: int, *, part: int = 0) -> StreamRead:
+        """Return the read of so many more rows of a stream of the listing's logical partition with this number."""
+        count = len(self.streams)
+        start = self.resumed(state.start(stream, count, forward=self.reading.forward))
+        if start is not None and start.item is None and self.identity is not None:
+            # Index entries with equal sort keys have no defined order, so those that were returned are read again.
+            limit += sum(position.reread_limit for position in state.last(stream, count, start.sort))
+        return StreamRead(self.streams[stream], limit, start, part=part)
+
+    def accept(
+        self, state: Positions, stream: int, chunk: Chunk, room: int = sys.maxsize
+    ) -> tuple[list[Wire], Positions]:
+        """Return the rows of a chunk that were not returned before, at most `room`, and the positions after them."""
+        rows, last, count = self._unseen(state, stream, chunk.rows), chunk.last, len(self.streams)
+        if len(rows) > room:
+            if room == 0:
+                return [], state
+            rows = rows[:room]
+            last = self.reading.position(rows[-1])
+        if last is not None and self.identity is not None:
+            last = self.with_seen(last, state.last(stream, count, last.sort), rows, positions=len(state.at))
+        return rows, state.read(stream, count, last, forward=self.reading.forward)
+
+    def _unseen(self, state: Positions, stream: int, rows: list[Wire]) -> list[Wire]:
+        count, virtual = len(self.streams), len(state.at)
+        attribute, forward = self.reading.sort_attribute, self.reading.forward
+        hash_of = self.hash_of if virtual > count else None
+        if hash_of is None:
+            at = state.at[stream]
+            if at is None or self.identity is None:
+                return rows
+            before = self.returned_at(at)
+            return [row for row in rows if row[attribute]["S"] != at.sort or self.identity_of(row) not in before]
+        returned = {v: self.returned_at(state.at[v]) for v in state.served(stream, count)}
+
+        def new(row: Wire) -> bool:
+            sort = row[attribute]["S"]
+            v = hash_of(row) & (virtual - 1)
+            at = state.at[v]
+            if at is None or at.sort != sort:
+                return state.counts(sort, v, forward=forward)
+            return self.identity is not None and self.identity_of(row) not in returned[v]
+
+        return [row for row in rows if new(row)]
+
+    def passed(self, state: Positions, row: Wire) -> bool:
+        """Whether the listing has read the shard that a row belongs to beyond the row's sort key."""
+        if self.hash_of is None:
+            return False
+        sort = row[self.reading.sort_attribute]["S"]
+        return not state.counts(sort, self.hash_of(row) & (len(state.at) - 1), forward=self.reading.forward)
+
+    def continues_exactly(self, state: Positions, stream: int) -> bool:
+        """Whether the next read of a stream returns nothing that was returned before."""
+        if len(state.at) > len(self.streams) and self.hash_of is not None:
+            return False
+        at = state.at[stream]
+        if at is None or self.identity is None:
+            return True
+        source = self.streams[stream]
+        return self.resumed(at) is at and not at.seen and isinstance(source, Source) and at.shard == source.partition
+
+    def returned_at(self, position: Position | None) -> set[str]:
+        """Return the hashes of the items that were returned at a position's sort key, as far as it names them."""
+        if position is None or position.item is None or self.identity is None:
+            return set() if position is None else set(position.seen)
+        return {*position.seen, self.identity(*position.item)}
+
+    def with_seen(
+        self, last: Position, before: Sequence[Position], returned: Sequence[Wire], *, positions: int
+    ) -> Position:
+        """Return a position of an index that also names the items returned at its sort key, as far as there is room.
+
+        `before` are the earlier positions at this sort key, and `returned` is what was returned from the stream since.
+        A cursor carries so many `positions`.
+        """
+        attribute = self.reading.sort_attribute
+        tied = takewhile(lambda row: row[attribute]["S"] == last.sort, reversed(returned))
+        items = [self.identity_of(row) for row in tied if (row[PK]["S"], row[SK]["S"]) != last.item]
+        known = dict.fromkeys([name for at in before for name in sorted(self.returned_at(at))] + items[::-1])
+        if known and last.item is not None and self.identity is not None:
+            known.pop(self.identity(*last.item), None)
+        room = self._max_seen(positions)
+        # Items that cannot be remembered must not be read again, or the listing would not end.
+        stuck = len(known) > room or (bool(before) and not returned)
+        return replace(last, seen=tuple(known)[-room:], forced=self.moving and stuck)
+
+    def _max_seen(self, positions: int) -> int:
+        """How many returned items each position of a cursor of so many may name, at 8 bytes each."""
         if self.in_memory:
             return MAX_SEEN_IN_MEMORY
         return min(64, max(8, 512 // positions)) if self.moving else min(8, max(1, 32 // positions))

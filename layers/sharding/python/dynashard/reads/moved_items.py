@@ -1,13 +1,12 @@
-"""Items that move while they are listed: relocation markers are followed, and second entries of an item dropped."""
+"""Items that move while they are listed: relocation markers are followed, and items at their old homes moved."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any, Final
 
 from dynashard.entity import EntityDefinition, ItemKey
 from dynashard.errors import EngineError, UnprocessedError
-from dynashard.reads.layout import Layout, OvertakenError
+from dynashard.reads.layout import OvertakenError
 from dynashard.repository import Store
 from dynashard.repository.batch import Reading, StoredKey, stored_key
 from dynashard.repository.follow_markers import Pair, StoredItems
@@ -126,15 +125,3 @@ def _left_unread(error: UnprocessedError) -> EngineError:
     return UnprocessedError(
         f"DynamoDB left {len(error.keys)} moved items unread; list again later", operation=error.operation, keys=[]
     )
-
-
-def distinct(layout: Layout, rows: list[Wire]) -> list[Wire]:
-    """Return the entries of an index without second ones of an item with the same sort key, which are neighbours."""
-    attribute = layout.reading.sort_attribute
-    kept: list[Wire] = []
-    for _, tied in groupby(rows, key=lambda row: row[attribute]["S"]):
-        entries: dict[str, Wire] = {}
-        for row in tied:
-            entries.setdefault(layout.identity_of(row), row)
-        kept += entries.values()
-    return kept

@@ -24,8 +24,6 @@ from dynashard.reads.by_shard import FILTERED_READ
 from dynashard.reads.dedup import Dedup
 from dynashard.reads.fetch import Fetch
 from dynashard.reads.layout import Layout, OvertakenError
-from dynashard.reads.moved_items import distinct
-from dynashard.reads.progress import reread_limit, returned_at, with_seen
 from dynashard.reads.sources import Chunk, Position, Reading, Stream, StreamRead
 from dynashard.transport.interface import Wire
 
@@ -106,10 +104,8 @@ class _Run:
 
     def add(self, chunk: Chunk, bound: str | None) -> None:
         """Add what a Query returned that went no further than `bound`."""
-        layout = self.layout
         self.rows += chunk.rows if self.new is None else filter(self.new, chunk.rows)
-        if layout.moving and layout.identity is not None:
-            self.rows = distinct(layout, self.rows)
+        self.rows = self.layout.distinct(self.rows)
         if chunk.last is not None:
             # An item's position does not change within a page.
             self.reached, self.place = replace(chunk.last, forced=True), (chunk.last.sort, self.through)
@@ -208,7 +204,7 @@ def _resume(run: _Run, after: PageEnd) -> None:
         run.reached = at
     elif after.streams != len(layout.streams):
         run.bounds = run.bounds.at(at.sort, forward=forward)
-        run.new, run.reread = _new(layout, after), reread_limit(at)
+        run.new, run.reread = _new(layout, after), at.reread_limit
     elif stream.number > after.number:
         run.bounds = run.bounds.at(at.sort, forward=forward)
         run.new = _new(layout, after) if after.passed else None
@@ -218,7 +214,7 @@ def _resume(run: _Run, after: PageEnd) -> None:
         stale = at.stale or after.version != layout.version
         run.reached, run.new = layout.resumed(replace(at, stale=stale)), _new(layout, after)
         # The last item itself may have moved.
-        run.reread = 0 if run.reached is None or run.reached.item else reread_limit(at)
+        run.reread = 0 if run.reached is None or run.reached.item else at.reread_limit
 
 
 def _new(layout: Layout, after: PageEnd) -> Callable[[Wire], bool] | None:
@@ -227,7 +223,7 @@ def _new(layout: Layout, after: PageEnd) -> Callable[[Wire], bool] | None:
     if hash_of is None:
         return None
     at, passed = after.position, after.passed_under(len(layout.streams))
-    attribute, returned = layout.reading.sort_attribute, returned_at(layout, at)
+    attribute, returned = layout.reading.sort_attribute, layout.returned_at(at)
 
     def new(row: Wire) -> bool:
         if row[attribute]["S"] != at.sort:
@@ -307,7 +303,7 @@ def _end_at(position: Position, run: _Run, items: Sequence[_Ranked], after: Page
         if passed or after.number == number:
             before = [after.position]
     taken = [row for rank, row in items if rank == run.rank]
-    position = with_seen(layout, replace(position, forced=False), before, taken, positions=1)
+    position = layout.with_seen(replace(position, forced=False), before, taken, positions=1)
     return PageEnd(position, number, streams, passed, layout.version, part)
 
 

@@ -16,7 +16,6 @@ from dynashard.errors import InvalidQueryError, ThrottledError
 from dynashard.reads.fetch import Fetch
 from dynashard.reads.layout import Layout, OvertakenError
 from dynashard.reads.positions import Positions
-from dynashard.reads.progress import accept, next_read
 from dynashard.reads.sources import Chunk
 from dynashard.repository import RetryPolicy
 from dynashard.transport.interface import Wire
@@ -77,7 +76,7 @@ def _stream(
             if chunk is None:
                 overtaken = True
             else:
-                rows, state = accept(layout, state, stream, chunk)
+                rows, state = layout.accept(state, stream, chunk)
                 ready.append([fetch.item(row) for row in rows])
         answer = ready.popleft() if ready else None
         if not reads:
@@ -118,7 +117,7 @@ def _read(
         if now.signature != layout.signature:
             return fetch, None
         try:
-            [chunk] = fetch.wave((now,), [next_read(now, state, stream, _PAGE)], (state,))
+            [chunk] = fetch.wave((now,), [now.next_read(state, stream, _PAGE)], (state,))
         except OvertakenError:
             return fetch, None
         except ThrottledError:

@@ -38,6 +38,11 @@ class Position:
     stale: bool = False
     forced: bool = False
 
+    @property
+    def reread_limit(self) -> int:
+        """How many rows at this sort key may be read again: each item returned, and by now its marker."""
+        return 2 * (len(self.seen) + 1)
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
