@@ -58,12 +58,17 @@ def local_stack(environ: Mapping[str, str]) -> Location:
 def deployed(environment: str, *, region: str | None = None, profile: str | None = None) -> Location:
     """Return the location of an environment in cdk.json, as `Dynashard.deployed` describes it."""
     outputs = _outputs(f"Dynashard-{environment}-Data", _TABLE_OUTPUT, _TOPOLOGY_OUTPUT, region=region, profile=profile)
-    keys = _secret_reader(f"Dynashard-{environment}-Api", region=region, profile=profile)
+
+    @cache
+    def secret() -> Callable[[], str]:
+        api = _outputs(f"Dynashard-{environment}-Api", CURSOR_SECRET_OUTPUT, region=region, profile=profile)
+        return secret_reader(api[CURSOR_SECRET_OUTPUT], "cursor keys", region=region, profile=profile)
+
     return Location(
         transport=connect(region=region, profile=profile, operation_seconds=_OPERATION),
         table=outputs[_TABLE_OUTPUT],
         topology_table=outputs[_TOPOLOGY_OUTPUT],
-        cursor_keys=CursorKeys(keys, time.monotonic),
+        cursor_keys=CursorKeys(lambda: keys_in(secret()()), time.monotonic),
         lease=DEFAULT_LEASE,
         operation_seconds=_OPERATION,
     )
@@ -75,15 +80,6 @@ def _outputs(stack: str, *wanted: str, region: str | None, profile: str | None) 
         if name not in outputs:
             raise ConfigurationError(f"the stack {stack} has no output {name}: deploy it again from this version")
     return outputs
-
-
-def _secret_reader(stack: str, *, region: str | None, profile: str | None) -> Callable[[], Keys]:
-    @cache
-    def reader() -> Callable[[], str]:
-        outputs = _outputs(stack, CURSOR_SECRET_OUTPUT, region=region, profile=profile)
-        return secret_reader(outputs[CURSOR_SECRET_OUTPUT], "cursor keys", region=region, profile=profile)
-
-    return lambda: keys_in(reader()())
 
 
 def _key_in(path: Path) -> Keys:
