@@ -5,8 +5,7 @@ from functools import cache
 
 import pytest
 
-from stacks.backend import synthesise
-from tests.infra.templates import PREWARMS, Templates, context
+from tests.infra.templates import PREWARMS, Templates, context, synthesise
 from tests.shared import made_once
 
 Synthesised = Callable[[str, str | None], Templates]

@@ -27,6 +27,14 @@ def context(env: str, **changes: Any) -> dict[str, Any]:
     }
 
 
+def synthesise(stored: Mapping[str, Any], outdir: Path) -> Path:
+    """Synthesise what this context names, and return the folder of the assembly."""
+    # Loading CDK takes seconds of each process: of those that synthesise, not of all that collect tests.
+    from stacks.backend import synthesise as synthesised  # noqa: PLC0415
+
+    return synthesised(stored, outdir)
+
+
 @dataclass(frozen=True)
 class Templates:
     """The templates of one environment."""

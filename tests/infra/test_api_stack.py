@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from stacks.backend import synthesise
 from stacks.settings import SettingsError, load
-from tests.infra.templates import SIGN_IN, Templates, alarms_in, context, of_type, statements
+from tests.infra.templates import SIGN_IN, Templates, alarms_in, context, of_type, statements, synthesise
 
 pytestmark = pytest.mark.infra
 

@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from stacks.backend import synthesise
 from stacks.settings import SettingsError
-from tests.infra.templates import ROOT, context
+from tests.infra.templates import ROOT, context, synthesise
 
 pytestmark = pytest.mark.infra
 

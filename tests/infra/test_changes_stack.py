@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from functions.changes.settings import Settings
-from stacks.backend import synthesise
-from tests.infra.templates import Templates, context, of_type, short, statements
+from tests.infra.templates import Templates, context, of_type, short, statements, synthesise
 
 pytestmark = pytest.mark.infra
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from stacks.backend import synthesise
-from tests.infra.templates import Templates, alarms_in, context, of_type, statements
+from tests.infra.templates import Templates, alarms_in, context, of_type, statements, synthesise
 
 pytestmark = pytest.mark.infra
 

@@ -9,13 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aws_cdk import App, Stack
-from aws_cdk.aws_s3 import Bucket
 
-from stacks.backend import add_backend, synthesise
 from stacks.settings import load
 from tests.infra.conftest import Synthesised
-from tests.infra.templates import PREWARMS, Templates, context, of_type
+from tests.infra.templates import PREWARMS, Templates, context, of_type, synthesise
 
 pytestmark = pytest.mark.infra
 
@@ -191,6 +188,12 @@ def test_every_acknowledged_finding_exists_and_has_a_reason(prod: Templates) -> 
 
 
 def test_a_finding_fails_the_synthesis(tmp_path: Path) -> None:
+    # Loading CDK takes seconds of each process: of those that synthesise, not of all that collect tests.
+    from aws_cdk import App, Stack  # noqa: PLC0415
+    from aws_cdk.aws_s3 import Bucket  # noqa: PLC0415
+
+    from stacks.backend import add_backend  # noqa: PLC0415
+
     app = App(outdir=str(tmp_path), context=context("dev"))
     add_backend(app)
     Bucket(Stack(app, "Careless"), "Bucket", public_read_access=False)
