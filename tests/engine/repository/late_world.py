@@ -24,10 +24,16 @@ STAGES: Final = ("pending", "prepare", "move", "settle", "sweep", "stable")
 
 
 def client(world: Moving, plan: list[Fault] | None = None, transport: Transport | None = None) -> Dynashard:
-    """A client of its own that meets these faults."""
+    """A client of its own that meets these faults. Its pauses take no time, and count as if they did."""
+    waited = [0.0]
+
+    def sleep(seconds: float) -> None:
+        waited[0] += seconds
+
     wire = FaultyTransport(transport or world.inner, plan or [])
     topology = LeasedTopology(world.inner, world.topology, lease=30.0, runtime=one_clock(world.clock))
-    return Dynashard(wire, table=world.table, cursor_keys=["0" * 16], topology=topology, runtime=Runtime(world.clock))
+    runtime = Runtime(world.clock, sleep, monotonic=lambda: waited[0])
+    return Dynashard(wire, table=world.table, cursor_keys=["0" * 16], topology=topology, runtime=runtime)
 
 
 def things(db: Dynashard) -> Collection[Thing]:

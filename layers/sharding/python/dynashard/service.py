@@ -81,7 +81,7 @@ class Dynashard:
             table,
             Router(topology),
             runtime=runtime,
-            retry_policy=retry_policy or RetryPolicy(),
+            retry_policy=retry_policy or RetryPolicy(runtime=runtime),
             throttled=throttled,
             operation_seconds=operation_seconds,
         )
