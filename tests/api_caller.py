@@ -1,4 +1,4 @@
-"""Calls the API function in process, with the events that API Gateway would send it."""
+"""Call the API function in this process, with the events that API Gateway would send it."""
 
 import json
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ Query = Mapping[str, str] | str
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a caller sees."""
+    """An answer as a caller gets it."""
 
     status: int
     headers: Mapping[str, str]
@@ -30,7 +30,7 @@ class Answer:
 
     @property
     def code(self) -> str:
-        """The problem's code."""
+        """The code of the problem."""
         assert self.headers["content-type"] == "application/problem+json", self.content
         return str(self.json["code"])
 
@@ -47,13 +47,13 @@ class Answer:
 
 @dataclass(frozen=True)
 class Caller:
-    """A caller with a verified token: claims as the gateway's authorizer hands them on, None for no token."""
+    """A caller with a verified token. `claims` are those that the authorizer passes on; None without a token."""
 
     app: App
     claims: Mapping[str, Any] | None = field(default_factory=lambda: {"tenant_id": TENANT, "sub": "tester"})
 
     def of(self, tenant: str) -> "Caller":
-        """A caller of another tenant."""
+        """Return a caller of another tenant."""
         return Caller(self.app, {"tenant_id": tenant, "sub": "tester"})
 
     def event(
@@ -84,7 +84,7 @@ class Caller:
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        """Send a document, or raw bytes, and have the answer as it would go over HTTP."""
+        """Send a document or raw bytes, and return the answer as it would be sent over HTTP."""
         sent = dict(headers or {})
         if document is not None:
             sent.setdefault("content-type", MERGE_PATCH if method == "PATCH" else JSON)
@@ -111,5 +111,5 @@ class Caller:
 
 
 def a_user(**fields: Any) -> dict[str, Any]:
-    """The body of a create."""
+    """Return the body of a request that creates a user."""
     return {"email": "ada@example.com", "display_name": "Ada", **fields}

@@ -1,8 +1,7 @@
-"""Collect tests as the workers of a parallel run do: each imports the tests anew and must find the same ids.
+"""Collect tests twice, as two workers of a parallel run do, to compare the ids.
 
-pytest-xdist ends the whole run if its workers collect different ids. An id that holds the time, the order of a set,
-an object's address or a temporary path differs between workers only sometimes, so two collections are made to differ
-in all of these.
+pytest-xdist ends the whole run if its workers collect different ids. An id with the time, the order of a set, the
+address of an object or a temporary path differs only sometimes, so the two collections differ in all of these.
 """
 
 import os
@@ -20,7 +19,7 @@ SECONDS_APART = 100_003  # more than a day: a date in an id differs as well
 
 
 def differences(tests: Path, scratch: Path) -> list[str]:
-    """Collect the tests of a folder twice, as two workers would, and return how their ids differ, as lines of a diff.
+    """Collect the tests of a folder twice, and return the differences of their ids as lines of a diff.
 
     Raises:
         AssertionError: the tests cannot be collected, or there are none.
@@ -30,13 +29,13 @@ def differences(tests: Path, scratch: Path) -> list[str]:
 
 
 def differences_from(first: Sequence[str], tests: Path, scratch: Path) -> list[str]:
-    """As `differences`, with the ids that another process has collected."""
+    """As `differences`, where another process has collected the ids in `first`."""
     second = _collected(tests, scratch / "second", seed=2, seconds_later=SECONDS_APART)
     return list(unified_diff(first, second, "first", "second", lineterm="", n=0))
 
 
 def pytest_configure() -> None:
-    """Run as a plugin of pytest: move the clock forward before any test module is imported."""
+    """Move the clock forward before a test module is imported. pytest calls this because the module is its plugin."""
     later = int(os.environ[SHIFT_VARIABLE])
     seconds, nanoseconds = time.time, time.time_ns
     time.time = lambda: seconds() + later

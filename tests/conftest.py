@@ -1,4 +1,4 @@
-"""What holds for all tests."""
+"""Settings and hooks for all tests."""
 
 import gc
 import os
@@ -11,14 +11,14 @@ import pytest
 from tests.depth import left_out, load_profile
 
 load_profile()
-# The synthesiser starts when it is imported.
+# The synthesiser reads this when it is imported.
 os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
 # Its own check of a template takes eight seconds. One test in tests/infra/test_app.py turns it on.
 os.environ.setdefault("CDK_VALIDATION", "false")
-# It unpacks the whole construct library into each new home, which takes some seconds: here it does so once.
+# It unpacks the construct library into each new home, which takes seconds. A shared cache makes it do so once.
 os.environ.setdefault("JSII_RUNTIME_PACKAGE_CACHE_ROOT", str(Path(__file__).parents[1] / "build" / "jsii"))
 
-WAITING: Final = (
+RUN_FIRST: Final = (
     "tests/e2e/test_deployed_reshard.py",
     "tests/e2e/test_deployed_",
     "tests/e2e/test_readme_tour.py",
@@ -26,26 +26,26 @@ WAITING: Final = (
     "tests/e2e/test_local_firehose.py",
     "tests/e2e/test_local_front_door.py",
 )
-"""Beginnings of test ids that come first, in this order: these tests wait for processes and leases most of their time.
+"""Beginnings of the ids of tests that run first, in this order, because they mostly wait for processes and leases.
 
-One worker of a parallel run begins with them, while the others, which begin elsewhere, have the processors. At the end
-they would leave a processor idle. Those of a deployment stay together, because each worker that has one makes its own.
+One worker of a parallel run begins with them, while the others use the processors. At the end of a run they would leave
+a processor idle. Tests of a deployment stay together, because each worker that runs one of them makes its own.
 """
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only `make test-deep` runs, unless it is named; put first what waits."""
+    """Remove tests that only `make test-deep` runs, unless they are named, and move waiting tests to the front."""
     if not any("::" in argument for argument in config.args):
         dropped = left_out(items)
         config.hook.pytest_deselected(items=dropped)
         kept = set(items).difference(dropped)
         items[:] = [item for item in items if item in kept]
-    items.sort(key=lambda item: next((i for i, start in enumerate(WAITING) if item.nodeid.startswith(start)), 99))
+    items.sort(key=lambda item: next((i for i, start in enumerate(RUN_FIRST) if item.nodeid.startswith(start)), 99))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Keep the garbage collector from looking, again and again, at what stays until the end: modules and tests."""
+    """Keep the garbage collector from scanning modules and tests, which stay until the end."""
     gc.disable()
     try:
         return (yield)

@@ -1,4 +1,4 @@
-"""Entity classes made on the spot; for tests of declarations."""
+"""Make entity classes within tests of declarations."""
 
 import re
 from dataclasses import replace
@@ -20,9 +20,15 @@ def declare(
     any_width: bool = False,
     **declared: Any,
 ) -> type[Entity]:
-    """A class with text fields `tenant` and `id`, and those given as `name: annotation` or `(annotation, default)`.
+    """Return an entity class with the text fields `tenant` and `id`, and further fields.
 
-    With `any_width` the numbers in its sort keys need no fixed width.
+    Args:
+        fields: further fields as `name: annotation` or `name: (annotation, default)`.
+        name: the name of the entity.
+        key: its key.
+        registry: its registry; a new one by default.
+        any_width: whether numbers in its sort keys need no fixed width.
+        declared: further arguments of the class.
     """
     if any_width:
         key = replace(key, unpadded=_bare_numbers(key.sort or "", fields or {}))
@@ -35,7 +41,7 @@ def declare(
         annotations[field], *default = kind if isinstance(kind, tuple) else (kind,)
         values |= dict.fromkeys([field], *default) if default else {}
     namespace = {"__annotations__": annotations, "__module__": __name__, **values}
-    # A fresh registry is empty and so counts as false.
+    # An empty registry is false, so `or` would replace it.
     chosen = Registry() if registry is None else registry
     return new_class("Thing", namespace, name=name, key=key, registry=chosen, **declared)
 
@@ -46,19 +52,19 @@ def _bare_numbers(template: str, fields: dict[str, Any]) -> tuple[str, ...]:
 
 
 def new_class(called: str, namespace: dict[str, Any], **declared: Any) -> type[Entity]:
-    """What a class statement does."""
+    """Create an entity class as a class statement does."""
     meta: Any = type(Entity)
     created: type[Entity] = meta(called, (Entity,), namespace, **declared)
     return created
 
 
 def sorted_by(template: str) -> Key:
-    """A key with this sort template."""
+    """Return a key with this sort template."""
     return Key(partition="{tenant}", sort=template)
 
 
 def declare_two(one: dict[str, Any], other: dict[str, Any]) -> Registry:
-    """Two entities, named so, with one prefix."""
+    """Declare the entities `one` and `other` with one key prefix, and return their registry."""
     registry = Registry()
     for name, declared in (("one", one), ("other", other)):
         shards, indexes = declared.get("shards"), declared.get("indexes", ())

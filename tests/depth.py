@@ -1,7 +1,7 @@
-"""How deep the tests look: few examples and parameter sets by default, all of them if `TEST_PROFILE` is `deep`.
+"""The depth of tests: few examples and parameter sets by default, all of them if `TEST_PROFILE` is `deep`.
 
-By default Hypothesis draws the same examples in every run, so that `make test` never fails by chance. `deep` draws
-others each time, and prints the seed: `make test-deep`.
+By default Hypothesis draws the same examples in every run, so `make test` never fails at random. `make test-deep` draws
+other examples each time, and prints the seed.
 """
 
 import os
@@ -16,7 +16,7 @@ Profile = Literal["default", "deep"]
 VARIABLE: Final = "TEST_PROFILE"
 FEWEST: Final = 5
 FRACTION: Final = 8
-"""By default a test draws the eighth part of its examples, and five if it has as many."""
+"""By default a test draws an eighth of its examples, but at least five."""
 
 
 def profile() -> Profile:
@@ -44,7 +44,7 @@ def load_profile() -> None:
     settings.register_profile(
         f"dynashard-{chosen}",
         max_examples=examples(settings.get_profile("default").max_examples),
-        # No example has to be quick: a deadline would make a busy machine fail a test.
+        # A deadline would fail tests on a busy machine.
         deadline=None,
         print_blob=True,
         suppress_health_check=[HealthCheck.too_slow],
@@ -56,8 +56,8 @@ def load_profile() -> None:
 def left_out(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     """Return the tests that only the profile `deep` runs, by the markers `deep` and `sampled`.
 
-    The ids decide which parameter sets of a sampled test run. So it is the same ones in each process, and no value of
-    a parameter always falls between the steps of a count.
+    The ids decide which parameter sets of a sampled test run. So every process chooses the same ones, and the choice
+    does not depend on their order.
     """
     if profile() == "deep":
         return []

@@ -1,4 +1,4 @@
-"""An entity with a field of every type that can be stored, and items of it."""
+"""An entity with a field of every type that can be stored, and a strategy for its items."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal

@@ -2,11 +2,11 @@
 
     faulty = FaultyTransport(connect(engine_url, ...), [lost_answer("PutItem"), throttled("Query", nth=2)])
     ...
-    assert not faulty.waiting   # every fault has struck
+    assert not faulty.waiting   # every fault was injected
 
-Faults are what DynamoDB and networks do: an applied write whose answer is lost, a retry that meets its own write,
-a throttle, a conflict, another writer in between, a batch that is done in part. Errors are made by the transport's
-own classification, so they cannot differ from real ones.
+Faults are those of DynamoDB and networks: an applied write whose answer is lost, a retry that meets its own write, a
+throttle, a conflict, another writer in between, a batch that is done in part. Errors are made by the transport's own
+classification, so they are the same as real ones.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ from dynashard.transport.interface import Call, Resend, Transport, Wire, meters
 from tests.one_by_one import OneByOne
 
 Send = Callable[[Mapping[str, Any]], Wire]
-"""Sends a request of the operation to the real transport. Those of `FaultyTransport` are `Sending`."""
+"""Sends a request of the operation to the real transport. `FaultyTransport` passes a `Sending`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,9 @@ class Sending:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What happens instead of sending: `strike(send, request)` gives the answer or raises.
+    """A fault in place of a request: `strike(send, request)` returns the answer or raises.
 
-    `nth` counts the requests of this operation from 1; None strikes each of them.
+    `nth` counts the requests of this operation from 1. None injects the fault into each of them.
     """
 
     operation: str
@@ -52,7 +52,7 @@ class Fault:
 
 
 class FaultyTransport(OneByOne):
-    """Implements `Transport`. `call_all` sends one call after the other, so that a script always plays alike."""
+    """Implements `Transport`. `call_all` sends one call after the other, so a script always has the same effect."""
 
     def __init__(self, inner: Transport, plan: Sequence[Fault] = ()) -> None:
         self.inner = inner
@@ -64,11 +64,11 @@ class FaultyTransport(OneByOne):
 
     @property
     def waiting(self) -> list[Fault]:
-        """Faults that have not struck yet."""
+        """The faults that were not injected yet."""
         return [fault for at, fault in enumerate(self._plan) if at not in self._struck]
 
     def sent(self, operation: str) -> int:
-        """How many requests of this operation were asked for."""
+        """Return how many requests of this operation were made."""
         return self._seen[operation]
 
     def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
@@ -92,7 +92,7 @@ class FaultyTransport(OneByOne):
 
 
 def lost_request(operation: str, *, nth: int | None = 1) -> Fault:
-    """The request is sent and never arrives, and retries do not outlast it."""
+    """The request is sent and never arrives, and all retries fail."""
 
     def strike(_send: Send, _request: Mapping[str, Any]) -> Wire:
         raise unanswered(operation, "ReadTimeoutError", "The request was lost")
@@ -111,7 +111,7 @@ def lost_answer(operation: str, *, nth: int | None = 1) -> Fault:
 
 
 def lost_after(operation: str, action: Callable[[], object], *, nth: int | None = 1) -> Fault:
-    """`action` happens, another writer; then the request is executed or refused, and its answer is lost for good."""
+    """`action` writes first. Then the request is executed or refused, and its answer is lost."""
 
     def strike(send: Send, request: Mapping[str, Any]) -> Wire:
         action()
@@ -123,7 +123,7 @@ def lost_after(operation: str, action: Callable[[], object], *, nth: int | None 
 
 
 def unreachable(operation: str, *, nth: int | None = 1) -> Fault:
-    """No connection is made, so that the request is certainly not executed, and retries do not outlast it."""
+    """No connection is made, so the request is certainly not executed, and all retries fail."""
 
     def strike(_send: Send, _request: Mapping[str, Any]) -> Wire:
         raise EngineUnavailableError("No connection.", operation=operation, aws_code="EndpointConnectionError")
@@ -132,12 +132,12 @@ def unreachable(operation: str, *, nth: int | None = 1) -> Fault:
 
 
 def repeated(operation: str, *, nth: int | None = 1) -> Fault:
-    """The request is applied, its answer is lost, and the transport sends it again if it may."""
+    """The request is applied, its answer is lost, and the transport sends it again if that is allowed."""
     return meanwhile_repeated(operation, lambda: None, nth=nth)
 
 
 def meanwhile_repeated(operation: str, action: Callable[[], object], *, nth: int | None = 1) -> Fault:
-    """As `repeated`; `action` happens between the two attempts: another writer."""
+    """As `repeated`, and `action` writes between the two attempts."""
 
     def strike(send: Send, request: Mapping[str, Any]) -> Wire:
         assert isinstance(send, Sending)
@@ -155,7 +155,7 @@ def meanwhile_repeated(operation: str, action: Callable[[], object], *, nth: int
 
 
 def meanwhile(operation: str, action: Callable[[], object], *, nth: int | None = 1) -> Fault:
-    """`action` happens just before the request arrives: another writer."""
+    """`action` writes just before the request arrives."""
 
     def strike(send: Send, request: Mapping[str, Any]) -> Wire:
         action()
@@ -165,7 +165,7 @@ def meanwhile(operation: str, action: Callable[[], object], *, nth: int | None =
 
 
 def afterwards(operation: str, action: Callable[[], object], *, nth: int | None = 1) -> Fault:
-    """`action` happens after the request was applied and before its answer arrives."""
+    """`action` runs after the request was applied and before its answer arrives."""
 
     def strike(send: Send, request: Mapping[str, Any]) -> Wire:
         answer = send(request)
@@ -182,7 +182,7 @@ def throttled(
     resource: str = "arn:aws:dynamodb:eu-west-1:123456789012:table/dynashard",
     nth: int | None = 1,
 ) -> Fault:
-    """DynamoDB throttles the request, and retries do not outlast it. An empty `reason` gives none."""
+    """DynamoDB throttles the request and all retries. With an empty `reason` the answer has none."""
     reasons = [{"reason": reason, "resource": resource}] if reason else []
     return _refused(operation, "ThrottlingException", {"throttlingReasons": reasons}, nth)
 
@@ -193,7 +193,7 @@ def conflict(operation: str, *, nth: int | None = 1) -> Fault:
 
 
 def unprocessed(operation: str, *, keep: int, nth: int | None = 1) -> Fault:
-    """A batch of one table is done but for its last `keep` requests or keys, which come back as unprocessed."""
+    """A batch of one table is done except for its last `keep` requests or keys, which are returned as unprocessed."""
 
     def strike(send: Send, request: Mapping[str, Any]) -> Wire:
         [(table, asked)] = request["RequestItems"].items()
@@ -209,10 +209,10 @@ def unprocessed(operation: str, *, keep: int, nth: int | None = 1) -> Fault:
 
 
 class AttemptsOn(FaultyTransport):
-    """Faults below the retries: each strikes one attempt, and the layer's own rules decide whether another follows.
+    """Injects faults below the retries: each fails one attempt, and the layer's rules decide about the next one.
 
     Attributes:
-        attempts: how many were made, of all requests that a fault is planned for.
+        attempts: how many attempts were made of operations with a fault.
     """
 
     def __init__(self, inner: Transport, *plan: Fault) -> None:

@@ -1,4 +1,4 @@
-"""What the prose of the checkout consists of: pages, headings, links and snippets."""
+"""Parse the pages of the checkout: prose, headings, links and snippets."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _ELSEWHERE = re.compile(r"^[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """A block of code: the page and line it begins on, what its fence says, and its text."""
+    """A block of code: the page and line where it begins, the language of its fence, and its text."""
 
     page: Path
     line: int
@@ -24,19 +24,19 @@ class Snippet:
 
     @property
     def place(self) -> str:
-        """Where it is, as editors take it."""
+        """Its place in the format of editors."""
         return f"{self.page.relative_to(ROOT).as_posix()}:{self.line}"
 
 
 def pages() -> list[Path]:
-    """Every page that people read: those of the checkout's own folders."""
+    """Return every page of the checkout's own folders."""
     folders = (ROOT / name for name in ("docs", "examples", "clients"))
     found = [*ROOT.glob("*.md"), *(page for folder in folders for page in folder.rglob("*.md"))]
     return sorted(page for page in found if "node_modules" not in page.parts)
 
 
 def prose(text: str) -> Iterator[tuple[int, str]]:
-    """The lines of a page outside its blocks of code, by their numbers."""
+    """Yield the lines of a page outside blocks of code, with their numbers."""
     fence = ""
     for number, line in enumerate(text.splitlines(), 1):
         found = _FENCE.match(line)
@@ -50,7 +50,7 @@ def prose(text: str) -> Iterator[tuple[int, str]]:
 
 
 def snippets(page: Path, text: str) -> Iterator[Snippet]:
-    """The blocks of code of a page, without the indentation of their fences."""
+    """Yield the blocks of code of a page, without the indentation of their fences."""
     begun: tuple[int, str, str, str] | None = None
     lines: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -66,7 +66,7 @@ def snippets(page: Path, text: str) -> Iterator[Snippet]:
 
 
 def links(text: str) -> Iterator[tuple[int, str]]:
-    """The targets of a page's links and pictures within the checkout, with the lines they stand on."""
+    """Yield the targets of a page's links and pictures within the checkout, with the numbers of their lines."""
     for number, line in prose(text):
         for found in _LINK.finditer(_CODE.sub("", line)):
             if not _ELSEWHERE.match(found[1]):
@@ -74,7 +74,7 @@ def links(text: str) -> Iterator[tuple[int, str]]:
 
 
 def anchors(text: str) -> set[str]:
-    """The anchors of a page's headings, as forges and the site make them."""
+    """Return the anchors of a page's headings, as forges and the documentation site make them."""
     found: set[str] = set()
     for _, line in prose(text):
         heading = _HEADING.match(line)
@@ -84,7 +84,7 @@ def anchors(text: str) -> set[str]:
 
 
 def dead_links(page: Path) -> list[str]:
-    """The links of a page that lead nowhere, each with its line and the reason."""
+    """Return the dead links of a page, each with its line and the reason."""
     text = page.read_text("utf-8")
     dead = []
     for number, target in links(text):

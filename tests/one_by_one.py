@@ -1,4 +1,4 @@
-"""The part of a transport that sends several requests, for transports of tests that send one after the other."""
+"""A base class for transports of tests that send several requests one after the other."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from dynashard.transport.interface import Call, Resend, Wire
 
 
 class OneByOne:
-    """Implements what `Transport` has besides `call`. All calls are sent, then the first error is raised."""
+    """Implements the methods of `Transport` except `call`. All calls are sent, then the first error is raised."""
 
     def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
         """See `Transport.call`."""
@@ -29,7 +29,7 @@ class OneByOne:
         return [self._tried(call) for call in calls]
 
     def close(self) -> None:
-        """See `Transport.close`. Mostly the inner transport belongs to somebody else."""
+        """Do nothing: an inner transport belongs to its owner."""
 
     def _tried(self, call: Call) -> Wire | DynashardError:
         try:

@@ -1,4 +1,4 @@
-"""Ports that a test may use again after it has freed them, though other tests run beside it."""
+"""Reserve ports that a test may free and use again while other tests run."""
 
 import fcntl
 import random
@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import IO
 
 LOWEST, HIGHEST = 20_000, 29_999
-"""Below the ports that systems give to those who ask for any."""
+"""This range is below the ports that systems assign to programs that ask for any port."""
 
 
 @contextmanager
 def reserved_ports(count: int) -> Iterator[list[int]]:
-    """Keep free ports from all others who reserve theirs here, in this run and in those beside it."""
+    """Yield free ports that no other caller of this function gets, in this run or in a parallel one."""
     folder = Path(tempfile.gettempdir()) / "dynashard-test-ports"
     folder.mkdir(exist_ok=True)
     with ExitStack() as held:

@@ -1,4 +1,4 @@
-"""Start processes so that the signals of a test reach them, however the tests were started."""
+"""Start processes so that the signals of a test reach them, even if the tests run in the background."""
 
 import signal
 from collections.abc import Collection, Iterator
@@ -10,18 +10,18 @@ STOPS: Final = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def signals_as_by_default(*, but_ignoring: Collection[signal.Signals] = ()) -> Iterator[None]:
-    """Have the processes that are started within the block end by SIGINT and SIGTERM, as by default.
+    """Let SIGINT and SIGTERM end the processes that are started within the block, as by default.
 
-    A shell without job control starts background jobs with SIGINT ignored, and every process they start inherits
-    that: `make test &` in a script does.
+    A shell without job control starts background jobs with SIGINT ignored, as in a script with `make test &`. Every
+    process that they start inherits this.
 
     Args:
-        but_ignoring: those of the two that the processes ignore from their start.
+        but_ignoring: those of the two signals that the processes ignore from their start.
     """
     before = {number: signal.getsignal(number) for number in STOPS}
     try:
         for number in STOPS:
-            # A handler of this process is no handler of the program that is started: there it is the default.
+            # A started program does not inherit handlers, so a handler here becomes the default there.
             signal.signal(number, signal.SIG_IGN if number in but_ignoring else signal.default_int_handler)
         yield
     finally:

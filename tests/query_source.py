@@ -1,7 +1,7 @@
-"""Query over items in memory, for what cannot be arranged on an engine.
+"""Query over items in memory, for cases that an engine cannot reproduce.
 
-Answers are cut anywhere, as DynamoDB cuts them at 1 MB; entries of an index with equal sort keys stand in any order;
-a last key may be named where nothing is left; and the shard count changes between two pages.
+An answer may end after any item, as DynamoDB ends it at 1 MB. Index entries with equal sort keys are in any order. A
+last key may be returned although no item is left. The shard count may change between two pages.
 """
 
 import re
@@ -36,7 +36,7 @@ def index_row(partition: str, sort: str, item: str, *, kept: bool = True, hidden
 
 
 def reading(slot: str | None, *, forward: bool, filtered: bool = False, bounds: Bounds | None = None) -> Reading:
-    """A reading of the rows above, for which hidden rows are invisible."""
+    """Return a reading of the rows above that skips hidden rows."""
     return Reading(
         table="memory",
         slot=slot,
@@ -48,12 +48,12 @@ def reading(slot: str | None, *, forward: bool, filtered: bool = False, bounds: 
 
 
 def hash_of(row: Wire) -> int:
-    """The hash by which the rows above are spread."""
+    """Return the hash that places one of the rows above."""
     return CALCULATED.hash(row[SK]["S"])
 
 
 def layout(how: Reading, sources: Sequence[Source]) -> Layout:
-    """These sources, with nothing moving."""
+    """Return a layout of these sources without a change of counts."""
     identity = None if how.slot is None else (lambda _, sort: sort)
     return Layout(tuple(sources), how, len(sources), hash_of, identity=identity)
 
@@ -64,11 +64,11 @@ class MemoryTransport(OneByOne):
 
     Attributes:
         slot: the index slot; None for the table.
-        random: decides where answers are cut.
-        cut: items an answer, at most; None for no cut.
+        random: decides where answers end.
+        cut: the largest number of items in an answer; None for no limit.
         read: how many rows were read so far.
-        waves: how many requests went out at a time.
-        before: happens before each request.
+        waves: how many requests were sent at a time.
+        before: called before each request.
     """
 
     slot: str | None
@@ -80,7 +80,7 @@ class MemoryTransport(OneByOne):
     _rows: dict[str, list[Wire]] = field(default_factory=dict)
 
     def store(self, rows: Iterable[Wire]) -> None:
-        """Let these be all rows."""
+        """Replace all rows."""
         self._rows = {}
         for row in rows:
             self._rows.setdefault(row[self._names[0]]["S"], []).append(row)
@@ -102,7 +102,7 @@ class MemoryTransport(OneByOne):
         return (PK, SK) if self.slot is None else (index_pk(self.slot), index_sk(self.slot))
 
     def _place(self, row: Mapping[str, Any]) -> tuple[str, str]:
-        """Where a row stands in its shard. DynamoDB says nothing of the order of equal index sort keys."""
+        """Return the place of a row in its shard. DynamoDB does not define the order of equal index sort keys."""
         tie = "" if self.slot is None else md5((row[PK]["S"] + row[SK]["S"]).encode()).hexdigest()  # noqa: S324
         return row[self._names[1]]["S"], tie
 

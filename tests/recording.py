@@ -1,4 +1,4 @@
-"""A transport that keeps what passes through it, around a real one."""
+"""A transport that keeps all requests and answers, around a real one."""
 
 from collections.abc import Mapping, Sequence
 from threading import Lock
@@ -12,9 +12,9 @@ class RecordingTransport(OneByOne):
     """Implements `Transport`.
 
     Attributes:
-        requests: every request, in the order of the answers.
+        requests: the requests, in the order of the answers.
         answers: the answers.
-        waves: how many requests went out at a time.
+        waves: how many requests were sent at a time.
     """
 
     def __init__(self, inner: Transport) -> None:
@@ -23,14 +23,14 @@ class RecordingTransport(OneByOne):
         self._lock = Lock()
 
     def clear(self) -> None:
-        """Forget what has passed."""
+        """Remove all requests and answers."""
         self.requests: list[Mapping[str, Any]] = []
         self.answers: list[Wire] = []
         self.waves: list[int] = []
 
     @property
     def scanned(self) -> int:
-        """How many items were read, whether they passed a filter or not."""
+        """How many items were read, before filters."""
         return sum(answer["ScannedCount"] for answer in self.answers)
 
     @property

@@ -1,4 +1,4 @@
-"""What takes long to make is made once for all workers of a run."""
+"""Make slow fixtures once for all workers of a run."""
 
 import os
 import shutil
@@ -13,9 +13,9 @@ def made_once(temporary: pytest.TempPathFactory, name: str, make: Callable[[Path
     """Return a folder that one worker of this run has made; the others wait for it. Tests must not change it.
 
     Args:
-        temporary: of the run.
-        name: of the folder.
-        make: fills the folder, which is empty. If it fails, the next worker tries it again.
+        temporary: the temporary folders of the run.
+        name: the name of the folder.
+        make: fills the folder, which is empty. If it fails, the next worker tries again.
     """
     base = temporary.getbasetemp()
     # Workers of one run have base folders side by side; two runs never share the folder above them.

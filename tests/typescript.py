@@ -1,4 +1,4 @@
-"""Compiles and runs the TypeScript client."""
+"""Compile and run the TypeScript client."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ BIN = ROOT / "node_modules" / ".bin"
 
 
 def run(*command: str | Path, environment: Mapping[str, str] | None = None) -> str:
-    """What a command prints; it must succeed."""
+    """Run a command that must succeed, and return its output."""
     done = subprocess.run(  # noqa: S603 - our own command lines
         [str(part) for part in command],
         cwd=ROOT,
@@ -29,7 +29,7 @@ def run(*command: str | Path, environment: Mapping[str, str] | None = None) -> s
 
 
 def compiled(folder: Path) -> Path:
-    """Where the client and its tour lie, type-checked strictly and compiled into a folder: `src` and `examples`."""
+    """Type-check the client and its tour, compile them into a folder, and return the folder of `src` and `examples`."""
     (folder / "node_modules").symlink_to(ROOT / "node_modules")
     shutil.copy(CLIENT / "package.json", folder)
     run(BIN / "tsc", "-p", CLIENT / "tsconfig.all.json", "--outDir", folder / "dist")

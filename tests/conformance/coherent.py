@@ -1,7 +1,7 @@
-"""Hooks of Schemathesis: make generated requests coherent where JSON Schema cannot say what goes together.
+"""Hooks of Schemathesis that make generated requests coherent if JSON Schema cannot express which values fit together.
 
-Only requests that are meant to be valid are changed, and only in what a description of the document says: what a single
-parameter's or field's schema can say is not repaired here.
+Only requests that are meant to be valid are changed, and only by rules that a description in the document states. Rules
+that the schema of a single parameter or field can express are not applied here.
 """
 
 import re
@@ -21,7 +21,7 @@ Described = Mapping[str, str]
 
 @schemathesis.hook
 def before_call(context: Any, case: Any, kwargs: Any) -> None:
-    """Schemathesis calls this before each request."""
+    """Make a request coherent. Schemathesis calls this before each request."""
     del context, kwargs
     if case.meta is None or not case.meta.generation.mode.is_positive:
         return
@@ -33,7 +33,7 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
         case.query = dict(case.query or {})
         _make_query_coherent(case.query, described)
     if case.path_parameters and "at" in case.path_parameters:
-        # Pings are of this age; a date-time has no schema for its year.
+        # Pings of this time are accepted. The schema of a date-time cannot limit its year.
         case.path_parameters["at"] = _AT
     for body in case.body if isinstance(case.body, list) else [case.body]:
         if isinstance(body, dict):
@@ -42,17 +42,17 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
 
 def _make_headers_coherent(headers: Any, described: Mapping[str, Any]) -> None:
     if "Idempotency-Key" in headers:
-        # The same key with another request is refused, and generated keys repeat.
+        # Generated keys repeat, and a repeated key with another request is refused.
         headers["Idempotency-Key"] = uuid4().hex
     for name in list(headers):
         pattern = described.get(name, {}).get("schema", {}).get("pattern")
         if pattern and not re.search(pattern, headers[name]):
-            # The coverage phase sends headers without regard to their patterns.
+            # The coverage phase ignores the patterns of headers.
             del headers[name]
 
 
 def _make_query_coherent(query: dict[str, Any], described: Described) -> None:
-    # Only an answer gives a cursor.
+    # Only an answer contains a valid cursor.
     query.pop("cursor", None)
     if "prefix" in query:
         query.pop("from", None)
@@ -64,7 +64,7 @@ def _make_query_coherent(query: dict[str, Any], described: Described) -> None:
     _complete(query)
     _fit_index(query, described)
     if "index" not in query:
-        # Copies of one thing are neighbours in an index.
+        # Copies of one item are only listed together in an index.
         query.pop("distinct", None)
     if "at" in query:
         query["at"] = _AT
@@ -75,14 +75,14 @@ def _make_query_coherent(query: dict[str, Any], described: Described) -> None:
 
 
 def _complete(query: dict[str, Any]) -> None:
-    """Give what another parameter needs beside it."""
+    """Add the parameters that other parameters require."""
     if query.get("order") == "newest":
         query.setdefault("type", "User")
     if "distinct" in query:
         query["order"] = "ordered"
     if query.get("level", "month") != "month":
         query |= {"series": "example", "episode": "example"}
-    # A field of a key is given with those that stand before it.
+    # A field of a key requires the fields before it.
     if "schedule_id" in query:
         query.setdefault("team_id", "example")
     if "since" in query:
@@ -90,7 +90,7 @@ def _complete(query: dict[str, Any]) -> None:
 
 
 def _fit_index(query: dict[str, Any], described: Described) -> None:
-    """Keep the fields of the index that is named; without its partition, list the table."""
+    """Keep the fields of the named index. Without its partition fields, list the table."""
     index = query.get("index")
     needed = [name for name, text in described.items() if f"partition field of {index}" in text]
     if index is not None and any(name not in query for name in needed):
@@ -114,7 +114,7 @@ def _fit_index(query: dict[str, Any], described: Described) -> None:
 
 def _make_body_coherent(body: dict[str, Any], path: Mapping[str, Any]) -> None:
     if "published_at" in body:
-        # The year of an article is that of its time.
+        # The year of an article must be that of its publication.
         body.pop("year", None)
         year = int(path.get("year", 2026))
         body["published_at"] = f"{year:04d}-06-01T00:00:00Z"

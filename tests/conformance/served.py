@@ -1,4 +1,4 @@
-"""The API with its queues, over HTTP in this process, for a client that knows it by its OpenAPI document alone."""
+"""Serve the API with its queues over HTTP in this process, for a client that only knows its OpenAPI document."""
 
 import threading
 from collections.abc import Iterator
@@ -32,9 +32,9 @@ class ServedApi:
     """An API that is served over HTTP.
 
     Attributes:
-        url: where.
+        url: its URL.
         token: a token of one tenant.
-        faults: one line about each answer that was a bare 500.
+        faults: a line for each answer that was a 500 without a problem document.
     """
 
     url: str
@@ -44,7 +44,7 @@ class ServedApi:
 
 @contextmanager
 def served_api(transport: Transport, table: str, idempotency: str, folder: Path) -> Iterator[ServedApi]:
-    """The API on this table, on a free port, until the end of the block."""
+    """Serve the API on this table and a free port until the end of the block."""
     queues = QueueWorld(transport, table, folder)
     settings = settings_of(table, idempotency, queue_url=INTAKE, operations_queue_url=OPERATIONS)
     api = build_api(settings, transport, sender=QueueSender(lambda: queues.sqs))

@@ -1,22 +1,22 @@
-"""A linearizability checker: is there one order of the operations in which every answer is true?
+"""A linearizability checker: it finds out whether some order of the operations makes every answer true.
 
 This is the algorithm of Wing and Gong with memoisation, in its just-in-time form (Lowe, "Testing for linearizability",
-2017). It walks through invocations and returns in time and keeps every configuration that the answers so far allow:
-the state of the register, and which of the operations that are still running have taken effect already. Only when an
-operation returns, whatever may precede it takes effect. If no configuration is left, no order explains the answers.
+2017). It processes invocations and returns in the order of time, and keeps every configuration that the answers so far
+allow: the state of the register, and which running operations have already taken effect. When an operation returns, all
+operations that may precede it are tried. If no configuration is left, no order explains the answers.
 
 Operations of unknown outcome may take effect at any moment after their invocation, or never. There can be hundreds of
-them, so three things keep the configurations few, without losing one that matters:
+them, so three rules keep the number of configurations small without losing a solution:
 
-- Those that nobody can tell apart (the same effect, and a version that no answer names) are one group, of which only
-  the number that has taken effect counts.
-- A configuration is dropped if another one has the same state with fewer unknown operations used up: what can still
-  happen to the former can happen to the latter.
-- An operation that leaves the register as it is takes effect as soon as its answer is true.
+- Indistinguishable operations (the same effect, and a version that no answer names) form a group. Only the number of
+  its members that have taken effect is kept.
+- A configuration is dropped if another one has the same state and has used fewer unknown operations, because the other
+  one can do everything that the dropped one can.
+- An operation that does not change the register takes effect as soon as its answer is true.
 
-The first attempt keeps only the configurations that have used up least. One that lasts to the end proves the history
-linearizable. If none does, the check begins again with more of them, and in the end with all: a history is refused only
-when nothing was dropped.
+The first attempt keeps only the configurations that have used the fewest operations. If one of them lasts to the end,
+the history is linearizable. If none does, the check starts again with more configurations, and finally with all of
+them. A history is refused only if no configuration was dropped.
 """
 
 from collections import defaultdict
@@ -42,13 +42,13 @@ K = TypeVar("K")
 MOST_CONFIGURATIONS: Final = 500_000
 _WIDTHS: Final = (24, 400)
 """How many configurations the first attempts keep."""
-_TOLD: Final = 12
-"""How many operations before a violation are told."""
+_SHOWN: Final = 12
+"""How many operations before a violation are reported."""
 
 _Used = frozenset[tuple[int, int]]
-"""Members of groups that have taken effect: group, and number in it."""
+"""The members of groups that have taken effect, each as its group and its number in the group."""
 _Place = tuple[State | None, frozenset[int]]
-"""The state, and which of the running operations have taken effect."""
+"""The state, and the running operations that have taken effect."""
 _NOTHING: Final[_Used] = frozenset()
 
 
@@ -61,9 +61,9 @@ class Violation:
     """No order of the operations makes all answers true.
 
     Attributes:
-        operation: the first, in order of answers, whose answer cannot be true.
+        operation: the first operation, in the order of answers, whose answer cannot be true.
         before: the operations just before it.
-        states: what the register may have held then.
+        states: the states that the register may have had then.
     """
 
     operation: Operation
@@ -72,8 +72,8 @@ class Violation:
 
     def __str__(self) -> str:
         states = ", ".join("absent" if s is None else f"{s.version} ({s.total})" for s in self.states)
-        told = "\n".join(f"  {each}" for each in self.before)
-        return f"not linearizable: {self.operation}\nthe register may have held: {states}\nbefore:\n{told}"
+        before = "\n".join(f"  {each}" for each in self.before)
+        return f"not linearizable: {self.operation}\nthe register may have held: {states}\nbefore:\n{before}"
 
 
 def check(operations: Sequence[Operation], *, initial: State | None = None) -> Violation | None:
@@ -99,13 +99,16 @@ def check(operations: Sequence[Operation], *, initial: State | None = None) -> V
 
 
 def check_all(histories: Mapping[K, Sequence[Operation]]) -> dict[K, Violation]:
-    """The violations of many keys, each of which begins absent. Linearizability of parts is that of the whole."""
+    """Check many keys that are absent at first, and return their violations.
+
+    Linearizability is local: a history is linearizable if the history of each key is.
+    """
     found = {key: check(operations) for key, operations in histories.items()}
     return {key: violation for key, violation in found.items() if violation is not None}
 
 
 def _anonymised(operations: Sequence[Operation], initial: State | None) -> list[Operation]:
-    """The operations, where writes of unknown outcome whose versions no answer names cannot be told apart."""
+    """Give one version to all writes of unknown outcome whose versions no answer names, so that they form groups."""
     named: set[Version] = {each.expected for each in operations}
     named |= {each.seen.state.version for each in operations if each.seen is not None and each.seen.state is not None}
     named |= {None, initial.version if initial else None}
@@ -116,7 +119,7 @@ def _anonymised(operations: Sequence[Operation], initial: State | None) -> list[
 
 
 class _Check:
-    """One attempt; `narrowed` tells that it has dropped configurations, because it keeps at most `width`."""
+    """One attempt. `narrowed` is true if it has dropped configurations, because it keeps at most `width`."""
 
     def __init__(self, operations: Sequence[Operation], initial: State | None, width: int | None) -> None:
         self.narrowed = False
@@ -146,7 +149,7 @@ class _Check:
             self._keeping.pop(number, None)
             if not self._configurations:
                 states = tuple(dict.fromkeys(state for state, _ in before))
-                told = tuple(self._operations[each] for each in done[-_TOLD:])
+                told = tuple(self._operations[each] for each in done[-_SHOWN:])
                 return Violation(operation, told, states)
             self._narrow()
             self._settle()
@@ -186,7 +189,7 @@ class _Check:
             groups.append(group)
 
     def _after(self, number: int, operation: Operation) -> dict[_Place, list[_Used]]:
-        """The configurations in which the operation that returns has taken effect."""
+        """Return the configurations in which the operation that returns has taken effect."""
         found: dict[_Place, list[_Used]] = {}
         visited: dict[_Place, list[_Used]] = {}
         todo = [(*place, used) for place, useds in self._configurations.items() for used in useds]
@@ -214,11 +217,11 @@ class _Check:
         return found
 
     def _enough(self, operation: Operation, effective: frozenset[int]) -> bool:
-        """Whether nothing needs to precede an operation whose answer is true already.
+        """Return whether no other operation has to precede one whose answer is already true.
 
-        What is running or unknown can as well follow an operation that leaves the state as it is. Nothing that precedes
-        it shows in one that leaves the same state whatever it finds, or that finds the one version that it names: only
-        what else is running and could not follow it.
+        Running and unknown operations can also follow an operation that does not change the state. Operations before it
+        are not visible after an operation that always leaves the same state, or that requires one version. Only other
+        running operations that could not follow it matter then.
         """
         if keeps(operation) or operation.expected is not None:
             return True
@@ -227,7 +230,7 @@ class _Check:
         return len(self._running) + len(self._keeping) <= 1 + len(effective)
 
     def _hopeless(self, needed: Version, state: State | None, effective: frozenset[int]) -> bool:
-        """Whether the version that an answer names has gone, or cannot come any more. Versions never return."""
+        """Return whether the version in an answer is gone, or can no longer be written. Versions never return."""
         if needed is None or needed == UNSEEN:
             return False
         if state is not None and state.version == needed:
@@ -243,7 +246,7 @@ class _Check:
     def _steps(
         self, state: State | None, effective: frozenset[int], used: _Used
     ) -> Iterator[tuple[State | None, frozenset[int], _Used]]:
-        """What may take effect next."""
+        """Yield the configurations after each operation that may take effect next."""
         for number, operation in self._running.items():
             if number not in effective:
                 true, after = answered(operation, state)
@@ -261,7 +264,7 @@ class _Check:
                 yield after, effective, used | {(group, count)}
 
     def _narrow(self) -> None:
-        """Keep the configurations that have used up least, those of different places first."""
+        """Keep the configurations that have used the fewest operations, and prefer different places."""
         if self._width is None or sum(map(len, self._configurations.values())) <= self._width:
             return
         self.narrowed = True
@@ -276,7 +279,7 @@ class _Check:
             self._configurations.setdefault(place, []).append(used)
 
     def _settle(self) -> None:
-        """Forget the members that have taken effect in every configuration."""
+        """Remove the members that have taken effect in every configuration."""
         useds = [used for each in self._configurations.values() for used in each]
         common = frozenset.intersection(*useds)
         if not common:
@@ -290,7 +293,7 @@ class _Check:
 
 
 def _needed(operation: Operation) -> Version:
-    """The version that must be there before the operation for its answer to be true, if it is a certain one."""
+    """Return the version that the register must have before the operation for its answer to be true, if it is known."""
     if operation.answer is not Answer.OK:
         return None
     if operation.kind is Kind.GET:
@@ -299,7 +302,7 @@ def _needed(operation: Operation) -> Version:
 
 
 def _add(configurations: dict[_Place, list[_Used]], place: _Place, used: _Used) -> bool:
-    """Add a configuration, unless there is one that has used no more; drop those that have used more."""
+    """Add a configuration unless another one has used no more operations, and drop those that have used more."""
     others = configurations.get(place)
     if others is None:
         configurations[place] = [used]

@@ -1,4 +1,4 @@
-"""Histories of a register that is atomic by construction, with one false answer too, and a check by brute force."""
+"""Random histories of an atomic register, falsified histories, and a checker by brute force."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,14 +22,14 @@ from tests.linearizability.model import (
 def atomic_history(
     random: Random, operations: int, *, clients: int = 4, unknown: float = 0.15, late: float = 5.0
 ) -> list[Operation]:
-    """What clients of one atomic register are told.
+    """Return a random history of an atomic register.
 
     Args:
         random: draws everything.
-        operations: how many.
-        clients: how many run one operation at a time each.
-        unknown: the share of operations whose answer is lost; half of them never take effect.
-        late: how many seconds after its invocation such an operation may take effect at most.
+        operations: how many operations it has.
+        clients: how many clients run one operation at a time each.
+        unknown: the share of operations whose answer is lost. Half of these never take effect.
+        late: the longest time in seconds after which such an operation takes effect.
     """
     register: State | None = None
     seen_last: list[Version] = [None] * clients
@@ -73,7 +73,7 @@ def _drawn(random: Random, number: int, now: float, known: Version) -> Operation
 
 
 def _performed(operation: Operation, register: State | None) -> tuple[Operation, State | None]:
-    """The operation takes effect on a register: its true answer, and the register afterwards."""
+    """Apply an operation to a register. Return it with its true answer, and the register afterwards."""
     kind = operation.kind
     if kind is Kind.GET:
         found = Answer.MISSING if register is None else Answer.OK
@@ -89,7 +89,7 @@ def _performed(operation: Operation, register: State | None) -> tuple[Operation,
 
 
 def falsified(random: Random, history: Sequence[Operation]) -> list[Operation]:
-    """The history with one answer turned into another that the operation could have given."""
+    """Return the history with one answer replaced by another that the operation could have given."""
     wrong = list(history)
     answers = [at for at, each in enumerate(wrong) if each.answer is not Answer.UNKNOWN]
     at = random.choice(answers)
@@ -113,14 +113,14 @@ def _falsehoods(random: Random, operation: Operation, history: Sequence[Operatio
         else:
             refusal = Answer.MISSING if kind in (Kind.UPDATE, Kind.DELETE) else Answer.EXISTS
         if kind is Kind.PUT and operation.expected is None:
-            # A put that names no version is never refused; but it may have told wrongly what it replaced.
+            # A put without a version is never refused, but its answer about the replaced item can be wrong.
             return [replace(operation, created=not operation.created)]
         return [replace(operation, answer=refusal, seen=None)]
     return [replace(operation, answer=Answer.OK, seen=None)]
 
 
 def linearizable(operations: Sequence[Operation], *, initial: State | None = None) -> bool:
-    """Whether some order of some of the operations explains all answers, by trying all. For a handful of operations."""
+    """Return whether some order explains all answers, by trying all orders. Use it for few operations."""
     certain = [each for each in operations if each.answer is not Answer.UNKNOWN]
     unknown = [each for each in operations if each.answer is Answer.UNKNOWN]
     for chosen in range(1 << len(unknown)):
@@ -134,7 +134,7 @@ def _explains(order: Sequence[Operation], state: State | None) -> bool:
     latest = -inf
     for operation in order:
         latest = max(latest, operation.invoked)
-        # It returned before one that precedes it was invoked.
+        # It returned before an operation was invoked that precedes it in this order.
         if operation.returned < latest:
             return False
         if operation.answer is Answer.UNKNOWN:

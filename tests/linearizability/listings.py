@@ -1,8 +1,8 @@
-"""Whether listings bring every key that lives all the time once, and no key twice.
+"""Check that a listing has every key once that was live throughout, and no key twice.
 
-What a listing brings is held against the answers of single operations, not against what is stored. A key certainly
-lives throughout a listing if an operation that was answered before it began shows the item, and nothing that may take
-effect after that moment can end it.
+A listing is compared with the answers of single operations, not with the stored items. A key was certainly live
+throughout a listing if an operation that returned before the listing shows its item, and no delete can have taken
+effect between that operation and the end of the listing.
 """
 
 from collections import Counter
@@ -19,10 +19,10 @@ class Listing:
     """A listing from its first page to its last.
 
     Attributes:
-        invoked: when its first page was asked for.
-        returned: when its last page came.
-        keys: the keys that its pages brought, in their order.
-        name: tells listings apart in reports.
+        invoked: when its first page was requested.
+        returned: when its last page was answered.
+        keys: the keys of its pages, in their order.
+        name: identifies the listing in reports.
     """
 
     invoked: float
@@ -32,18 +32,18 @@ class Listing:
 
 
 def misses_and_doubles(histories: Mapping[Key, Sequence[Operation]], listing: Listing) -> list[str]:
-    """What is wrong with a listing; empty if nothing is."""
+    """Return a line for each missing, repeated or unknown key of a listing."""
     counts = Counter(listing.keys)
-    wrong = [f"{listing.name} brings {key} {count} times" for key, count in counts.items() if count > 1]
+    wrong = [f"{listing.name} has {key} {count} times" for key, count in counts.items() if count > 1]
     for key, operations in histories.items():
         if key not in counts and (proof := lives_throughout(operations, listing.invoked, listing.returned)):
-            wrong.append(f"{listing.name} [{listing.invoked}, {listing.returned}] lacks {key}, which lives: {proof}")
-    nobodys = sorted(counts.keys() - histories.keys())
-    return [*wrong, *(f"{listing.name} brings {key}, which nobody wrote" for key in nobodys)]
+            wrong.append(f"{listing.name} [{listing.invoked}, {listing.returned}] lacks {key}, which is live: {proof}")
+    unwritten = sorted(counts.keys() - histories.keys())
+    return [*wrong, *(f"{listing.name} has {key}, which no client wrote" for key in unwritten)]
 
 
 def lives_throughout(operations: Sequence[Operation], start: float, end: float) -> Operation | None:
-    """An operation that proves that the key lives all the time from `start` to `end`; None if nothing does."""
+    """Return an operation that proves that the key was live from `start` to `end`; None without a proof."""
     deletes = [each for each in operations if _may_delete(each)]
     proofs = [each for each in operations if each.returned <= start and _shows(each) is not None]
     for proof in sorted(proofs, key=lambda each: each.returned, reverse=True):
@@ -57,7 +57,7 @@ def _may_delete(operation: Operation) -> bool:
 
 
 def _shows(operation: Operation) -> Version:
-    """The version that was live at a moment of the operation."""
+    """Return the version that was live at a moment of the operation; None if it shows none."""
     if operation.answer is not Answer.OK or operation.kind in (Kind.DELETE, Kind.DROP):
         return None
     if operation.kind is Kind.GET:
@@ -66,10 +66,9 @@ def _shows(operation: Operation) -> Version:
 
 
 def _can_end(delete: Operation, proof: Operation, end: float) -> bool:
-    """Whether a delete may take effect between the proof's own moment and the end.
+    """Return whether a delete may take effect between the proof and the end of the listing.
 
-    A delete that names a version can do nothing once another one has been seen after it was known: versions never
-    return.
+    A delete that names a version has no effect once a later version was seen, because versions never return.
     """
     if delete.invoked >= end or delete.returned <= proof.invoked:
         return False

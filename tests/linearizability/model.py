@@ -1,7 +1,7 @@
-"""A register and the operations on it: what each does to a value, and which answers are true of which value.
+"""A register and its operations: the effect of each on a state, and the answers that are true for a state.
 
-Each key of a store is a register. Its state is absent, or the version that one write has put there together with a
-total that updates add to. Every write has a version of its own, so a state names the write that it comes from.
+Each key of a store is a register. Its state is absent, or the version of the last write together with a total that
+updates add to. Every write has a version of its own, so a state identifies its write.
 """
 
 from collections.abc import Hashable
@@ -11,31 +11,31 @@ from math import inf
 from typing import Final
 
 Version = Hashable
-"""The identity of a write. Writes differ in it."""
+"""The identity of a write. Every write has another one."""
 
 UNSEEN: Final[Version] = "a version that nobody saw"
 
 
 class Kind(Enum):
-    """What an operation does. With `expected`, put, update and delete apply to this version only."""
+    """The kind of an operation. With `expected`, put, update and delete apply to this version only."""
 
     CREATE = "create"
     PUT = "put"
     UPDATE = "update"
     DELETE = "delete"
     DROP = "drop"
-    """Delete whatever there is, if there is anything."""
+    """Delete the item if there is one."""
     GET = "get"
 
 
 class Answer(Enum):
-    """What the caller was told."""
+    """The answer to a caller."""
 
     OK = "ok"
     EXISTS = "exists"
     """A create found a live item; nothing was written."""
     MISSING = "missing"
-    """A get, update or delete found none; nothing was written."""
+    """A get, update or delete found no live item; nothing was written."""
     MISMATCH = "mismatch"
     """The item is at another version than `expected`, or there is none; nothing was written."""
     UNKNOWN = "unknown"
@@ -52,10 +52,10 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What an answer tells of an item.
+    """An item in an answer.
 
     Attributes:
-        state: the item; None for absent.
+        state: the item; None if it was absent.
         has_total: whether the answer has the total.
     """
 
@@ -63,7 +63,7 @@ class Seen:
     has_total: bool = True
 
     def agrees(self, state: State | None) -> bool:
-        """Whether the item may have been what is in the register."""
+        """Return whether the item may be the state of the register."""
         if state is None or self.state is None:
             return state is self.state
         if state.version != self.state.version:
@@ -73,20 +73,20 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation of one client on one key. Operations that were refused without effect are left out of a history.
+    """One operation of one client on one key. A history does not have operations that were refused without effect.
 
     Attributes:
         kind: what it does.
         invoked: when the client sent it, in seconds.
-        returned: when the client had its answer.
-        answer: what the client was told.
-        version: what create, put and update write.
-        expected: the version that it names as its condition.
-        total: what create and put write besides.
-        adds: what update adds to the total.
-        seen: the item in the answer: of a get what it read, of an update what it left, of a mismatch what it found.
-        created: whether a put says that the key had no live item; None if it does not say.
-        name: tells operations apart in reports.
+        returned: when the client got its answer.
+        answer: the answer.
+        version: the version that a create, put or update writes.
+        expected: the version that it requires.
+        total: the total that a create or put writes.
+        adds: what an update adds to the total.
+        seen: the item in the answer: what a get read, what an update wrote, or what a mismatch found.
+        created: whether a put answers that the key had no live item; None if the answer does not say.
+        name: identifies the operation in reports.
     """
 
     kind: Kind
@@ -117,7 +117,7 @@ class Operation:
 def effect(  # noqa: PLR0911 - one for each kind
     operation: Operation, state: State | None
 ) -> tuple[bool, State | None]:
-    """Whether the operation takes effect on a state, or is refused there; and what the register holds afterwards."""
+    """Return whether the operation takes effect on a state, and the state of the register afterwards."""
     kind, expected = operation.kind, operation.expected
     if kind is Kind.GET:
         return False, state
@@ -135,7 +135,7 @@ def effect(  # noqa: PLR0911 - one for each kind
 
 
 def answered(operation: Operation, state: State | None) -> tuple[bool, State | None]:
-    """Whether the answer is true of a state before the operation; and the state after it."""
+    """Return whether the answer is true for a state before the operation, and the state after it."""
     answer, seen = operation.answer, operation.seen
     if answer is Answer.EXISTS:
         return state is not None, state
@@ -154,5 +154,5 @@ def answered(operation: Operation, state: State | None) -> tuple[bool, State | N
 
 
 def keeps(operation: Operation) -> bool:
-    """Whether the operation, as it was answered, leaves the register as it is."""
+    """Return whether an operation with this answer leaves the register unchanged."""
     return operation.kind is Kind.GET or operation.answer not in (Answer.OK, Answer.UNKNOWN)

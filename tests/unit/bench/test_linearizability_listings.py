@@ -26,11 +26,11 @@ def test_a_key_that_lives_throughout_is_missed() -> None:
 
 
 def test_a_key_that_comes_twice_is_told() -> None:
-    assert _wrong(CREATED, keys=("k", "k")) == ["the listing brings k 2 times"]
+    assert _wrong(CREATED, keys=("k", "k")) == ["the listing has k 2 times"]
 
 
 def test_a_key_that_nobody_wrote_is_told() -> None:
-    assert _wrong(CREATED, keys=("k", "x")) == ["the listing brings x, which nobody wrote"]
+    assert _wrong(CREATED, keys=("k", "x")) == ["the listing has x, which no client wrote"]
 
 
 @pytest.mark.parametrize(
