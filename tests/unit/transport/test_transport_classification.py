@@ -152,11 +152,11 @@ def test_reason_and_resource_are_read_in_both_spellings(name: str, reason: str, 
         ("key_range_throttled", [("key_range", None, "write")]),
         ("index_key_range_throttled_on_demand", [("key_range", "GSI1", "write")]),
         ("index_read_key_range_throttled", [("key_range", "GSI2", "read")]),
-        ("index_and_key_range_throttled", [("on_demand_maximum", "GSI1", "write"), ("key_range", None, "write")]),
-        ("index_provisioned_throttled", [("provisioned", "GSI3", "write")]),
-        ("table_provisioned_throttled", [("provisioned", None, "read")]),
-        ("table_maximum_throttled", [("on_demand_maximum", None, "write")]),
-        ("account_limit", [("account", None, "read")]),
+        ("index_and_key_range_throttled", [("table", "GSI1", "write"), ("key_range", None, "write")]),
+        ("index_provisioned_throttled", [("table", "GSI3", "write")]),
+        ("table_provisioned_throttled", [("table", None, "read")]),
+        ("table_maximum_throttled", [("table", None, "write")]),
+        ("account_limit", [("table", None, "read")]),
         ("throttled_for_a_new_reason", [("unknown", None, "write")]),
         ("throttled_without_reasons", []),
         ("transaction_throttled", []),
@@ -169,9 +169,16 @@ def test_a_throttle_tells_which_limit_of_what_was_met(name: str, expected: list[
     assert [each.on_index for each in found] == [index is not None for _, index, _ in expected]
 
 
+REMEDIES = {
+    "ProvisionedThroughput": "bill on demand",
+    "AccountLimit": "ask for a higher one",
+    "KeyRangeThroughput": "raise its shard count",
+    "MaxOnDemandThroughput": "is reached: raise it",
+}
+
+
 def every_reason() -> list[tuple[str, str, str]]:
-    limits = ["ProvisionedThroughput", "AccountLimit", "KeyRangeThroughput", "MaxOnDemandThroughput"]
-    return [(on, does, limit) for on in ("Table", "Index") for does in ("Read", "Write") for limit in limits]
+    return [(on, does, limit) for on in ("Table", "Index") for does in ("Read", "Write") for limit in REMEDIES]
 
 
 @pytest.mark.parametrize(
@@ -198,6 +205,7 @@ def test_every_reason_is_read_on_every_exception(on: str, does: str, limit: str,
     assert type(error) is (KeyRangeThrottledError if limit == "KeyRangeThroughput" else TableThrottledError)
     assert (reason.index, reason.on_index) == ((None, False) if on == "Table" else ("GSI2", True))
     assert reason.reading is (does == "Read")
+    assert REMEDIES[limit] in reason.remedy
     assert reason.remedy in str(error)
     assert ("index GSI2" if on == "Index" else "the table") in reason.remedy
 

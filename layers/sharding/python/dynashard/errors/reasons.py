@@ -44,32 +44,22 @@ class CancellationReason:
 
 
 class ThrottleKind(StrEnum):
-    """The limit that a throttle enforces. More shards help only against the first."""
+    """What a throttle limits: a key range, against which more shards help, or the table, index or account."""
 
     KEY_RANGE = "key_range"
-    PROVISIONED = "provisioned"
-    ACCOUNT = "account"
-    ON_DEMAND_MAXIMUM = "on_demand_maximum"
+    TABLE = "table"
     UNKNOWN = "unknown"
 
 
 _REASON: Final = re.compile(r"(?P<resource>Table|Index)(?P<operation>Read|Write)(?P<limit>[A-Za-z]+)Exceeded")
-_LIMITS: Final = {
-    "KeyRangeThroughput": (ThrottleKind.KEY_RANGE, "One key range of {where} is hot: raise its shard count."),
-    "ProvisionedThroughput": (
-        ThrottleKind.PROVISIONED,
-        "The provisioned {units} capacity of {where} is used up: raise it, or bill on demand.",
-    ),
-    "AccountLimit": (
-        ThrottleKind.ACCOUNT,
-        "The account's quota of {units} units for {where} is used up: ask for a higher one.",
-    ),
-    "MaxOnDemandThroughput": (
-        ThrottleKind.ON_DEMAND_MAXIMUM,
-        "The maximum {units} throughput configured for {where} is reached: raise it.",
-    ),
+_KEY_RANGE: Final = "KeyRangeThroughput"
+_REMEDIES: Final = {
+    _KEY_RANGE: "One key range of {where} is hot: raise its shard count.",
+    "ProvisionedThroughput": "The provisioned {units} capacity of {where} is used up: raise it, or bill on demand.",
+    "AccountLimit": "The account's quota of {units} units for {where} is used up: ask for a higher one.",
+    "MaxOnDemandThroughput": "The maximum {units} throughput configured for {where} is reached: raise it.",
 }
-_UNKNOWN: Final = (ThrottleKind.UNKNOWN, "Try again later.")
+"""What to do about each limit that a reason can name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +71,11 @@ class ThrottleReason:
 
     @property
     def kind(self) -> ThrottleKind:
-        """The limit that was exceeded."""
-        return _LIMITS.get(self._part("limit"), _UNKNOWN)[0]
+        """What is limited."""
+        limit = self._part("limit")
+        if limit not in _REMEDIES:
+            return ThrottleKind.UNKNOWN
+        return ThrottleKind.KEY_RANGE if limit == _KEY_RANGE else ThrottleKind.TABLE
 
     @property
     def on_index(self) -> bool:
@@ -104,7 +97,7 @@ class ThrottleReason:
         """What to do about it, as a sentence."""
         where = f"index {self.index}" if self.index else "an index" if self.on_index else "the table"
         units = "read" if self.reading else "write"
-        return _LIMITS.get(self._part("limit"), _UNKNOWN)[1].format(where=where, units=units)
+        return _REMEDIES.get(self._part("limit"), "Try again later.").format(where=where, units=units)
 
     def _part(self, name: str) -> str:
         """Return the resource, operation or limit in the reason; empty if it is not written like the known ones."""
