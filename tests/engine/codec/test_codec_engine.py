@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynashard.codec import decode_value, encode_value, item_size, value_size
+from dynashard.codec import decode_value, encode_value, item_size
+from dynashard.codec.size import value_size
 from dynashard.errors import InvalidValueError
 from dynashard.schema import MARKER_BYTES, MAX_ITEM_BYTES, PK, SK
 from tests.billing import read_units, write_units

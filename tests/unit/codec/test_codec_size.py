@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from dynashard.codec import encode_value, item_size, require_fits, value_size
+from dynashard.codec import encode_value, item_size, require_fits
+from dynashard.codec.size import value_size
 from dynashard.errors import ItemTooLargeError
 from dynashard.schema import MARKER_BYTES, MAX_ITEM_BYTES
 from tests.storable_values import decimals

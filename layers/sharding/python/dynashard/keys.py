@@ -65,9 +65,8 @@ class KeyTemplate:
     def render(self, values: Mapping[str, Any]) -> str:
         """Return the key text for these field values.
 
-        Raises:
-            InvalidKeyError: a value is missing, empty, of a type that has no key text, contains a character
-                that belongs to the template, or does not fit its width.
+        Raises `InvalidKeyError` if one is missing, empty, of a type that has no key text, contains a character that
+        belongs to the template, or does not fit its width.
         """
         return "".join([part if isinstance(part, str) else self.field_text(part, values) for part in self.parts])
 

@@ -27,12 +27,10 @@ class Dynashard:
 
     Args:
         transport: the connection to DynamoDB, such as `dynashard.transport.connect(...)`.
-        table: the table's name.
         topology_table: the name of the table of shard counts. Counts change; only this table says where items are.
         topology: the source of shard counts instead of that table, such as `declared_counts(topology_table=None)`.
         cursor_keys: secrets that sign cursors, newest first, each of at least 16 bytes; or `CursorKeys`.
         lease: how long a view of the shard counts may be used, in seconds; the topology table may demand less.
-        runtime: time and randomness.
         retry_policy: how long batches and scans retry throttled requests.
         throttled: called with each throttle that outlasted retries, in the caller's thread, before the error is raised;
             may not raise. `dynashard_serving.growth_requests.growth_of(...).throttled` makes counts grow by it.
@@ -41,7 +39,6 @@ class Dynashard:
 
     Attributes:
         store: the table and how to reach it, for packages that do more than collections do.
-        cursors: signs and checks cursors.
 
     Safe to share between threads; one for each process is enough.
 
@@ -188,8 +185,7 @@ class Collection(Repository[E]):
             partition: its fields, those of the index if one is named; or a sequence of such, at most 100.
             cursor: that of the page before, with every other argument but `limit`, `fields`, `budget` and `consistent`
                 as it was.
-            arguments: those of `Query`: `index`, `order`, `direction`, `limit`, `prefix`, `start`, `end`, `filters`,
-                `fields`, `consistent`, `budget`, `distinct`.
+            arguments: those of `Query` from `index` on.
 
         Raises:
             InvalidQueryError, InvalidKeyError, InvalidValueError: with the argument at fault; nothing was sent.

@@ -22,12 +22,11 @@ values do; an entity's fields restore their types. Subclasses are stored as what
 """
 
 from dynashard.codec.decode import decode_item, decode_value
-from dynashard.codec.encode import Attribute, encode_value, register_encoder
+from dynashard.codec.encode import encode_value, register_encoder
 from dynashard.codec.numeric import plain_text
-from dynashard.codec.size import item_size, require_fits, value_size
+from dynashard.codec.size import item_size, require_fits
 
 __all__ = [
-    "Attribute",
     "decode_item",
     "decode_value",
     "encode_value",
@@ -35,5 +34,4 @@ __all__ = [
     "plain_text",
     "register_encoder",
     "require_fits",
-    "value_size",
 ]

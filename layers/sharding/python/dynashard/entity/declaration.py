@@ -220,10 +220,8 @@ class Index:
 class OutOfLine:
     """Marks a field that is stored out of line: it is in no listing, no index and no request for the item alone.
 
-    Abstract: the package that stores such a field derives from it, as `dynashard_patterns.Attachment` does.
-
-    Attributes:
-        max_bytes: the most it may hold, written as JSON.
+    Abstract: the package that stores such a field derives from it, as `dynashard_patterns.Attachment` does. `max_bytes`
+    is the most it may hold, written as JSON.
     """
 
     max_bytes: int = MAX_ATTACHMENT_BYTES

@@ -241,11 +241,7 @@ class EntityDefinition(_KeyTemplates, Generic[T]):
         return values
 
     def decode(self, wire: Mapping[str, Any]) -> T:
-        """Return the item from its stored attributes; attributes that are not fields are ignored.
-
-        Raises:
-            UndecodableItemError: they do not fit the declaration.
-        """
+        """Return the item from its stored attributes; raises `UndecodableItemError` if they do not fit its fields."""
         stored = self._stored
         values = decode_item({name: attribute for name, attribute in wire.items() if name in stored})
         for name in self._changed & values.keys():

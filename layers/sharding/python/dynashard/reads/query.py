@@ -41,12 +41,7 @@ class Order(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much work one call may do before it returns a short page.
-
-    Attributes:
-        requests: Query requests.
-        read_units: read capacity units.
-    """
+    """How much work one call may do before it returns a short page: Query requests, and read capacity units."""
 
     requests: int = 2000
     read_units: float = 1000.0
@@ -172,8 +167,7 @@ class Query:
     def fingerprint(self, filters: FilterExpression) -> bytes:
         """Return what binds a cursor to this query; page size, fields, budget and consistency may change.
 
-        Args:
-            filters: those of the query as DynamoDB takes them: equal values are written alike there.
+        `filters` are those of the query as DynamoDB takes them: equal values are written alike there.
         """
         bounds = self.bounds
         bound: list[Any] = [

@@ -96,13 +96,7 @@ class Attempts:
     quota: RetryQuota = field(default_factory=RetryQuota)
 
     def run(self, once: Once, operation: str, resend: Resend) -> Wire:
-        """Send a request until it is answered or may not be sent again, and return the answer.
-
-        Raises:
-            OutcomeUnknownError: a write may have been executed, or may still be.
-            ConditionFailedError, TransactionCanceledError: `ambiguous` if an earlier attempt was ambiguous.
-            EngineError: everything else; the request was certainly not executed, if it is a write.
-        """
+        """Send a request until it is answered or may not be sent again; raises as `Transport.call`."""
         doubt: OutcomeUnknownError | None = None
         number = 0
         while True:

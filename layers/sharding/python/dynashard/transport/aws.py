@@ -20,10 +20,8 @@ def cloudwatch_client(**options: Any) -> Any:
 def metric_data(client: Callable[[], Any], **request: Any) -> Sequence[Mapping[str, Any]]:
     """Return the results of CloudWatch's GetMetricData, all of them complete; `client` returns a CloudWatch client.
 
-    Raises:
-        EngineUnavailableError: CloudWatch did not answer, or answered in part.
-
-    Cost: 1 round trip to CloudWatch, which bills each metric.
+    Raises `EngineUnavailableError` if CloudWatch does not answer, or answers in part. Cost: 1 round trip to CloudWatch,
+    which bills each metric.
     """
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - imported on first use
 
@@ -39,10 +37,8 @@ def metric_data(client: Callable[[], Any], **request: Any) -> Sequence[Mapping[s
 def stack_outputs(stack: str, *, region: str | None = None, profile: str | None = None) -> Mapping[str, str]:
     """Return the outputs of a deployed stack by name; None uses the SDK's own region and credentials.
 
-    Raises:
-        ConfigurationError: the stack does not exist, or the caller may not read it.
-
-    Cost: 1 DescribeStacks; imports the SDK, once.
+    Raises `ConfigurationError` if the stack does not exist, or the caller may not read it. Cost: 1 DescribeStacks;
+    imports the SDK, once.
     """
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - imported on first use
 

@@ -51,11 +51,7 @@ class SdkTransport:
         self._pool = WorkerPool(max(1, settings.max_connections - 1))
 
     def warm(self) -> None:
-        """Build the client now. Cost: no request, about 50 ms of CPU.
-
-        Raises:
-            ConfigurationError: no region, or a profile that does not exist.
-        """
+        """Build the client now; raises as the first request would. Cost: no request, about 50 ms of CPU."""
         self._open()
 
     def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:

@@ -16,11 +16,7 @@ _RESOLVER: Final = "_ruleset_resolver"
 
 
 def replace_parts(client: Any) -> None:
-    """Give a new DynamoDB client the lean serialiser and an endpoint that is resolved once.
-
-    Raises:
-        ConfigurationError: this botocore has no such parts.
-    """
+    """Replace both parts of a new DynamoDB client; raises `ConfigurationError` if this botocore has no such parts."""
     for name in (_SERIALIZER, _RESOLVER):
         if getattr(client, "__dict__", {}).get(name) is None:
             raise ConfigurationError(
