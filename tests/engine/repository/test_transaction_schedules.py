@@ -52,7 +52,7 @@ def _always_old(self: Participant) -> list[Any]:
     """Steps stay at the old place, whatever the phase."""
     prepared = self.prepared
     self._places = self._store.router.places(self.entity, self.key)
-    return [prepared.write.action(self._store.table, self._places.old, prepared.direct)]
+    return [prepared.write.action(self._store.table, self._places.old, prepared.write.direct_condition())]
 
 
 MUTANTS: dict[str, Callable[[], Any]] = {

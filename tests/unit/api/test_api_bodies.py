@@ -29,7 +29,7 @@ JSON_VALUES = st.recursive(
 
 
 @given(JSON_VALUES)
-def test_json_is_read_as_it_was_written(value: Any) -> None:
+def test_json_is_parsed_without_loss(value: Any) -> None:
     assert parse_json(json.dumps(value).encode()) == value
     assert parse_json(json.dumps(value, ensure_ascii=False).encode()) == value
 
@@ -65,7 +65,7 @@ def test_bad_json_is_refused_with_its_reason(raw: bytes, reason: str) -> None:
     assert (refused.value.status, refused.value.code) == (400, "malformed_body")
 
 
-def test_nesting_up_to_what_dynamodb_stores_is_taken() -> None:
+def test_nesting_is_accepted_up_to_the_limit_of_dynamodb() -> None:
     raw = b"[" * MAX_DEPTH + b"]" * MAX_DEPTH
 
     assert isinstance(parse_json(raw), list)
@@ -98,7 +98,7 @@ def test_every_body_is_either_read_or_refused(raw: bytes) -> None:
         ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
     ],
 )
-def test_merge_patch_does_what_its_standard_shows(target: Any, patch: Any, merged: Any) -> None:
+def test_merge_patch_passes_the_examples_of_its_rfc(target: Any, patch: Any, merged: Any) -> None:
     before = json.dumps(target)
 
     assert merge_patch(target, patch) == merged
@@ -122,7 +122,7 @@ def _refusal(document: dict[str, Any]) -> list[FieldError]:
     return list(refused.value.errors)
 
 
-def test_every_field_at_fault_is_named_with_its_path() -> None:
+def test_every_wrong_field_is_named_with_its_path() -> None:
     errors = _refusal({"pages": "many", "lines": [{"text": "a"}, {"text": 1}], "seal": "wax"})
 
     assert {error.field: error.code for error in errors} == {
@@ -133,7 +133,7 @@ def test_every_field_at_fault_is_named_with_its_path() -> None:
     }
 
 
-def test_refusal_does_not_repeat_what_was_sent() -> None:
+def test_a_refusal_does_not_repeat_the_request() -> None:
     errors = _refusal({"to": "x", "pages": "secret-number"})
 
     assert "secret" not in str(errors)
@@ -146,11 +146,11 @@ def test_read_only_fields_are_refused_by_name() -> None:
     assert [(error.field, error.code) for error in refused.value.errors] == [("pages", "read_only")]
 
 
-def test_fixed_fields_are_filled_in_but_not_overruled() -> None:
+def test_fixed_fields_are_added_and_cannot_be_overwritten() -> None:
     assert with_fixed({"to": "x"}, {"to": "y", "pages": 1}) == {"to": "x", "pages": 1}
 
 
-def test_fixed_fields_may_not_differ() -> None:
+def test_different_values_of_fixed_fields_are_refused() -> None:
     letter = validated(Letter, {"to": "x", "pages": 1})
 
     refuse_changed(letter, {"to": "x"})

@@ -25,7 +25,7 @@ def test_revision_becomes_a_strong_tag() -> None:
     weak=st.sets(TAGS, max_size=25),
     separator=st.sampled_from([",", ", ", " ,\t", ",,"]),
 )
-def test_list_of_tags_is_read_as_it_was_written(strong: set[str], weak: set[str], separator: str) -> None:
+def test_a_list_of_tags_is_parsed_without_loss(strong: set[str], weak: set[str], separator: str) -> None:
     written = [*(f'"{tag}"' for tag in strong), *(f'W/"{tag}"' for tag in weak)]
     if not written:
         return
@@ -35,12 +35,12 @@ def test_list_of_tags_is_read_as_it_was_written(strong: set[str], weak: set[str]
     assert tags == Revisions(anything=False, strong=frozenset(strong), weak=frozenset(weak))
 
 
-def test_star_stands_for_any_item() -> None:
+def test_a_star_matches_any_item() -> None:
     assert tags_of("If-Match", " * ") == Revisions(anything=True)
 
 
 @pytest.mark.parametrize("value", ["", ",", "abc", '"abc', 'w/"abc"', '"a" "b"', '*, "a"', '"a"b', "W/", '"a\nb"'])
-def test_anything_else_is_refused(value: str) -> None:
+def test_an_invalid_header_is_refused(value: str) -> None:
     with pytest.raises(ProblemError) as refused:
         tags_of("If-Match", value)
 
@@ -85,7 +85,7 @@ def test_if_none_match_compares_weakly(header: str, revision: str | None, holds:
     assert conditions_of({"if-none-match": header}).none_match(revision) is holds
 
 
-def test_broken_demand_says_which_header_broke() -> None:
+def test_a_failed_precondition_names_its_header() -> None:
     with pytest.raises(RevisionMismatchError):
         conditions_of({"if-match": '"a"'}).demand("b")
     with pytest.raises(PreconditionFailedError) as refused:
@@ -94,7 +94,7 @@ def test_broken_demand_says_which_header_broke() -> None:
     assert refused.value.code == "precondition_failed"
 
 
-def test_only_a_single_strong_tag_can_be_left_to_the_write_itself() -> None:
+def test_only_a_single_strong_tag_becomes_a_condition_of_the_write() -> None:
     def single(**headers: str) -> str | None:
         return conditions_of({name.replace("_", "-"): value for name, value in headers.items()}).single_revision
 

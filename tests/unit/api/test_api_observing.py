@@ -54,7 +54,7 @@ def test_metrics_of_a_request_are_one_record_of_the_embedded_format(capsys: pyte
     assert (record["tenant"], record["route"], record["request_id"]) == ("abc", "GET /v1/users/{id}", "r-1")
 
 
-def test_no_metrics_are_written_where_nothing_reads_them(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_metrics_are_written_without_a_reader(capsys: pytest.CaptureFixture[str]) -> None:
     Observer("local", metrics=False).answered(_observed())
 
     assert not [line for line in _lines(capsys) if "_aws" in line]
@@ -80,7 +80,7 @@ def test_unexpected_error_is_logged_with_its_traceback(caplog: pytest.LogCapture
     assert "Traceback" in caplog.text
 
 
-def test_news_of_growth_are_a_log_line_and_a_metric_of_their_own(
+def test_growth_events_have_a_log_line_and_a_metric_of_their_own(
     capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     report = Report(GrowthEvent.WOULD_ASK, "user.v1.User", "user.v1.User:abc", None, "dry run: 16 to 32", 32)

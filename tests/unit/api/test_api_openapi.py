@@ -26,7 +26,7 @@ def document() -> dict[str, Any]:
     return document_of(exposed_resources(), family_listings(), EXTRA_ENDPOINTS)
 
 
-def test_committed_document_is_what_the_code_serves(document: dict[str, Any]) -> None:
+def test_the_committed_document_is_the_generated_one(document: dict[str, Any]) -> None:
     committed = json.loads(COMMITTED.read_text(encoding="utf-8"))
 
     assert committed == document, "The API has changed: run `make openapi` and commit docs/openapi.json"
@@ -43,7 +43,7 @@ def _schema(document: dict[str, Any], name: str) -> OAS31Validator:
     return OAS31Validator({"$ref": f"#/components/schemas/{name}", **components})
 
 
-def test_create_schema_takes_what_the_api_takes(document: dict[str, Any]) -> None:
+def test_the_create_schema_accepts_the_same_bodies_as_the_api(document: dict[str, Any]) -> None:
     schema = _schema(document, "UserCreate")
 
     assert schema.is_valid({"email": "a@b.c", "display_name": "Ada"})
@@ -52,7 +52,7 @@ def test_create_schema_takes_what_the_api_takes(document: dict[str, Any]) -> Non
     assert not schema.is_valid({"email": "a@b.c", "display_name": "Ada", "nickname": "A"})
 
 
-def test_patch_schema_takes_any_part_and_null(document: dict[str, Any]) -> None:
+def test_the_patch_schema_accepts_any_fields_and_null(document: dict[str, Any]) -> None:
     schema = _schema(document, "UserPatch")
 
     assert schema.is_valid({})
@@ -70,7 +70,7 @@ def test_server_fields_are_read_only(document: dict[str, Any]) -> None:
     }
 
 
-def test_everything_but_health_needs_a_token(document: dict[str, Any]) -> None:
+def test_every_operation_except_health_requires_a_token(document: dict[str, Any]) -> None:
     operations = {
         (path, method): operation
         for path, methods in document["paths"].items()
@@ -82,7 +82,7 @@ def test_everything_but_health_needs_a_token(document: dict[str, Any]) -> None:
     assert [place for place, operation in operations.items() if "security" in operation] == [("/v1/health", "get")]
 
 
-def test_listing_names_every_parameter_it_takes(document: dict[str, Any]) -> None:
+def test_a_listing_documents_all_of_its_parameters(document: dict[str, Any]) -> None:
     parameters = document["paths"]["/v1/users"]["get"]["parameters"]
 
     assert {parameter["name"] for parameter in parameters} == {
@@ -98,7 +98,7 @@ def _references(part: Any) -> list[str]:
     return [ref for value in part for ref in _references(value)] if isinstance(part, list) else []
 
 
-def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
+def test_every_reference_has_a_target(document: dict[str, Any]) -> None:
     for reference in set(_references(document)):
         found: Any = document
         for name in reference.removeprefix("#/").split("/"):
@@ -106,7 +106,7 @@ def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
             found = found[name]
 
 
-def test_what_is_documented_is_what_is_served(document: dict[str, Any]) -> None:
+def test_the_documented_operations_are_the_served_ones(document: dict[str, Any]) -> None:
     caller = Caller(build_app(settings_in("dev"), Unreachable()))
     for path, methods in document["paths"].items():
         address = re.sub(r"\{[^}]+\}", "1", path)
@@ -127,7 +127,7 @@ def test_operations_have_names_of_their_own(document: dict[str, Any]) -> None:
     assert len(names) == len(set(names))
 
 
-def test_pings_are_sent_one_or_many_and_accepted(document: dict[str, Any]) -> None:
+def test_one_or_many_pings_are_accepted(document: dict[str, Any]) -> None:
     post = document["paths"]["/v1/pings"]["post"]
 
     assert "202" in post["responses"]
@@ -136,7 +136,7 @@ def test_pings_are_sent_one_or_many_and_accepted(document: dict[str, Any]) -> No
     assert (many["items"], many["maxItems"]) == (one, 500)
 
 
-def test_writes_may_be_accepted_for_later(document: dict[str, Any]) -> None:
+def test_writes_may_be_asynchronous(document: dict[str, Any]) -> None:
     put = document["paths"]["/v1/users/{id}"]["put"]
 
     assert "Prefer" in [parameter["name"] for parameter in put["parameters"]]

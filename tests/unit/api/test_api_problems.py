@@ -35,7 +35,7 @@ def test_every_code_of_http_has_a_line_in_the_documentation() -> None:
     assert _documented("Of HTTP") == HTTP_CODES
 
 
-def test_document_has_the_members_of_its_standard() -> None:
+def test_a_problem_has_the_members_of_its_rfc() -> None:
     problem, headers = problem_of(ProblemError("no_such_route", "Nothing here.", headers={"X": "y"}))
 
     assert problem.problem("r-1") == {
@@ -68,7 +68,7 @@ def test_refused_key_names_its_field() -> None:
     assert "details" not in problem.problem("r-1")
 
 
-def test_throttle_says_when_to_come_back() -> None:
+def test_a_throttle_has_a_retry_after_header() -> None:
     reasons = [errors.ThrottleReason("TableWriteKeyRangeThroughputExceeded", "arn:aws:dynamodb:x:123456789012:table/t")]
     error = errors.KeyRangeThrottledError("Hot.", operation="PutItem", aws_code="X", reasons=reasons, retry_after=7)
 
@@ -87,7 +87,7 @@ def test_throttle_says_when_to_come_back() -> None:
         ValueError("secret"),
     ],
 )
-def test_errors_on_our_side_say_nothing_about_us(error: Exception) -> None:
+def test_internal_errors_reveal_no_details(error: Exception) -> None:
     problem, _ = problem_of(error)
 
     assert problem.status >= 500

@@ -80,7 +80,7 @@ def test_request_without_a_verified_tenant_is_refused(authorizer: Any, code: str
     assert refused.value.code == code
 
 
-def test_body_is_decoded_where_the_gateway_encoded_it() -> None:
+def test_an_encoded_body_is_decoded() -> None:
     raw = b"\x00\xff"
 
     assert body_of({"body": base64.b64encode(raw).decode(), "isBase64Encoded": True}) == raw
@@ -96,7 +96,7 @@ def test_body_that_cannot_be_decoded_is_refused(event: dict[str, Any]) -> None:
     assert refused.value.code == "malformed_body"
 
 
-def test_body_is_taken_up_to_400_kb() -> None:
+def test_a_body_is_accepted_up_to_400_kb() -> None:
     assert len(body_of({"body": "x" * MAX_BODY_BYTES})) == MAX_BODY_BYTES
     with pytest.raises(ProblemError) as refused:
         body_of({"body": "é" + "x" * (MAX_BODY_BYTES - 1)})
@@ -113,25 +113,25 @@ def test_query_that_cannot_be_decoded_is_refused(raw: str) -> None:
 
 
 @given(TEXT.filter(lambda text: "?" not in text))
-def test_value_survives_the_gateways_way_with_paths(value: str) -> None:
+def test_a_path_value_survives_the_decoding_of_the_gateway(value: str) -> None:
     sent = HttpRequest("GET", "/v1/users/" + quote(value, safe=""))
 
     assert path_values(sent.decoded_path, "/v1/users/", 1) == (value,)
 
 
 @given(TEXT)
-def test_value_survives_a_source_that_leaves_paths_encoded(value: str) -> None:
+def test_a_path_value_survives_a_source_that_keeps_paths_encoded(value: str) -> None:
     assert path_values("/v1/users/" + quote(value, safe=""), "/v1/users/", 1) == (value,)
 
 
-def test_last_of_several_values_takes_the_rest_of_the_path() -> None:
+def test_the_last_path_parameter_takes_the_rest_of_the_path() -> None:
     assert path_values("/v1/notes/a/b/c", "/v1/notes/", 2) == ("a", "b/c")
     assert path_values("/v1/notes/a", "/v1/notes/", 2) is None
     assert path_values("/v1/notes//b", "/v1/notes/", 2) is None
 
 
 @pytest.mark.parametrize("path", ["/v1/users/%ff", "/v1/users/\ud800"])
-def test_path_that_is_no_text_is_refused(path: str) -> None:
+def test_a_path_that_is_not_utf8_is_refused(path: str) -> None:
     with pytest.raises(ProblemError) as refused:
         path_values(path, "/v1/users/", 1)
 

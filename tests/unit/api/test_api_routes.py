@@ -95,7 +95,7 @@ def test_head_answers_as_get_without_a_body(caller: Caller) -> None:
     assert head.headers["content-type"] == "application/json"
 
 
-def test_request_without_claims_is_401_and_says_how(caller: Caller) -> None:
+def test_a_request_without_claims_is_401_with_the_scheme(caller: Caller) -> None:
     answer = Caller(caller.app, None).get("/v1/users")
 
     assert (answer.status, answer.code, answer.headers["www-authenticate"]) == (401, "unauthenticated", "Bearer")
@@ -129,7 +129,7 @@ def test_body_must_be_an_object(caller: Caller, document: Any) -> None:
     assert answer.fields == {"": "object_type"}
 
 
-def test_unexpected_error_says_nothing_but_the_request_id(caller: Caller, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_unexpected_error_only_reveals_the_request_id(caller: Caller, capfd: pytest.CaptureFixture[str]) -> None:
     answer = caller.get("/v1/users/1")
 
     assert (answer.status, answer.code, answer.json["request_id"]) == (500, "internal_error", "request-1")
@@ -158,7 +158,7 @@ def test_stage_in_the_path_is_left_out() -> None:
     assert caller.app.handle(event)["statusCode"] == 200
 
 
-def test_swagger_page_loads_its_parts_from_beside_itself(caller: Caller) -> None:
+def test_the_swagger_page_loads_its_parts_by_relative_paths(caller: Caller) -> None:
     page = caller.get("/v1/docs")
     script = caller.get("/v1/docs/swagger-ui.js", headers={"accept-encoding": "br, gzip"})
     style = caller.get("/v1/docs/swagger-ui.css")

@@ -39,13 +39,13 @@ def _in_a_new_process(program: str) -> str:
     return done.stdout
 
 
-def test_import_reads_no_environment_and_leaves_heavy_packages_for_later() -> None:
+def test_the_import_reads_no_environment_and_loads_no_heavy_packages() -> None:
     program = f"import sys, functions.api.handler; print([name for name in {LATE} if name in sys.modules])"
 
     assert _in_a_new_process(program).strip() == "[]"
 
 
-def test_first_event_builds_the_api_once_and_a_missing_setting_is_named() -> None:
+def test_the_first_event_builds_the_api_once_and_a_missing_setting_is_named() -> None:
     program = (
         "from functions.api.handler import handler\n"
         "try:\n"
@@ -77,7 +77,7 @@ GROWTH = ("dynashard.resharding", "dynashard_serving.table_load", "botocore.sess
 """What only a throttle needs."""
 
 
-def test_growth_is_loaded_by_the_first_throttle_and_not_by_serving() -> None:
+def test_growth_is_loaded_at_the_first_throttle() -> None:
     program = (
         "import json, sys\n"
         "from dynashard.errors import EngineUnavailableError\n"

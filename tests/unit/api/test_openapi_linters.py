@@ -31,7 +31,7 @@ def lint(*command: str | Path) -> str:
     return done.stdout
 
 
-def test_redocly_finds_nothing_but_a_fault(faulty: Path) -> None:
+def test_redocly_finds_no_problems_and_detects_a_faulty_document(faulty: Path) -> None:
     told = lint(NODE / "redocly", "lint", "--format=json", DOCUMENT, faulty)
 
     good, end = json.JSONDecoder().raw_decode(told)
@@ -42,7 +42,7 @@ def test_redocly_finds_nothing_but_a_fault(faulty: Path) -> None:
     ]
 
 
-def test_spectral_finds_nothing_but_a_fault(faulty: Path) -> None:
+def test_spectral_finds_no_problems_and_detects_a_faulty_document(faulty: Path) -> None:
     told = lint(NODE / "spectral", "lint", "--ruleset", ".spectral.yaml", "--format=json", DOCUMENT, faulty)
 
     found = json.loads(told)

@@ -37,7 +37,7 @@ def test_a_fact_is_met_up_to_its_limit(limit: float | None, met: object) -> None
     assert Fact("subject", "name", 1.0, "units", limit).met is met
 
 
-def test_the_canned_server_serves_what_the_entity_decodes() -> None:
+def test_the_entity_decodes_the_items_of_the_canned_server() -> None:
     decoded = definition(User).decode(user_item(3, 12345))
 
     stamps = {"created_at", "updated_at"}

@@ -139,7 +139,7 @@ def test_a_violation_names_the_first_answer_that_cannot_be_true() -> None:
     assert "saw a (0)" in str(violation)
 
 
-def test_keys_are_judged_by_themselves() -> None:
+def test_each_key_is_judged_by_itself() -> None:
     histories = {"right": RIGHT["one after the other"], "wrong": WRONG["a stale read"]}
 
     assert list(check_all(histories)) == ["wrong"]

@@ -19,17 +19,17 @@ def _wrong(*operations: Operation, keys: tuple[str, ...] = ()) -> list[str]:
     return misses_and_doubles({"k": operations}, Listing(10, 20, keys, "the listing"))
 
 
-def test_a_key_that_lives_throughout_is_missed() -> None:
+def test_a_missing_key_that_was_live_throughout_is_reported() -> None:
     assert _wrong(CREATED) != []
     assert _wrong(READ) != []
     assert _wrong(CREATED, keys=("k",)) == []
 
 
-def test_a_key_that_comes_twice_is_told() -> None:
+def test_a_repeated_key_is_reported() -> None:
     assert _wrong(CREATED, keys=("k", "k")) == ["the listing has k 2 times"]
 
 
-def test_a_key_that_nobody_wrote_is_told() -> None:
+def test_a_key_that_no_client_wrote_is_reported() -> None:
     assert _wrong(CREATED, keys=("k", "x")) == ["the listing has x, which no client wrote"]
 
 
@@ -43,7 +43,7 @@ def test_a_key_that_nobody_wrote_is_told() -> None:
         Operation(Kind.DELETE, 2, inf, UNKNOWN, expected="a"),
     ],
 )
-def test_a_key_that_may_have_been_deleted_need_not_come(delete: Operation) -> None:
+def test_a_key_that_may_have_been_deleted_may_be_missing(delete: Operation) -> None:
     assert _wrong(CREATED, delete) == []
 
 
@@ -56,11 +56,11 @@ def test_a_key_that_may_have_been_deleted_need_not_come(delete: Operation) -> No
         Operation(Kind.DELETE, 2, inf, UNKNOWN, expected="a"),
     ],
 )
-def test_a_delete_that_can_do_nothing_excuses_nothing(delete: Operation) -> None:
+def test_a_delete_without_effect_does_not_explain_a_missing_key(delete: Operation) -> None:
     assert _wrong(CREATED, READ, delete) != []
 
 
-def test_a_key_that_is_created_meanwhile_need_not_come() -> None:
+def test_a_key_that_is_created_during_the_listing_may_be_missing() -> None:
     assert _wrong(Operation(Kind.CREATE, 9, 11, OK, version="a")) == []
 
 

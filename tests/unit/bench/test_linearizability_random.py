@@ -22,7 +22,7 @@ def _small(seed: int) -> list[Operation]:
 
 
 @pytest.mark.parametrize(("clients", "unknown", "late"), [(2, 0.0, 0.0), (4, 0.14, 5.0), (8, 0.3, 20.0)])
-def test_what_an_atomic_register_answers_is_always_accepted(clients: int, unknown: float, late: float) -> None:
+def test_the_history_of_an_atomic_register_is_always_accepted(clients: int, unknown: float, late: float) -> None:
     for seed in range(60):
         history = atomic_history(Random(seed), 60, clients=clients, unknown=unknown, late=late)
 
@@ -41,7 +41,7 @@ def test_one_false_answer_is_almost_always_refused(clients: int, unknown: float,
     assert refused >= least * seeds
 
 
-def test_it_agrees_with_trying_all_orders() -> None:
+def test_the_checker_agrees_with_brute_force() -> None:
     verdicts = {True: 0, False: 0}
     for seed in range(600):
         history = _small(seed)

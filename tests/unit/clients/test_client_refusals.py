@@ -56,7 +56,7 @@ def test_a_refused_transaction_says_which_step_and_why() -> None:
     assert error.details == {"step": 1, "reason": "not_found"}
 
 
-def test_a_code_of_a_newer_backend_is_a_refusal_with_that_code() -> None:
+def test_an_unknown_code_is_a_refusal_with_that_code() -> None:
     error = raised(code="of_tomorrow", message="Why.", retry_after=2)
 
     assert (error.code, error.retryable, str(error)) == ("of_tomorrow", True, "Why.")

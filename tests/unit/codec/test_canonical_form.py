@@ -44,7 +44,7 @@ def _as_another_engine_writes(attribute: Any) -> Any:
 
 
 @given(item=items)
-def test_what_a_write_answers_is_what_every_later_read_answers(item: Everything) -> None:
+def test_a_write_returns_the_same_item_as_later_reads(item: Everything) -> None:
     entity = definition(Everything)
     wire = {**entity.encode(item.__dict__), REV: {"S": "r"}}
 
@@ -85,11 +85,11 @@ def test_a_number_has_one_text(value: Decimal) -> None:
         ("1E-400000000", "1E-400000000"),
     ],
 )
-def test_decimals_are_answered_in_their_canonical_form(given_as: str, text: str) -> None:
+def test_decimals_are_returned_in_their_canonical_form(given_as: str, text: str) -> None:
     assert representation(Everything(price=Decimal(given_as)), None)["price"] == text
 
 
-def test_sets_are_answered_in_one_order_whatever_the_seed_of_the_process() -> None:
+def test_sets_are_returned_in_one_order_with_any_hash_seed() -> None:
     program = (
         "from pydantic import BaseModel\n"
         "from dynashard import Entity, Key\n"
@@ -111,7 +111,7 @@ def test_sets_are_answered_in_one_order_whatever_the_seed_of_the_process() -> No
     assert len(told) == 1
 
 
-def test_fields_that_a_nested_model_has_no_longer_are_passed_over_in_stored_items() -> None:
+def test_stored_fields_that_a_nested_model_no_longer_has_are_ignored() -> None:
     entity = definition(Everything)
     wire = entity.encode(Everything(line=Line(price=Decimal(1)), lines=[Line(price=Decimal(2))]).__dict__)
     wire["line"]["M"]["dropped"] = wire["lines"]["L"][0]["M"]["dropped"] = {"S": "of an earlier version"}
@@ -122,7 +122,7 @@ def test_fields_that_a_nested_model_has_no_longer_are_passed_over_in_stored_item
         entity.check_value("line", {"price": 1, "dropped": "x"})
 
 
-def test_a_document_of_any_json_comes_back_with_its_fractions() -> None:
+def test_any_json_document_is_returned_with_its_fractions() -> None:
     entity = definition(Everything)
     wire = entity.encode(Everything(objects={"a": [1.5, {"b": 0.1}], "c": 2.0}).__dict__)
 

@@ -108,7 +108,7 @@ def test_a_refusal_names_the_place_of_the_value(item: dict[str, object], field: 
     assert str(refused.value).startswith(f"{field}: ")
 
 
-def test_a_refusal_of_a_single_value_begins_at_the_path_it_was_given() -> None:
+def test_a_refusal_of_a_single_value_starts_with_the_given_path() -> None:
     with pytest.raises(InvalidValueError) as refused:
         encode_value(["a", float("nan")], path="address.lines")
 
@@ -125,7 +125,7 @@ def test_a_refusal_of_a_single_value_without_a_path_names_no_field() -> None:
 
 @pytest.mark.parametrize("name", ["plain", "n" * 60_000, "\udfff", "é\ud800" * 1000])
 @pytest.mark.parametrize("value", [float("nan"), "\udc80", Decimal("1" * 4000)], ids=["nan", "text", "digits"])
-def test_a_refusal_can_always_be_answered_as_json_and_stays_short(name: str, value: object) -> None:
+def test_a_refusal_is_short_and_valid_json(name: str, value: object) -> None:
     with pytest.raises(InvalidValueError) as refused:
         encode_value({"field": {name: value}})
 
@@ -134,7 +134,7 @@ def test_a_refusal_can_always_be_answered_as_json_and_stays_short(name: str, val
     assert len(answer) < 1200
 
 
-def test_an_encoder_that_makes_nothing_else_is_refused_and_does_not_run_for_ever() -> None:
+def test_an_encoder_that_returns_its_own_type_is_refused() -> None:
     class Same:
         pass
 

@@ -83,7 +83,7 @@ def test_the_size_of_an_item_is_that_of_its_names_and_values() -> None:
     assert item_size(item) == 2 + 1 + 7 + 2
 
 
-def test_an_item_that_leaves_no_room_for_a_mark_is_refused_with_its_size() -> None:
+def test_an_item_without_room_for_a_relocation_marker_is_refused_with_its_size() -> None:
     largest = {"PK": {"S": "a" * (400 * 1024 - MARKER_BYTES - 2)}}
     larger = {"PK": {"S": "a" * (400 * 1024 - MARKER_BYTES - 1)}}
 

@@ -191,13 +191,13 @@ def test_a_duration_is_its_seconds_exact_to_the_microsecond(value: timedelta) ->
     assert seconds * 1_000_000 == value // timedelta(microseconds=1)
 
 
-def test_equal_sets_make_equal_requests_whatever_order_python_keeps_them_in() -> None:
+def test_equal_sets_make_equal_requests_in_any_iteration_order() -> None:
     members = [f"member {number}" for number in range(50)]
 
     assert encode_value(set(members)) == {"SS": sorted(members)}
 
 
-def test_a_registered_type_and_its_subclasses_are_stored_as_what_their_encoder_makes() -> None:
+def test_a_registered_type_and_its_subclasses_are_stored_as_their_encoder_returns() -> None:
     class Money:
         def __init__(self, amount: Decimal, currency: str) -> None:
             self.amount = amount
@@ -216,7 +216,7 @@ def test_a_registered_type_and_its_subclasses_are_stored_as_what_their_encoder_m
     ]
 
 
-def test_an_encoder_registered_after_a_subclass_was_met_holds_for_it() -> None:
+def test_an_encoder_applies_to_a_subclass_that_was_stored_before() -> None:
     class Words(list[str]):
         pass
 
@@ -228,7 +228,7 @@ def test_an_encoder_registered_after_a_subclass_was_met_holds_for_it() -> None:
 
 
 @pytest.mark.parametrize("kind", [str, datetime, dict, object])
-def test_the_stored_form_of_a_type_of_the_codec_cannot_be_changed(kind: type) -> None:
+def test_the_stored_form_of_a_built_in_type_cannot_be_changed(kind: type) -> None:
     with pytest.raises(ConfigurationError, match="fixed"):
         register_encoder(kind, repr)
 
@@ -237,7 +237,7 @@ def test_the_stored_form_of_a_type_of_the_codec_cannot_be_changed(kind: type) ->
     "attribute",
     [{}, {"X": "a"}, {"N": "many"}, {"L": [{"X": 1}]}, {"M": {"a": {}}}, {"B": "a"}, {"L": None}],
 )
-def test_what_is_not_dynamodb_json_is_not_decoded(attribute: dict[str, Any]) -> None:
+def test_invalid_dynamodb_json_is_not_decoded(attribute: dict[str, Any]) -> None:
     with pytest.raises(UndecodableItemError):
         decode_value(attribute)
     with pytest.raises(UndecodableItemError):

@@ -16,7 +16,7 @@ WEEK = Window("at", past=timedelta(days=7), ahead=timedelta(minutes=5))
     ("seconds", "holds"),
     [(0, True), (-7 * 86400, True), (-7 * 86400 - 1, False), (300, True), (301, False)],
 )
-def test_its_ends_lie_in_it(seconds: int, *, holds: bool) -> None:
+def test_a_window_includes_its_ends(seconds: int, *, holds: bool) -> None:
     at = NOW + timedelta(seconds=seconds)
     ping = Ping(tenant_id="abc", series="s", episode="e", at=at, id="p", session_id="x")
 
@@ -32,5 +32,5 @@ def test_its_ends_lie_in_it(seconds: int, *, holds: bool) -> None:
         (timedelta(0), timedelta(minutes=1), "0 seconds in the past or 1 minute"),
     ],
 )
-def test_it_is_told_in_the_units_that_people_use(past: timedelta, ahead: timedelta, told: str) -> None:
+def test_a_window_is_described_in_everyday_units(past: timedelta, ahead: timedelta, told: str) -> None:
     assert str(Window("at", past, ahead)) == f"The time must be at most {told} in the future."

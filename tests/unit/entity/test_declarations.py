@@ -31,7 +31,7 @@ pytestmark = pytest.mark.unit
         ("{id}#{n}", "{id}|{n}"),
     ],
 )
-def test_entities_whose_keys_cannot_meet_share_a_prefix(one: str, other: str) -> None:
+def test_entities_with_different_keys_can_share_a_prefix(one: str, other: str) -> None:
     registry = declare_two({"sort": one}, {"sort": other})
 
     assert set(registry) == {"one", "other"}
@@ -77,7 +77,7 @@ def test_kinds_of_key_fields_have_their_text(kind: Any, template: str, value: ob
     assert entity.key_of({"tenant": "t", "x": value}) == ItemKey(f"{NAME}:t", text)
 
 
-def test_times_in_keys_are_ordered_like_times_whatever_their_zone() -> None:
+def test_times_in_keys_are_ordered_like_times_in_any_zone() -> None:
     entity = definition(declare({"x": datetime}, key=sorted_by("{x}")))
     zones = [UTC, timezone(timedelta(hours=5)), timezone(timedelta(hours=-9))]
     moments = [datetime(year, 1, 1, hour, tzinfo=zone) for year in (99, 999, 2026) for hour in (1, 2) for zone in zones]
@@ -95,7 +95,7 @@ def test_entity_without_sort_has_one_item_a_partition() -> None:
     assert entity.sort_fields == ()
 
 
-def test_definition_tells_what_was_declared() -> None:
+def test_a_definition_has_the_declared_parts() -> None:
     class Thing(
         Entity,
         name=NAME,
@@ -147,7 +147,7 @@ def test_start_is_another_name_of_the_count() -> None:
     assert (grown.rule, grown.initial) == (RANDOM, 1)
 
 
-def test_declared_shards_grow_to_1024_unless_told_otherwise() -> None:
+def test_declared_shards_grow_to_1024_by_default() -> None:
     assert (Shards(16).max, Shards(16, max=16).max, Shards(1024).max) == (1024, 16, 1024)
 
 
@@ -155,7 +155,7 @@ def test_shards_are_copied_with_changes() -> None:
     assert replace(Shards(start=16, max=64), count=32) == Shards(32, max=64)
 
 
-def test_items_to_be_adopted_stand_under_the_bare_partition_at_first() -> None:
+def test_items_to_be_adopted_are_stored_under_the_bare_partition_at_first() -> None:
     adopted = definition(declare(shards=Shards(16, adopt="unsharded"))).shards
 
     assert adopted is not None

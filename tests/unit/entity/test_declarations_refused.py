@@ -546,7 +546,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
 
 @pytest.mark.filterwarnings("ignore:Field name .revision. ")
 @pytest.mark.parametrize(("mistake", "advice"), MISTAKES.values(), ids=MISTAKES)
-def test_natural_mistake_is_refused_with_what_to_write(mistake: Callable[[], object], advice: str) -> None:
+def test_a_common_mistake_is_refused_with_the_correction(mistake: Callable[[], object], advice: str) -> None:
     with pytest.raises(DeclarationError) as refused:
         mistake()
 
@@ -554,7 +554,7 @@ def test_natural_mistake_is_refused_with_what_to_write(mistake: Callable[[], obj
     assert "\n" not in str(refused.value)
 
 
-def test_number_without_a_width_is_taken_where_its_order_does_not_matter() -> None:
+def test_a_number_without_a_width_is_accepted_if_its_order_does_not_matter() -> None:
     declare({"n": int}, key=Key("{tenant}-{n}", "{id}"))
     declare({"n": int}, key=Key("{tenant}", "{n}", unpadded=("n",)))
     declare({"n": int}, indexes=[an_index(partition="{n}")])
@@ -639,7 +639,7 @@ FAMILY: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 
 @pytest.mark.parametrize(("one", "other", "reason"), [each for each in FAMILY.values() if each[2]],
                          ids=[name for name, each in FAMILY.items() if each[2]])  # fmt: skip
-def test_entities_whose_keys_could_meet_cannot_share_a_prefix(
+def test_entities_with_possibly_equal_keys_cannot_share_a_prefix(
     one: dict[str, Any], other: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(DeclarationError) as refused:
@@ -649,7 +649,7 @@ def test_entities_whose_keys_could_meet_cannot_share_a_prefix(
     assert reason in refused.value.reason
 
 
-def test_refused_entity_leaves_no_trace_in_its_registry() -> None:
+def test_a_refused_entity_is_not_registered() -> None:
     registry = Registry()
     declare(registry=registry, key=Key("{tenant}", "a#{id}", prefix="team"))
     with pytest.raises(DeclarationError):

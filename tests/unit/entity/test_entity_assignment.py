@@ -68,7 +68,7 @@ def entity() -> EntityDefinition[Everything]:
         ("few", ["a"], {"a"}),
     ],
 )
-def test_field_is_checked_without_the_others(
+def test_a_field_is_validated_by_itself(
     entity: EntityDefinition[Everything], field: str, given: Any, checked: Any
 ) -> None:
     assert entity.check_value(field, given) == checked
@@ -78,16 +78,14 @@ def test_field_is_checked_without_the_others(
     ("field", "given"),
     [("bounded", 11), ("positive", 0), ("tree", {"inner": []}), ("few", {"a", "b", "c"}), ("plain", None)],
 )
-def test_value_that_its_field_does_not_take_is_refused(
-    entity: EntityDefinition[Everything], field: str, given: Any
-) -> None:
+def test_a_value_of_a_wrong_type_is_refused(entity: EntityDefinition[Everything], field: str, given: Any) -> None:
     with pytest.raises(InvalidValueError, match=f"^{field}: ") as refused:
         entity.check_value(field, given)
 
     assert refused.value.field == field
 
 
-def test_whole_is_checked_together(entity: EntityDefinition[Everything]) -> None:
+def test_the_whole_item_is_validated(entity: EntityDefinition[Everything]) -> None:
     entity.assignment.check_whole({"tenant": "a", "plain": 5, "bounded": 5})
 
     with pytest.raises(InvalidValueError, match="plain is above bounded") as refused:
@@ -120,7 +118,7 @@ def test_sum_of_values_of_a_narrowed_field_needs_a_check(entity: EntityDefinitio
         ("tags", frozenset({"a"}), {"a"}),
     ],
 )
-def test_what_is_added_suits_its_field(
+def test_an_added_value_has_the_type_of_its_field(
     entity: EntityDefinition[Everything], field: str, given: Any, added: Any
 ) -> None:
     changes = check_changes(entity, {}, remove=(), add={field: given})
@@ -130,14 +128,14 @@ def test_what_is_added_suits_its_field(
 
 
 @pytest.mark.parametrize(("field", "given"), [("plain", Decimal(1)), ("plain", 1.0), ("ratio", "1"), ("tree", 1)])
-def test_what_its_field_could_not_hold_is_not_added(
+def test_a_sum_that_its_field_cannot_hold_is_refused(
     entity: EntityDefinition[Everything], field: str, given: Any
 ) -> None:
     with pytest.raises(InvalidValueError):
         check_changes(entity, {}, remove=(), add={field: given})
 
 
-def test_entity_that_holds_its_like_is_decoded(entity: EntityDefinition[Everything]) -> None:
+def test_a_recursive_entity_is_decoded(entity: EntityDefinition[Everything]) -> None:
     parent = Everything(tenant="b", tags={"x"}, few={"y"})
 
     decoded = entity.decode({"tenant": {"S": "a"}, "parent": {"M": entity.encode(parent.__dict__)}})

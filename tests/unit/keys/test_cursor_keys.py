@@ -40,7 +40,7 @@ def _keys(read: Callable[[], tuple[str, ...]]) -> tuple[CursorKeys, Clock]:
     return CursorKeys(read, clock), clock
 
 
-def test_secret_is_read_once_and_then_kept() -> None:
+def test_the_secret_is_read_once_and_cached() -> None:
     secret = Secret("a")
     keys, clock = _keys(secret)
 
@@ -50,7 +50,7 @@ def test_secret_is_read_once_and_then_kept() -> None:
     assert secret.reads == 1
 
 
-def test_rotated_secret_is_noticed_after_its_lifetime() -> None:
+def test_a_rotated_secret_is_read_after_the_lifetime_of_the_old_one() -> None:
     secret = Secret("a")
     keys, clock = _keys(secret)
     keys.current()
@@ -61,7 +61,7 @@ def test_rotated_secret_is_noticed_after_its_lifetime() -> None:
     assert keys.current() == ("b", "a")
 
 
-def test_unknown_key_has_the_secret_read_again_but_not_at_once() -> None:
+def test_an_unknown_key_causes_another_read_but_not_at_once() -> None:
     secret = Secret("a")
     keys, clock = _keys(secret)
     keys.current()
@@ -88,7 +88,7 @@ def test_known_keys_are_kept_while_the_secret_cannot_be_read() -> None:
     assert (kept, keys.current()) == (("a",), ("b", "a"))
 
 
-def test_secret_that_was_never_read_is_missing() -> None:
+def test_a_secret_that_was_never_read_is_missing() -> None:
     secret = Secret("a")
     secret.lost = True
     keys, _ = _keys(secret)
@@ -117,7 +117,7 @@ def test_keys_of_the_environment_are_used_as_they_are() -> None:
         ('{"current": "new"}', ("new",)),
     ],
 )
-def test_secret_holds_the_newest_key_first(secret: str, keys: tuple[str, ...]) -> None:
+def test_the_secret_has_the_newest_key_first(secret: str, keys: tuple[str, ...]) -> None:
     assert keys_in(secret) == keys
 
 
@@ -128,7 +128,7 @@ def test_secret_holds_the_newest_key_first(secret: str, keys: tuple[str, ...]) -
         *('{"previous": ["a"]}', '{"current": "a", "previous": "b"}', '{"current": "", "previous": []}'),
     ],
 )
-def test_secret_of_another_shape_is_refused(secret: str) -> None:
+def test_a_malformed_secret_is_refused(secret: str) -> None:
     with pytest.raises(ConfigurationError, match="secret"):
         keys_in(secret)
 
@@ -150,7 +150,7 @@ def test_secret_is_read_from_secrets_manager(monkeypatch: pytest.MonkeyPatch) ->
     assert (keys, rotated) == (("new", "old"), ("newest", "new", "old"))
 
 
-def test_secret_that_cannot_be_read_is_said_to_be_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_secret_that_cannot_be_read_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
     arn = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:none-abcdef"
 

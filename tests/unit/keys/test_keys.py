@@ -101,7 +101,7 @@ def identity(entity: EntityDefinition[Any], fields: dict[str, Any]) -> tuple[str
 
 @settings(max_examples=examples(300))
 @given(registry=registries(), data=st.data())
-def test_keys_that_differ_are_stored_apart_or_refused(registry: Registry, data: st.DataObject) -> None:
+def test_different_keys_are_stored_differently_or_refused(registry: Registry, data: st.DataObject) -> None:
     owners: dict[tuple[str, str], tuple[str, ...]] = {}
     for entity in registry.values():
         fields = st.fixed_dictionaries({name: VALUES[FIELDS[name]] for name in entity.key_fields})
@@ -162,7 +162,7 @@ SAMPLES: list[dict[str, Any]] = [
         ("{s}a{n:x}", {"s": "aa", "n": 11}, {"s": "a", "n": 171}),
     ],
 )
-def test_values_that_would_make_one_text_of_two_keys_are_never_both_taken(
+def test_two_values_that_would_give_equal_keys_are_never_both_accepted(
     template: str, one: dict[str, Any], other: dict[str, Any]
 ) -> None:
     entity = definition(declare({"s": str, "t": str, "n": int}, key=sorted_by(template), any_width=True))
@@ -195,7 +195,7 @@ def test_tenants_that_look_like_shards_are_kept_apart() -> None:
     assert places == {f"thing.v1.Thing:{tenant}" for tenant in tenants}
 
 
-def test_separator_of_its_own_takes_values_that_end_like_a_shard() -> None:
+def test_an_entity_with_its_own_separator_accepts_values_that_end_like_a_shard() -> None:
     entity = definition(declare(key=Key("{tenant}", "{id}", "", "_"), shards=Shards(10, "modulo")))
 
     places = {stored(entity, {"tenant": tenant, "id": "1"}) for tenant in ("/a", "/a_1", "/a_1_1", "/a_10")}
@@ -206,7 +206,7 @@ def test_separator_of_its_own_takes_values_that_end_like_a_shard() -> None:
 
 
 @pytest.mark.parametrize("value", ["a#b", "#", "a:b", "a#"])
-def test_entities_that_share_partitions_refuse_what_divides_their_keys(value: str) -> None:
+def test_entities_that_share_partitions_refuse_values_with_the_separator(value: str) -> None:
     registry = Registry()
     for name, sort in (("one", "a#{id}"), ("other", "b:{id}")):
         declare(name=name, key=Key("{tenant}", sort, prefix="team"), registry=registry)
@@ -216,7 +216,7 @@ def test_entities_that_share_partitions_refuse_what_divides_their_keys(value: st
             entity.key_of({"tenant": "t", "id": value})
 
 
-def test_keys_of_one_entity_take_what_divides_keys_of_families() -> None:
+def test_keys_of_a_single_entity_accept_the_separator_of_families() -> None:
     entity = definition(declare())
 
     assert entity.key_of({"tenant": "t", "id": "a#b:c/d|e"}).sort == "a#b:c/d|e"
@@ -254,7 +254,7 @@ def test_sort_key_is_measured_in_bytes(character: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("fields", [{"tenant": "a\ud800", "id": "1"}, {"tenant": "a", "id": "\udfff"}])
-def test_half_a_character_is_refused(fields: dict[str, Any]) -> None:
+def test_a_lone_surrogate_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(InvalidKeyError, match="half of a surrogate pair"):
         definition(declare(shards=Shards(4))).key_of(fields)
 
@@ -305,7 +305,7 @@ def test_one_moment_has_one_key_in_every_zone() -> None:
     assert {key.sort for key in keys} == {"2026-01-01T12:00:00.000000Z"}
 
 
-def test_text_is_taken_as_it_is_however_it_prints_itself() -> None:
+def test_the_text_of_a_str_subclass_is_used_rather_than_its_str_method() -> None:
     entity = definition(declare(key=Key("{tenant}", "{id}")))
 
     key = entity.key_of({"tenant": Shouting("b:c".replace(":", ".")), "id": Shouting("d")})
@@ -315,5 +315,5 @@ def test_text_is_taken_as_it_is_however_it_prints_itself() -> None:
         entity.key_of({"tenant": Shouting("b:c"), "id": "d"})
 
 
-def test_fitting_gives_the_bytes_it_measured() -> None:
+def test_the_size_check_returns_the_measured_bytes() -> None:
     assert storable_key("é", what="sort", limit=2) == "é"

@@ -28,7 +28,7 @@ def values() -> st.SearchStrategy[dict[str, Any]]:
 
 @settings(max_examples=examples(400))
 @given(templates(), values(), values(), st.data())
-def test_a_key_begins_so_only_if_its_first_fields_are_these(
+def test_a_key_has_the_leading_text_only_with_these_first_fields(
     text: str, mine: dict[str, Any], theirs: dict[str, Any], data: st.DataObject
 ) -> None:
     try:
@@ -72,7 +72,7 @@ def test_leading_text(text: str, given: dict[str, Any], begin: str) -> None:
         ({"t": ""}, "t", "may not be empty"),
     ],
 )
-def test_what_does_not_lead_is_refused(given: dict[str, Any], field: str, reason: str) -> None:
+def test_fields_that_do_not_lead_are_refused(given: dict[str, Any], field: str, reason: str) -> None:
     with pytest.raises(InvalidKeyError, match=reason) as refused:
         parse("team_{t}#schedule_{s}#shift_{u}").leading(given)
 

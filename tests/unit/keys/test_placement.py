@@ -106,7 +106,7 @@ def test_published_paths_can_be_declared_and_adopted(path: str, number: str, sto
     assert stored in shard_keys(MODULO, path, "_", 10)
 
 
-def test_only_random_placement_gives_keys_no_home() -> None:
+def test_only_keys_with_random_placement_have_no_home() -> None:
     assert {name: placement.fixed for name, placement in PLACEMENTS.items()} == {
         "calculated": True,
         "modulo": True,
@@ -145,7 +145,7 @@ def test_doubling_a_count_moves_items_only_from_a_shard_to_its_twin() -> None:
     assert 800 < moves[16] < 1200
 
 
-def test_index_entries_with_equal_keys_spread_by_the_item_unless_told_otherwise() -> None:
+def test_index_entries_with_equal_keys_spread_by_the_item_by_default() -> None:
     class Member(
         Entity,
         name="member",
@@ -174,7 +174,7 @@ def test_index_entries_with_equal_keys_spread_by_the_item_unless_told_otherwise(
     assert homes["published"] == {f"member:abc:{CALCULATED.hash('member:abc:blue') & 7}"}
 
 
-def test_home_follows_the_count_it_is_asked_for() -> None:
+def test_a_home_depends_on_the_requested_count() -> None:
     class User(
         Entity, name="user.v1.User", key=Key(partition="{t}", sort="{id}"), shards=Shards(16), registry=Registry()
     ):
@@ -192,7 +192,7 @@ def test_home_follows_the_count_it_is_asked_for() -> None:
     ]
 
 
-def test_powers_of_two_are_told_from_other_numbers() -> None:
+def test_powers_of_two_are_recognised() -> None:
     powers = [count for count in range(-1, 1100) if is_power_of_two(count)]
 
     assert powers == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
@@ -246,7 +246,7 @@ def test_shards_get_even_shares(make: Callable[[Random], list[str]], count: int,
 
 
 @pytest.mark.parametrize("count", CRITICAL)
-def test_a_placement_that_favours_a_shard_is_found_uneven(count: int) -> None:
+def test_a_placement_that_prefers_a_shard_is_uneven(count: int) -> None:
     def favouring(text: str) -> int:
         hashed = CALCULATED.hash(text)
         return 0 if hashed >> 32 & 15 == 0 else hashed
@@ -257,7 +257,7 @@ def test_a_placement_that_favours_a_shard_is_found_uneven(count: int) -> None:
 
 
 @pytest.mark.parametrize("count", CRITICAL)
-def test_a_placement_by_leading_characters_is_found_uneven(count: int) -> None:
+def test_a_placement_by_leading_characters_is_uneven(count: int) -> None:
     by_start = Placement("calculated", joiner="", first=0, powers_of_two=True, hash=lambda text: ord(text[20]))
 
     assert unevenness(paths(Random(1)), count, by_start) > CRITICAL[count]

@@ -52,7 +52,7 @@ def text(wire: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     return {name: value["S"] for name, value in wire.items()}
 
 
-def test_each_logical_partition_has_the_count_the_topology_says_not_the_declared_one() -> None:
+def test_each_logical_partition_has_the_count_of_the_topology_instead_of_the_declared_one() -> None:
     topology, entity = Counted(), definition(Thing)
     router = Router(topology)
     numbers = range(100)
@@ -72,7 +72,7 @@ def test_each_logical_partition_has_the_count_the_topology_says_not_the_declared
     assert set(topology.asked) == {"thing|thing:big", "thing|thing:small"}
 
 
-def test_index_has_the_count_the_topology_says() -> None:
+def test_an_index_has_the_count_of_the_topology() -> None:
     topology, entity = Counted(), definition(Thing)
     key = entity.key_of({"tenant": "big", "id": "1"})
 
@@ -83,7 +83,7 @@ def test_index_has_the_count_the_topology_says() -> None:
     assert topology.asked == ["thing|sharded"]
 
 
-def test_declared_topology_gives_what_is_declared() -> None:
+def test_the_declared_topology_has_the_declared_counts() -> None:
     topology, entity = DeclaredTopology(), definition(Thing)
     unsharded = definition(declare())
 

@@ -15,7 +15,7 @@ def running(admission: Admission[str]) -> list[str]:
     return started
 
 
-def test_calls_run_up_to_the_limit_in_the_order_they_came() -> None:
+def test_calls_run_up_to_the_limit_in_the_order_of_arrival() -> None:
     admission = Admission[str](2, 10)
     for name in ("a", "b", "c"):
         admission.join(name, expensive=False)
@@ -25,7 +25,7 @@ def test_calls_run_up_to_the_limit_in_the_order_they_came() -> None:
     assert running(admission) == ["c"]
 
 
-def test_cheap_calls_go_before_expensive_ones_that_came_earlier() -> None:
+def test_cheap_calls_run_before_earlier_expensive_ones() -> None:
     admission = Admission[str](1, 10)
     for name, expensive in (("list", True), ("get", False), ("put", False)):
         admission.join(name, expensive=expensive)
@@ -37,7 +37,7 @@ def test_cheap_calls_go_before_expensive_ones_that_came_earlier() -> None:
     assert running(admission) == ["list"]
 
 
-def test_expensive_calls_never_hold_the_last_environment() -> None:
+def test_expensive_calls_never_occupy_the_last_environment() -> None:
     admission = Admission[str](3, 40)
     for number in range(5):
         admission.join(f"list {number}", expensive=True)
@@ -70,7 +70,7 @@ def test_expensive_calls_are_refused_long_before_cheap_ones() -> None:
             admission.join("one too many", expensive=expensive)
 
 
-def test_a_free_environment_takes_a_call_even_if_nobody_may_wait() -> None:
+def test_a_free_environment_takes_a_call_even_if_no_call_may_wait() -> None:
     admission = Admission[str](1, 0)
 
     admission.join("a", expensive=True)
@@ -80,7 +80,7 @@ def test_a_free_environment_takes_a_call_even_if_nobody_may_wait() -> None:
         admission.join("b", expensive=False)
 
 
-def test_what_waits_can_be_taken_away() -> None:
+def test_waiting_calls_can_be_removed() -> None:
     admission = Admission[str](1, 10)
     for name in ("a", "b", "c"):
         admission.join(name, expensive=name == "c")

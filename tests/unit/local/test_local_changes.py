@@ -66,7 +66,7 @@ class _Memory(dict[str, str]):
         return None
 
 
-def test_everything_is_handed_on_in_order_and_in_batches() -> None:
+def test_all_records_are_delivered_in_order_and_in_batches() -> None:
     world = World(250, lambda _: None)
 
     assert world.consumer.poll() == 250
@@ -75,7 +75,7 @@ def test_everything_is_handed_on_in_order_and_in_batches() -> None:
     assert world.consumer.poll() == 0
 
 
-def test_a_batch_comes_again_from_where_it_failed() -> None:
+def test_a_batch_is_delivered_again_from_the_failed_record() -> None:
     failures = iter([7, None])
     world = World(10, lambda _: next(failures, None))
 
@@ -86,7 +86,7 @@ def test_a_batch_comes_again_from_where_it_failed() -> None:
     assert (world.given_up, len(world.slept)) == ([], 1)
 
 
-def test_a_record_that_never_succeeds_is_given_up_and_only_that_one() -> None:
+def test_only_a_record_that_never_succeeds_is_given_up() -> None:
     world = World(20, lambda batch: 5 if 5 in batch else None)
 
     assert world.consumer.poll() == 20
@@ -96,7 +96,7 @@ def test_a_record_that_never_succeeds_is_given_up_and_only_that_one() -> None:
     assert set(flat(world.given)) == set(range(1, 21))
 
 
-def test_a_function_that_falls_is_called_again() -> None:
+def test_a_failed_function_is_called_again() -> None:
     falls = iter([True, True, False])
 
     def fall(_: list[int]) -> None:
@@ -108,7 +108,7 @@ def test_a_function_that_falls_is_called_again() -> None:
     assert (world.consumer.poll(), world.given_up) == (4, [])
 
 
-def test_an_answer_about_an_unknown_record_brings_everything_again() -> None:
+def test_an_answer_with_an_unknown_record_repeats_the_whole_batch() -> None:
     answers = iter([99, None])
     world = World(3, lambda _: next(answers, None))
 
@@ -118,7 +118,7 @@ def test_an_answer_about_an_unknown_record_brings_everything_again() -> None:
     assert set(flat(world.given[1:])) == {1, 2, 3}
 
 
-def test_a_follower_that_is_killed_goes_on_where_it_had_written_down_to_be(tmp_path: Path) -> None:
+def test_a_killed_consumer_continues_at_its_stored_position(tmp_path: Path) -> None:
     def killed(batch: list[int]) -> int | None:
         if batch[0] > BATCH:
             raise KeyboardInterrupt
@@ -133,7 +133,7 @@ def test_a_follower_that_is_killed_goes_on_where_it_had_written_down_to_be(tmp_p
     assert flat(again.given) == list(range(BATCH + 1, 251))
 
 
-def test_a_place_in_another_stream_means_nothing(tmp_path: Path) -> None:
+def test_the_position_in_another_stream_is_ignored(tmp_path: Path) -> None:
     Places(tmp_path / "places.json", "one")[SHARD] = sequence(5)
 
     assert Places(tmp_path / "places.json", "one")[SHARD] == sequence(5)
@@ -145,7 +145,7 @@ def test_a_place_in_another_stream_means_nothing(tmp_path: Path) -> None:
     never=st.sets(st.integers(1, 40), max_size=3),
     once=st.sets(st.integers(1, 40), max_size=5),
 )
-def test_in_the_end_every_record_was_handled_or_given_up(count: int, never: set[int], once: set[int]) -> None:
+def test_every_record_is_handled_or_given_up(count: int, never: set[int], once: set[int]) -> None:
     left = set(once)
     handled: set[int] = set()
 

@@ -75,7 +75,7 @@ def test_two_events_at_once_never_share_a_process(echo: Environments, tmp_path: 
     assert first["process"] != second["process"]
 
 
-def test_what_a_function_prints_goes_to_its_log(echo: Environments, tmp_path: Path) -> None:
+def test_the_output_of_a_function_is_written_to_its_log(echo: Environments, tmp_path: Path) -> None:
     invoke(echo, {"do": "print"})
 
     assert "printed print" in (tmp_path / "api.log").read_text()
@@ -96,7 +96,7 @@ def test_a_function_that_ends_its_process_is_replaced(echo: Environments) -> Non
     assert invoke(echo, {"n": 1})["event"] == {"n": 1}
 
 
-def test_an_environment_killed_while_idle_costs_nobody_an_answer(echo: Environments) -> None:
+def test_no_call_fails_after_an_idle_environment_was_killed(echo: Environments) -> None:
     killed = invoke(echo, {})["process"]
     for _ in range(3):
         os.kill(killed, signal.SIGKILL)
@@ -126,7 +126,7 @@ def test_only_the_caller_of_a_killed_environment_gets_an_error(echo: Environment
     assert invoke(echo, {"n": 1})["event"] == {"n": 1}
 
 
-def test_a_process_that_always_dies_at_its_start_fails_the_call_and_not_for_ever(tmp_path: Path) -> None:
+def test_a_process_that_always_ends_at_its_start_fails_the_call_in_bounded_time(tmp_path: Path) -> None:
     spec = FunctionSpec("echo", "local_echo:handler", {}, memory_mb=256)
     environments = Environments(spec, limit=1, log=tmp_path / "no such folder" / "api.log")
 
@@ -136,7 +136,7 @@ def test_a_process_that_always_dies_at_its_start_fails_the_call_and_not_for_ever
     environments.close()
 
 
-def test_a_full_line_refuses_expensive_calls_before_cheap_ones(tmp_path: Path) -> None:
+def test_a_full_queue_refuses_expensive_calls_before_cheap_ones(tmp_path: Path) -> None:
     spec = FunctionSpec("echo", "local_echo:handler", {}, memory_mb=256)
     environments = Environments(spec, limit=1, log=tmp_path / "api.log", places=4)
     go = tmp_path / "go"
@@ -172,7 +172,7 @@ def test_a_function_is_interrupted_at_its_timeout(tmp_path: Path) -> None:
     assert "the function's timeout has passed" in (tmp_path / "api.log").read_text()
 
 
-def test_closing_ends_what_is_still_running(tmp_path: Path) -> None:
+def test_closing_ends_running_calls(tmp_path: Path) -> None:
     environments = environments_of(tmp_path)
     started = tmp_path / "started"
 

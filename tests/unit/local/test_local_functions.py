@@ -37,7 +37,9 @@ def templates_of(**properties: Any) -> Templates:
     )
 
 
-def test_a_function_runs_as_the_template_says_with_what_is_not_here_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_function_runs_with_the_variables_of_the_template_and_local_replacements(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("AWS_PROFILE", "mine")
     settings = Settings(topology_lease_seconds=5, growth_mode="off")
 
@@ -65,7 +67,7 @@ def test_a_handler_outside_the_checkout_is_named() -> None:
         )
 
 
-def test_the_cursor_key_is_made_once_and_kept_private(tmp_path: Path) -> None:
+def test_the_cursor_key_is_created_once_and_readable_by_its_owner_only(tmp_path: Path) -> None:
     first = cursor_key(tmp_path / "new")
 
     assert cursor_key(tmp_path / "new") == first

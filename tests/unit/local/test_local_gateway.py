@@ -138,7 +138,7 @@ def test_a_path_without_a_route_is_404(issuer: Issuer) -> None:
     assert (response.status, message(response)) == (404, "Not Found")
 
 
-def test_what_is_too_large_is_refused_before_the_function(issuer: Issuer) -> None:
+def test_a_large_request_is_refused_before_the_function(issuer: Issuer) -> None:
     function = Recorder({"statusCode": 200})
     gateway = gateway_of(issuer, function)
 
@@ -158,7 +158,7 @@ def test_what_is_too_large_is_refused_before_the_function(issuer: Issuer) -> Non
         (PayloadTooLargeError(), 413, "Request Entity Too Large"),
     ],
 )
-def test_a_failing_function_is_answered_as_the_gateway_does(
+def test_a_failing_function_gives_the_answer_of_the_gateway(
     issuer: Issuer, answer: Any, status: int, text: str
 ) -> None:
     reports: list[str] = []
@@ -169,7 +169,7 @@ def test_a_failing_function_is_answered_as_the_gateway_does(
     assert [line.startswith("GET /v1/health: ") for line in reports] == ([True] if status == 500 else [])
 
 
-def test_cors_is_the_gateways_alone(issuer: Issuer) -> None:
+def test_only_the_gateway_handles_cors(issuer: Issuer) -> None:
     function = Recorder({"statusCode": 200, "headers": {"Access-Control-Allow-Origin": "*"}})
     cors = Cors(origins=("https://a",), methods=("GET",), headers=("authorization",), max_age_seconds=1)
     gateway = gateway_of(issuer, function, cors=cors)
@@ -185,7 +185,7 @@ def test_cors_is_the_gateways_alone(issuer: Issuer) -> None:
     assert len(function.events) == 2
 
 
-def test_a_function_that_is_overloaded_is_503_with_the_time_to_come_back(issuer: Issuer) -> None:
+def test_an_overloaded_function_is_503_with_retry_after(issuer: Issuer) -> None:
     reports: list[str] = []
 
     response = ask(gateway_of(issuer, Recorder(OverloadedError()), reports=reports), "GET", "/v1/health")

@@ -53,7 +53,7 @@ def client_of(function: Function, reports: list[str] | None = None) -> Caller:
     return Caller(Starlette(routes=[Route(PATH, invoker.answer, methods=["POST"])]))
 
 
-def test_function_is_given_the_payload_and_its_answer_comes_back() -> None:
+def test_a_function_gets_the_payload_and_its_answer_is_returned() -> None:
     function = Function({"ok": True})
 
     answer = client_of(function).post(URL, content=b'{"operation": "list"}', headers=SIGNED)
@@ -64,13 +64,13 @@ def test_function_is_given_the_payload_and_its_answer_comes_back() -> None:
     assert function.events == [{"operation": "list"}]
 
 
-def test_function_goes_by_its_arn_too() -> None:
+def test_a_function_can_be_named_by_its_arn() -> None:
     url = URL.replace("commands", "arn:aws:lambda:us-east-1:000000000000:function:commands")
 
     assert client_of(Function(7)).post(url, content=b"{}", headers=SIGNED).json() == 7
 
 
-def test_page_of_a_browser_cannot_invoke() -> None:
+def test_a_page_in_a_browser_cannot_invoke() -> None:
     function = Function()
 
     answer = client_of(function).post(URL, content=b"{}", headers={"Content-Type": "text/plain"})
@@ -79,7 +79,7 @@ def test_page_of_a_browser_cannot_invoke() -> None:
     assert function.events == []
 
 
-def test_failure_of_the_function_is_told_as_lambda_tells_it() -> None:
+def test_a_failure_of_the_function_is_reported_as_by_lambda() -> None:
     reports: list[str] = []
 
     answer = client_of(Function(FunctionError("it took too long")), reports).post(URL, content=b"{}", headers=SIGNED)
@@ -107,7 +107,7 @@ def test_dry_run_calls_nothing() -> None:
     ],
     ids=["unknown", "no JSON", "too large", "event"],
 )
-def test_what_lambda_refuses_is_refused(
+def test_requests_that_lambda_refuses_are_refused(
     url: str, body: bytes, headers: dict[str, str], refused: tuple[int, str]
 ) -> None:
     answer = client_of(Function()).post(url, content=body, headers=SIGNED | headers)

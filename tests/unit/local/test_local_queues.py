@@ -57,7 +57,7 @@ def bodies(deliveries: list[Delivery]) -> list[str]:
     return [delivery.body for delivery in deliveries]
 
 
-def test_a_received_message_is_hidden_and_comes_again_unless_it_is_deleted(store: QueueStore, clock: Clock) -> None:
+def test_a_received_message_is_hidden_and_delivered_again_unless_it_is_deleted(store: QueueStore, clock: Clock) -> None:
     send(store, "a", "b")
 
     first = store.receive("q", 10)
@@ -81,7 +81,7 @@ def test_a_stale_receipt_deletes_nothing(store: QueueStore, clock: Clock) -> Non
     assert store.depth("q") == Depth(0, 1, HIDDEN)
 
 
-def test_a_message_that_comes_too_often_is_a_dead_letter(store: QueueStore, clock: Clock) -> None:
+def test_a_message_received_too_often_becomes_a_dead_letter(store: QueueStore, clock: Clock) -> None:
     send(store, "a")
     for _ in range(3):
         store.receive("q", 1)
@@ -91,7 +91,7 @@ def test_a_message_that_comes_too_often_is_a_dead_letter(store: QueueStore, cloc
     assert bodies(store.receive("dead", 1)) == ["a"]
 
 
-def test_messages_can_be_put_off_and_released(store: QueueStore, clock: Clock) -> None:
+def test_messages_can_be_hidden_and_released(store: QueueStore, clock: Clock) -> None:
     send(store, "a", "b")
     first, second = store.receive("q", 2)
 
@@ -126,7 +126,7 @@ def test_a_repeat_is_recognised_for_five_minutes(store: QueueStore, clock: Clock
     assert store.depth("q").visible == 2
 
 
-def test_what_was_sent_outlives_whoever_sent_it(tmp_path: Path, store: QueueStore, clock: Clock) -> None:
+def test_a_sent_message_survives_its_sender(tmp_path: Path, store: QueueStore, clock: Clock) -> None:
     send(store, "a")
     store.receive("q", 1)
     clock.now += HIDDEN
@@ -137,7 +137,7 @@ def test_what_was_sent_outlives_whoever_sent_it(tmp_path: Path, store: QueueStor
 
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_each_group_is_done_in_order_and_nothing_is_lost_whatever_fails(
+def test_each_group_is_processed_in_order_and_nothing_is_lost_after_failures(
     tmp_path: Path, clock: Clock, data: st.DataObject
 ) -> None:
     name = uuid4().hex
@@ -243,7 +243,7 @@ def test_a_worker_deletes_what_its_function_did_not_name(store: QueueStore, cloc
     assert events[1]["Records"][0]["attributes"]["ApproximateReceiveCount"] == "2"
 
 
-def test_an_event_has_the_shape_that_lambda_gives_it(store: QueueStore) -> None:
+def test_an_event_has_the_format_of_lambda(store: QueueStore) -> None:
     store.send("q", [NewMessage("x", {"why": {"DataType": "String", "StringValue": "y"}}, "g")])
     deliveries = store.receive("q", 1)
 
@@ -266,7 +266,7 @@ def test_an_event_has_the_shape_that_lambda_gives_it(store: QueueStore) -> None:
     }
 
 
-def test_a_worker_takes_up_at_once_what_another_had_in_hand_and_outlives_errors(store: QueueStore) -> None:
+def test_a_new_worker_gets_the_messages_of_a_killed_one_at_once_and_survives_errors(store: QueueStore) -> None:
     send(store, "a")
     store.receive("q", 1)
     seen: list[str] = []
@@ -283,7 +283,7 @@ def test_a_worker_takes_up_at_once_what_another_had_in_hand_and_outlives_errors(
     assert store.depth("q").in_flight == 1
 
 
-def test_the_templates_queues_are_there_with_their_dead_letters() -> None:
+def test_the_queues_of_the_template_exist_with_their_dead_letter_queues() -> None:
     dead = {"Fn::GetAtt": ["Dead", "Arn"]}
     resources = {
         "Queue": {
@@ -298,7 +298,7 @@ def test_the_templates_queues_are_there_with_their_dead_letters() -> None:
     assert specs == [QueueSpec("S-Queue", 5, 7, "S-Dead"), QueueSpec("S-Dead", 5)]
 
 
-def test_time_is_the_walls_so_that_ages_outlive_a_restart(tmp_path: Path) -> None:
+def test_queues_use_the_wall_clock_so_ages_survive_a_restart(tmp_path: Path) -> None:
     with closing(QueueStore(tmp_path / "wall", SPECS, time.time)) as store:
         send(store, "a")
 

@@ -80,7 +80,7 @@ def gone(process: int) -> bool:
     return False
 
 
-def test_changed_code_serves_and_the_old_process_leaves(checkout: Checkout) -> None:
+def test_changed_code_serves_and_the_old_process_ends(checkout: Checkout) -> None:
     before = checkout.invoke()
     checkout.reloader.start()
 
@@ -95,7 +95,7 @@ def test_changed_code_serves_and_the_old_process_leaves(checkout: Checkout) -> N
     until(lambda: gone(before["process"]))
 
 
-def test_code_of_the_same_size_and_time_is_not_taken_for_the_old(checkout: Checkout) -> None:
+def test_changed_code_of_the_same_size_and_time_is_detected(checkout: Checkout) -> None:
     path = checkout.root / "functions/reloaded/handler.py"
     times = path.stat().st_atime_ns, path.stat().st_mtime_ns
     checkout.invoke()
@@ -107,7 +107,7 @@ def test_code_of_the_same_size_and_time_is_not_taken_for_the_old(checkout: Check
     assert checkout.invoke()["version"] == "other"
 
 
-def test_a_call_that_has_begun_is_answered_by_the_old_code_while_new_calls_get_the_new(checkout: Checkout) -> None:
+def test_a_running_call_is_answered_by_the_old_code_and_new_calls_by_the_new(checkout: Checkout) -> None:
     begun, go = checkout.root / "begun", checkout.root / "go"
 
     async def meet() -> tuple[Any, Any]:
@@ -125,7 +125,7 @@ def test_a_call_that_has_begun_is_answered_by_the_old_code_while_new_calls_get_t
     until(lambda: gone(slow["process"]))
 
 
-def test_code_that_cannot_be_imported_is_said_in_one_line_and_changes_nothing(checkout: Checkout) -> None:
+def test_an_import_error_is_reported_in_one_line_and_the_old_code_stays(checkout: Checkout) -> None:
     before = checkout.invoke()
 
     checkout.write("second")
@@ -138,7 +138,7 @@ def test_code_that_cannot_be_imported_is_said_in_one_line_and_changes_nothing(ch
     assert "Traceback" in (checkout.root / "api.log").read_text()
 
 
-def test_what_failed_is_reloaded_with_the_change_that_mends_it(checkout: Checkout) -> None:
+def test_a_failed_reload_is_repeated_after_the_next_change(checkout: Checkout) -> None:
     (checkout.root / "functions/reloaded/handler.py").write_text("from reloaded.missing import handler\n")
     checkout.reloader.reload({"functions/reloaded/handler.py"})
 
@@ -149,7 +149,7 @@ def test_what_failed_is_reloaded_with_the_change_that_mends_it(checkout: Checkou
     assert checkout.said[1].endswith("functions/reloaded/handler.py, functions/reloaded/missing.py")
 
 
-def test_while_code_is_wrong_a_call_waits_for_an_environment_from_before(checkout: Checkout) -> None:
+def test_a_call_waits_for_an_old_environment_while_the_code_is_wrong(checkout: Checkout) -> None:
     begun, go = checkout.root / "begun", checkout.root / "go"
 
     async def meet() -> tuple[Any, Any]:
@@ -168,7 +168,7 @@ def test_while_code_is_wrong_a_call_waits_for_an_environment_from_before(checkou
     assert second["process"] == slow["process"]
 
 
-def test_a_function_without_an_environment_from_before_fails_the_call(checkout: Checkout) -> None:
+def test_a_call_fails_without_an_old_environment(checkout: Checkout) -> None:
     (checkout.root / "functions/reloaded/handler.py").write_text("nonsense")
     spec = FunctionSpec("reloaded", "reloaded.handler:handler", {}, memory_mb=256)
     unused = Environments(spec, limit=2, log=checkout.root / "api.log")
@@ -179,7 +179,7 @@ def test_a_function_without_an_environment_from_before_fails_the_call(checkout: 
     unused.close()
 
 
-def test_a_change_of_another_function_changes_nothing_here(checkout: Checkout) -> None:
+def test_a_change_of_another_function_does_not_reload_this_one(checkout: Checkout) -> None:
     before = checkout.invoke()
     (checkout.root / "functions" / "other").mkdir()
     checkout.write("other", path="functions/other/handler.py")
@@ -190,7 +190,7 @@ def test_a_change_of_another_function_changes_nothing_here(checkout: Checkout) -
 
 
 @pytest.mark.parametrize("path", ["layers/domain/python/domain/users.py", "functions/__init__.py"])
-def test_a_change_that_all_share_concerns_everyone(checkout: Checkout, path: str) -> None:
+def test_a_change_of_shared_code_reloads_all_functions(checkout: Checkout, path: str) -> None:
     before = checkout.invoke()
 
     checkout.reloader.reload({path})
@@ -199,7 +199,7 @@ def test_a_change_that_all_share_concerns_everyone(checkout: Checkout, path: str
 
 
 @pytest.mark.parametrize("path", ["stacks/data.py", "local/run.py", "cdk.json"])
-def test_what_only_a_start_takes_in_is_said_in_one_line(checkout: Checkout, path: str) -> None:
+def test_a_change_that_needs_a_restart_is_reported_in_one_line(checkout: Checkout, path: str) -> None:
     before = checkout.invoke()
 
     checkout.reloader.reload({path})
@@ -215,7 +215,7 @@ def test_the_names_of_stored_attributes_take_a_reload_and_a_restart(checkout: Ch
     assert [line.split()[0] for line in checkout.said] == ["Restart", "Reloaded"]
 
 
-def test_a_worker_begins_again_with_the_new_code(checkout: Checkout) -> None:
+def test_a_worker_restarts_with_the_new_code(checkout: Checkout) -> None:
     checkout.worker.start()
     until(lambda: len(list(checkout.root.glob("begun-*"))) == 1)
 
@@ -238,7 +238,7 @@ def test_a_stack_that_ends_does_not_wait_for_code_that_is_being_imported(checkou
     assert checkout.said == []
 
 
-def test_what_was_prepared_can_be_discarded(checkout: Checkout) -> None:
+def test_prepared_environments_can_be_discarded(checkout: Checkout) -> None:
     before = checkout.invoke()
     prepared = checkout.functions.prepare()
 
@@ -254,7 +254,7 @@ def test_nothing_is_prepared_once_a_function_has_ended(checkout: Checkout) -> No
         checkout.functions.prepare()
 
 
-def test_a_watch_sees_what_is_added_changed_and_removed_and_nothing_else(tmp_path: Path) -> None:
+def test_a_watch_reports_added_changed_and_removed_files_only(tmp_path: Path) -> None:
     (tmp_path / "layers" / "__pycache__").mkdir(parents=True)
     for name in ("same.py", "changed.py", "removed.py", "notes.txt"):
         (tmp_path / "layers" / name).write_text("1")

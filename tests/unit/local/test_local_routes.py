@@ -40,7 +40,7 @@ def api_stack(*, authorization: str = "JWT", cors: dict[str, Any] | None = None)
 DATA_STACK = {"Resources": {}, "Outputs": {"A": {"Value": "first", "Export": {"Name": "Data:Audience"}}}}
 
 
-def test_the_routes_of_the_template_lead_to_its_function_under_its_authorizer() -> None:
+def test_the_routes_of_the_template_have_their_function_and_authorizer() -> None:
     table = route_table(Templates({"Api": api_stack(), "Data": DATA_STACK}))
 
     assert [(route.key, route.function) for route in table.routes] == [
@@ -63,7 +63,7 @@ def test_a_template_without_routes_is_refused() -> None:
         route_table(Templates({"Data": DATA_STACK}))
 
 
-def test_cors_is_what_the_template_says() -> None:
+def test_cors_is_read_from_the_template() -> None:
     declared = {"AllowOrigins": ["https://a"], "AllowMethods": ["GET"], "AllowHeaders": ["etag"], "MaxAge": 60}
 
     cors = route_table(Templates({"Api": api_stack(cors=declared), "Data": DATA_STACK})).cors
@@ -106,5 +106,5 @@ def test_the_most_specific_route_wins(method: str, path: str, key: str, paramete
 
 
 @pytest.mark.parametrize("path", ["/v1", "/v2/users", "/", "/v1/users/1/more", "/v1/users/"])
-def test_a_path_that_no_route_takes_matches_nothing(path: str) -> None:
+def test_a_path_without_a_route_matches_none(path: str) -> None:
     assert table_of("GET /v1/users/{id}").match("GET", path) is None

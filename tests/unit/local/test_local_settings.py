@@ -68,7 +68,7 @@ def test_a_wrong_value_is_refused_in_one_line_that_names_its_variable(name: str,
     assert "\n" not in str(refused.value)
 
 
-def test_settings_do_not_change() -> None:
+def test_settings_are_immutable() -> None:
     settings = Settings()
 
     with pytest.raises(ValidationError):

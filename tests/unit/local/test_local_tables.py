@@ -83,7 +83,7 @@ def test_a_provisioned_table_with_a_name_and_a_switched_off_ttl_is_created_on_de
     assert plan.ttl_attribute is None
 
 
-def test_a_table_as_wanted_or_with_more_indexes_fits() -> None:
+def test_a_table_with_the_wanted_indexes_or_more_fits() -> None:
     present = copy.deepcopy(CREATE)
     present["GlobalSecondaryIndexes"].append({"IndexName": "GSI9", "KeySchema": [], "Projection": {}})
 

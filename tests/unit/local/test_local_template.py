@@ -50,7 +50,7 @@ def test_references_become_local_names_and_arns(stack: str, value: Any, resolved
         ({"Fn::Cidr": ["10.0.0.0/16"]}, "Fn::Cidr"),
     ],
 )
-def test_what_has_no_meaning_locally_is_named(value: Any, named: str) -> None:
+def test_a_template_value_without_a_local_meaning_is_named(value: Any, named: str) -> None:
     with pytest.raises(LocalStackError, match=named):
         Templates(STACKS).resolve("Data", value)
 
@@ -92,7 +92,7 @@ def test_a_second_synthesis_is_read_from_the_cache_until_an_input_changes(tmp_pa
     assert [path.name for path in cache.iterdir() if path.is_dir()] == [inputs_digest(root)]
 
 
-def test_a_synthesis_that_fails_is_told_in_one_line_and_not_kept(tmp_path: Path) -> None:
+def test_a_failed_synthesis_is_reported_in_one_line_and_not_cached(tmp_path: Path) -> None:
     root = checkout(tmp_path, "import sys; sys.exit('dynashard: environments.local.auth: is required')")
 
     for _ in range(2):

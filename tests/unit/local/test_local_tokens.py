@@ -25,7 +25,7 @@ def issuer_at(key: rsa.RSAPrivateKey, now: float) -> Issuer:
     return Issuer(key, ISSUER, "dynashard", clock=lambda: now)
 
 
-def test_an_issued_token_holds_with_its_claims(key: rsa.RSAPrivateKey) -> None:
+def test_an_issued_token_is_valid_with_its_claims(key: rsa.RSAPrivateKey) -> None:
     issuer = issuer_at(key, NOW)
 
     claims = issuer.verify("Bearer " + issuer.issue({"tenant_id": "abc"}, subject="ada"), ["other", "dynashard"])
@@ -47,7 +47,7 @@ def test_the_word_bearer_may_be_left_out(key: rsa.RSAPrivateKey) -> None:
     assert issuer.verify(issuer.issue({}), ["dynashard"])["sub"] == "local"
 
 
-def test_a_token_holds_until_the_second_it_expires(key: rsa.RSAPrivateKey) -> None:
+def test_a_token_is_valid_until_the_second_of_its_expiry(key: rsa.RSAPrivateKey) -> None:
     token = issuer_at(key, NOW).issue({}, lifetime_seconds=60)
 
     issuer_at(key, NOW + 59.9).verify(token, ["dynashard"])
@@ -89,7 +89,7 @@ def test_client_id_stands_in_for_a_missing_audience(key: rsa.RSAPrivateKey) -> N
 
 
 @pytest.mark.parametrize("authorization", ["", "Bearer ", "Bearer", "Bearer a.b.c", "Basic YTpi", "\u00eb", "a" * 9000])
-def test_what_is_no_token_is_refused(key: rsa.RSAPrivateKey, authorization: str) -> None:
+def test_text_that_is_not_a_token_is_refused(key: rsa.RSAPrivateKey, authorization: str) -> None:
     with pytest.raises(UnauthorizedError):
         issuer_at(key, NOW).verify(authorization, ["dynashard"])
 
@@ -109,7 +109,7 @@ def test_a_token_signed_by_another_key_is_refused(key: rsa.RSAPrivateKey) -> Non
 
 
 @pytest.mark.parametrize("algorithm", ["none", "HS256", "PS256"])
-def test_only_rs256_is_taken(key: rsa.RSAPrivateKey, algorithm: str) -> None:
+def test_only_rs256_is_accepted(key: rsa.RSAPrivateKey, algorithm: str) -> None:
     issuer = issuer_at(key, NOW)
     signer: Any = {"none": None, "HS256": "s" * 64, "PS256": key}[algorithm]
     token = jwt.encode(
@@ -134,7 +134,7 @@ def test_another_tool_can_verify_a_token_with_the_published_keys(key: rsa.RSAPri
     assert issuer.discovery()["jwks_uri"] == f"{ISSUER}/.well-known/jwks.json"
 
 
-def test_the_key_is_made_once_and_kept_private(tmp_path: Path) -> None:
+def test_the_key_is_created_once_and_readable_by_its_owner_only(tmp_path: Path) -> None:
     first = local_key(tmp_path)
 
     again = local_key(tmp_path)

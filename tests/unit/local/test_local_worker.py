@@ -105,7 +105,7 @@ def test_a_worker_that_fails_is_tried_again(start: Start, tmp_path: Path) -> Non
     assert "(status 3)" in told[0]
 
 
-def test_a_closed_worker_has_ended_and_stays_so(start: Start, tmp_path: Path) -> None:
+def test_a_closed_worker_is_not_restarted(start: Start, tmp_path: Path) -> None:
     worker, told = start()
     [probe] = until(lambda: begun(tmp_path))
 
@@ -123,7 +123,7 @@ def test_a_worker_that_was_never_started_can_be_closed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_worker_ends_with_whoever_has_started_it(tmp_path: Path, number: int) -> None:
+def test_a_worker_ends_with_the_process_that_started_it(tmp_path: Path, number: int) -> None:
     program = [sys.executable, "-c", _PARENT, str(tmp_path)]
     with signals_as_by_default():
         parent = subprocess.Popen(program, cwd=ROOT, stdin=subprocess.PIPE)  # noqa: S603 - our own program
@@ -136,7 +136,7 @@ def test_a_worker_ends_with_whoever_has_started_it(tmp_path: Path, number: int) 
     until((tmp_path / f"ended-{probe['process']}").exists)
 
 
-def test_the_pause_doubles_while_a_worker_does_not_live_long() -> None:
+def test_the_pause_doubles_while_a_worker_ends_early() -> None:
     pauses = [0.0]
     while pauses[-1] < LONGEST_PAUSE:
         pauses.append(pause_after(pauses[-1], 0.1))

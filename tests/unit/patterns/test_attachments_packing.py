@@ -50,7 +50,7 @@ def noise(size: int) -> str:
 
 
 @given(JSON_VALUES)
-def test_a_value_comes_back_as_it_was(value: JsonValue) -> None:
+def test_a_value_is_returned_unchanged(value: JsonValue) -> None:
     packed = packer("anything").pack(value)
 
     again = packer("anything").unpack(packed.pointer("v"), packed.pieces)
@@ -62,7 +62,7 @@ def test_a_value_comes_back_as_it_was(value: JsonValue) -> None:
     ("name", "value"),
     [("kept", Kept(at=datetime(2026, 11, 21, 12, 0, 0, 123456, UTC), raw=b"\x00\xff")), ("raw", bytes(range(256)))],
 )
-def test_typed_values_come_back(name: str, value: Any) -> None:
+def test_typed_values_are_returned(name: str, value: Any) -> None:
     packed = packer(name).pack(value)
 
     assert packer(name).unpack(packed.pointer("v"), packed.pieces) == value
@@ -94,7 +94,7 @@ def test_a_value_that_is_too_large_is_refused() -> None:
 
 
 @pytest.mark.parametrize("value", [{"a": float("nan")}, [float("inf")], {"a": object()}, "\ud800"])
-def test_what_json_cannot_hold_is_refused(value: Any) -> None:
+def test_a_value_that_json_cannot_express_is_refused(value: Any) -> None:
     with pytest.raises(InvalidValueError, match=r"^anything: "):
         packer("anything").pack(value)
 
@@ -112,7 +112,7 @@ def damaged(pieces: tuple[bytes, ...], pointer: Pointer) -> list[tuple[Pointer, 
     ]
 
 
-def test_what_is_damaged_is_never_answered() -> None:
+def test_damaged_pieces_are_refused() -> None:
     packed = packer("anything").pack({"a": noise(1000)})
 
     for pointer, pieces in damaged(packed.pieces, packed.pointer("v7")):
@@ -120,14 +120,14 @@ def test_what_is_damaged_is_never_answered() -> None:
             packer("anything").unpack(pointer, pieces)
 
 
-def test_a_value_that_does_not_fit_the_field_any_more_says_so() -> None:
+def test_a_stored_value_that_no_longer_fits_its_field_is_reported() -> None:
     packed = packer("anything").pack({"at": "yesterday"})
 
     with pytest.raises(UndecodableItemError, match=r"kept: .*Its declaration has changed"):
         packer("kept").unpack(packed.pointer("v"), packed.pieces)
 
 
-def test_what_is_no_pointer_is_not_taken_for_one() -> None:
+def test_a_value_that_is_not_a_pointer_is_not_followed() -> None:
     for stored in ({"S": "inline"}, {"M": {"V": {"S": "a"}}}, {"NULL": True}):
         with pytest.raises(UndecodableItemError, match="stored before the field was declared so"):
             Pointer.of(stored)
@@ -172,6 +172,6 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("declared", "message"), REFUSED, ids=[message[:40] for _, message in REFUSED])
-def test_a_wrong_declaration_says_why(declared: dict[str, Any], message: str) -> None:
+def test_a_wrong_declaration_is_refused_with_the_reason(declared: dict[str, Any], message: str) -> None:
     with pytest.raises(DeclarationError, match=f"^test.v1.Wrong: .*{message}"):
         declare(**{**declared, "fields": dict(declared["fields"])})

@@ -105,7 +105,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(("old", "new", "more", "kind"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
-def test_a_record_is_told_as(old: Wire | None, new: Wire | None, more: Any, kind: str | None) -> None:
+def test_a_record_is_decoded_as_a_change_or_ignored(
+    old: Wire | None, new: Wire | None, more: Any, kind: str | None
+) -> None:
     change = decode(record(old, new, **more), REGISTRY)
 
     assert (change.kind if change else None) == kind
@@ -117,7 +119,7 @@ def test_a_record_is_told_as(old: Wire | None, new: Wire | None, more: Any, kind
         assert (change.new is None) == (kind in {"deleted", "expired"})
 
 
-def test_both_images_are_told_with_their_revisions() -> None:
+def test_a_change_has_both_images_with_their_revisions() -> None:
     change = decode(record(item(), item("b", "r2", **COMING)), REGISTRY)
 
     assert change is not None
@@ -126,14 +128,14 @@ def test_both_images_are_told_with_their_revisions() -> None:
     assert change.new.expires_at == datetime.fromtimestamp(WRITTEN + 1, UTC)
 
 
-def test_items_of_entities_that_do_not_matter_are_not_even_read() -> None:
+def test_items_of_unwatched_entities_are_not_decoded() -> None:
     unreadable = {**item(), "Type": {"S": "changes.v1.Unknown"}, "text": {"N": "1"}}
 
     assert decode(record(None, unreadable), REGISTRY) is None
     assert decode(record(None, item()), watched([])) is None
 
 
-def test_an_item_without_a_type_is_known_by_its_keys() -> None:
+def test_an_item_without_a_type_is_identified_by_its_keys() -> None:
     keys = {"PK": {"S": "changes.v1.Adopted:t"}, "SK": {"S": "note_n"}}
     adopted = {**keys, "tenant": {"S": "t"}, "id": {"S": "n"}}
 
@@ -149,7 +151,7 @@ def test_an_item_that_does_not_fit_its_declaration_is_refused() -> None:
         decode(record(None, {**item(), "text": {"L": []}}), REGISTRY)
 
 
-def test_a_registry_of_the_process_does_as_well() -> None:
+def test_a_whole_registry_can_be_watched() -> None:
     registry = Registry()
     registry.add(definition(Note))
 
@@ -159,7 +161,7 @@ def test_a_registry_of_the_process_does_as_well() -> None:
 @given(
     history=st.lists(st.sampled_from(["write", "rewrite", "move", "delete"]), max_size=12),
 )
-def test_housekeeping_between_writes_changes_no_story(history: list[str]) -> None:
+def test_moves_and_rewritten_index_entries_do_not_change_the_decoded_changes(history: list[str]) -> None:
     """The same writes, with moves and rewritten entries between them or not, are told alike."""
     assert _story([*history]) == _story([each for each in history if each in {"write", "delete"}])
 

@@ -72,7 +72,7 @@ def at(numbers: set[int], error: Exception) -> Callable[[int], Exception | None]
 THROTTLED = ThrottledError("busy", operation="PutItem", aws_code="ThrottlingException")
 
 
-def test_a_batch_is_handed_on_as_one_to_each_consumer_of_its_entities() -> None:
+def test_each_consumer_of_an_entity_gets_the_batch_in_one_call() -> None:
     notes, both, memos = Hearer(), Hearer(), Hearer(entity=Memo)
     everything = Consumer("both", (Note, Memo), both.consumer.handle)
     dispatcher = Dispatcher([notes.consumer, everything, memos.consumer], keep=_never)
@@ -83,7 +83,7 @@ def test_a_batch_is_handed_on_as_one_to_each_consumer_of_its_entities() -> None:
     assert (outcome.again, outcome.changes, outcome.dead_letters) == (None, 3, 0)
 
 
-def test_a_batch_that_concerns_nobody_calls_nobody() -> None:
+def test_a_batch_without_relevant_changes_calls_no_consumer() -> None:
     hearer = Hearer()
 
     outcome = Dispatcher([hearer.consumer], keep=_never).dispatch([record(1, "else")])
@@ -103,7 +103,7 @@ def test_a_batch_that_concerns_nobody_calls_nobody() -> None:
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_what_can_pass_brings_the_whole_batch_again(error: Exception) -> None:
+def test_a_transient_error_returns_the_whole_batch(error: Exception) -> None:
     hearer = Hearer(at({3}, error))
 
     outcome = Dispatcher([hearer.consumer], keep=_never).dispatch([record(number) for number in range(1, 6)])
@@ -116,7 +116,7 @@ def test_what_can_pass_brings_the_whole_batch_again(error: Exception) -> None:
 @pytest.mark.parametrize(
     "error", [InvalidValueError("bad"), DynashardError("bad"), KeyError("bad")], ids=lambda error: type(error).__name__
 )
-def test_a_change_at_fault_is_found_and_set_aside_and_all_others_are_handled(error: Exception) -> None:
+def test_a_failing_change_becomes_a_dead_letter_and_all_others_are_handled(error: Exception) -> None:
     hearer = Hearer(at({4}, error))
     letters: list[DeadLetter] = []
 
@@ -129,7 +129,7 @@ def test_a_change_at_fault_is_found_and_set_aside_and_all_others_are_handled(err
     assert len(hearer.batches) <= 15
 
 
-def test_a_record_that_cannot_be_read_is_set_aside() -> None:
+def test_an_unreadable_record_becomes_a_dead_letter() -> None:
     hearer = Hearer()
     letters: list[DeadLetter] = []
     bad = record(2)
@@ -142,7 +142,7 @@ def test_a_record_that_cannot_be_read_is_set_aside() -> None:
     assert outcome.again is None
 
 
-def test_a_dead_letter_that_cannot_be_kept_comes_again() -> None:
+def test_a_dead_letter_that_cannot_be_stored_is_delivered_again() -> None:
     hearer = Hearer(at({2}, KeyError("bad")))
 
     outcome = Dispatcher([hearer.consumer], keep=_full).dispatch([record(1), record(2), record(3)])
@@ -151,7 +151,7 @@ def test_a_dead_letter_that_cannot_be_kept_comes_again() -> None:
     assert "cannot be kept" in outcome.reason
 
 
-def test_of_several_consumers_the_one_that_got_least_far_decides() -> None:
+def test_the_consumer_with_the_least_progress_decides() -> None:
     early, late = Hearer(at({2}, THROTTLED), entity=Memo), Hearer(at({4}, THROTTLED))
     records = [record(1), record(2, "dispatch.v1.Memo"), record(3), record(4)]
 
@@ -166,7 +166,9 @@ def test_of_several_consumers_the_one_that_got_least_far_decides() -> None:
     hindered=st.sets(st.integers(0, 30), max_size=3),
     count=st.integers(0, 30),
 )
-def test_in_the_end_every_change_is_handled_or_set_aside_once(poison: set[int], hindered: set[int], count: int) -> None:
+def test_every_change_is_handled_or_becomes_a_dead_letter_once(
+    poison: set[int], hindered: set[int], count: int
+) -> None:
     """Records come again from where the answer says, as Lambda brings them, and what hinders them passes."""
     in_the_way = set(hindered)
 

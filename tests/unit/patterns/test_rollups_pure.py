@@ -67,7 +67,7 @@ def test_a_range_has_some_spans_but_not_too_many(level: Level, length: timedelta
     assert failed.value.field == "to"
 
 
-def test_a_range_needs_zones() -> None:
+def test_a_range_without_time_zones_is_refused() -> None:
     with pytest.raises(InvalidQueryError, match="zone"):
         check_range(Level.HOUR, datetime(2026, 1, 1), NOON)  # noqa: DTZ001 - the point
 
@@ -76,7 +76,7 @@ WEIGHTS = st.dictionaries(st.text(max_size=3), st.integers(0, 10**9) | st.fracti
 
 
 @given(st.integers(0, 10**12), WEIGHTS)
-def test_parts_are_whole_fair_and_sum_up_to_the_total(total: int, weights: dict[str, int | Fraction]) -> None:
+def test_parts_are_whole_numbers_fair_and_add_up_to_the_total(total: int, weights: dict[str, int | Fraction]) -> None:
     parts = divide(total, weights)
 
     whole = sum(weights.values())
@@ -87,12 +87,12 @@ def test_parts_are_whole_fair_and_sum_up_to_the_total(total: int, weights: dict[
         assert not whole or abs(part - Fraction(total) * weights[key] / whole) < 1
 
 
-def test_what_is_left_goes_to_the_largest_remainders() -> None:
+def test_the_rest_goes_to_the_largest_remainders() -> None:
     assert divide(100, {"a": 1, "b": 1, "c": 1}) == {"a": 34, "b": 33, "c": 33}
     assert divide(10, {"a": 1, "b": 2, "c": 3}) == {"a": 2, "b": 3, "c": 5}
 
 
-def test_nothing_negative_is_divided() -> None:
+def test_negative_totals_and_shares_are_refused() -> None:
     with pytest.raises(InvalidValueError):
         divide(-1, {"a": 1})
     with pytest.raises(InvalidValueError):
@@ -113,7 +113,7 @@ SONGS = st.lists(
 
 
 @given(SONGS)
-def test_packs_hold_each_item_once_fit_a_transaction_and_add_up(beats: list[Beat]) -> None:
+def test_packs_have_each_item_once_fit_a_transaction_and_add_up(beats: list[Beat]) -> None:
     packs = list(packed(BEATS, beats))
 
     distinct = {(b.tenant, b.song, b.at, b.id): b for b in beats}
@@ -143,7 +143,7 @@ def test_neighbours_share_their_rows() -> None:
     assert len(packs[0].rows) == 7
 
 
-def test_what_adds_nothing_is_left_out() -> None:
+def test_items_that_add_zero_are_left_out() -> None:
     quiet = roll_ups(add=lambda beat: {"loud": beat.loud})
     beats = [Beat(tenant="abc", song="one", at=NOON, id=str(loud), loud=loud) for loud in (0, 1)]
 
@@ -152,7 +152,7 @@ def test_what_adds_nothing_is_left_out() -> None:
     assert [beat.loud for beat in pack.items.values()] == [1]
 
 
-def test_the_mark_of_an_item_depends_on_its_key_and_the_roll_ups_alone() -> None:
+def test_the_marker_of_an_item_depends_only_on_its_key_and_the_roll_ups() -> None:
     one = Beat(tenant="abc", song="one", at=NOON, id="1")
     louder = one.model_copy(update={"loud": 3})
     other = one.model_copy(update={"id": "2"})
@@ -176,7 +176,7 @@ class Drops(Entity, name="test.v1.Drops", key=Key("{tenant}:{place}", "{level}#{
     drops: int = 0
 
 
-def test_an_item_that_its_rows_could_not_be_keyed_by_is_refused_where_it_is_written() -> None:
+def test_an_item_with_values_that_its_row_keys_cannot_hold_is_refused() -> None:
     RollUps(name="rain", of=Rain, at="at", into={Drops: ("day",)}, add=lambda _: {"drops": 1})
     rain = definition(Rain)
 

@@ -24,7 +24,7 @@ def test_the_page_names_places() -> None:
 
 
 @pytest.mark.parametrize("named", NAMED)
-def test_what_the_page_names_exists(named: str) -> None:
+def test_the_places_on_the_page_exist(named: str) -> None:
     first, _, rest = named.partition("/")
 
     assert (ROOT / PACKAGES.get(first, first) / rest).exists()

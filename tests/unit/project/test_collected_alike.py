@@ -22,7 +22,7 @@ DIFFERING = {
 ALIKE = "[1, 'two', b'three']"
 
 
-def test_all_tests_are_collected_alike(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+def test_two_workers_collect_the_same_ids(request: pytest.FixtureRequest, tmp_path: Path) -> None:
     whole = request.config.args == [str(ROOT / "tests")] or request.config.args == ["tests"]
     if whole and not request.config.option.keyword and not request.config.option.markexpr:
         # This process has collected them already, with a clock, a hash seed and a temporary folder of its own.
@@ -31,7 +31,7 @@ def test_all_tests_are_collected_alike(request: pytest.FixtureRequest, tmp_path:
         assert differences(ROOT / "tests", tmp_path) == []
 
 
-def test_ids_that_depend_on_the_process_are_found(tmp_path: Path) -> None:
+def test_ids_that_depend_on_the_process_are_reported(tmp_path: Path) -> None:
     head = "import gzip, tempfile, time, uuid\nimport pytest\n"
     folder = tmp_path / "some"
     folder.mkdir()

@@ -37,7 +37,7 @@ def test_hooks_download_nothing() -> None:
     assert set(re.findall(r"language: (\S+)", hooks)) == {"system"}
 
 
-def test_the_workflow_runs_what_a_person_runs() -> None:
+def test_the_workflow_runs_the_targets_of_contributors() -> None:
     workflow = (ROOT / ".github/workflows/ci.yml").read_text("utf-8")
 
     assert re.findall(r"run: (.+)", workflow) == ["bash .ci/run"]
@@ -45,7 +45,7 @@ def test_the_workflow_runs_what_a_person_runs() -> None:
     assert all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", used) for used in re.findall(r"uses: (\S+)", workflow))
 
 
-def test_targets_that_contributors_are_told_of_exist() -> None:
+def test_targets_in_the_contributing_page_exist() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     targets = set(re.findall(r"^([a-z0-9-]+):.*## ", MAKEFILE, re.MULTILINE))
 

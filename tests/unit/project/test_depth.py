@@ -32,7 +32,7 @@ def test_a_profile_that_is_not_known_is_refused(monkeypatch: pytest.MonkeyPatch)
         load_profile()
 
 
-def test_by_default_each_run_draws_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_by_default_each_run_draws_the_same_examples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
     try:
         load_profile()
@@ -93,7 +93,7 @@ def test_by_default_a_part_of_the_parameter_sets_runs_and_nothing_deep(tmp_path:
     assert [each for each in found if not each.startswith("test_grid")] == ["test_one_at_least[1]", "test_short"]
 
 
-def test_the_deep_profile_and_whoever_names_a_test_get_all(tmp_path: Path) -> None:
+def test_the_deep_profile_and_named_tests_run_all_parameter_sets(tmp_path: Path) -> None:
     assert len(collected(tmp_path, "deep")) == 24 + 3
     assert collected(tmp_path, "default", "test_it.py::test_long") == ["test_long"]
 

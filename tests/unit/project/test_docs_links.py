@@ -23,7 +23,7 @@ def test_every_page_of_the_documentation_is_in_its_index() -> None:
     assert {page for page in pages() if page.parent == ROOT / "docs"} <= {*named, index}
 
 
-def test_a_dead_link_is_told_with_its_line(tmp_path: Path) -> None:
+def test_a_dead_link_is_reported_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "other.md").write_text("# Other\n\n## What is `said`, and why\n")
     page = tmp_path / "page.md"
     page.write_text(
@@ -44,5 +44,5 @@ def test_a_dead_link_is_told_with_its_line(tmp_path: Path) -> None:
     ]
 
 
-def test_headings_of_one_name_have_anchors_of_their_own() -> None:
+def test_headings_with_equal_text_have_different_anchors() -> None:
     assert anchors("# A\n## Cost\n## Cost\n## Cost, twice: 5 % off\n") == {"a", "cost", "cost-1", "cost-twice-5--off"}

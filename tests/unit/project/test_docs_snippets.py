@@ -89,7 +89,7 @@ def value_of(name: str) -> Any:
 
 
 @pytest.mark.parametrize("snippet", PYTHON, ids=lambda snippet: snippet.place)
-def test_python_compiles_and_imports_what_exists(snippet: Snippet) -> None:
+def test_python_snippets_compile_and_their_imports_exist(snippet: Snippet) -> None:
     tree = compile(snippet.text, snippet.place, "exec", ast.PyCF_ONLY_AST)
 
     for node in ast.walk(tree):
@@ -99,7 +99,7 @@ def test_python_compiles_and_imports_what_exists(snippet: Snippet) -> None:
 
 
 @pytest.mark.parametrize("snippet", PYTHON, ids=lambda snippet: snippet.place)
-def test_python_uses_classes_and_constants_that_exist(snippet: Snippet) -> None:
+def test_classes_and_constants_in_python_snippets_exist(snippet: Snippet) -> None:
     of_page = [ast.parse(other.text) for other in PYTHON if other.page == snippet.page]
     own = set().union(set(), *map(set_by, of_page))
     tree = ast.parse(snippet.text)
@@ -133,7 +133,7 @@ DECLARING = [
 
 
 @pytest.mark.parametrize("snippet", DECLARING, ids=lambda snippet: snippet.place)
-def test_what_python_declares_is_valid(snippet: Snippet) -> None:
+def test_declarations_in_python_snippets_are_valid(snippet: Snippet) -> None:
     space: dict[str, Any] = {"_registry": Registry(), "__name__": __name__}
 
     for statement in declarations(snippet):
@@ -146,7 +146,7 @@ def test_what_python_declares_is_valid(snippet: Snippet) -> None:
     assert {definition(space[each.name]).name for each in classes} == set(space["_registry"])
 
 
-def test_a_declaration_that_is_wrong_is_found() -> None:
+def test_a_wrong_declaration_is_reported() -> None:
     wrong = Snippet(
         ROOT / "docs" / "wrong.md",
         1,
@@ -155,26 +155,26 @@ def test_a_declaration_that_is_wrong_is_found() -> None:
     )
 
     with pytest.raises(DeclarationError, match="7"):
-        test_what_python_declares_is_valid(wrong)
+        test_declarations_in_python_snippets_are_valid(wrong)
 
 
-def test_a_name_that_does_not_exist_is_found() -> None:
+def test_an_unknown_name_is_reported() -> None:
     wrong = Snippet(ROOT / "docs" / "wrong.md", 1, "python", "from dynashard import Patience\nSharding(3)\n")
 
     with pytest.raises(AssertionError, match="Patience"):
-        test_python_compiles_and_imports_what_exists(wrong)
+        test_python_snippets_compile_and_their_imports_exist(wrong)
     with pytest.raises(AssertionError, match="Sharding"):
-        test_python_uses_classes_and_constants_that_exist(wrong)
+        test_classes_and_constants_in_python_snippets_exist(wrong)
 
 
-def test_a_command_that_does_not_exist_is_found() -> None:
+def test_an_unknown_command_is_reported() -> None:
     with pytest.raises(Exception, match="--no-such-option"):
-        test_the_command_line_takes_what_is_printed("wrong.md:1", "list users --no-such-option")
+        test_the_command_line_accepts_the_printed_commands("wrong.md:1", "list users --no-such-option")
     with pytest.raises(Exception, match="no-such-command"):
-        test_the_command_line_takes_what_is_printed("wrong.md:1", "no-such-command users")
+        test_the_command_line_accepts_the_printed_commands("wrong.md:1", "no-such-command users")
 
 
-def test_the_declarations_of_the_most_read_pages_are_among_them() -> None:
+def test_the_declarations_of_the_main_pages_are_checked() -> None:
     names = {"README.md", "declaring.md", "attachments.md", "money.md", "rollups.md", "transactions.md"}
 
     assert names <= {snippet.page.name for snippet in DECLARING}
@@ -191,7 +191,7 @@ def commands() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("place", "line"), sorted(set(commands())), ids=lambda text: text.replace(" ", "_")[:60])
-def test_the_command_line_takes_what_is_printed(place: str, line: str) -> None:
+def test_the_command_line_accepts_the_printed_commands(place: str, line: str) -> None:
     words = shlex.split(line, comments=True)
     ends = [at for at, word in enumerate(words) if word in ("|", ">", "&&", ";")]
     arguments = words[: ends[0]] if ends else words
@@ -209,7 +209,7 @@ def test_the_command_line_takes_what_is_printed(place: str, line: str) -> None:
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_targets_and_files_that_are_named_exist(page: Path) -> None:
+def test_named_targets_and_files_exist(page: Path) -> None:
     text = page.read_text("utf-8")
     if page.name == "CHANGELOG.md":
         pytest.skip("tells of what was there at the time")

@@ -23,7 +23,7 @@ ON_CALL = ("teams", "schedules", "shifts", "overrides", "contact-methods", "noti
         ("make_incidents.py", ["incidents.jsonl", "accesses.csv", "timed-accesses.csv"]),
     ],
 )
-def test_the_committed_files_are_what_the_script_writes(script: str, files: list[str], tmp_path: Path) -> None:
+def test_the_committed_files_are_those_of_the_script(script: str, files: list[str], tmp_path: Path) -> None:
     shutil.copy(EXAMPLES / script, tmp_path)
     if script != "make_users.py":
         shutil.copy(EXAMPLES / "users.csv", tmp_path)
@@ -34,7 +34,7 @@ def test_the_committed_files_are_what_the_script_writes(script: str, files: list
         assert (tmp_path / file).read_bytes() == (EXAMPLES / file).read_bytes()
 
 
-def test_the_example_has_a_thousand_different_users_whose_managers_are_among_them() -> None:
+def test_the_example_has_a_thousand_users_and_all_their_managers() -> None:
     with (EXAMPLES / "users.csv").open(newline="", encoding="utf-8") as file:
         users = list(csv.DictReader(file))
 

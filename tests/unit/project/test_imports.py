@@ -254,11 +254,11 @@ def in_a_circle(modules: list[Source]) -> set[str]:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_no_modules_of_a_package_import_each_other_in_a_circle(package: str) -> None:
+def test_the_modules_of_a_package_have_no_import_cycle(package: str) -> None:
     assert in_a_circle(list(sources(package))) == set()
 
 
-def test_a_circle_is_found() -> None:
+def test_an_import_cycle_is_reported() -> None:
     code = {"a": "from p.b import x", "b": "def f():\n    from p import c", "c": "import p.a", "d": "import p.a"}
     modules = [Source(f"p.{name}", package=False, code=text) for name, text in code.items()]
 
@@ -329,7 +329,7 @@ VIOLATIONS = [
 
 
 @pytest.mark.parametrize(("module", "code"), VIOLATIONS)
-def test_an_arrow_against_the_design_is_found(module: str, code: str) -> None:
+def test_an_import_against_the_design_is_reported(module: str, code: str) -> None:
     assert arrows_against_the_design(Source(module, package=False, code=code)) != []
 
 
@@ -349,11 +349,11 @@ def test_an_arrow_against_the_design_is_found(module: str, code: str) -> None:
         "SECRET = open('secret').read()",
     ],
 )
-def test_what_reads_at_import_is_found(code: str) -> None:
+def test_a_read_at_import_is_reported(code: str) -> None:
     assert reads_at_import(ast.parse(code)) != []
 
 
-def test_what_reads_when_called_is_allowed() -> None:
+def test_a_read_within_a_function_is_allowed() -> None:
     code = "import os, time\nCLOCK = time.time\ndef f(): return os.environ\ng = lambda: time.time()\n"
 
     assert reads_at_import(ast.parse(code)) == []
@@ -370,7 +370,7 @@ def test_importing_the_layer_loads_no_sdk(module: str) -> None:
     assert {name.split(".")[0] for name in loaded} & {"botocore", "boto3", "aws_cdk", "urllib3", "requests"} == set()
 
 
-def test_a_declaration_loads_neither_what_reads_nor_what_writes() -> None:
+def test_a_declaration_loads_neither_reads_nor_writes() -> None:
     code = "import sys; from dynashard import Entity, Index, Key, Shards, new_id; print(*sys.modules)"
 
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()  # noqa: S603
@@ -380,13 +380,13 @@ def test_a_declaration_loads_neither_what_reads_nor_what_writes() -> None:
 
 
 @pytest.mark.parametrize("package", [dynashard, dynashard_patterns])
-def test_a_package_gives_the_names_that_it_lists_and_no_more(package: ModuleType) -> None:
+def test_a_package_exports_exactly_its_listed_names(package: ModuleType) -> None:
     assert all(getattr(package, name) is not None for name in package.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'Repository'"):
         package.Repository  # noqa: B018
 
 
-def test_importing_the_stored_names_loads_nothing_else() -> None:
+def test_importing_the_schema_loads_nothing_else() -> None:
     code = "import sys, dynashard.schema; print(*sys.modules)"
 
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()  # noqa: S603

@@ -17,7 +17,7 @@ def run(*command: str | Path, cwd: Path) -> str:
     return subprocess.run(command, cwd=cwd, check=True, capture_output=True, text=True).stdout.strip()  # noqa: S603
 
 
-def test_what_is_committed_is_what_is_written(tmp_path: Path) -> None:
+def test_the_committed_requirements_are_the_generated_ones(tmp_path: Path) -> None:
     write_wheel(tmp_path / "again.whl")
 
     remedy = "Run `.venv/bin/python -m stacks.checkout`."
@@ -35,7 +35,7 @@ def test_make_setup_installs_the_same_file_and_nothing_else() -> None:
     assert installs[0].endswith(" -r requirements.txt")
 
 
-def test_the_packages_of_a_checkout_are_importable_wherever_it_is(tmp_path: Path) -> None:
+def test_the_packages_of_a_checkout_are_importable_from_any_folder(tmp_path: Path) -> None:
     checkout = tmp_path / "a checkout"
     (checkout / "requirements").mkdir(parents=True)
     shutil.copy(ROOT / WHEEL, checkout / WHEEL)

@@ -16,7 +16,7 @@ def ticking(*times: float) -> Iterator[float]:
     yield from times
 
 
-def test_what_is_taken_is_left_to_nobody_else() -> None:
+def test_units_can_be_taken_once() -> None:
     allowance = Allowance(10)
 
     allowance.take(7)
@@ -30,14 +30,14 @@ def test_what_is_taken_is_left_to_nobody_else() -> None:
     assert isinstance(refused.value, InvalidQueryError)
 
 
-def test_its_time_ends() -> None:
+def test_an_allowance_ends_with_its_time() -> None:
     times = ticking(100.0, 104.9, 105.0)
     allowance = Allowance(10, 5.0, clock=lambda: next(times))
 
     assert [allowance.over, allowance.over] == [False, True]
 
 
-def test_everything_inside_shares_one_allowance_also_in_threads_with_its_context() -> None:
+def test_nested_calls_and_threads_share_one_allowance() -> None:
     with allowing(10) as opened:
         current_allowance().take(4)
         thread = Thread(target=copy_context().run, args=(lambda: current_allowance().take(5),))

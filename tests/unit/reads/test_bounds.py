@@ -35,18 +35,18 @@ def test_a_prefix_holds_the_keys_that_begin_with_it_and_no_others(prefix: str, k
 
 
 @given(st.none() | keys, st.none() | keys, keys)
-def test_a_range_holds_its_start_but_not_its_end(start: str | None, end: str | None, key: str) -> None:
+def test_a_range_includes_its_start_but_not_its_end(start: str | None, end: str | None, key: str) -> None:
     edges = Bounds.of(prefix=None, start=start, end=end)
 
     assert edges.contains(key) == ((start is None or key >= start) and (end is None or key < end))
 
 
 @given(bounds, keys)
-def test_bounds_that_are_empty_hold_nothing(edges: Bounds, key: str) -> None:
+def test_empty_bounds_match_no_key(edges: Bounds, key: str) -> None:
     assert not (edges.empty and edges.contains(key))
 
 
-def test_bounds_are_empty_where_they_cross_or_meet_in_an_open_end() -> None:
+def test_bounds_that_cross_or_meet_at_an_open_end_are_empty() -> None:
     assert Bounds(low="b", high="a").empty
     assert Bounds(low="a", high="a", high_open=True).empty
     assert Bounds(low="a", high="a", low_open=True).empty
@@ -56,7 +56,7 @@ def test_bounds_are_empty_where_they_cross_or_meet_in_an_open_end() -> None:
 
 
 @given(edges=bounds, at=keys, key=keys, forward=st.booleans())
-def test_what_is_left_beyond_a_key_and_what_lies_before_it_part_the_range(
+def test_a_key_splits_a_range_into_the_part_before_and_the_part_after(
     edges: Bounds, at: str, key: str, *, forward: bool
 ) -> None:
     assume(edges.contains(at))
@@ -69,7 +69,7 @@ def test_what_is_left_beyond_a_key_and_what_lies_before_it_part_the_range(
 
 
 @given(edges=bounds, key=keys, forward=st.booleans())
-def test_a_condition_lets_in_all_of_the_range_and_nothing_before_it(edges: Bounds, key: str, *, forward: bool) -> None:
+def test_a_condition_matches_the_whole_range_and_no_key_before_it(edges: Bounds, key: str, *, forward: bool) -> None:
     assume(not edges.empty)
 
     let_in = meets(edges.condition("SK", forward=forward), key)

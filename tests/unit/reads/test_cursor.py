@@ -29,12 +29,12 @@ states = st.recursive(
 
 
 @given(states)
-def test_what_is_issued_comes_back(state: Any) -> None:
+def test_an_issued_token_is_read_back(state: Any) -> None:
     assert CODEC.read(CODEC.issue(state, ASKED), ASKED) == state
 
 
 @given(st.lists(texts, min_size=1))
-def test_texts_are_packed_without_what_all_of_them_begin_with(whole: list[str]) -> None:
+def test_texts_are_packed_without_their_common_prefix(whole: list[str]) -> None:
     packed = pack_texts(whole)
 
     assert unpack_texts(packed) == whole
@@ -85,7 +85,7 @@ def test_a_token_cut_short_or_made_longer_is_refused() -> None:
 
 
 @given(st.text() | st.text(string.ascii_letters + string.digits + "-_.", max_size=200))
-def test_no_text_but_a_token_is_taken(text: str) -> None:
+def test_text_that_is_not_a_token_is_refused(text: str) -> None:
     refused(text)
 
 
@@ -96,7 +96,7 @@ def test_huge_texts_are_refused() -> None:
     refused("A" * 10_000_000 + "." + token.rpartition(".")[2])
 
 
-def test_a_token_for_another_question_is_refused() -> None:
+def test_a_token_of_another_query_is_refused() -> None:
     assert "another listing" in refused(CODEC.issue(["state"], b"another!"))
 
 
@@ -110,7 +110,7 @@ def test_a_token_of_another_key_is_refused() -> None:
     refused(CursorCodec([OTHER]).issue(["state"], ASKED))
 
 
-def test_the_signature_of_one_token_does_not_carry_another() -> None:
+def test_the_signature_of_one_token_does_not_fit_another() -> None:
     one, other = CODEC.issue(["one"], ASKED), CODEC.issue(["two"], ASKED)
 
     refused(one.rpartition(".")[0] + "." + other.rpartition(".")[2])
@@ -134,7 +134,7 @@ def test_keys_that_are_missing_or_short_are_refused(keys: list[str]) -> None:
 
 @settings(max_examples=examples(300))
 @given(st.integers(0, 2**32))
-def test_round_robin_over_64_shards_takes_at_most_2_kb_whatever_the_ids(seed: int) -> None:
+def test_a_round_robin_cursor_over_64_shards_has_at_most_2_kb_with_any_ids(seed: int) -> None:
     random = Random(seed)
     ids = ["".join(random.choices(string.ascii_letters + string.digits, k=27)) for _ in range(64)]
 
@@ -143,7 +143,7 @@ def test_round_robin_over_64_shards_takes_at_most_2_kb_whatever_the_ids(seed: in
     assert len(token) <= 2048
 
 
-def test_a_token_is_taken_back_however_many_shards_and_long_keys_it_names() -> None:
+def test_a_token_of_many_shards_and_long_keys_is_accepted() -> None:
     random = Random(1)
     positions = Positions(tuple(Position("".join(random.choices(string.ascii_letters, k=1024))) for _ in range(256)))
     state = encode_positions(positions)

@@ -103,7 +103,7 @@ def test_the_time_of_expiry_is_compared_where_it_is_stored() -> None:
     ],
     ids=str,
 )
-def test_what_dynamodb_would_refuse_is_refused_with_the_field(
+def test_a_filter_that_dynamodb_refuses_is_refused_with_the_field(
     condition: Filter, error: type[InputError], says: str
 ) -> None:
     with pytest.raises(error, match=says) as raised:
@@ -112,7 +112,7 @@ def test_what_dynamodb_would_refuse_is_refused_with_the_field(
     assert raised.value.field == condition.field
 
 
-def test_two_expressions_are_joined_though_one_is_empty() -> None:
+def test_two_expressions_are_joined_even_if_one_is_empty() -> None:
     hidden = FilterExpression("hidden = :h", {"#h": "hidden"}, {":h": {"BOOL": True}})
 
     both = expression(Filter("size", "=", 1)) & hidden

@@ -109,7 +109,7 @@ def pages(index: ChangingIndex, *, order: str, forward: bool, limits: list[int],
     limits=st.sampled_from([[1, 2, 5], [20], [1000]]),
     budget=st.sampled_from([1, 7, 2000]),
 )
-def test_every_entry_comes_though_all_move_meanwhile(
+def test_every_entry_is_listed_although_all_move_meanwhile(
     seed: int,
     change: tuple[int, int],
     size: int,

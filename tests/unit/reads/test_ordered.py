@@ -82,7 +82,7 @@ def worlds(draw: st.DrawFn, slot: str | None) -> World:
 @pytest.mark.parametrize("slot", [None, SLOT])
 @settings(max_examples=examples(250))
 @given(data=st.data(), forward=st.booleans(), filtered=st.booleans(), waves=st.sampled_from([1, 2, 3, 1000]))
-def test_every_visible_item_comes_once_and_in_order(
+def test_every_visible_item_is_listed_once_and_in_order(
     slot: str | None, data: st.DataObject, *, forward: bool, filtered: bool, waves: int
 ) -> None:
     world = data.draw(worlds(slot))
@@ -111,7 +111,7 @@ def test_every_visible_item_comes_once_and_in_order(
 @pytest.mark.parametrize("forward", [True, False])
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 16, 50])
 @pytest.mark.parametrize("cut", [None, 4])
-def test_entries_that_all_tie_come_once_each_whatever_the_page_size(
+def test_entries_with_equal_keys_are_listed_once_with_any_page_size(
     *, forward: bool, size: int, cut: int | None
 ) -> None:
     random = Random(size)
@@ -128,7 +128,7 @@ def test_entries_that_all_tie_come_once_each_whatever_the_page_size(
 
 @settings(max_examples=examples(100))
 @given(seed=st.integers(0, 2**32), forward=st.booleans(), size=st.sampled_from([1, 10, 50, 200]))
-def test_two_rounds_are_enough_where_nothing_is_cut_or_filtered(seed: int, *, forward: bool, size: int) -> None:
+def test_two_rounds_suffice_if_no_answer_is_cut_or_filtered(seed: int, *, forward: bool, size: int) -> None:
     random = Random(seed)
     transport = MemoryTransport(None, random)
     skew = random.choice([1, 4, 16])
@@ -150,7 +150,7 @@ def test_the_first_round_fills_the_blocks_it_pays_for() -> None:
     assert first_limit(1000, 4, 5000) == 266
 
 
-def test_a_source_that_is_read_out_is_asked_once_a_page() -> None:
+def test_an_exhausted_source_is_read_once_a_page() -> None:
     transport = MemoryTransport(None, Random(1))
     transport.store([table_row("p:0", f"k{n:03d}") for n in range(40)])
     sources = [Source(number, f"p:{number}") for number in range(4)]
@@ -161,7 +161,7 @@ def test_a_source_that_is_read_out_is_asked_once_a_page() -> None:
     assert transport.waves == [4, 1]
 
 
-def test_a_page_that_its_budget_cuts_short_gets_on_where_all_sort_keys_tie() -> None:
+def test_a_page_limited_by_its_budget_advances_although_all_sort_keys_are_equal() -> None:
     transport = MemoryTransport(SLOT, Random(2), cut=1)
     transport.store([index_row(f"p:{n % 4}", "same", f"item-{n}") for n in range(40)])
     sources = [Source(number, f"p:{number}") for number in range(4)]
@@ -174,7 +174,7 @@ def test_a_page_that_its_budget_cuts_short_gets_on_where_all_sort_keys_tie() -> 
     assert len(pages) <= 41
 
 
-def test_a_page_cut_short_goes_on_from_the_source_read_least_far_though_others_end_at_the_same_key() -> None:
+def test_a_short_page_continues_at_the_least_advanced_source() -> None:
     transport = MemoryTransport(SLOT, Random(0), cut=1)
     rows = [
         index_row("p:0", "k1", "a"),

@@ -109,7 +109,7 @@ def test_each_item_is_listed_once_through_any_history_of_splits_and_merges(
 
 @settings(max_examples=examples(40))
 @given(seed=st.integers(0, 2**32), count=st.sampled_from(COUNTS), limit=st.sampled_from([1, 7, 50, 1000]))
-def test_no_item_is_read_twice_while_the_count_stands(seed: int, count: int, limit: int) -> None:
+def test_no_item_is_read_twice_without_a_change_of_the_count(seed: int, count: int, limit: int) -> None:
     table = ResizedTable(seed, count, 200, None)
 
     listed = sum(len(page) for page in pages(table, forward=True, in_turn=True, limits=[limit]))
@@ -162,7 +162,7 @@ def test_a_merged_shard_is_read_from_the_earliest_position_of_its_parts() -> Non
 
 
 @pytest.mark.parametrize("forward", [True, False])
-def test_a_position_follows_the_shard_though_equal_index_keys_stand_in_no_order(*, forward: bool) -> None:
+def test_a_position_is_right_although_equal_index_keys_have_no_order(*, forward: bool) -> None:
     # DynamoDB says nothing of the order of index entries with equal sort keys.
     positions = Positions((Position("same", ("items", "m"), "p:0"),))
 
@@ -173,9 +173,7 @@ def test_a_position_follows_the_shard_though_equal_index_keys_stand_in_no_order(
 
 @pytest.mark.parametrize("forward", [True, False])
 @pytest.mark.parametrize("in_turn", [True, False])
-def test_index_entries_with_equal_sort_keys_are_listed_once_in_whatever_order_they_stand(
-    *, forward: bool, in_turn: bool
-) -> None:
+def test_index_entries_with_equal_sort_keys_are_listed_once_in_any_order(*, forward: bool, in_turn: bool) -> None:
     random = Random(4)
     transport = MemoryTransport(SLOT, random, cut=9)
     transport.store(index_row(f"p:{random.randrange(4)}", f"k{n % 2}", f"item-{n}") for n in range(300))
@@ -209,7 +207,7 @@ of_index = st.builds(
     st.sampled_from([of_table, of_index]).flatmap(lambda one: st.lists(st.none() | st.just(DONE) | one, min_size=1)),
     st.integers(0, 63),
 )
-def test_what_a_cursor_carries_comes_back(at: list[Position | None], turn: int) -> None:
+def test_the_content_of_a_cursor_is_read_back(at: list[Position | None], turn: int) -> None:
     positions = Positions(tuple(at), turn)
 
     assert decode_positions(encode_positions(positions, "p"), "p") == positions

@@ -44,7 +44,7 @@ def fingerprint(asked: Query) -> bytes:
     return asked.fingerprint(filter_expression(asked.entity, asked.filters))
 
 
-def test_what_is_left_out_has_its_default() -> None:
+def test_omitted_arguments_have_defaults() -> None:
     asked = Query(PARCEL, HERE)
 
     assert (asked.index_definition, asked.slot, asked.partitions) == (None, None, ("query.v1.Parcel:t",))
@@ -73,7 +73,7 @@ def test_what_is_left_out_has_its_default() -> None:
     ],
     ids=str,
 )
-def test_a_question_that_cannot_be_is_refused_with_the_argument(asked: dict[str, Any], field: str, says: str) -> None:
+def test_an_impossible_query_is_refused_with_the_argument(asked: dict[str, Any], field: str, says: str) -> None:
     partition = {**HERE, "city": "Ulm"} if asked.get("index") == "by_city" else HERE
 
     with pytest.raises(InvalidQueryError, match=says) as raised:
@@ -84,7 +84,7 @@ def test_a_question_that_cannot_be_is_refused_with_the_argument(asked: dict[str,
 
 @pytest.mark.parametrize("text", ["x" * 1025, "\ud800"])
 @pytest.mark.parametrize("side", ["prefix", "start", "end"])
-def test_a_bound_that_is_no_key_is_refused(side: str, text: str) -> None:
+def test_a_bound_that_is_not_a_key_is_refused(side: str, text: str) -> None:
     asked: dict[str, Any] = {side: text}
 
     with pytest.raises(InvalidKeyError, match=side):
@@ -100,14 +100,14 @@ def test_a_partition_has_its_own_fields_and_no_others() -> None:
         Query(PARCEL, {"tenant": "t:1"})
 
 
-def test_the_arguments_that_are_passed_on_are_those_of_the_query() -> None:
+def test_the_arguments_of_a_query_are_passed_on() -> None:
     types = get_type_hints(Query)
     arguments = [field.name for field in fields(Query) if field.init and field.name not in ("entity", "partition")]
 
     assert get_type_hints(QueryArguments) == {name: types[name] for name in arguments}
 
 
-def test_an_entity_without_indexes_says_so() -> None:
+def test_an_index_of_an_entity_without_indexes_is_refused() -> None:
     with pytest.raises(InvalidQueryError, match="it has none"):
         Query(definition(Letter), HERE, index="by_city")
 
@@ -138,7 +138,7 @@ QUESTIONS: list[Query] = [
 ]
 
 
-def test_every_question_has_a_fingerprint_of_its_own() -> None:
+def test_every_query_has_a_fingerprint_of_its_own() -> None:
     assert len({fingerprint(asked) for asked in QUESTIONS}) == len(QUESTIONS)
 
 
@@ -149,7 +149,7 @@ def test_page_size_fields_budget_and_consistency_may_change_between_pages() -> N
     assert fingerprint(plain) == fingerprint(other)
 
 
-def test_a_fingerprint_knows_equal_values_however_they_are_written() -> None:
+def test_equal_values_have_the_same_fingerprint_in_any_notation() -> None:
     one = Query(PARCEL, HERE, filters=[Filter("stamps", "=", {"x", "y", "z"}), Filter("weight", "=", 1)])
     other = Query(PARCEL, HERE, filters=[Filter("stamps", "=", ["z", "y", "x"]), Filter("weight", "=", "1")])
 

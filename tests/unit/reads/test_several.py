@@ -105,7 +105,7 @@ def ordered(
     limits=st.sampled_from([[1], [1, 2, 3], [7, 50], [1000]]),
     budget=st.sampled_from([1, 5, 2000]),
 )
-def test_every_item_of_all_partitions_comes_once_and_in_order(
+def test_every_item_of_all_partitions_is_listed_once_and_in_order(
     slot: str | None, data: st.DataObject, *, forward: bool, filtered: bool, limits: list[int], budget: int
 ) -> None:
     world = data.draw(worlds(slot))
@@ -122,7 +122,7 @@ def test_every_item_of_all_partitions_comes_once_and_in_order(
 @pytest.mark.parametrize("slot", [None, SLOT])
 @settings(max_examples=examples(80))
 @given(data=st.data(), forward=st.booleans(), in_turn=st.booleans(), limits=st.sampled_from([[1, 2, 3], [7, 50]]))
-def test_every_item_of_all_partitions_comes_once_in_turn(
+def test_every_item_of_all_partitions_is_listed_once_by_round_robin(
     slot: str | None, data: st.DataObject, *, forward: bool, in_turn: bool, limits: list[int]
 ) -> None:
     world = data.draw(worlds(slot))
@@ -165,9 +165,7 @@ def copied(draw: st.DrawFn) -> World:
     limits=st.sampled_from([[1], [1, 2, 3], [7, 20], [1000]]),
     budget=st.sampled_from([1, 5, 2000]),
 )
-def test_of_the_copies_of_a_thing_one_is_returned(
-    world: World, *, forward: bool, limits: list[int], budget: int
-) -> None:
+def test_one_of_several_copies_is_returned(world: World, *, forward: bool, limits: list[int], budget: int) -> None:
     listed = [
         row for rows, _ in ordered(world, forward=forward, limits=limits, once=True, budget=budget) for row in rows
     ]
@@ -182,9 +180,7 @@ def _number(thing: str) -> int:
 
 @settings(max_examples=examples(100))
 @given(world=copied(), forward=st.booleans(), size=st.sampled_from([1, 5, 20, 100]), once=st.booleans())
-def test_two_rounds_are_enough_for_any_number_of_partitions(
-    world: World, *, forward: bool, size: int, once: bool
-) -> None:
+def test_two_rounds_suffice_for_any_number_of_partitions(world: World, *, forward: bool, size: int, once: bool) -> None:
     world.transport.cut = None
     world.transport.store(world.wanted())
 
@@ -198,7 +194,7 @@ def _item(value: str, changed: str | None) -> Wire:
     return item if changed is None else {**item, "changed": {"S": changed}}
 
 
-def test_what_changed_lately_is_remembered_until_it_has_settled() -> None:
+def test_recent_changes_are_remembered_until_they_have_settled() -> None:
     once = Dedup("said", "changed")
     lately = "2030-03-17T17:46:00.000000Z"  # 40 s before NOW
 
@@ -212,7 +208,7 @@ def test_what_changed_lately_is_remembered_until_it_has_settled() -> None:
     assert later.remembered([], NOW + SETTLING) == {}
 
 
-def test_of_too_many_those_that_changed_last_are_remembered() -> None:
+def test_the_latest_changes_are_remembered_if_there_are_too_many() -> None:
     once = Dedup("said", "changed")
     items = [_item(f"v{n}", f"2030-03-17T17:{45 + n // 60:02d}:{n % 60:02d}Z") for n in range(90)]
 

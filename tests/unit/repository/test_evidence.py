@@ -60,12 +60,12 @@ def ruled(kind: str, found: dict[str, Any] | None) -> Proof:
 
 
 @pytest.mark.parametrize("kind", WRITES)
-def test_every_small_case_is_judged_as_the_model_rules(kind: str) -> None:
+def test_every_small_case_is_judged_as_in_the_model(kind: str) -> None:
     for found in FOUND:
         assert judge(WRITES[kind], found) is ruled(kind, found), found
 
 
-def test_a_guarded_delete_is_done_if_nothing_or_another_birth_is_there() -> None:
+def test_a_guarded_delete_is_done_if_the_item_is_gone_or_was_created_again() -> None:
     write = WRITES["cdel"]
 
     for rev, prev, born in product(REVISIONS, ((), ("older",)), (None, "born", "other")):
@@ -80,7 +80,7 @@ def test_a_compare_and_set_keeps_three_predecessors_and_the_birth() -> None:
     assert lineage(revision) == {PREV: {"S": "c b a"}, BORN: {"S": "z"}}
 
 
-def test_a_revision_of_which_nothing_is_known_leaves_the_birth_unknown() -> None:
+def test_an_unknown_revision_leaves_the_birth_unknown() -> None:
     assert lineage("c") == {PREV: {"S": "c"}}
     assert lineage("") == {PREV: {"S": "-"}}
     assert lineage(None) == {}

@@ -86,7 +86,7 @@ def expected_of_one(phase: Phase, place: str, met: str, *, moves: bool) -> Next:
 
 
 @pytest.mark.parametrize(("phase", "moves", "place", "met"), [*product(Phase, (False, True), ("old", "new"), STORED)])
-def test_what_one_place_holds_decides_what_follows(phase: Phase, place: str, met: str, *, moves: bool) -> None:
+def test_the_content_of_one_place_decides_the_next_step(phase: Phase, place: str, met: str, *, moves: bool) -> None:
     key = MOVES if moves else STAYS
     at = places(key, phase)
     found = Met(at, {at.old if place == "old" else at.new: STORED[met]})
@@ -106,7 +106,7 @@ def expected_of_both(phase: Phase, old: str, new: str) -> Next:
 
 
 @pytest.mark.parametrize(("phase", "old", "new"), [*product((Phase.MOVE, Phase.SETTLE), STORED, STORED)])
-def test_what_both_places_hold_decides_what_follows_a_create(phase: Phase, old: str, new: str) -> None:
+def test_the_content_of_both_places_decides_the_next_step_of_a_create(phase: Phase, old: str, new: str) -> None:
     at = places(MOVES, phase)
     found = Met(at, {at.old: STORED[old], at.new: STORED[new]})
 
@@ -116,7 +116,7 @@ def test_what_both_places_hold_decides_what_follows_a_create(phase: Phase, old: 
 
 
 @pytest.mark.parametrize("met", EMPTY)
-def test_help_is_asked_for_once(met: str) -> None:
+def test_help_is_requested_once(met: str) -> None:
     at = places(MOVES, Phase.SETTLE)
 
     assert Met(at, {at.new: STORED[met]}).next(USER, MOVES, now=NOW, ended=False, helped=True) is Next.DECIDE

@@ -48,7 +48,7 @@ def test_the_budget_is_never_exceeded(rate: float, waves: list[float]) -> None:
         pace.spent(units)
 
 
-def test_without_a_budget_nobody_waits() -> None:
+def test_without_a_budget_there_are_no_waits() -> None:
     time = Time()
     pace = time.pace()
 
@@ -60,11 +60,11 @@ def test_without_a_budget_nobody_waits() -> None:
 
 
 @pytest.mark.parametrize(("rate", "width"), [(1.0, 1), (140.0, 1), (400.0, 3), (10_000.0, 16)])
-def test_a_wave_is_no_larger_than_a_moment_of_the_budget(rate: float, width: int) -> None:
+def test_a_wave_is_no_larger_than_a_short_time_of_the_budget(rate: float, width: int) -> None:
     assert Time().pace(rate).width == width
 
 
-def test_what_cannot_be_sent_in_time_is_not_sent_and_the_time_is_waited_for() -> None:
+def test_requests_beyond_the_remaining_time_are_not_sent() -> None:
     time = Time()
     pace = time.pace(1.0)
     pace.spent(60)
@@ -85,7 +85,7 @@ def test_a_hot_key_range_slows_its_own_task_only() -> None:
     assert cold.after <= time.now
 
 
-def test_a_full_table_slows_all() -> None:
+def test_a_throttled_table_slows_all_tasks() -> None:
     time = Time()
     one, other = time.pace(), time.pace()
 
@@ -95,7 +95,7 @@ def test_a_full_table_slows_all() -> None:
     assert one.after == other.after > time.now
 
 
-def test_pauses_grow_while_it_throttles_and_end_when_it_does_not() -> None:
+def test_pauses_grow_during_throttling_and_end_after_it() -> None:
     time = Time()
     pace = time.pace()
     pauses = []
@@ -116,7 +116,7 @@ def test_pauses_grow_while_it_throttles_and_end_when_it_does_not() -> None:
     assert pace.after - time.now == pauses[0]
 
 
-def test_conflicts_are_tried_again_soon_and_then_later() -> None:
+def test_conflicts_are_retried_with_growing_pauses() -> None:
     time = Time()
     pace = time.pace()
     pauses = []

@@ -99,7 +99,7 @@ def test_any_partition_leads_back(tenant: str) -> None:
 @pytest.mark.parametrize(
     "key", ["other", "other:abc", "user.v1.User|GSI2", "user.v1.User|GSI9", "", ":", "@0@user.v1.User"]
 )
-def test_a_key_of_nothing_known_is_refused(key: str) -> None:
+def test_an_unknown_scope_key_is_refused(key: str) -> None:
     with pytest.raises(ConfigurationError):
         Scope.of_key(key, ENTITIES)
 
@@ -117,11 +117,11 @@ def test_a_key_of_nothing_known_is_refused(key: str) -> None:
         ("red:007", False),
     ],
 )
-def test_only_what_the_template_renders_is_a_partition(text: str, possible: bool) -> None:  # noqa: FBT001
+def test_only_text_that_the_template_renders_is_a_partition(text: str, possible: bool) -> None:  # noqa: FBT001
     assert fits(MEMBER, text) is possible
 
 
-def test_an_item_is_known_by_its_type_or_else_by_its_sort_key() -> None:
+def test_an_item_is_identified_by_its_type_or_else_by_its_sort_key() -> None:
     team, path = Family([MEMBER, SHIFT]), Family([PATH])
 
     def stored(partition: str, sort: str, **more: dict[str, str]) -> dict[str, dict[str, str]]:
@@ -137,11 +137,11 @@ def test_an_item_is_known_by_its_type_or_else_by_its_sort_key() -> None:
     assert not path.has(stored("a_1", "x", Type={"S": "user.v1.User"}))
 
 
-def test_a_wait_is_as_long_as_anybody_may_act_on_what_was_before() -> None:
+def test_a_wait_lasts_until_no_client_can_use_the_old_view() -> None:
     assert Timing(lease=30, operation=10, skew=1).wait(50) == 61
 
 
-def test_a_step_is_told_in_whole_seconds() -> None:
+def test_a_step_reports_whole_seconds() -> None:
     step = Step("work", 0.2, (1, 2), 4)
 
     assert step.as_dict() == {"kind": "work", "seconds": 1, "tasks": [1, 2], "concurrency": 4}

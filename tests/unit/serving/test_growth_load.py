@@ -28,7 +28,7 @@ def test_without_a_reason_the_load_decides(
     assert below or "1 of 2 units" in world.reports[0].reason
 
 
-def test_a_throttled_read_asks_for_the_load_of_reading() -> None:
+def test_a_throttled_read_requests_the_read_load() -> None:
     world, loads = World(), Loads()
 
     world.process(load=loads).throttled(entity(), "thing.v1.Thing:abc", throttle("", operation="Query"))
@@ -36,7 +36,7 @@ def test_a_throttled_read_asks_for_the_load_of_reading() -> None:
     assert loads.asked == [False]
 
 
-def test_the_load_is_asked_for_once_a_minute_until_it_is_known() -> None:
+def test_the_load_is_requested_once_a_minute_until_it_is_known() -> None:
     world, loads = World(), Loads(None)
     growth = world.process(load=loads)
 

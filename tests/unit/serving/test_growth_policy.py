@@ -62,7 +62,7 @@ def test_only_hot_key_ranges_change_a_count(name: str, asked: list[tuple[str, in
 
 @pytest.mark.parametrize("limit", ["ProvisionedThroughput", "AccountLimit", "MaxOnDemandThroughput"])
 @pytest.mark.parametrize("does", ["Read", "Write"])
-def test_other_limits_are_told_with_their_remedy_once_in_a_cooldown(limit: str, does: str) -> None:
+def test_other_limits_are_reported_with_a_remedy_once_per_cooldown(limit: str, does: str) -> None:
     world = World()
     growth = world.process()
     error = throttle(f"Table{does}{limit}Exceeded")
@@ -76,7 +76,7 @@ def test_other_limits_are_told_with_their_remedy_once_in_a_cooldown(limit: str, 
     assert world.reports[0].reason == f"{error.reasons[0].reason}: {error.reasons[0].remedy}"
 
 
-def test_two_limits_at_once_are_both_told() -> None:
+def test_two_limits_at_once_are_both_reported() -> None:
     world = World()
     growth = world.process()
 
@@ -96,7 +96,7 @@ def test_two_limits_at_once_are_both_told() -> None:
         (Shards(16, adopt="unsharded"), None, "it is unsharded still: start its reshard to 16"),
     ],
 )
-def test_what_is_declared_decides_whether_a_hot_partition_grows(
+def test_the_declaration_decides_whether_a_hot_partition_grows(
     declared: Shards, asked: int | None, remedy: str
 ) -> None:
     world = World()
@@ -109,7 +109,7 @@ def test_what_is_declared_decides_whether_a_hot_partition_grows(
     assert world.reports[0].target == asked
 
 
-def test_an_entity_without_shards_is_not_even_looked_at() -> None:
+def test_an_entity_without_shards_is_not_read() -> None:
     world = World()
 
     world.process().throttled(definition(declare()), "thing.v1.Thing:abc", HOT)
@@ -127,7 +127,7 @@ def test_an_entity_without_shards_is_not_even_looked_at() -> None:
     ],
     ids=["no partition", "no index named", "index of others"],
 )
-def test_what_is_hot_must_be_known(error: ThrottledError, partition: str | None) -> None:
+def test_a_throttle_of_an_unknown_partition_is_only_reported(error: ThrottledError, partition: str | None) -> None:
     world = World()
 
     world.process(load=Loads()).throttled(entity(), partition, error)
@@ -147,7 +147,7 @@ def test_a_hot_index_grows_for_all_partitions_and_only_to_its_own_ceiling() -> N
     assert {(report.partition, report.index) for report in world.reports} == {(None, "GSI1")}
 
 
-def test_a_storm_of_throttles_asks_once_and_costs_nothing_else() -> None:
+def test_many_throttles_make_one_request() -> None:
     world = World()
     growth = world.process()
     thing = entity()
@@ -178,7 +178,7 @@ def test_the_wait_is_drawn_between_its_bounds(random: float, slept: float) -> No
     assert world.slept == [pytest.approx(slept)]
 
 
-def test_who_waits_looks_again_and_finds_that_another_was_first() -> None:
+def test_a_waiting_process_reads_again_and_sees_the_request_of_another() -> None:
     world = World()
     other = world.process(random=0.0)
     thing = entity()
@@ -194,7 +194,7 @@ def test_who_waits_looks_again_and_finds_that_another_was_first() -> None:
     assert world.events == [GrowthEvent.ASKED, GrowthEvent.LOST]
 
 
-def test_without_sleep_no_request_waits_and_a_later_throttle_asks() -> None:
+def test_without_sleep_no_request_waits_and_a_later_throttle_requests_growth() -> None:
     world = World()
     growth = world.process(waits=False)
     thing = entity()
@@ -285,7 +285,7 @@ def test_a_clock_that_was_set_back_forgets_the_rest() -> None:
     assert world.events == [GrowthEvent.WOULD_ASK, GrowthEvent.WOULD_ASK]
 
 
-def test_a_dry_run_tells_and_asks_nothing() -> None:
+def test_a_dry_run_only_reports() -> None:
     world = World()
     growth = world.process(mode="dry_run")
 
@@ -296,7 +296,7 @@ def test_a_dry_run_tells_and_asks_nothing() -> None:
     assert (world.reports[0].target, world.reports[0].partition) == (32, "thing.v1.Thing:abc")
 
 
-def test_switched_off_nothing_is_looked_at_asked_or_told() -> None:
+def test_a_disabled_policy_reads_requests_and_reports_nothing() -> None:
     world, loads = World(), Loads()
     growth = world.process(mode="off", load=loads)
 
@@ -343,7 +343,7 @@ def test_a_request_never_fails_because_its_count_cannot_be_read() -> None:
     assert world.events == [GrowthEvent.FAILED]
 
 
-def test_threads_ask_once() -> None:
+def test_many_threads_make_one_request() -> None:
     world = World()
     growth = world.process()
     thing = entity()
@@ -384,7 +384,7 @@ class Log(Entity, name="log.v1.Line", key=Key("{tenant}", "{id}", prefix="fam"),
     id: str
 
 
-def test_a_record_of_a_family_with_a_prefix_is_known_by_it() -> None:
+def test_the_record_of_a_family_is_found_by_its_prefix() -> None:
     world = World()
     world.process().throttled(definition(Log), "fam:abc", HOT)
 

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.unit
         "unsharded", "changing", "not swept", "set by an operator",
     ],
 )  # fmt: skip
-def test_a_count_is_halved_after_a_long_quiet_down_to_what_is_declared(stands: Record, target: int | None) -> None:
+def test_a_count_is_halved_after_a_long_quiet_time_down_to_the_declared_one(stands: Record, target: int | None) -> None:
     world = World(standing={stands.key: CountState(stands.count, 0.0, busy=False)})
 
     told = world.process(load=Loads()).shrink([stands], [entity()])
@@ -47,13 +47,13 @@ def test_modulo_counts_are_not_halved() -> None:
 
 
 @pytest.mark.parametrize("calm", [False, None])
-def test_nothing_is_halved_where_throttles_are_counted_or_nobody_knows(*, calm: bool | None) -> None:
+def test_no_count_is_halved_after_throttles_or_with_unknown_load(*, calm: bool | None) -> None:
     loads = Loads(calmness=calm)
 
     assert World().process(load=loads).shrink([record("thing.v1.Thing:abc", 64)], [entity()]) == []
 
 
-def test_what_this_process_saw_throttled_is_not_quiet() -> None:
+def test_a_partition_that_this_process_saw_throttled_is_not_quiet() -> None:
     world = World(standing={"thing.v1.Thing:abc": CountState(64, 0.0, busy=False)})
     growth = world.process()
     growth.throttled(entity(), "thing.v1.Thing:abc", HOT)
@@ -66,7 +66,7 @@ def test_what_this_process_saw_throttled_is_not_quiet() -> None:
     assert (len(early), len(late)) == (0, 1)
 
 
-def test_a_count_grown_again_after_it_was_halved_stands_twice_as_long() -> None:
+def test_a_count_that_grew_again_after_halving_stays_twice_as_long() -> None:
     history = frozenset({"1:16", "100:32", "200:16", "300:32", "400:64"})
     twice = replace(record("thing.v1.Thing:abc", 32, age=2 * DAY - 1), history=history - {"400:64"})
     first = replace(record("thing.v1.Thing:other", 64), history=history)

@@ -18,7 +18,7 @@ def throttled() -> ThrottledError:
     return ThrottledError("DynamoDB throttled\nPutItem.", operation="PutItem", aws_code="ThrottlingException")
 
 
-def test_an_error_that_explains_itself_is_one_line_without_a_traceback(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_expected_error_is_one_line_without_a_traceback(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(ThrottledError) as raised:
         raise throttled()
 
@@ -35,7 +35,7 @@ def test_an_error_that_explains_itself_is_one_line_without_a_traceback(caplog: p
     assert "\n" not in caplog.text.rstrip("\n")
 
 
-def test_an_error_tells_once_what_each_of_its_causes_says(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_names_each_of_its_causes_once(caplog: pytest.LogCaptureFixture) -> None:
     first, second = (QueueUnavailableError("The queue did not take\neverything") for _ in range(2))
     second.__cause__, first.__cause__ = first, RuntimeError("the queue said\nAccessDenied")
 
@@ -48,7 +48,7 @@ def test_an_error_tells_once_what_each_of_its_causes_says(caplog: pytest.LogCapt
     assert record.exc_info is None
 
 
-def test_causes_that_form_a_circle_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_circular_causes_are_named_once(caplog: pytest.LogCaptureFixture) -> None:
     first, second = QueueUnavailableError("first"), QueueUnavailableError("second")
     first.__cause__, second.__cause__ = second, first
 
@@ -59,7 +59,7 @@ def test_causes_that_form_a_circle_are_told_once(caplog: pytest.LogCaptureFixtur
     assert told == "QueueUnavailableError: first, because of QueueUnavailableError: second"
 
 
-def test_an_error_nobody_expected_comes_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unexpected_error_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(ValueError, match="odd") as raised:
         raise ValueError("odd")
 
@@ -70,7 +70,7 @@ def test_an_error_nobody_expected_comes_with_its_traceback(caplog: pytest.LogCap
     assert "Traceback" in caplog.text
 
 
-def test_a_function_fails_with_the_error_and_nothing_of_where_it_came_from() -> None:
+def test_a_function_fails_with_the_error_without_its_traceback() -> None:
     @without_traceback
     def entry(_event: object) -> None:
         deep()
@@ -86,7 +86,7 @@ def test_a_function_fails_with_the_error_and_nothing_of_where_it_came_from() -> 
     assert "KeyError" not in told
 
 
-def test_an_error_nobody_expected_keeps_its_traceback_when_a_function_fails() -> None:
+def test_an_unexpected_error_keeps_its_traceback_when_a_function_fails() -> None:
     @without_traceback
     def entry() -> None:
         deep()

@@ -24,21 +24,21 @@ def metrics_of(line: str) -> dict[str, tuple[str, Any]]:
     return {each["Name"]: (each["Unit"], told[each["Name"]]) for each in directive["Metrics"]}
 
 
-def test_a_line_tells_each_figure_with_its_unit_and_the_time_in_milliseconds() -> None:
+def test_a_line_has_each_figure_with_its_unit_and_the_time_in_milliseconds() -> None:
     line = metrics_line("dev", [Figure("Done", 3), Figure("Lag", [0.5, 0.25], "Seconds")], 1_800_000_000.25)
 
     assert metrics_of(line) == {"Done": ("Count", 3), "Lag": ("Seconds", [0.25, 0.5])}
     assert json.loads(line)["_aws"]["Timestamp"] == 1_800_000_000_250
 
 
-def test_of_more_values_than_a_line_may_have_the_highest_are_told() -> None:
+def test_a_line_with_too_many_values_keeps_the_highest() -> None:
     line = metrics_line("dev", [Figure("Lag", [float(n) for n in range(MOST_VALUES + 5)], "Seconds")], 0)
 
     _, values = metrics_of(line)["Lag"]
     assert (len(values), values[0], values[-1]) == (100, 5.0, 104.0)
 
 
-def test_news_of_growth_is_logged_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+def test_growth_events_are_logged_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     lines: list[str] = []
     report = Report(GrowthEvent.ASKED, "user.v1.User", "acme", None, "8 to 16", 16)
 

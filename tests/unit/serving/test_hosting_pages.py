@@ -28,7 +28,7 @@ def test_an_answer_has_the_bytes_of_its_text_as_a_json_string(document: object) 
     assert answer_bytes(text) == len(json.dumps(text, ensure_ascii=False).encode()) - len('""')
 
 
-def test_a_page_is_made_shorter_until_it_fits_beside_a_cursor_of_any_size() -> None:
+def test_a_page_is_shortened_until_it_fits_with_its_cursor() -> None:
     limits: list[int] = []
 
     def read(limit: int) -> Page[str]:

@@ -70,7 +70,7 @@ def test_refusals_grow_with_the_share_of_attempts_that_dynamodb_refuses() -> Non
     assert shares[4] > 0.9
 
 
-def test_one_unlucky_request_refuses_few() -> None:
+def test_one_failed_request_causes_few_refusals() -> None:
     world = World()
 
     world.observe(throttled=4)
@@ -78,7 +78,7 @@ def test_one_unlucky_request_refuses_few() -> None:
     assert 0 < world.share() < 0.4
 
 
-def test_a_hot_key_range_of_one_tenant_refuses_nobody() -> None:
+def test_a_hot_key_range_of_one_tenant_causes_no_refusals() -> None:
     world = World()
 
     world.observe(throttled=1000, reason=KEY_RANGE)
@@ -105,7 +105,7 @@ def test_an_engine_that_cannot_be_reached_or_is_slow_counts_as_one_that_refuses(
     assert world.refuses()
 
 
-def test_a_listing_that_takes_long_says_nothing_about_dynamodb() -> None:
+def test_a_long_listing_is_not_a_sign_of_overload() -> None:
     world = World()
 
     for _ in range(100):
@@ -134,7 +134,7 @@ def test_refusals_end_by_themselves_when_nothing_is_seen_for_long() -> None:
     assert world.share() < 0.05
 
 
-def test_a_clock_that_is_set_back_breaks_nothing() -> None:
+def test_a_clock_that_is_set_back_is_tolerated() -> None:
     world = World()
     world.observe(throttled=200)
 
@@ -144,7 +144,7 @@ def test_a_clock_that_is_set_back_breaks_nothing() -> None:
 
 
 @pytest.mark.parametrize(("draw", "seconds"), [(0.0, 1), (0.5, 3), (0.9, LONGEST_RETRY_SECONDS)])
-def test_callers_come_back_at_different_times(draw: float, seconds: int) -> None:
+def test_refused_callers_retry_at_different_times(draw: float, seconds: int) -> None:
     world = World(draw)
     world.observe(throttled=10_000)
 

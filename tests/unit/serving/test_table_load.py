@@ -140,7 +140,7 @@ def test_reading_is_compared_with_read_units(table: str, *, below: bool) -> None
 
 
 @pytest.mark.parametrize(("index", "does"), [(None, "Write"), ("GSI2", "Read")])
-def test_ten_whole_minutes_of_the_table_or_index_are_asked_for_by_the_minute(index: str | None, does: str) -> None:
+def test_ten_whole_minutes_of_the_table_or_index_are_requested_by_the_minute(index: str | None, does: str) -> None:
     dimensions = [{"Name": "TableName", "Value": "users"}]
     dimensions += [{"Name": "GlobalSecondaryIndexName", "Value": index}] if index else []
     names = [
@@ -187,7 +187,7 @@ def hours(read: list[float], write: list[float], *, status: str = "Complete") ->
     ("read", "write", "calm"),
     [([], [], True), ([0.0, 0.0], [0.0], True), ([0.0, 1.0], [], False), ([], [2.0, 0.0, 0.0], False)],
 )
-def test_a_table_is_calm_if_nothing_of_it_was_throttled(read: list[float], write: list[float], *, calm: bool) -> None:
+def test_a_table_without_throttles_is_calm(read: list[float], write: list[float], *, calm: bool) -> None:
     cloudwatch = client()
     stubber = Stubber(cloudwatch)
     metrics = [
@@ -208,7 +208,7 @@ def test_a_table_is_calm_if_nothing_of_it_was_throttled(read: list[float], write
     assert TableLoad(Described(None), "users", metrics=lambda: cloudwatch, clock=lambda: NOW).calm(86_400) is calm
 
 
-def test_part_of_an_answer_tells_nothing() -> None:
+def test_a_partial_answer_makes_the_load_unknown() -> None:
     cloudwatch = client()
     stubber = Stubber(cloudwatch)
     for _ in range(2):
@@ -292,7 +292,7 @@ def test_the_real_client_is_understood() -> None:
     assert answer.reason == "CloudWatch has not counted the throttle yet"
 
 
-def test_importing_it_loads_no_sdk() -> None:
+def test_the_import_loads_no_sdk() -> None:
     code = "import sys, dynashard_serving.table_load as load; load.table_load(None, 'users'); print(*sys.modules)"
 
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()  # noqa: S603

@@ -24,7 +24,7 @@ def begun() -> Checkpoint:
     return Checkpoint.beginning(HERE, WHAT, WHOSE, clock=lambda: 1_800_000_000.7)
 
 
-def test_a_kept_checkpoint_is_found_again_as_it_was(path: Path) -> None:
+def test_a_stored_checkpoint_is_read_back_unchanged(path: Path) -> None:
     kept = replace(begun(), line=700, fingerprint="f00", written=690, refused=10)
 
     CheckpointFile(path).keep(kept)
@@ -39,7 +39,7 @@ def test_a_load_without_a_checkpoint_begins_at_the_start(path: Path) -> None:
     assert (found.line, found.written, found.refused) == (0, 0, 0)
 
 
-def test_an_unfinished_load_is_not_begun_again_by_accident(path: Path) -> None:
+def test_an_unfinished_load_is_not_restarted_by_accident(path: Path) -> None:
     CheckpointFile(path).keep(begun())
 
     with pytest.raises(CommandError, match=r"did not finish: continue with --resume, or remove .*load-state"):
@@ -97,19 +97,19 @@ def test_a_damaged_checkpoint_is_refused(path: Path, damage: bytes) -> None:
         CheckpointFile(path).open(HERE, WHAT, WHOSE, resume=True)
 
 
-def test_a_checkpoint_that_cannot_be_read_is_told(path: Path) -> None:
+def test_an_unreadable_checkpoint_is_reported(path: Path) -> None:
     path.mkdir()
 
     with pytest.raises(CommandError, match="cannot be read: Is a directory"):
         CheckpointFile(path).open(HERE, WHAT, WHOSE, resume=True)
 
 
-def test_a_checkpoint_that_cannot_be_kept_is_told(tmp_path: Path) -> None:
+def test_a_checkpoint_that_cannot_be_stored_is_reported(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"cannot be kept in .*: name another file with --state"):
         CheckpointFile(tmp_path / "missing" / "state").keep(begun())
 
 
-def test_writing_a_checkpoint_that_fails_leaves_the_one_before(path: Path) -> None:
+def test_a_failed_write_of_a_checkpoint_keeps_the_previous_one(path: Path) -> None:
     state, kept = CheckpointFile(path), replace(begun(), line=500, fingerprint="f00", written=500, refused=0)
     state.keep(kept)
     path.with_name(path.name + ".new").mkdir()

@@ -25,23 +25,23 @@ def read(text: str | bytes, file_format: str) -> list[Row]:
     return list(rows(Lines(BytesIO(text.encode() if isinstance(text, str) else text)), file_format, COLUMNS))
 
 
-def test_a_csv_row_brings_its_cells_by_column() -> None:
+def test_a_csv_row_has_its_cells_by_column() -> None:
     found = csv_rows("id,email\n1,a@b\n2,c@d\n")
 
     assert found == [Row(2, 2, {"id": "1", "email": "a@b"}), Row(3, 3, {"id": "2", "email": "c@d"})]
 
 
-def test_a_byte_order_mark_is_no_part_of_the_first_column() -> None:
+def test_a_byte_order_mark_is_not_part_of_the_first_column() -> None:
     assert csv_rows(b"\xef\xbb\xbfid\n1\n") == [Row(2, 2, {"id": "1"})]
     assert json_rows(b'\xef\xbb\xbf{"id": "1"}\n') == [Row(1, 1, {"id": "1"})]
 
 
-def test_lines_may_end_as_windows_ends_them() -> None:
+def test_windows_line_endings_are_accepted() -> None:
     assert csv_rows("id,email\r\n1,a@b\r\n") == [Row(2, 2, {"id": "1", "email": "a@b"})]
     assert json_rows('{"id": "1"}\r\n') == [Row(1, 1, {"id": "1"})]
 
 
-def test_the_last_line_needs_no_end() -> None:
+def test_the_last_line_needs_no_line_ending() -> None:
     assert csv_rows("id\n1") == [Row(2, 2, {"id": "1"})]
     assert json_rows('{"id": "1"}') == [Row(1, 1, {"id": "1"})]
 
@@ -78,14 +78,14 @@ def test_empty_lines_are_no_rows_and_are_counted() -> None:
 
 
 @pytest.mark.parametrize("line", ["1", "1,2,3"])
-def test_a_row_with_too_few_or_too_many_cells_is_told_and_the_next_one_is_read(line: str) -> None:
+def test_a_row_with_too_few_or_too_many_cells_is_reported_and_the_next_one_is_read(line: str) -> None:
     found = csv_rows(f"id,email\n{line}\n2,c@d\n")
 
     assert found[0] == Row(2, 2, None, f"{line.count(',') + 1} cells under 2 columns")
     assert found[1] == Row(3, 3, {"id": "2", "email": "c@d"})
 
 
-def test_an_unknown_column_is_refused_with_those_there_are() -> None:
+def test_an_unknown_column_is_refused_with_the_known_ones() -> None:
     with pytest.raises(CommandError, match=r"column 'mail' is not a field .* email, id, name"):
         csv_rows("id,mail\n1,a@b\n")
 
@@ -118,14 +118,14 @@ def test_text_after_a_closing_quote_ends_the_reading_at_its_line() -> None:
     assert len(found) == 2
 
 
-def test_a_quote_that_is_never_closed_is_told_with_the_line_where_it_opens() -> None:
+def test_an_unclosed_quote_is_reported_with_its_line() -> None:
     [first, broken] = csv_rows('id,name\n1,x\n2,"never\nclosed\n')
 
     assert first == Row(2, 2, {"id": "1", "name": "x"})
     assert (broken.line, broken.last_line, broken.final) == (3, 4, True)
 
 
-def test_a_line_that_is_not_utf8_is_told_and_the_next_one_is_read() -> None:
+def test_a_line_that_is_not_utf8_is_reported_and_the_next_one_is_read() -> None:
     reason = "not UTF-8; convert the file first"
 
     assert csv_rows("id,name\n1,Zoë\n".encode("latin-1") + b"2,x\n") == [
@@ -145,7 +145,7 @@ def test_a_csv_file_in_another_encoding_is_refused_at_its_header(encoding: str) 
 
 
 @pytest.mark.parametrize("file_format", ["csv", "jsonl"])
-def test_an_endless_line_ends_the_reading_and_is_not_held_in_memory(file_format: str) -> None:
+def test_an_endless_line_ends_the_reading_without_being_kept_in_memory(file_format: str) -> None:
     first = b"id\n1\n" if file_format == "csv" else b'{"id": "1"}\n'
     lines = Lines(BytesIO(first + b"x" * (3 * MAX_ROW_BYTES)))
 
@@ -176,7 +176,7 @@ def test_an_endless_line_ends_the_reading_and_is_not_held_in_memory(file_format:
         ('"id"', "not a JSON object"),
     ],
 )
-def test_a_line_that_is_no_json_object_is_told_and_the_next_one_is_read(line: str, reason: str) -> None:
+def test_a_line_that_is_not_a_json_object_is_reported_and_the_next_one_is_read(line: str, reason: str) -> None:
     [bad, good] = json_rows(f'{line}\n{{"id": "2"}}\n')
 
     assert (bad.line, bad.fields, bad.final) == (1, None, False)
@@ -184,13 +184,13 @@ def test_a_line_that_is_no_json_object_is_told_and_the_next_one_is_read(line: st
     assert good == Row(2, 2, {"id": "2"})
 
 
-def test_what_is_wrong_with_json_is_told_with_its_place_in_the_line() -> None:
+def test_a_json_error_is_reported_with_its_position_in_the_line() -> None:
     [bad] = json_rows('{"id": "ë", x}')
 
     assert str(bad.reason).endswith("at character 13")
 
 
-def test_json_brings_values_as_they_are() -> None:
+def test_json_values_are_read_unchanged() -> None:
     assert json_rows('{"id": "Zoë \\u00e9 👋", "n": 1.5, "x": null, "in": {"a": [true]}}\n') == [
         Row(1, 1, {"id": "Zoë é 👋", "n": 1.5, "x": None, "in": {"a": [True]}})
     ]
@@ -201,7 +201,7 @@ def test_separators_of_other_alphabets_do_not_end_a_line() -> None:
     assert csv_rows("id\na\u2028b\x0cc\n") == [Row(2, 2, {"id": "a\u2028b\x0cc"})]
 
 
-def test_the_fingerprint_tells_files_apart_by_what_was_read() -> None:
+def test_the_fingerprint_depends_on_the_content_that_was_read() -> None:
     short, same, other = (Lines(BytesIO(text)) for text in (b"1\n2\n", b"1\n2\n3\n", b"1\n3\n"))
 
     for lines in (short, same, other):

@@ -37,7 +37,7 @@ DONE = replace(SWEEPING, stage="stable", swept=True)
         (replace(PENDING, seconds_left=3661.4), "16 shards -> 32; waits to begin; about 1:01:01 left"),
     ],
 )
-def test_a_change_is_told_in_one_line(status: Status, said: str) -> None:
+def test_a_change_is_shown_in_one_line(status: Status, said: str) -> None:
     assert line(status) == f"user.v1.User abc: {said}"
 
 
@@ -49,7 +49,7 @@ def test_a_change_is_named_as_commands_name_it() -> None:
     assert line(index).startswith("user.v1.User --index by_department: ")
 
 
-def test_what_is_not_known_is_not_told() -> None:
+def test_unknown_figures_are_not_shown() -> None:
     assert (amounts(PENDING), left(PENDING)) == ("", "")
 
 
@@ -118,7 +118,7 @@ class Screen:
         )
 
 
-def test_watching_shows_every_look_and_ends_with_the_last(capsys: pytest.CaptureFixture[str]) -> None:
+def test_watching_shows_every_status_and_ends_with_the_last(capsys: pytest.CaptureFixture[str]) -> None:
     screen = Screen(PENDING, MOVING, SWEEPING)
 
     seen = screen.watch().until(lambda seen: seen[0].target is None)
@@ -129,7 +129,7 @@ def test_watching_shows_every_look_and_ends_with_the_last(capsys: pytest.Capture
 
 
 @pytest.mark.parametrize("standing", [PENDING, MOVING, SWEEPING])
-def test_a_change_that_stands_still_is_told_once(standing: Status, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_change_without_progress_is_reported_once(standing: Status, capsys: pytest.CaptureFixture[str]) -> None:
     screen = Screen(standing)
 
     screen.watch().until(lambda _: screen.now > BEGUN + 3 * (WAIT + GRACE))
@@ -139,7 +139,7 @@ def test_a_change_that_stands_still_is_told_once(standing: Status, capsys: pytes
 
 
 @pytest.mark.parametrize("quiet", [replace(MOVING, paused=True), DONE])
-def test_what_may_stand_still_is_not_told(quiet: Status, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_expected_pause_is_not_reported(quiet: Status, capsys: pytest.CaptureFixture[str]) -> None:
     screen = Screen(quiet)
 
     screen.watch().until(lambda _: screen.now > BEGUN + 3 * (WAIT + GRACE))
@@ -147,7 +147,7 @@ def test_what_may_stand_still_is_not_told(quiet: Status, capsys: pytest.CaptureF
     assert capsys.readouterr().err == ""
 
 
-def test_slow_work_is_no_standstill(capsys: pytest.CaptureFixture[str]) -> None:
+def test_slow_work_counts_as_progress(capsys: pytest.CaptureFixture[str]) -> None:
     screen = Screen(*(replace(MOVING, moved=300 + number // 30) for number in range(200)))
 
     screen.watch().until(lambda seen: seen[0].moved == 306)

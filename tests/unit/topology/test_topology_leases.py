@@ -76,7 +76,7 @@ def test_a_value_that_took_longer_than_its_lease_to_read_is_read_again() -> None
     assert source.ask() == "value 3"
 
 
-def test_reading_that_always_takes_longer_than_the_lease_is_given_up() -> None:
+def test_reads_that_always_outlast_the_lease_fail() -> None:
     source = Source(during=lambda: source.pass_time(LEASE))
 
     with pytest.raises(EngineUnavailableError, match="TOPOLOGY_LEASE_SECONDS"):
@@ -84,7 +84,7 @@ def test_reading_that_always_takes_longer_than_the_lease_is_given_up() -> None:
     assert source.reads == 3
 
 
-def test_time_in_which_the_process_was_frozen_counts() -> None:
+def test_the_lease_includes_time_in_which_the_process_was_frozen() -> None:
     source = Source()
     source.ask()
 
@@ -94,7 +94,7 @@ def test_time_in_which_the_process_was_frozen_counts() -> None:
 
 
 @pytest.mark.parametrize("back", [0.5, 29.0, 100_000.0])
-def test_a_clock_that_is_set_back_prolongs_nothing(back: float) -> None:
+def test_a_clock_that_is_set_back_does_not_prolong_a_lease(back: float) -> None:
     source = Source()
     source.ask()
 
@@ -124,7 +124,7 @@ def test_a_value_that_is_forgotten_is_read_again() -> None:
     assert (source.ask("other"), source.ask()) == ("value 2", "value 3")
 
 
-def test_a_value_forgotten_while_it_is_read_serves_its_reader_only() -> None:
+def test_a_value_that_is_forgotten_during_its_read_is_not_cached() -> None:
     source = Source(during=lambda: source.leases.forget("key"))
     assert source.ask() == "value 1"
 
@@ -133,7 +133,7 @@ def test_a_value_forgotten_while_it_is_read_serves_its_reader_only() -> None:
     assert (source.ask(), source.ask()) == ("value 2", "value 2")
 
 
-def test_an_error_is_kept_by_nobody() -> None:
+def test_an_error_is_not_cached() -> None:
     failures = iter([EngineUnavailableError("lost", operation="BatchGetItem")])
     source = Source()
 
@@ -148,7 +148,7 @@ def test_an_error_is_kept_by_nobody() -> None:
     assert source.ask() == "value 2"
 
 
-def test_those_read_longest_ago_are_forgotten_beyond_the_limit() -> None:
+def test_the_oldest_values_are_forgotten_beyond_the_limit() -> None:
     source = Source(limit=3)
     for key in "abc":
         source.ask(key)
@@ -160,7 +160,7 @@ def test_those_read_longest_ago_are_forgotten_beyond_the_limit() -> None:
     assert [source.ask(key) for key in "acdb"] == ["value 4", "value 3", "value 5", "value 6"]
 
 
-def test_many_threads_that_want_a_value_read_it_once() -> None:
+def test_many_threads_read_a_value_once() -> None:
     threads = 16
     source, together, started = Source(), Barrier(threads), Event()
     source.during = started.set
@@ -177,7 +177,7 @@ def test_many_threads_that_want_a_value_read_it_once() -> None:
     assert {value for each in seen for value in each} == {"value 1"}
 
 
-def test_others_wait_for_the_one_who_reads() -> None:
+def test_other_threads_wait_for_the_one_that_reads() -> None:
     source, reading, go_on = Source(), Event(), Event()
 
     def pause() -> None:
@@ -194,7 +194,7 @@ def test_others_wait_for_the_one_who_reads() -> None:
         assert (first.result(HANG_SECONDS), second.result(HANG_SECONDS)) == ("value 1", "value 1")
 
 
-def test_whoever_forgets_while_another_reads_gets_what_was_read_afterwards() -> None:
+def test_a_thread_that_forgets_a_value_during_a_read_gets_a_later_one() -> None:
     source, reading, go_on = Source(), Event(), Event()
 
     def pause_first() -> None:

@@ -39,14 +39,14 @@ records = st.builds(
 
 
 @given(records, st.sampled_from(Phase), counts)
-def test_a_record_survives_being_stored(record: Record, phase: Phase, target: int) -> None:
+def test_a_stored_record_is_read_back_unchanged(record: Record, phase: Phase, target: int) -> None:
     changing = replace(record, phase=phase, target=target)
 
     assert decode(encode(record)) == record
     assert decode(encode(changing)) == changing
 
 
-def test_a_record_of_key_and_count_is_whole() -> None:
+def test_a_record_with_only_key_and_count_is_complete() -> None:
     record = decode({"partition": {"S": "a"}, "number_of_shards": {"N": "8"}})
 
     assert record == Record("a", 8, Decimal(0), 0.0)
@@ -68,7 +68,7 @@ def test_a_record_of_key_and_count_is_whole() -> None:
         ("shard_history", {"N": "1"}),
     ],
 )
-def test_a_record_that_says_nothing_clear_is_refused_by_its_key(attribute: str, value: Any) -> None:
+def test_an_invalid_record_is_refused_with_its_key(attribute: str, value: Any) -> None:
     wire = encode(first_record("thing:abc", 8, now=EPOCH, lease=30))
     wire.pop(attribute, None)
     if value is not None:
@@ -79,21 +79,21 @@ def test_a_record_that_says_nothing_clear_is_refused_by_its_key(attribute: str, 
 
 
 @pytest.mark.parametrize("phase", Phase)
-def test_only_a_change_that_was_published_has_a_target_for_those_who_route(phase: Phase) -> None:
+def test_only_a_published_change_has_a_target_for_routing(phase: Phase) -> None:
     record = replace(first_record("a", 8, now=EPOCH, lease=30), phase=phase, target=16)
 
     assert record.view(9.0, markers=True) == View(8, phase, None if phase is Phase.STABLE else 16, 9.0, markers=True)
     assert record.busy
 
 
-def test_a_record_is_busy_until_its_marks_are_swept() -> None:
+def test_a_record_is_busy_until_its_markers_are_swept() -> None:
     quiet = first_record("a", 8, now=EPOCH, lease=30)
 
     assert [quiet.busy, replace(quiet, swept=False).busy, replace(quiet, target=16).busy] == [False, True, True]
 
 
 @given(st.lists(st.tuples(clocks, counts), max_size=40))
-def test_whatever_the_clocks_say_updates_rise_and_the_history_keeps_the_newest_counts(
+def test_updates_rise_and_the_history_keeps_the_newest_counts_with_any_clocks(
     changes: list[tuple[float, int]],
 ) -> None:
     record = first_record("a", 8, now=EPOCH, lease=30)
@@ -120,7 +120,7 @@ def test_the_history_is_bounded() -> None:
     assert min(record.history) == f"{EPOCH + 60 * 80:.0f}:2"
 
 
-def test_the_history_tells_when_a_count_was_published() -> None:
+def test_the_history_has_the_time_of_each_count() -> None:
     record = first_record("a", 8, now=EPOCH, lease=30)
 
     record = record.changed(EPOCH + 60.9, count=16).changed(EPOCH + 70, phase=Phase.STABLE, count=16)

@@ -42,7 +42,7 @@ class Time:
         self.at += seconds
 
 
-def test_without_a_deadline_there_is_all_the_time() -> None:
+def test_without_a_deadline_the_time_is_unlimited() -> None:
     with evidence():
         assert remaining() == inf
 
@@ -68,7 +68,7 @@ def _with_evidence() -> float:
         return remaining()
 
 
-def test_a_deadline_inside_another_counts_by_the_clock_of_the_other() -> None:
+def test_a_nested_deadline_uses_the_clock_of_the_outer_one() -> None:
     time = Time()
     with within(10, time), within(5):
         time.at += 3
@@ -92,7 +92,7 @@ def test_a_share_of_the_time_is_kept_for_evidence(seconds: float, kept: float) -
         assert remaining() == pytest.approx(seconds - kept)
 
 
-def test_what_an_outer_operation_keeps_is_no_time_for_the_work_of_an_inner_one() -> None:
+def test_an_inner_operation_cannot_use_the_time_that_the_outer_one_keeps() -> None:
     time = Time()
     with within(10, time, reserve=True):
         time.at += 7
@@ -122,7 +122,7 @@ def test_slow_attempts_end_within_the_operation_and_leave_time_for_evidence(rese
 
 
 @pytest.mark.parametrize("error", [LOST, THROTTLED], ids=["lost", "throttled"])
-def test_evidence_is_asked_for_until_the_time_for_it_is_over(error: EngineError) -> None:
+def test_evidence_is_requested_until_its_time_is_over(error: EngineError) -> None:
     time, sent = Time(), 0
     attempts = Attempts(most=4, runtime=time.runtime)
 
@@ -178,7 +178,7 @@ def test_several_requests_of_one_operation_share_its_time() -> None:
     assert 1_010 < time.at <= 1_020
 
 
-def test_a_retry_policy_keeps_to_its_own_time_if_that_is_less() -> None:
+def test_a_retry_policy_uses_its_own_shorter_time() -> None:
     time = Time()
     policy = RetryPolicy(seconds=1, runtime=time.runtime)
 

@@ -162,7 +162,7 @@ def test_reason_and_resource_are_read_in_both_spellings(name: str, reason: str, 
         ("transaction_throttled", []),
     ],
 )
-def test_a_throttle_tells_which_limit_of_what_was_met(name: str, expected: list[tuple[str, str | None, str]]) -> None:
+def test_a_throttle_names_its_limit_and_resource(name: str, expected: list[tuple[str, str | None, str]]) -> None:
     found = classified(name).reasons
 
     assert [(each.kind, each.index, "read" if each.reading else "write") for each in found] == expected
@@ -216,7 +216,7 @@ def test_an_index_without_an_arn_is_not_taken_for_the_table() -> None:
     assert (reason.kind, reason.index, reason.on_index) == ("key_range", None, True)
 
 
-def test_reasons_without_a_text_count_as_none() -> None:
+def test_reasons_without_text_are_ignored() -> None:
     error: Any = classify(Refusal("PutItem", 400, "ThrottlingException", "", {"throttlingReasons": [{}]}))
 
     assert (type(error), error.reasons) == (ThrottledError, ())
@@ -232,16 +232,16 @@ def test_reasons_without_a_text_count_as_none() -> None:
         ("transaction_beyond_account_limit", False),
     ],
 )
-def test_a_message_that_blames_the_indexes_is_told_where_reasons_are_missing(name: str, *, blamed: bool) -> None:
+def test_a_message_that_blames_the_indexes_replaces_missing_reasons(name: str, *, blamed: bool) -> None:
     assert classified(name).index_blamed is blamed
 
 
-def test_the_answers_own_waiting_time_is_rounded_up_to_whole_seconds() -> None:
+def test_the_waiting_time_of_an_answer_is_rounded_up_to_whole_seconds() -> None:
     assert classified("table_maximum_throttled").retry_after == 3
     assert classified("key_range_throttled").retry_after == 1
 
 
-def test_a_cancelled_transaction_gives_one_reason_an_action_with_the_stored_item() -> None:
+def test_a_cancelled_transaction_has_a_reason_for_each_action_with_the_stored_item() -> None:
     error = classified("transaction_condition_failed")
 
     assert [reason.code for reason in error.reasons] == ["None", "ConditionalCheckFailed"]
@@ -252,7 +252,7 @@ def test_a_cancelled_transaction_gives_one_reason_an_action_with_the_stored_item
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
-def test_an_answer_that_is_not_dynamodbs_is_unavailability(status: int) -> None:
+def test_an_answer_of_another_server_is_unavailability(status: int) -> None:
     answer = WireParser().parse({"status_code": status, "headers": {}, "body": b"<html>Gone</html>"}, None)
 
     error = classify(refusal_of("Query", answer))

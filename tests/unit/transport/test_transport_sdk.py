@@ -87,7 +87,7 @@ def scripted(asked: list[Asked], waits: list[float]) -> Iterator[Script]:
         yield start
 
 
-def test_a_request_goes_out_as_it_is_and_asks_for_its_capacity(scripted: Script, asked: list[Asked]) -> None:
+def test_a_request_is_sent_unchanged_except_for_its_capacity_option(scripted: Script, asked: list[Asked]) -> None:
     request = {"TableName": "users", "Item": {"PK": {"S": "ä"}, "photo": {"B": "AAEC"}, "n": {"N": "1.50"}}}
     before = orjson.dumps(request)
     transport = scripted(Reply())
@@ -108,25 +108,25 @@ def test_a_transaction_has_the_token_that_its_caller_gave_or_none(scripted: Scri
     assert [orjson.loads(each.body).get("ClientRequestToken") for each in asked] == [None, "mine"]
 
 
-def test_a_callers_own_wish_about_capacity_is_kept(scripted: Script, asked: list[Asked]) -> None:
+def test_the_capacity_option_of_a_caller_is_kept(scripted: Script, asked: list[Asked]) -> None:
     scripted(Reply()).call("Query", {"TableName": "users", "ReturnConsumedCapacity": "INDEXES"})
 
     assert orjson.loads(asked[0].body)["ReturnConsumedCapacity"] == "INDEXES"
 
 
-def test_operations_that_take_no_capacity_wish_get_none(scripted: Script, asked: list[Asked]) -> None:
+def test_operations_without_a_capacity_option_get_none(scripted: Script, asked: list[Asked]) -> None:
     scripted(Reply()).call("DescribeTable", {"TableName": "users"})
 
     assert orjson.loads(asked[0].body) == {"TableName": "users"}
 
 
-def test_an_answer_comes_back_as_it_is(scripted: Script) -> None:
+def test_an_answer_is_returned_unchanged(scripted: Script) -> None:
     answer = scripted(FOUND).call("GetItem", GET)
 
     assert answer == orjson.loads(FOUND.body)
 
 
-def test_answers_are_recorded_in_every_meter_in_force(scripted: Script) -> None:
+def test_answers_are_recorded_in_every_active_meter(scripted: Script) -> None:
     transport = scripted(FOUND)
 
     with metered() as outer:
@@ -156,9 +156,7 @@ def test_a_throttled_request_is_sent_again_and_each_throttle_is_counted(
     assert meter.consumed == Consumed(0.5, 0.0, 1)
 
 
-def test_waits_between_attempts_are_drawn_between_nothing_and_a_doubling_bound(
-    scripted: Script, waits: list[float]
-) -> None:
+def test_waits_between_attempts_are_random_up_to_a_doubling_bound(scripted: Script, waits: list[float]) -> None:
     transport = scripted(stored("throttled_without_reasons"), attempts=4)
 
     for _ in range(10):
@@ -170,7 +168,7 @@ def test_waits_between_attempts_are_drawn_between_nothing_and_a_doubling_bound(
     assert len(set(waits)) == len(waits)
 
 
-def test_a_throttle_that_outlasts_retries_is_raised_by_its_reason(scripted: Script, asked: list[Asked]) -> None:
+def test_a_throttle_after_the_last_retry_is_raised_by_its_reason(scripted: Script, asked: list[Asked]) -> None:
     transport = scripted(stored("key_range_throttled"), attempts=3)
 
     with metered() as meter, pytest.raises(KeyRangeThrottledError, match="3 attempts"):
@@ -216,7 +214,7 @@ AMBIGUOUS = pytest.mark.parametrize(
 
 
 @AMBIGUOUS
-def test_a_condition_that_fails_after_an_ambiguous_attempt_says_so(scripted: Script, first: Reply) -> None:
+def test_a_failed_condition_after_an_ambiguous_attempt_is_marked(scripted: Script, first: Reply) -> None:
     transport = scripted(first, stored("condition_failed"))
 
     with pytest.raises(ConditionFailedError) as caught:
@@ -272,7 +270,7 @@ def test_a_throttled_write_that_was_lost_before_is_not_called_throttled(scripted
     assert len(asked) == 2
 
 
-def test_a_read_is_sent_again_whatever_became_of_it(scripted: Script, asked: list[Asked]) -> None:
+def test_a_read_is_sent_again_after_any_failure(scripted: Script, asked: list[Asked]) -> None:
     transport = scripted(Reply(hang_up=True), stored("internal_error"), stored("key_range_throttled"), FOUND)
 
     transport.call("GetItem", GET)
@@ -315,7 +313,7 @@ def test_retries_end_before_the_deadline(scripted: Script, asked: list[Asked], w
     assert len(asked) == 6
 
 
-def test_an_answer_is_not_waited_for_beyond_the_deadline(scripted: Script, asked: list[Asked]) -> None:
+def test_an_attempt_does_not_wait_beyond_the_deadline(scripted: Script, asked: list[Asked]) -> None:
     transport = scripted(Reply(silent=True), attempts=1, read_timeout=600.0)
     transport.warm()
 
@@ -326,7 +324,7 @@ def test_an_answer_is_not_waited_for_beyond_the_deadline(scripted: Script, asked
     until(lambda: len(asked) == 1)
 
 
-def test_one_failed_call_of_several_does_not_hide_the_answers_of_the_others(scripted: Script) -> None:
+def test_a_failed_call_does_not_hide_the_answers_of_others(scripted: Script) -> None:
     transport = scripted(FOUND, stored("missing_table"), FOUND)
 
     first, second, third = transport.try_all([Call("GetItem", GET)] * 3, concurrency=1)
@@ -347,7 +345,7 @@ def test_one_failed_call_of_several_does_not_hide_the_answers_of_the_others(scri
     ],
     ids=["internal error", "proxy's page", "hung up", "wrong checksum", "damaged refusal", "cut off"],
 )
-def test_failures_that_outlast_retries_are_unavailability(
+def test_failures_after_the_last_retry_are_unavailability(
     scripted: Script, asked: list[Asked], reply: Reply, code: str
 ) -> None:
     transport = scripted(reply, attempts=3)
@@ -360,7 +358,7 @@ def test_failures_that_outlast_retries_are_unavailability(
     assert len(asked) == 3
 
 
-def test_a_body_that_is_no_json_is_refused_even_with_a_right_checksum(scripted: Script) -> None:
+def test_an_invalid_json_body_is_refused_even_with_a_right_checksum(scripted: Script) -> None:
     with pytest.raises(EngineUnavailableError, match="DamagedAnswer"):
         scripted(HTTP_OK_BUT_CUT).call("GetItem", GET)
 
@@ -385,7 +383,7 @@ def test_a_connection_lost_between_requests_is_replaced(scripted: Script, asked:
 
 
 @pytest.mark.parametrize("operation", ["GetItem", "PutItem"])
-def test_where_nobody_listens_nothing_was_executed_and_it_is_tried_again(operation: str) -> None:
+def test_a_refused_connection_is_tried_again_because_nothing_was_executed(operation: str) -> None:
     with canned_server(lambda _: FOUND) as url:
         pass
     waits: list[float] = []
@@ -421,7 +419,7 @@ def test_call_all_answers_in_order_and_raises_the_first_error_in_order(asked: li
     assert len(asked) == 60
 
 
-def test_what_json_cannot_say_is_refused_before_anything_is_sent(scripted: Script, asked: list[Asked]) -> None:
+def test_a_value_that_json_cannot_express_is_refused_before_sending(scripted: Script, asked: list[Asked]) -> None:
     transport = scripted(FOUND)
 
     with pytest.raises(InvalidValueError, match="codec"):
@@ -447,7 +445,7 @@ def test_a_closed_transport_refuses_calls(scripted: Script) -> None:
         transport.call_all([Call("GetItem", GET)])
 
 
-def test_half_a_pair_of_keys_is_refused() -> None:
+def test_an_access_key_without_its_secret_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="both"):
         connect(region="eu-west-1", access_key="local")
 
@@ -461,7 +459,7 @@ def test_a_missing_region_is_a_configuration_error(monkeypatch: pytest.MonkeyPat
         connect(access_key="local", secret_key="local").warm()  # noqa: S106
 
 
-def test_the_sdk_is_imported_by_connecting_only() -> None:
+def test_only_connecting_imports_the_sdk() -> None:
     program = (
         "import sys, dynashard, dynashard.transport, dynashard.transport.classification\n"
         "assert 'botocore' not in sys.modules and 'urllib3' not in sys.modules\n"
@@ -475,13 +473,13 @@ def test_the_sdk_is_imported_by_connecting_only() -> None:
     assert done.returncode == 0
 
 
-def test_it_is_a_transport(scripted: Script) -> None:
+def test_the_sdk_transport_implements_the_interface(scripted: Script) -> None:
     transport: Transport = scripted(FOUND)
 
     assert transport.call_all([]) == []
 
 
-def test_a_request_takes_no_longer_than_an_operation_may(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_takes_no_longer_than_an_operation(monkeypatch: pytest.MonkeyPatch) -> None:
     """Changes of shard counts wait for that long between their phases."""
     left: list[float] = []
 
@@ -499,6 +497,6 @@ def test_a_request_takes_no_longer_than_an_operation_may(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0])
-def test_an_operation_of_no_length_is_refused(seconds: float) -> None:
+def test_an_operation_time_of_zero_is_refused(seconds: float) -> None:
     with pytest.raises(ConfigurationError, match="TOPOLOGY_OPERATION_SECONDS"):
         Settings(operation_seconds=seconds)

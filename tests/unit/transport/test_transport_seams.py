@@ -81,5 +81,5 @@ def test_a_botocore_without_the_parts_is_refused(missing: str) -> None:
 
 
 @pytest.mark.parametrize("service", ["sts", "sso", "sso-oidc", "signin"])
-def test_services_that_credentials_come_from_keep_botocores_own_parser(service: str) -> None:
+def test_credential_services_keep_the_parser_of_botocore(service: str) -> None:
     assert Session().get_service_model(service).resolved_protocol != "json"

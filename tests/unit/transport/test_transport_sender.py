@@ -82,7 +82,7 @@ def test_a_server_whose_certificate_is_in_the_configured_bundle_is_trusted(
     assert answer == {"TableNames": []}
 
 
-def test_a_server_whose_certificate_nobody_vouches_for_is_refused(tmp_path: Path) -> None:
+def test_a_server_with_an_untrusted_certificate_is_refused(tmp_path: Path) -> None:
     certificate = certificate_for("localhost", tmp_path)
 
     with canned_server(lambda _: Reply(), tls=served(certificate)) as url:
@@ -107,7 +107,7 @@ def test_a_server_whose_certificate_is_for_another_host_is_refused(
         transport.close()
 
 
-def test_behind_a_proxy_botocore_sends_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_botocore_sends_requests_through_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     straight = open_client(Settings(region="eu-west-1", **KEYS))
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
     proxied = open_client(Settings(region="eu-west-1", **KEYS))
@@ -143,7 +143,7 @@ class _OneAnswer:
                 self._kept.append(connection)
 
 
-def test_a_kept_connection_that_the_other_side_has_closed_is_replaced_before_a_byte_is_written() -> None:
+def test_a_closed_idle_connection_is_replaced_before_a_byte_is_written() -> None:
     server = _OneAnswer(closes=True)
     transport = transport_to(server.url)
     transport.call("PutItem", {"TableName": "t", "Item": {}})

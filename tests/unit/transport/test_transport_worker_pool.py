@@ -29,7 +29,7 @@ def test_answers_come_in_the_order_of_the_calls(pool: WorkerPool) -> None:
     assert answers == [{"doubled": number * 2} for number in range(100)]
 
 
-def test_as_many_calls_as_asked_for_are_under_way_at_once_and_no_more(pool: WorkerPool) -> None:
+def test_as_many_calls_as_requested_run_at_once(pool: WorkerPool) -> None:
     together = Barrier(4)
     lock = Lock()
     under_way: list[int] = []
@@ -76,7 +76,7 @@ def test_calls_from_within_calls_do_not_wait_for_a_free_thread(pool: WorkerPool)
     assert answers == [{"outer": number, "inner": 5} for number in range(40)]
 
 
-def test_meters_in_force_where_the_calls_are_made_are_in_force_in_every_thread(pool: WorkerPool) -> None:
+def test_active_meters_of_the_caller_are_active_in_every_thread(pool: WorkerPool) -> None:
     together = Barrier(8)
 
     def send(_call: Call) -> Wire:
