@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any, Final, Protocol
 
 from dynashard.errors import ItemTooLargeError, QueueUnavailableError
-from dynashard.repository.batch import bounded
+from dynashard_patterns.batches import bounded
 
 MAX_BYTES: Final = 1024 * 1024
 """SQS's limit for a message, and for all messages of one call."""

@@ -8,7 +8,7 @@ from aws_lambda_powertools.event_handler import Response
 
 from dynashard import Entity
 from dynashard.errors import FieldError, InputError, QueueUnavailableError, ValidationFailedError
-from dynashard.repository.batch import bounded
+from dynashard_patterns.batches import bounded
 from dynashard_serving.documents import Document, representation, written
 from dynashard_serving.operations.accepting import item_of, refuse_untimely
 from dynashard_serving.operations.requests import Create

@@ -91,8 +91,7 @@ def test_the_content_of_one_place_decides_the_next_step(phase: Phase, place: str
     at = places(key, phase)
     found = Met(at, {at.old if place == "old" else at.new: STORED[met]})
 
-    assert found.next(USER, key, now=NOW, ended=False) is expected_of_one(phase, place, met, moves=moves)
-    assert found.next(USER, key, now=NOW, ended=True) is Next.RESTART
+    assert found.next(USER, key, now=NOW) is expected_of_one(phase, place, met, moves=moves)
     assert found.rival is STORED[met]
 
 
@@ -110,8 +109,7 @@ def test_the_content_of_both_places_decides_the_next_step_of_a_create(phase: Pha
     at = places(MOVES, phase)
     found = Met(at, {at.old: STORED[old], at.new: STORED[new]})
 
-    assert found.next(USER, MOVES, now=NOW, ended=False) is expected_of_both(phase, old, new)
-    assert found.next(USER, MOVES, now=NOW, ended=True) is Next.RESTART
+    assert found.next(USER, MOVES, now=NOW) is expected_of_both(phase, old, new)
     assert found.rival is STORED[old if phase is Phase.MOVE else new]
 
 
@@ -119,6 +117,6 @@ def test_the_content_of_both_places_decides_the_next_step_of_a_create(phase: Pha
 def test_help_is_requested_once(met: str) -> None:
     at = places(MOVES, Phase.SETTLE)
 
-    assert Met(at, {at.new: STORED[met]}).next(USER, MOVES, now=NOW, ended=False, helped=True) is Next.DECIDE
+    assert Met(at, {at.new: STORED[met]}).next(USER, MOVES, now=NOW, helped=True) is Next.DECIDE
     both = Met(at, {at.old: LIVE, at.new: STORED[met]})
-    assert both.next(USER, MOVES, now=NOW, ended=False, helped=True) is Next.REFRESH
+    assert both.next(USER, MOVES, now=NOW, helped=True) is Next.REFRESH

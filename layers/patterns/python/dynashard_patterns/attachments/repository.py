@@ -31,7 +31,7 @@ from dynashard.repository.batch import Reading
 from dynashard.repository.changes import Changes, check_changes, fields_after
 from dynashard.repository.items import E
 from dynashard.repository.retry_policy import map_concurrently, unsettled
-from dynashard.repository.store import write_operation
+from dynashard.repository.store import read_operation, write_operation
 from dynashard.repository.writes import Done, Kind, Write
 from dynashard.schema import REV
 from dynashard.transport.interface import Wire
@@ -172,7 +172,11 @@ class AttachmentRepository(Repository[E]):
             )
         return level
 
-    def _find_including(self, key: KeyLike, include: Sequence[str], *, consistent: bool) -> E | None:
+    @read_operation
+    def find(self, key: KeyLike, *, consistent: bool = False, include: Sequence[str] = ()) -> E | None:
+        """Return the live item with this key, or None, with the attachments to include; see `Repository.find`."""
+        if not include:
+            return super().find(key, consistent=consistent)
         names = tuple(dict.fromkeys(include))
         self._fields.require(names)
         item_key, pauses = self._entity.key_of(key), self._store.retry_policy.pauses()

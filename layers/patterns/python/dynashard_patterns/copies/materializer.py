@@ -16,9 +16,9 @@ from dynashard.codec import item_size
 from dynashard.entity import Entity, EntityDefinition, ItemKey, definition
 from dynashard.errors import InvalidKeyError, InvalidValueError, TransactionRefusedError, WriteContendedError
 from dynashard.repository import Check, Delete, Put
-from dynashard.repository.batch import bounded
 from dynashard.repository.retry_policy import map_concurrently
 from dynashard.service import Dynashard
+from dynashard_patterns.batches import bounded
 from dynashard_patterns.changes import Change
 from dynashard_patterns.copies.drift import Drift
 

@@ -134,21 +134,6 @@ def chunks(members: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (members[at : at + size] for at in range(0, len(members), size))
 
 
-def bounded(members: Iterable[T], size_of: Callable[[T], int], *, most: int, most_size: int) -> Iterator[list[T]]:
-    """The members, at most `most` at a time, whose sizes sum up to at most `most_size` unless one alone is larger."""
-    part: list[T] = []
-    total = 0
-    for member in members:
-        size = size_of(member)
-        if part and (len(part) == most or total + size > most_size):
-            yield part
-            part, total = [], 0
-        part.append(member)
-        total += size
-    if part:
-        yield part
-
-
 def _action(key: StoredKey, write: Write) -> Wire:
     if write.item is None:
         return {"DeleteRequest": {"Key": wire_key(key)}}

@@ -78,12 +78,14 @@ def next_after(store: Store, entity: EntityDefinition[Any], write: Write, met: M
 
     Cost: none; in SETTLE that of `move_stray_home` if no item is live at the new home.
     """
-    late = view_ended(store, met.places)
-    found = met.next(entity, write.key, now=write.now, ended=late)
+    if view_ended(store, met.places):
+        # The item may be at another home by now.
+        return Next.RESTART
+    found = met.next(entity, write.key, now=write.now)
     if found is Next.HELP:
         if move_stray_home(store, write.key.sort, met.places):
             return Next.RESTART
-        found = met.next(entity, write.key, now=write.now, ended=late, helped=True)
+        found = met.next(entity, write.key, now=write.now, helped=True)
     if found is Next.REFRESH:
         store.router.topology.refresh(entity, write.key.partition)
         return Next.RESTART
@@ -118,12 +120,10 @@ def view_ended(store: Store, places: Places) -> bool:
 def confirm(
     store: Store, entity: EntityDefinition[Any], write: Write, place: str, places: Places, *, undo: bool
 ) -> Late:
-    """Check a write that was answered with success, and move what it stored if its home is elsewhere by now.
+    """Check a write that was done at `place`, under the view of `places`, and move what it stored if it is not at home.
 
-    One transaction puts the item at its home and marks the place. To remove it first would break what others saw.
-
-    The write was done at `place`, under the view of `places`. With `undo` it may be undone if its home is taken,
-    because it is the whole operation.
+    One transaction puts the item at its home and marks the place. To remove it first would break what others saw. With
+    `undo` the write may be undone if its home is taken, because it is the whole operation.
 
     Cost: none while the view lasts, or if the place still is the home; else 2 read units, 2 round trips, and what
     `bring_home` costs.

@@ -95,14 +95,11 @@ class Met:
             return next(iter(self.at.values()))
         return self.at[self.places.old if self.places.view.phase is Phase.MOVE else self.places.new]
 
-    def next(self, entity: EntityDefinition[Any], key: ItemKey, *, now: int, ended: bool, helped: bool = False) -> Next:
-        """Return what follows, at a time in epoch seconds.
+    def next(self, entity: EntityDefinition[Any], key: ItemKey, *, now: int, helped: bool = False) -> Next:
+        """Return what follows, at a time in epoch seconds, if the view has not ended.
 
-        If the answer came after the view had `ended`, the item may be at another home by now. `helped` means that the
-        answer before was `HELP`, and no item was live at the old home.
+        `helped` means that the answer before was `HELP`, and no item was live at the old home.
         """
-        if ended:
-            return Next.RESTART
         both, old = len(self.at) > 1, self.at.get(self.places.old)
         marker = old if both else self.rival
         if marker is not None and is_marker(marker):

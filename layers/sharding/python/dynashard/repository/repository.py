@@ -47,15 +47,17 @@ class Written(Generic[E]):
 class Repository(Items[E]):
     """The items of one entity. Safe to share between threads.
 
-    Costs are for items up to 1 KB (writes) and 4 KB (reads), larger ones in proportion, plus what each index entry of
-    the item costs to write. Every method raises `EngineError` or a subclass if DynamoDB refuses or cannot be reached,
-    and `InvalidKeyError` for fields that cannot form a key. Every write raises `OutcomeUnknownError` if no answer came
-    and nothing stored proves the outcome. `handling` says how a write deals with a lost answer, see `Handling`; if it
-    is None, the entity's own applies.
+    Arguments: `key` is an item or the fields of its key. With `if_match`, a write is done only if the live item is at
+    this revision. `handling` says how a write deals with a lost answer, see `Handling`; None means the entity's own.
 
-    While the shard count of a logical partition changes, an item whose home changes costs more: a create costs 4 write
-    units, and an item that has moved 1 round trip more, with what that reads or writes. An item that is still being
-    written or moved after the last retry raises `TransactionConflictError`: try again.
+    Every method raises `EngineError` or a subclass if DynamoDB refuses or cannot be reached, and `InvalidKeyError` for
+    fields that cannot form a key. Every write raises `OutcomeUnknownError` if no answer came and nothing stored proves
+    the outcome; one that stores an item raises `InvalidValueError` and `ItemTooLargeError` before anything is written.
+
+    Costs are for items up to 1 KB (writes) and 4 KB (reads), larger ones in proportion, plus what each index entry of
+    the item costs to write. While the shard count of a logical partition changes, an item whose home changes costs
+    more: a create 4 write units, and an item that has moved 1 round trip more, with what that reads or writes. An item
+    that is still being written or moved after the last retry raises `TransactionConflictError`: try again.
 
     With random placement only `create` knows an item's shard. Everything else first looks into all of them: a get for
     each, in 1 round trip for 100. `create` looks into none, so a key that is created twice may be stored twice; readers
@@ -68,7 +70,6 @@ class Repository(Items[E]):
 
         Raises:
             AlreadyExistsError: a live item has the key.
-            InvalidValueError, ItemTooLargeError: before anything is sent.
 
         Cost: 1 write unit, 1 round trip; guarded, 1 read unit and 1 round trip more; exactly once, 2 write units.
         """
@@ -105,23 +106,15 @@ class Repository(Items[E]):
             raise
 
     def confirm_created(self, key: KeyLike, revision: str, shards: int) -> bool:
-        """Whether readers find the item that a create stored, unless it was changed or deleted since.
-
-        `revision` is that of the create, and `shards` the count by which it was placed. The item is moved home if it
-        is not there; see `late.ensure_home`.
-
-        Cost: none if its place is the same under the count in force; else 1 read unit, and what moving it costs.
-        """
+        """Whether readers find what a create stored, unless it was changed or deleted since; see `ensure_home`."""
         return ensure_home(self._store, self._entity, self._entity.key_of(key), revision, shards)
 
     @read_operation
     def find(self, key: KeyLike, *, consistent: bool = False, include: Sequence[str] = ()) -> E | None:
         """Return the live item with this key, or None.
 
-        Args:
-            key: an item, or the fields of its key.
-            consistent: see every write that was acknowledged before.
-            include: attachments to read with it; others are left unset.
+        A `consistent` read sees every write that was acknowledged before. Attachments are left unset, except those to
+        `include`.
 
         Raises:
             InvalidQueryError: a field to include is not an attachment.
@@ -130,17 +123,12 @@ class Repository(Items[E]):
         attachments costs.
         """
         if include:
-            return self._find_including(key, include, consistent=consistent)
+            raise InvalidQueryError(f"{self._entity.name} has no attachment {include[0]}", field="include")
         item = self._read(key, Reading(consistent))
         return None if item is None else self._entity.decode(item)
 
     def get(self, key: KeyLike, *, consistent: bool = False, include: Sequence[str] = ()) -> E:
-        """Return the live item with this key; takes the arguments of `find`, and costs the same.
-
-        Raises:
-            NotFoundError: there is none.
-            InvalidQueryError: as `find`.
-        """
+        """Return what `find` returns, at its cost; raises `NotFoundError` if there is no live item."""
         item = self.find(key, consistent=consistent, include=include)
         if item is None:
             raise self._not_found(key)
@@ -152,25 +140,21 @@ class Repository(Items[E]):
         return self._read(key, Reading(consistent, LIVENESS)) is not None
 
     def replace(self, item: E, *, if_match: str | None = None, handling: str | None = None) -> E:
-        """Store an item, whether or not its key had one, and return it as stored.
-
-        With `if_match` it is stored only if the live item is at this revision.
-
-        Raises:
-            RevisionMismatchError: the live item is at another revision, or there is none.
-            InvalidValueError, ItemTooLargeError: before anything is written.
-
-        Cost: 1 write unit, 1 round trip; with a creation stamp and an item that was not read from the store, 1 read
-        unit and 1 round trip more, so that the stamp is kept. Guarded, 1 read unit and 1 round trip more; exactly once,
-        that and 1 write unit more.
-        """
+        """Do what `put` does, and return only the item as stored."""
         return self.put(item, if_match=if_match, handling=handling).item
 
     @write_operation
     def put(self, item: E, *, if_match: str | None = None, handling: str | None = None) -> Written[E]:
-        """Do what `replace` does, and return whether the key was free.
+        """Store an item, whether or not its key had one, and return it as stored, and whether the key was free.
 
         If no answer came, and what is stored proves that it was done, `created` is False.
+
+        Raises:
+            RevisionMismatchError: the live item is at another revision than `if_match`, or there is none.
+
+        Cost: 1 write unit, 1 round trip; with a creation stamp and an item that was not read from the store, 1 read
+        unit and 1 round trip more, so that the stamp is kept. Guarded, 1 read unit and 1 round trip more; exactly once,
+        that and 1 write unit more.
         """
         level = self._level(handling)
         if level is not Handling.PLAIN or (self._entity.created_fields and item.revision is None):
@@ -195,17 +179,11 @@ class Repository(Items[E]):
 
         Values pass the fields' own validators, and then those of the whole entity, if it has any.
 
-        Args:
-            key: an item, or the fields of its key.
-            set: new values by field.
-            remove: fields to set to None.
-            add: numbers to add to numbers, sets to add to sets. Added once: a request that may have been done is not
-                sent again, unless it names the revision that it changes.
-            if_match: change it only if it is at this revision.
-            handling: see the class.
+        `set` has new values by field, `remove` fields to set to None, and `add` numbers to add to numbers, and sets to
+        add to sets. They are added once: a request that may have been done is not sent again, unless it names the
+        revision that it changes.
 
-        Returns:
-            The changed item; if its answer was lost and what is stored proves that it was done, the item as found.
+        Returns the changed item; if its answer was lost and what is stored proves that it was done, the item as found.
 
         Raises:
             NotFoundError: no live item has the key.
@@ -241,8 +219,6 @@ class Repository(Items[E]):
     @write_operation
     def delete(self, key: KeyLike, *, if_match: str | None = None, handling: str | None = None) -> None:
         """Delete a live item.
-
-        With `if_match` it is deleted only if it is at this revision.
 
         Raises:
             NotFoundError: no live item has the key.
@@ -289,7 +265,6 @@ class Repository(Items[E]):
 
         Raises:
             InvalidKeyError: two of them have one key.
-            InvalidValueError, ItemTooLargeError: before anything is sent.
             UnprocessedError: with the keys that could not be written in time; the others are written.
             OutcomeUnknownError: with the keys of which no answer came and nothing stored proves anything, and with
                 those that were certainly not written; the others are written.
@@ -340,10 +315,6 @@ class Repository(Items[E]):
             raise InvalidKeyError(f"{self._name(key)} appears twice in this batch; send it once.")
         names[item_key] = key
         return item_key
-
-    def _find_including(self, key: KeyLike, include: Sequence[str], *, consistent: bool) -> E | None:
-        del key, consistent
-        raise InvalidQueryError(f"{self._entity.name} has no attachment {include[0]}", field="include")
 
     def _level(self, handling: str | None) -> Handling:
         return handling_of(handling, self._entity.handling)

@@ -82,6 +82,10 @@ class Progress(Counters):
     after: float = 0.0
     begins: bool = False
 
+    def at(self, following: Position | None) -> "Progress":
+        """Return the progress with another position; None if the pass is complete."""
+        return replace(self, done=True) if following is None else replace(self, position=following)
+
 
 _ZERO: Final = Counters()
 _SUMMED: Final = tuple(counter.name for counter in fields(Counters))

@@ -47,15 +47,11 @@ class Status:
         entity, partition, index: what it concerns: at most one of partition and index slot.
         phase: `stable`, `prepare`, `move` or `settle`.
         stage: the phase, or `pending` (stable, the change waits to begin) or `sweep` (stable, markers are deleted).
-        count: the shard count until the change has settled.
-        target: the count it leads to; None when it has settled.
-        swept: whether no markers are left.
+        count, target, since, swept, updated: see `Record`.
         paused: whether it waits until it is resumed.
         back_to: the count it will change back to, if it was aborted too late to stop.
         cause: why it was requested.
         started: when, in epoch seconds.
-        since: when the phase was published, in epoch seconds.
-        updated: when the record was last changed, in epoch seconds.
         moved, late, left, write_units, read_units: see `Counters`; `dynashard verify` shows the items that are left.
         total: how many items there are to move, as counted beforehand; None if unknown.
         swept_marks: markers deleted.
@@ -116,15 +112,9 @@ def stage_of(record: Record) -> str:
 def status_of(
     scope: Scope, record: Record, family: Record, done: Sequence[Progress], *, timing: Timing, now: float
 ) -> Status:
-    """Return the status of a record.
+    """Return the status of a record, from the progress of its tasks that have begun: `done`, none when it is over.
 
-    Args:
-        scope: what it concerns.
-        record: the record.
-        family: the record of its family, which holds the lease.
-        done: the progress of its tasks that have begun; none when it is over.
-        timing: assumed operation and skew, until the controller has stored its own.
-        now: in epoch seconds.
+    `timing` holds until the controller has stored its own operation and skew.
     """
     change = Change.of(record)
     lease = timing.longest(family, now)

@@ -1,6 +1,5 @@
 """Whether the shards that a smaller count of random placement leaves are empty, so that readers may skip them."""
 
-from dataclasses import replace
 from typing import Final
 
 from dynashard.resharding.context import Context
@@ -36,7 +35,7 @@ def vacant_in(context: Context, job: Job) -> float:
         if any(_stands(context, job, homes, item) for item in chunk.items):
             context.progress.save(stored, now)
             return _CHECK_AGAIN
-        now = replace(now, done=True) if chunk.following is None else replace(now, position=chunk.following)
+        now = now.at(chunk.following)
     if not stored.done:
         context.progress.save(stored, now)
     return 0.0 if now.done else 1.0

@@ -14,7 +14,7 @@ from dynashard.errors import (
 )
 from dynashard.repository.batch import stored_key
 from dynashard.resharding.context import Context
-from dynashard.resharding.job import Chunk, Guard, Job, after, sources_of
+from dynashard.resharding.job import Guard, Job, after, sources_of
 from dynashard.resharding.mover import Mover
 from dynashard.resharding.pace import Pace
 from dynashard.resharding.progress import Pass, Progress
@@ -82,15 +82,15 @@ class Slice:
             return now
         items = [item for item in chunk.items if self._work.concerns(item)]
         if self._job.kind is Pass.SURVEY:
-            done = chunk.following is None
-            return _at(replace(now, total=now.total + len(items), counted=now.counted or done), chunk)
+            counted = now.counted or chunk.following is None
+            return replace(now, total=now.total + len(items), counted=counted).at(chunk.following)
         while items:
             wave, items = items[: self._pace.width], items[self._pace.width :]
             staying: list[Wire] = []
             if not self._send(wave, deadline, staying):
                 return now
             now = replace(now, position=after(now.position, wave[-1]), **self._counts(now, wave, staying))
-        return _at(now, chunk)
+        return now.at(chunk.following)
 
     def _counts(self, now: Progress, wave: Sequence[Wire], staying: Sequence[Wire]) -> dict[str, Any]:
         stay = {stored_key(item) for item in staying}
@@ -157,12 +157,6 @@ class Slice:
         now = {stored_key(item): item for item in answer.get("Responses", {}).get(table, ())}
         current = [item if key in unread else now.get(key) for key, item in waiting.items()]
         return [item for item in current if item is not None and self._work.concerns(item)]
-
-
-def _at(now: Progress, chunk: Chunk) -> Progress:
-    if chunk.following is None:
-        return replace(now, done=True)
-    return replace(now, position=chunk.following)
 
 
 def _survey_of(work: Work, job: Job) -> Wire:

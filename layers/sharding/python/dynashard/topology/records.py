@@ -144,8 +144,27 @@ def decode(wire: Mapping[str, Any]) -> Record:
     Raises:
         UndecodableItemError: something other than the layer has changed the record.
     """
+
+    def seconds(name: str) -> float | None:
+        return float(wire[name]["N"]) if name in wire else None
+
     try:
-        record = _decoded(wire)
+        record = Record(
+            key=wire[schema.TOPOLOGY_KEY]["S"],
+            count=int(wire[schema.TOPOLOGY_COUNT]["N"]),
+            updated=Decimal(wire.get(schema.TOPOLOGY_UPDATED, {"N": "0"})["N"]),
+            lease=seconds(schema.TOPOLOGY_LEASE) or 0.0,
+            history=frozenset(wire.get(schema.TOPOLOGY_HISTORY, {"SS": ()})["SS"]),
+            phase=Phase(wire.get(schema.TOPOLOGY_PHASE, {"S": Phase.STABLE})["S"]),
+            since=seconds(schema.TOPOLOGY_SINCE) or 0.0,
+            target=int(wire[schema.TOPOLOGY_TARGET]["N"]) if schema.TOPOLOGY_TARGET in wire else None,
+            swept=wire.get(schema.TOPOLOGY_SWEPT, {"BOOL": True})["BOOL"],
+            change=decode_value(wire.get(schema.TOPOLOGY_CHANGE, {"M": {}})),
+            differ_since=seconds(schema.TOPOLOGY_DIFFER),
+            active=frozenset(wire.get(schema.TOPOLOGY_ACTIVE, {"SS": ()})["SS"]),
+            former_lease=seconds(schema.TOPOLOGY_FORMER_LEASE) or 0.0,
+            lowered_at=seconds(schema.TOPOLOGY_LOWERED),
+        )
     except (ArithmeticError, KeyError, TypeError, ValueError) as error:
         raise _unusable(wire, f"{type(error).__name__} {error}") from error
     if not UNSHARDED <= record.count <= schema.MAX_SHARDS:
@@ -153,28 +172,6 @@ def decode(wire: Mapping[str, Any]) -> Record:
     if record.phase is not Phase.STABLE and record.target is None:
         raise _unusable(wire, f"{record.phase} without a target")
     return record
-
-
-def _decoded(wire: Mapping[str, Any]) -> Record:
-    def seconds(name: str) -> float | None:
-        return float(wire[name]["N"]) if name in wire else None
-
-    return Record(
-        key=wire[schema.TOPOLOGY_KEY]["S"],
-        count=int(wire[schema.TOPOLOGY_COUNT]["N"]),
-        updated=Decimal(wire.get(schema.TOPOLOGY_UPDATED, {"N": "0"})["N"]),
-        lease=seconds(schema.TOPOLOGY_LEASE) or 0.0,
-        history=frozenset(wire.get(schema.TOPOLOGY_HISTORY, {"SS": ()})["SS"]),
-        phase=Phase(wire.get(schema.TOPOLOGY_PHASE, {"S": Phase.STABLE})["S"]),
-        since=seconds(schema.TOPOLOGY_SINCE) or 0.0,
-        target=int(wire[schema.TOPOLOGY_TARGET]["N"]) if schema.TOPOLOGY_TARGET in wire else None,
-        swept=wire.get(schema.TOPOLOGY_SWEPT, {"BOOL": True})["BOOL"],
-        change=decode_value(wire.get(schema.TOPOLOGY_CHANGE, {"M": {}})),
-        differ_since=seconds(schema.TOPOLOGY_DIFFER),
-        active=frozenset(wire.get(schema.TOPOLOGY_ACTIVE, {"SS": ()})["SS"]),
-        former_lease=seconds(schema.TOPOLOGY_FORMER_LEASE) or 0.0,
-        lowered_at=seconds(schema.TOPOLOGY_LOWERED),
-    )
 
 
 def _unusable(wire: Mapping[str, Any], reason: str) -> UndecodableItemError:
