@@ -9,7 +9,7 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from dynashard.errors import ThrottledError, TransactionCanceledError
-from dynashard.repository import evidence, items, transaction_run
+from dynashard.repository import evidence, items
 from dynashard.repository.evidence import Proof
 from dynashard.repository.transaction_run import Transaction
 from dynashard.repository.writes import Kind, Write
@@ -100,10 +100,12 @@ def _token_forgotten(stack: ExitStack) -> None:
 
 def _settled_by_nothing(stack: ExitStack) -> None:
     """Settle a transaction by the use of another token."""
-    settles = transaction_run.settled_by_token
-    stack.enter_context(
-        patch.object(transaction_run, "settled_by_token", lambda store, token: settles(store, token[::-1]))
-    )
+    was_done = Transaction._was_done
+
+    def other(self: Transaction, request: Any, error: Any) -> bool:
+        return was_done(self, {**request, "ClientRequestToken": request["ClientRequestToken"][::-1]}, error)
+
+    stack.enter_context(patch.object(Transaction, "_was_done", other))
 
 
 LEVELS: Final[Mapping[str, tuple[str, Apply]]] = {

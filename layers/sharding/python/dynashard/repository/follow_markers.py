@@ -30,8 +30,7 @@ Pair = tuple[StoredKey, StoredKey]
 class StoredItems:
     """Reads items by their stored keys, repeating what DynamoDB leaves out for as long as there are pauses.
 
-    `key_of` returns the key of an item from its stored key. `send` sends calls at the same time, in place of the
-    store's own transport.
+    `key_of` returns the key of an item from its stored key; see `get_all` for `send`.
     """
 
     store: Store
@@ -73,10 +72,9 @@ class StoredItems:
         return both
 
     def follow(self, markers: Mapping[K, Pair], live: Callable[[Wire], bool]) -> tuple[dict[K, Wire], dict[K, Pair]]:
-        """Return the items that markers lead to, and the next pairs of those that have moved again.
+        """Return the items that markers lead to, and the next pairs of those that have moved again, by any names.
 
-        The markers have any names. Items of names that are in neither answer are absent. `live` says whether readers
-        may see a stored item.
+        Items of names that are in neither answer are absent. `live` says whether readers may see a stored item.
 
         Raises:
             UnprocessedError: DynamoDB left keys unread for too long.

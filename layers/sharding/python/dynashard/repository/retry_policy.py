@@ -20,13 +20,10 @@ R = TypeVar("R")
 class RetryPolicy:
     """How long to retry what DynamoDB leaves unprocessed, or an item that is being moved.
 
-    Pauses also end before the deadline of the operation; see `transport.deadline`.
-
     Attributes:
-        seconds: when to give up, counted from the first request.
+        seconds: when to give up, counted from the first request; at the deadline of the operation at the latest.
         first_pause, longest_pause: bounds of the exponential backoff, in seconds; pauses are drawn evenly from
             zero to the bound (full jitter).
-        runtime: time and randomness.
     """
 
     seconds: float = 20.0

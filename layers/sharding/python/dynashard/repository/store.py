@@ -1,7 +1,4 @@
-"""What every operation on stored items needs, in one frozen object, and the deadline of each operation.
-
-An operation is a public method, with all of its requests, pauses and reads of evidence.
-"""
+"""What every operation on stored items needs, in one frozen object, and the deadline of each operation."""
 
 import secrets
 from collections.abc import Callable
@@ -35,17 +32,13 @@ class Store:
     """A table, and what operations on it need.
 
     Attributes:
-        transport: the wire.
-        table: the table's name.
-        router: knows where items are.
         runtime: time and randomness, which draws shards for random placement.
         new_revision: makes write ids; they must differ between writes.
-        retry_policy: how long to retry what DynamoDB leaves unprocessed, or an item that is being moved.
         throttled: called for a throttle before the caller gets the error.
         batch_concurrency: how many single writes of a batch may be in flight. With 1 they are sent one after the
             other in the calling thread.
-        operation_seconds: how long one operation may take, with all of its requests and pauses. A change of a shard
-            count waits for that long between its phases.
+        operation_seconds: how long a public method may take, with all of its requests, pauses and reads of evidence. A
+            change of a shard count waits for that long between its phases.
 
     Raises:
         ConfigurationError: `operation_seconds` is not above 0.

@@ -135,17 +135,30 @@ class Transaction:
         return {"TransactItems": actions, "ClientRequestToken": secrets.token_urlsafe(24)}
 
     def _was_done(self, request: Wire, error: EngineError) -> bool:
-        """Whether a transaction with an ambiguous attempt was executed; if not, it never will be."""
+        """Whether a transaction with an ambiguous attempt was executed; if not, it never will be.
+
+        Sends a harmless transaction with the same token. DynamoDB refuses it as a mismatch if the token's transaction
+        was executed. If DynamoDB accepts it, the token is used up, and the other transaction is refused whenever it
+        arrives. DynamoDB remembers tokens for ten minutes, which is longer than any operation.
+
+        Cost: 2 write units, 1 round trip.
+        """
+        token = request["ClientRequestToken"]
+        delete = {"TableName": self._store.table, "Key": {PK: {"S": SETTLED}, SK: {"S": token}}}
+        harmless = {"TransactItems": [{"Delete": delete}], "ClientRequestToken": token}
         try:
             with evidence():
-                return settled_by_token(self._store, request["ClientRequestToken"])
+                self._store.transport.call("TransactWriteItems", harmless)
         except EngineError as failed:
+            if failed.aws_code == TOKEN_MISMATCH:
+                return True
             raise OutcomeUnknownError(
                 "The transaction may have been done, or may still be: no usable answer came. Read what it writes "
                 "before you send it again.",
                 operation=error.operation,
                 aws_code=error.aws_code,
             ) from failed
+        return False
 
     def _given_up(self, error: EngineError) -> EngineError:
         if isinstance(error, ThrottledError):
@@ -159,28 +172,6 @@ class Transaction:
         if isinstance(error, ThrottledError | TransactionConflictError):
             return error
         return unsettled(self._participants[0].entity, "TransactWriteItems")
-
-
-def settled_by_token(store: Store, token: str) -> bool:
-    """Return whether the transaction with a client request token was executed; if not, it can no longer be.
-
-    Sends a harmless transaction with the same token. DynamoDB refuses it as a mismatch if the token's transaction was
-    executed. If DynamoDB accepts it, the token is used up, and the other transaction is refused whenever it arrives.
-    DynamoDB remembers tokens for ten minutes, which is longer than any operation.
-
-    Raises:
-        EngineError: there was no usable answer.
-
-    Cost: 2 write units, 1 round trip.
-    """
-    delete = {"TableName": store.table, "Key": {PK: {"S": SETTLED}, SK: {"S": token}}}
-    try:
-        store.transport.call("TransactWriteItems", {"TransactItems": [{"Delete": delete}], "ClientRequestToken": token})
-    except EngineError as error:
-        if error.aws_code == TOKEN_MISMATCH:
-            return True
-        raise
-    return False
 
 
 def _learn(cancelled: TransactionCanceledError, refused: Sequence[_Refused]) -> Verdict:

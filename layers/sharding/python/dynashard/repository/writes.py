@@ -34,8 +34,6 @@ class Write:
     """One write, which may be sent several times and to several places.
 
     Attributes:
-        kind: what it does.
-        key: the item's key.
         operation: `PutItem`, `UpdateItem`, `DeleteItem` or `CHECK`.
         now: the time by which items expire, in epoch seconds.
         item: the item to put, without its stored key.

@@ -191,13 +191,6 @@ def sources_of(context: Context, job: Job, task: int, reading: Wire) -> Sources:
 
 
 def query(reading: Wire, place: str) -> Call:
-    """Return the Query for all items under a stored partition key, with the other parameters of `reading`."""
-    return Call(
-        "Query",
-        {
-            **reading,
-            "KeyConditionExpression": "#pk = :pk",
-            "ExpressionAttributeNames": {**reading.get("ExpressionAttributeNames", {}), "#pk": PK},
-            "ExpressionAttributeValues": {**reading.get("ExpressionAttributeValues", {}), ":pk": {"S": place}},
-        },
-    )
+    """Return the Query for all items under a stored partition key, with the parameters of `reading`, but no values."""
+    condition = {"KeyConditionExpression": f"{PK} = :pk", "ExpressionAttributeValues": {":pk": {"S": place}}}
+    return Call("Query", {**reading, **condition})

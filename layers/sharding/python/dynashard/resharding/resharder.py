@@ -172,11 +172,8 @@ class Resharder:
     def advance(self, key: str) -> Step:
         """Publish the next phase of a change if its time has come, and return what to do next. Safe at any time.
 
-        Raises:
-            ConfigurationError: no entity is known to which the record belongs.
-
-        Cost: 1 round trip, 2 read units; 1 more and 1 write unit to publish; 1 more and a read unit a task to read
-        their progress.
+        Raises as `scope`. Cost: 1 round trip, 2 read units; 1 more and 1 write unit to publish; 1 more and a read unit
+        a task to read their progress.
         """
         return advance(self._context, self.scope(key))
 

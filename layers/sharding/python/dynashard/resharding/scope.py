@@ -67,11 +67,7 @@ class Scope:
 
     @classmethod
     def of_key(cls, key: str, entities: Iterable[EntityDefinition[Any]]) -> "Scope":
-        """Return the scope of a record's key.
-
-        Raises:
-            ConfigurationError: none of the entities is of its family, or none has the index.
-        """
+        """Return the scope of a record's key; raises `ConfigurationError` if no entity has its family or index."""
         found = _KEY.fullmatch(key)
         family = [entity for entity in entities if found and family_of(entity) == found["family"]]
         if not found or not family:

@@ -11,14 +11,14 @@ from dynashard.resharding.context import Context
 from dynashard.resharding.job import Job
 from dynashard.resharding.mover import Mover
 from dynashard.resharding.progress import Pass
-from dynashard.resharding.relocation import Homes, Work
+from dynashard.resharding.relocation import Homes
 from dynashard.schema import EXPIRES_AT, MOVED_TO, PK, REV, SK, TYPE
 from dynashard.transport.interface import Call, Wire
 
 _READ: Final = f"{PK}, {SK}, {MOVED_TO}, {EXPIRES_AT}, {REV}, #type"
 
 
-class Sweeper(Work):
+class Sweeper(Mover):
     """Deletes the markers of a change, and moves items that were stored at an old home after the second pass.
 
     No reader has seen such an item, and its write was not acknowledged, because the second pass has moved all others.
@@ -29,12 +29,9 @@ class Sweeper(Work):
     """
 
     def __init__(self, context: Context, job: Job, homes: Homes) -> None:
-        self._table = context.table
+        super().__init__(context, job, homes)
         self._family = job.family
-        self._homes = homes
         self._checks = job.kind is Pass.CHECK
-        self._target = {"N": str(job.change.target)}
-        self._mover = Mover(context, job, homes)
         self.reading: Wire = {
             "ConsistentRead": True,
             "ProjectionExpression": _READ,
@@ -48,18 +45,18 @@ class Sweeper(Work):
     def concerns(self, item: Wire) -> bool:
         """Whether an item is a marker of this change, or has another home."""
         if MOVED_TO not in item:
-            return self._mover.concerns(item)
+            return super().concerns(item)
         if self._checks:
             return self._homes.new_home(item) is not None
-        if item.get(MOVED_TO) != self._target or not self._family.has(item):
+        if moved_to(item) != self._change.target or not self._family.has(item):
             return False
         return self._homes.partition(item[PK]["S"]) is not None
 
     def write(self, item: Wire) -> Call:
         """Return the deletion of a marker, or the transaction that moves an item and leaves a marker."""
         if MOVED_TO not in item:
-            return self._mover.write(item)
-        return Call("DeleteItem", unmarking(self._table, stored_key(item), moved_to(item)))
+            return super().write(item)
+        return Call("DeleteItem", unmarking(self._context.table, stored_key(item), moved_to(item)))
 
     def in_two_writes(self, item: Wire) -> bool:
         """Whether it is an item rather than a marker: it is read whole and moved, and its marker is deleted next.
@@ -70,4 +67,4 @@ class Sweeper(Work):
 
     def failed(self, error: DynashardError, items: Sequence[Wire]) -> Sequence[Wire]:
         """Return the items whose home is taken; a missing marker was deleted by another sweeper."""
-        return self._mover.failed(error, [item for item in items if MOVED_TO not in item])
+        return super().failed(error, [item for item in items if MOVED_TO not in item])

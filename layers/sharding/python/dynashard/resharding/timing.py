@@ -40,11 +40,8 @@ class Timing:
     def over(self, family: Record, published: float, now: float) -> float:
         """Return when no client acts on what preceded a publication any more; all times in epoch seconds.
 
-        Args:
-            family: the record of the family, read after the publication: every view is read under its lease. Leases
-                that were granted before the lease was lowered count to their end.
-            published: when the publication was seen.
-            now: when the record was read at the latest.
+        Every view is read under the lease of the family's record, which was read after the publication was seen, at
+        `now` at the latest. Leases that were granted before the lease was lowered count to their end.
         """
         end = published + self.wait(family.granted)
         if not family.former_lease:

@@ -15,9 +15,7 @@ from dynashard.transport.interface import Transport
 class DeclaredTopology:
     """The declared count of every logical partition and index. Safe to share between threads.
 
-    Args:
-        leased: the counts in force: a view raises `ConfigurationError` if they differ from the declared ones, or are
-            changing. None trusts the declared ones.
+    A view raises `ConfigurationError` if the `leased` count differs or is changing. None trusts the declared ones.
     """
 
     def __init__(self, leased: LeasedTopology | None = None) -> None:
@@ -71,10 +69,9 @@ class DeclaredCounts:
 def declared_counts(*, topology_table: str | None) -> DeclaredCounts:
     """Use the shard counts that entities declare: `Dynashard(..., topology=declared_counts(topology_table=None))`.
 
-    Args:
-        topology_table: the table of shard counts. A logical partition or index is refused if its count in this table
-            differs from the declared count, or is changing. None means that there is no such table, and that counts
-            never change. If that is wrong, items are not found, and new ones are written where no reader looks.
+    A logical partition or index is refused if its count in the topology table differs from the declared count, or is
+    changing. None means that there is no such table, and that counts never change. If that is wrong, items are not
+    found, and new ones are written where no reader looks.
 
     Cost: with a table, that of `LeasedTopology`; without, none.
     """

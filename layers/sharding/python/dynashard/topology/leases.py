@@ -29,11 +29,7 @@ class Leases(Generic[K, V]):
     """A cache of leased values by key. Safe to share between threads: only one of them reads a value.
 
     A lease ends by either clock. The wall clock goes on while a Lambda function is frozen; the monotonic one goes on
-    if the wall clock is set back.
-
-    Args:
-        runtime: the clocks.
-        limit: how many values are kept; beyond it those that were read longest ago are forgotten.
+    if the wall clock is set back. Beyond `limit` values, those that were read longest ago are forgotten.
     """
 
     def __init__(self, runtime: Runtime, *, limit: int) -> None:
@@ -45,12 +41,9 @@ class Leases(Generic[K, V]):
         self._reading = [Lock() for _ in range(_STRIPES)]
 
     def get(self, key: K, read: Callable[[float], tuple[V, float]]) -> V:
-        """Return the value of a key, read if no lease on it lasts.
+        """Return the value of a key; if no lease on it lasts, `read` is called with the present time.
 
-        Args:
-            key: its key.
-            read: called with the present time; returns the value and its lease in seconds, which counts from before
-                the call.
+        `read` returns the value and its lease in seconds, which counts from before the call.
 
         Raises:
             EngineUnavailableError: reading took longer than the lease, repeatedly. And what `read` raises.

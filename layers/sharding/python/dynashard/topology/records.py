@@ -38,23 +38,20 @@ class Record:
     """A record of the topology table.
 
     Attributes:
-        key: its key.
         count: the shard count, until a change has settled the one before it.
         updated: when it was last changed, in epoch seconds: what a conditional update compares.
-        lease: the longest time that a view may be used, in seconds. The family's record decides for its family, because
-            every view is read together with it; 0 stands for `DEFAULT_LEASE`.
+        lease: the longest time that a view may be used, in seconds; 0 stands for `DEFAULT_LEASE`. The family's record
+            decides, because every view is read together with it.
         history: the newest counts as `epoch:count`.
-        phase: the phase of a change.
         since: when the phase was published, in epoch seconds.
         target: the count that a change leads to; None without one. With a stable phase, the change waits to begin.
         swept: whether the markers of the last change are gone.
-        change: what the controller keeps about the change.
         differ_since: of a family: since when single partitions may have records of their own; None if none has.
         active: of a family: keys of its records that are changing or not swept.
         former_lease: of a family: the longest lease that was granted before the lease was lowered, in seconds;
             0 if it never was.
-        lowered_at: of a family: when the lowered lease was read from the record, in epoch seconds; None if it was not
-            yet. A request that lowers a lease may arrive long after it was sent.
+        lowered_at: of a family: when the lowered lease was read from the record, in epoch seconds; None until then. A
+            request that lowers a lease may arrive long after it was sent.
     """
 
     key: str
