@@ -62,12 +62,9 @@ def get_all(
     place_of: Callable[[T], StoredKey],
     send: Callable[[Sequence[Call]], list[Wire]] | None = None,
 ) -> dict[T, Wire]:
-    """Read an item for each of some distinct members, leaving out those that are not stored.
+    """Read an item for each of some distinct members, leaving out those that are not stored; raises as `run_rounds`.
 
     `place_of` is asked before each request. `send` sends calls at the same time, in place of the store's own transport.
-
-    Raises:
-        UnprocessedError: DynamoDB left keys unread for too long.
 
     Cost: one BatchGetItem for 100 items, 16 at a time, and what one GetItem for each would cost.
     """

@@ -84,11 +84,7 @@ def touched_indexes(entity: EntityDefinition[Any], changes: Changes) -> list[Ind
 
 
 def fields_after(entity: EntityDefinition[Any], current: Entity, changes: Changes) -> dict[str, Any]:
-    """Return all fields of an item after changes, with sums and the whole checked.
-
-    Raises:
-        InvalidValueError: a field or DynamoDB cannot hold a sum, or the entity refuses the whole.
-    """
+    """Return all fields of an item after changes; raises `InvalidValueError` for a sum or a whole that is refused."""
     after = {**current.__dict__, **changes.set}
     for name, value in changes.add.items():
         if not isinstance(value, set | frozenset):

@@ -41,10 +41,7 @@ class StoredItems:
     send: Callable[[Sequence[Call]], list[Wire]] | None = None
 
     def pairs(self, pairs: Iterable[Pair]) -> dict[Pair, tuple[Wire | None, Wire | None]]:
-        """Return what is stored at both places of each pair, at one moment.
-
-        Raises:
-            UnprocessedError: throttles or other transactions held an item for too long.
+        """Return what is stored at both places of each pair, at one moment; raises as `run_rounds`.
 
         Cost: 2 read units for every 4 KB at both places, 1 round trip for 5 pairs, 16 at a time.
         """
@@ -74,10 +71,8 @@ class StoredItems:
     def follow(self, markers: Mapping[K, Pair], live: Callable[[Wire], bool]) -> tuple[dict[K, Wire], dict[K, Pair]]:
         """Return the items that markers lead to, and the next pairs of those that have moved again, by any names.
 
-        Items of names that are in neither answer are absent. `live` says whether readers may see a stored item.
-
-        Raises:
-            UnprocessedError: DynamoDB left keys unread for too long.
+        Items of names that are in neither answer are absent. `live` says whether readers may see a stored item. Raises
+        as `run_rounds`.
 
         Cost: what reading the items costs, 1 BatchGetItem for 100, 16 at a time; `pairs` for those that are not found.
         """

@@ -173,11 +173,7 @@ class Items(Generic[E]):
         return f"{self._entity.name} " + ", ".join(f"{n}={fields[n]!r}" for n in self._entity.key_fields if n in fields)
 
     def check(self, item: E) -> None:
-        """Raise what storing this item would raise before anything is sent. Costs nothing.
-
-        Raises:
-            InvalidKeyError, InvalidValueError, ItemTooLargeError: with the field at fault.
-        """
+        """Raise the `InputError` that storing this item would raise before anything is sent. Costs nothing."""
         # Declared counts suffice, and need no topology table.
         self._prepare(item, self._entity.key_of(item), created=None, router=Router(DeclaredTopology()))
 

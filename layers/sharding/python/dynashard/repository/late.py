@@ -4,8 +4,7 @@ In SETTLE a key without an item at its new home may still have a live item at it
 moves such an item home before it answers (rule H of the protocol), until the second pass has moved all of them.
 
 The answer of a successful write may arrive after its view has ended. Then the write is acknowledged only when the item
-is where readers look for it now; if necessary it is moved there (rule A). A refused write starts again in this case,
-because the item that it did not find may be at another home by now.
+is where readers look for it now; if necessary it is moved there (rule A). A refused write starts again in this case.
 """
 
 from contextlib import suppress

@@ -44,7 +44,10 @@ class Verdict(IntEnum):
 
 
 class Participant(StepWrites):
-    """One step: where it is sent next, by what it has met. For one transaction, in one thread."""
+    """One step: where it is sent next, by what it has met. For one transaction, in one thread.
+
+    A precondition of the step that does not hold raises `TransactionRefusedError`.
+    """
 
     def __init__(self, store: Store, number: int, step: Step) -> None:
         super().__init__(store, step)
@@ -64,11 +67,7 @@ class Participant(StepWrites):
 
     @property
     def prepared(self) -> Prepared:
-        """What the step does, prepared at the first use, and again when an item that it depends on has changed.
-
-        Raises:
-            TransactionRefusedError: it was read first, and the step's precondition does not hold.
-        """
+        """What the step does, prepared at the first use, and again when an item that it depends on has changed."""
         if self._prepared is None:
             try:
                 self._prepared = self._prepare_step()
@@ -84,11 +83,7 @@ class Participant(StepWrites):
         return prepared.item if prepared.write.item is None else self._stored(prepared.write)
 
     def actions(self) -> list[Wire]:
-        """Return the step's actions under the view in force: two if it creates an item at a new home.
-
-        Raises:
-            TransactionRefusedError: see `prepared`.
-        """
+        """Return the step's actions under the view in force: two if it creates an item at a new home."""
         prepared = self.prepared
         before, places = self._places, self._store.router.places(self.entity, self.key)
         if before.view.guard != places.view.guard:
@@ -121,11 +116,7 @@ class Participant(StepWrites):
         return confirm(self._store, self.entity, write, place, self._places, undo=False) is Late.VISIBLE
 
     def learn(self, reasons: Sequence[CancellationReason]) -> Verdict:
-        """Decide what follows a cancelled transaction, by the reasons of the actions last returned.
-
-        Raises:
-            TransactionRefusedError: the step's precondition does not hold.
-        """
+        """Decide what follows a cancelled transaction, by the reasons of the actions last returned."""
         if not any(reason.condition_failed for reason in reasons):
             return Verdict.RETRY if any(reason.refused for reason in reasons) else Verdict.UNAFFECTED
         places = self._places

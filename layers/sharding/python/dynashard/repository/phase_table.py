@@ -67,10 +67,8 @@ def settling(places: Places) -> bool:
 def plan(places: Places, *, creates: bool, followed: bool = False) -> Target:
     """Return where a write goes.
 
-    Args:
-        places: where its item may be.
-        creates: whether it creates an item, because it does nothing else or because no live item was found.
-        followed: whether a marker was found that leads to the new home, under the same view.
+    It `creates` an item if it does nothing else or if no live item was found. It is `followed` if a marker was found
+    that leads to the new home, under the same view.
     """
     if followed:
         return Target(places.new, How.DIRECT)

@@ -175,9 +175,7 @@ class Repository(Items[E]):
         if_match: str | None = None,
         handling: str | None = None,
     ) -> E:
-        """Change some fields of a live item.
-
-        Values pass the fields' own validators, and then those of the whole entity, if it has any.
+        """Change some fields of a live item. Values pass the validators of the fields and of the entity.
 
         `set` has new values by field, `remove` fields to set to None, and `add` numbers to add to numbers, and sets to
         add to sets. They are added once: a request that may have been done is not sent again, unless it names the

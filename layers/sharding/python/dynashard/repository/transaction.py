@@ -44,8 +44,6 @@ class Update:
     """Change some fields of a live item.
 
     Attributes:
-        model: the entity.
-        key: the item's key.
         set, remove, add, if_match: those of `Collection.update`.
         missing: `create` creates a missing item from its key, what is added, and defaults, as counters need it. It can
             be combined with `add` only.

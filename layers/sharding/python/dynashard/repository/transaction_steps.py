@@ -52,9 +52,7 @@ class Prepared:
 class StepWrites(Items[Any]):
     """Prepares what one step of a transaction writes.
 
-    Raises:
-        InvalidKeyError: a field cannot be part of a key.
-        InvalidQueryError: the entity's items have no home, or parts that a transaction would leave behind.
+    Raises `InvalidQueryError` if the entity's items have no home, or parts that a transaction would leave behind.
     """
 
     _like: KeyLike

@@ -57,5 +57,13 @@ class Context:
         return True
 
     def left(self, family: Record, published: float, now: float) -> float:
-        """Return the seconds until a publication has reached every client; see `Timing.over`."""
-        return self.timing.over(family, published, now) - now
+        """Return the seconds until no client acts on what preceded a publication any more; times in epoch seconds.
+
+        Every view is read under the lease of the family's record, which was read after the publication was seen, at
+        `now` at the latest. Leases that were granted before the lease was lowered count to their end.
+        """
+        end = published + self.timing.wait(family.granted)
+        if family.former_lease:
+            lowered = now if family.lowered_at is None else family.lowered_at
+            end = max(end, lowered + self.timing.wait(family.former_lease))
+        return end - now

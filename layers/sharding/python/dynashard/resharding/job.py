@@ -33,11 +33,6 @@ class Job:
     kind: Pass
 
     @property
-    def key(self) -> str:
-        """The key of the record."""
-        return self.scope.key
-
-    @property
     def reversed(self) -> "Job":
         """The job with origin and target swapped: an item at a new home already belongs at the old one."""
         return replace(self, change=replace(self.change, origin=self.change.target, target=self.change.origin))

@@ -13,12 +13,7 @@ from dynashard.transport.interface import Call, Wire
 
 
 class Work:
-    """What a pass does with items.
-
-    Attributes:
-        reading: how it reads them.
-        counter: how items are counted once they are done: a field of `Counters`.
-    """
+    """What a pass does with items, which it reads with the parameters of `reading`, and counts as `counter`."""
 
     reading: Wire
     counter: str = "moved"
@@ -40,11 +35,7 @@ class Work:
         return False
 
     def failed(self, error: DynashardError, items: Sequence[Wire]) -> Sequence[Wire]:  # noqa: ARG002
-        """Return the items that stay as they are, because writes that failed with an error cannot succeed later.
-
-        Raises:
-            TakenError: an operator has to decide.
-        """
+        """Return the items that stay, because their writes cannot succeed later; `TakenError` asks an operator."""
         return ()
 
 

@@ -38,19 +38,9 @@ def _new_id() -> str:
 class Resharder:
     """Changes shard counts while traffic flows. Keeps only caches; safe to share between threads.
 
-    Args:
-        transport: the wire.
-        table: the items' table.
-        topology_table: the topology table.
-        entities: the entities whose counts may change; all that share logical partitions with one of them.
-        timing: how long a published phase takes to reach every client; not less than what clients are given.
-        runtime: time and randomness.
-        new_id: makes ids of changes.
-        concurrency: tasks that drivers work on at a time; a budget is divided among them.
-        segments: into how many tasks work on the whole table is divided: that of a family or an index.
-
-    Attributes:
-        topology: the table of shard counts.
+    It needs all `entities` that share logical partitions with one of them, and a `timing` of not less than what clients
+    are given. Drivers work on `concurrency` tasks at a time, among which a budget is divided. Work on the whole table,
+    which a change of a family or an index takes, is divided into `segments`.
     """
 
     def __init__(
@@ -119,8 +109,7 @@ class Resharder:
         Before its MOVE phase it ends at once, and no item was moved. After that it is completed and swept, and then
         the count is changed back: see `Status.back_to`.
 
-        Raises:
-            ReshardRefusedError: not_running.
+        Raises `ReshardRefusedError`: not_running.
         """
         resize_requests.abort(self._context, scope)
         return self.status(scope)
@@ -222,9 +211,9 @@ class Resharder:
         if job.kind is Pass.CHECK:
             return Homes(self._context, job.reversed)
         with self._lock:
-            homes = self._homes.get(job.key)
+            homes = self._homes.get(job.scope.key)
             if homes is None or homes.change != job.change.id:
-                homes = self._homes[job.key] = Homes(self._context, job)
+                homes = self._homes[job.scope.key] = Homes(self._context, job)
             return homes
 
     def _status(self, scope: Scope, record: Record, family: Record) -> Status:

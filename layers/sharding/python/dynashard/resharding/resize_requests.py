@@ -121,17 +121,13 @@ def _save(context: Context, scope: Scope, requested: Callable[[Record | None, Re
 
 def _change(context: Context, scope: Scope, origin: int, to: int, *, last: Record | None, **more: Any) -> Change:
     """A requested change; `last` is the record with the previous one."""
-    tasks = tasks_of(scope, origin, to, context.segments)
-    return Change(origin=origin, target=to, tasks=tasks, check=_has_checks(scope, last), **more)
-
-
-def _has_checks(scope: Scope, record: Record | None) -> bool:
+    before = None if last is None else Change.of(last)
     # For one partition a check is cheap. For a family it takes a Scan of the table, so it is done only if the last
     # change has met items that were stored late.
-    if scope.index is not None or not scope.moves:
-        return False
-    last = None if record is None else Change.of(record)
-    return scope.partition is not None or (last is not None and bool(last.late or last.left))
+    worthwhile = scope.partition is not None or (before is not None and bool(before.late or before.left))
+    check = worthwhile and scope.index is None and scope.moves
+    tasks = tasks_of(scope, origin, to, context.segments)
+    return Change(origin=origin, target=to, tasks=tasks, check=check, **more)
 
 
 def reversal(context: Context, scope: Scope, record: Record, change: Change, *, now: float) -> Record:

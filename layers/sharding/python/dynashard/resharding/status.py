@@ -43,15 +43,13 @@ class Status:
     """How far the change of a record has come, or how the last one ended.
 
     Attributes:
-        key: the record's.
         entity, partition, index: what it concerns: at most one of partition and index slot.
         phase: `stable`, `prepare`, `move` or `settle`.
         stage: the phase, or `pending` (stable, the change waits to begin) or `sweep` (stable, markers are deleted).
         count, target, since, swept, updated: see `Record`.
-        paused: whether it waits until it is resumed.
+        paused: whether it waits until it is resumed; `error` says why, unless an operator has paused it.
         back_to: the count it will change back to, if it was aborted too late to stop.
-        cause: why it was requested.
-        started: when, in epoch seconds.
+        started: when it was requested, in epoch seconds; `cause` says why.
         moved, late, left, write_units, read_units: see `Counters`; `dynashard verify` shows the items that are left.
         total: how many items there are to move, as counted beforehand; None if unknown.
         swept_marks: markers deleted.
@@ -59,7 +57,6 @@ class Status:
         seconds_left: an estimate; None if unknown.
         lease: the longest lease that a client may hold now, in seconds.
         wait: the longest time that a published phase takes to reach every client, in seconds.
-        error: why it is paused, if not because an operator has paused it.
     """
 
     key: str

@@ -37,20 +37,8 @@ class Timing:
         """Return the seconds after a publication until no view of this lease precedes it."""
         return lease + self.operation + self.skew
 
-    def over(self, family: Record, published: float, now: float) -> float:
-        """Return when no client acts on what preceded a publication any more; all times in epoch seconds.
-
-        Every view is read under the lease of the family's record, which was read after the publication was seen, at
-        `now` at the latest. Leases that were granted before the lease was lowered count to their end.
-        """
-        end = published + self.wait(family.granted)
-        if not family.former_lease:
-            return end
-        lowered = now if family.lowered_at is None else family.lowered_at
-        return max(end, lowered + self.wait(family.former_lease))
-
     def longest(self, family: Record, now: float) -> float:
-        """Return the longest lease that a client may hold now, in seconds; arguments as in `over`."""
+        """Return the longest lease that a client may hold, in seconds; the family's record was read at `now`."""
         lowered = now if family.lowered_at is None else family.lowered_at
         if now < lowered + self.wait(family.former_lease):
             return max(family.granted, family.former_lease)

@@ -26,7 +26,7 @@ def vacant_in(context: Context, job: Job) -> float:
 
     Cost: 1 round trip and mostly half a read unit for each shard; of a whole family, a Scan of the table, once.
     """
-    stored = context.progress.begin(job.key, 0, job.change.id, Pass.SURVEY)
+    stored = context.progress.begin(job.scope.key, 0, job.change.id, Pass.SURVEY)
     now, sources, homes = stored, _sources(context, job), Homes(context, job)
     for _ in range(_ROUNDS):
         if now.done:

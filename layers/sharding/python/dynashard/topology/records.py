@@ -138,8 +138,7 @@ def _number(value: float | Decimal | None) -> Wire:
 def decode(wire: Mapping[str, Any]) -> Record:
     """Return a stored record. A key and a count are enough: other attributes default to a record without a change.
 
-    Raises:
-        UndecodableItemError: something other than the layer has changed the record.
+    Raises `UndecodableItemError` if something other than the layer has changed the record.
     """
 
     def seconds(name: str) -> float | None:

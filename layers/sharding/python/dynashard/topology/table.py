@@ -57,8 +57,7 @@ class TopologyTable:
     def create(self, record: Record) -> Record:
         """Put the first record of a key, or return the stored one. Cost: 1 round trip, 1 write unit.
 
-        Raises:
-            TransactionConflictError: others keep changing it.
+        Raises `TransactionConflictError` if others keep changing it.
         """
         request = {**self._put(None, record), "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
         for left in reversed(range(_TRIES)):

@@ -27,7 +27,6 @@ class View:
 
     Attributes:
         count: the shard count until a change has settled; `UNSHARDED` for the bare partition key.
-        phase: the phase of a change; stable outside changes.
         target: the count it changes to; None when stable.
         expires: when the lease ends, in epoch seconds of the wall clock.
         markers: whether relocation markers may stand among the entity's items: from well before the first one is
