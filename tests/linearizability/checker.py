@@ -149,8 +149,8 @@ class _Check:
             self._keeping.pop(number, None)
             if not self._configurations:
                 states = tuple(dict.fromkeys(state for state, _ in before))
-                told = tuple(self._operations[each] for each in done[-_SHOWN:])
-                return Violation(operation, told, states)
+                last = tuple(self._operations[each] for each in done[-_SHOWN:])
+                return Violation(operation, last, states)
             self._narrow()
             self._settle()
             done.append(number)

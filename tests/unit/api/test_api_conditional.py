@@ -1,4 +1,4 @@
-"""Conditional headers."""
+"""Conditional headers: `If-Match` and `If-None-Match`."""
 
 from contextlib import suppress
 

@@ -1,4 +1,4 @@
-"""What a request leaves in the log and in the metrics."""
+"""The log lines and metrics of a request."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is served where, and how everything else is refused."""
+"""The routes of the API, and the refusal of all other requests."""
 
 import gzip
 import json
@@ -32,7 +32,7 @@ def settings_in(environment: str) -> Settings:
 
 
 class Unreachable(OneByOne):
-    """A transport that breaks in a way nobody expects."""
+    """A transport that raises an unexpected error."""
 
     def call(self, operation: str, request: Mapping[str, Any], *, resend: Resend | None = None) -> Wire:
         del resend

@@ -1,4 +1,4 @@
-"""What the function's start costs and does."""
+"""The start of the function: imports, settings, and the first event."""
 
 import subprocess
 import sys

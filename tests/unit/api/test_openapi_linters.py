@@ -18,7 +18,7 @@ DOCUMENT = "docs/openapi.json"
 
 @pytest.fixture
 def faulty(tmp_path: Path) -> Path:
-    """The document with two operations of one id."""
+    """Return the path of a document with two operations of one id."""
     file = tmp_path / "faulty.json"
     text = (ROOT / DOCUMENT).read_text()
     file.write_text(text.replace('"operationId": "listUser"', '"operationId": "createUser"', 1))
@@ -32,10 +32,10 @@ def lint(*command: str | Path) -> str:
 
 
 def test_redocly_finds_no_problems_and_detects_a_faulty_document(faulty: Path) -> None:
-    told = lint(NODE / "redocly", "lint", "--format=json", DOCUMENT, faulty)
+    printed = lint(NODE / "redocly", "lint", "--format=json", DOCUMENT, faulty)
 
-    good, end = json.JSONDecoder().raw_decode(told)
-    bad = json.loads(told[end:])
+    good, end = json.JSONDecoder().raw_decode(printed)
+    bad = json.loads(printed[end:])
     assert good["problems"] == []
     assert [(each["ruleId"], each["severity"]) for each in bad["problems"]] == [
         ("operation-operationId-unique", "error")
@@ -43,8 +43,8 @@ def test_redocly_finds_no_problems_and_detects_a_faulty_document(faulty: Path) -
 
 
 def test_spectral_finds_no_problems_and_detects_a_faulty_document(faulty: Path) -> None:
-    told = lint(NODE / "spectral", "lint", "--ruleset", ".spectral.yaml", "--format=json", DOCUMENT, faulty)
+    printed = lint(NODE / "spectral", "lint", "--ruleset", ".spectral.yaml", "--format=json", DOCUMENT, faulty)
 
-    found = json.loads(told)
+    found = json.loads(printed)
     assert [each["code"] for each in found] == ["operation-operationId-unique"]
     assert [Path(each["source"]) for each in found] == [faulty]

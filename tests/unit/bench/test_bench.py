@@ -1,4 +1,4 @@
-"""What the benchmark's figures rest on: fair turns, ratios to the baseline, and data that is what is stored."""
+"""The benchmark: fair order of contenders, ratios to the baseline, and realistic data."""
 
 import os
 import subprocess
@@ -78,7 +78,7 @@ def test_every_function_and_command_starts_with_the_domain_that_adopts() -> None
     )
     paths = os.pathsep.join([str(ROOT / "bench" / "soak" / "unsharded"), *filter(None, [os.environ.get("PYTHONPATH")])])
 
-    told = subprocess.run(  # noqa: S603 - this checkout's own modules
+    printed = subprocess.run(  # noqa: S603 - this checkout's own modules
         [sys.executable, "-c", program],
         env={**os.environ, "PYTHONPATH": paths},
         capture_output=True,
@@ -86,4 +86,4 @@ def test_every_function_and_command_starts_with_the_domain_that_adopts() -> None
         check=True,
     ).stdout.split()
 
-    assert told == ["unsharded", str(len(ENTITIES))]
+    assert printed == ["unsharded", str(len(ENTITIES))]

@@ -1,4 +1,4 @@
-"""Listings held against what single operations show."""
+"""The check of listings against the answers of single operations."""
 
 from math import inf
 

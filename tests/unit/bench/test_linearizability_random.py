@@ -1,4 +1,4 @@
-"""The linearizability checker on random histories: of an atomic register, of one that lies, and by brute force."""
+"""The linearizability checker on random histories: atomic ones, falsified ones, and compared with brute force."""
 
 from collections.abc import Sequence
 from random import Random
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.unit
 
 
 def _small(seed: int) -> list[Operation]:
-    """A history of six operations; two of three have a false answer."""
+    """Return a history of six operations. Two of three histories have a false answer."""
     random = Random(seed)
     history = atomic_history(random, 6, clients=3, unknown=0.3, late=2.0)
     if seed % 3 and any(each.answer is not Answer.UNKNOWN for each in history):
@@ -31,7 +31,7 @@ def test_the_history_of_an_atomic_register_is_always_accepted(clients: int, unkn
 
 @pytest.mark.parametrize(("clients", "unknown", "least"), [(1, 0.0, 1.0), (2, 0.0, 0.85), (4, 0.14, 0.65)])
 def test_one_false_answer_is_almost_always_refused(clients: int, unknown: float, least: float) -> None:
-    """The rest could have been so: other operations ran beside it, or were never answered."""
+    """The other false answers are possible ones, because concurrent or unanswered operations explain them."""
     seeds = 200
     refused = 0
     for seed in range(seeds):
@@ -47,7 +47,7 @@ def test_the_checker_agrees_with_brute_force() -> None:
         history = _small(seed)
         accepted = check(history) is None
 
-        assert accepted is linearizable(history), _told(seed, history)
+        assert accepted is linearizable(history), _report(seed, history)
         verdicts[accepted] += 1
     assert min(verdicts.values()) > 100
 
@@ -58,5 +58,5 @@ def test_a_key_with_thousands_of_operations_is_judged() -> None:
     assert check(history) is None
 
 
-def _told(seed: int, history: Sequence[Operation]) -> str:
+def _report(seed: int, history: Sequence[Operation]) -> str:
     return "\n".join([f"seed {seed}", *map(str, history)])

@@ -1,4 +1,4 @@
-"""What a backend refuses is raised by a client as the layer's own error, whichever it is."""
+"""Clients raise each refusal of a backend as the layer's own error."""
 
 import io
 import json
@@ -23,7 +23,7 @@ def family(root: type[DynashardError]) -> Iterator[type[DynashardError]]:
 
 
 class Refusing:
-    """A client of Lambda whose function refuses everything with one code."""
+    """A client of Lambda whose function refuses every call with one code."""
 
     def __init__(self, **error: Any) -> None:
         self._error = error

@@ -1,4 +1,4 @@
-"""The TypeScript client: generated from the committed OpenAPI document, strictly typed, and tested in node."""
+"""The TypeScript client is generated from the committed OpenAPI document, strictly typed, and tested in node."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ def test_the_types_are_those_of_the_openapi_document(tmp_path: Path) -> None:
 def test_the_client_type_checks_strictly_and_passes_its_tests(tmp_path: Path) -> None:
     place = compiled(tmp_path)
 
-    told = run("node", "--test", CLIENT / "tests" / "client.test.mjs", environment={"DIST": str(place / "src")})
+    printed = run("node", "--test", CLIENT / "tests" / "client.test.mjs", environment={"DIST": str(place / "src")})
 
-    assert "# fail 0" in told
-    assert "# pass 0" not in told
+    assert "# fail 0" in printed
+    assert "# pass 0" not in printed

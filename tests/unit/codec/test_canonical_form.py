@@ -1,4 +1,4 @@
-"""What is answered after a write equals what is read later, byte for byte, for every type of field."""
+"""The answer of a write equals later reads, byte for byte, for every type of field."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.unit
 
 
 def _as_another_engine_writes(attribute: Any) -> Any:
-    """The same attributes with each number written in another way, and each set in another order."""
+    """Return the same attributes with numbers in other notations and sets in another order."""
     if isinstance(attribute, list):
         return [_as_another_engine_writes(each) for each in attribute]
     if not isinstance(attribute, dict):
@@ -97,7 +97,7 @@ def test_sets_are_returned_in_one_order_with_any_hash_seed() -> None:
         "    t: str = 't'\n    i: str = 'i'\n    names: set[str] = set()\n"
         "print(Box(names=set('zyxwvutsrqponmlkjihgfedcba')).model_dump_json())\n"
     )
-    told = {
+    documents = {
         subprocess.run(  # noqa: S603 - this very interpreter
             [sys.executable, "-c", program],
             env={**os.environ, "PYTHONHASHSEED": seed},
@@ -108,7 +108,7 @@ def test_sets_are_returned_in_one_order_with_any_hash_seed() -> None:
         for seed in ("1", "2")
     }
 
-    assert len(told) == 1
+    assert len(documents) == 1
 
 
 def test_stored_fields_that_a_nested_model_no_longer_has_are_ignored() -> None:

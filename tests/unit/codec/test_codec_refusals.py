@@ -1,4 +1,4 @@
-"""What cannot be stored exactly is refused, with its place in the item and what to do."""
+"""Values that cannot be stored exactly are refused with their place in the item and a remedy."""
 
 from datetime import UTC, datetime, time, timedelta, timezone
 from decimal import Decimal

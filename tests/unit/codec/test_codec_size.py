@@ -1,4 +1,4 @@
-"""Bytes of items, by the documented rules; the engine tests compare them with what is billed."""
+"""The sizes of items by the documented rules. Engine tests compare them with the billed sizes."""
 
 from decimal import Decimal
 from typing import Any

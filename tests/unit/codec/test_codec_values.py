@@ -1,4 +1,4 @@
-"""What is stored, and what comes back."""
+"""The stored form of values, and the values that are read back."""
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable

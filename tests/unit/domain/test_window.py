@@ -1,4 +1,4 @@
-"""The window of new items: which times lie in it, and how it is told."""
+"""The window of times in which new items are accepted, and its description."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -24,7 +24,7 @@ def test_a_window_includes_its_ends(seconds: int, *, holds: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("past", "ahead", "told"),
+    ("past", "ahead", "described"),
     [
         (timedelta(days=7), timedelta(minutes=5), "7 days in the past or 5 minutes"),
         (timedelta(days=1), timedelta(hours=1), "1 day in the past or 1 hour"),
@@ -32,5 +32,5 @@ def test_a_window_includes_its_ends(seconds: int, *, holds: bool) -> None:
         (timedelta(0), timedelta(minutes=1), "0 seconds in the past or 1 minute"),
     ],
 )
-def test_a_window_is_described_in_everyday_units(past: timedelta, ahead: timedelta, told: str) -> None:
-    assert str(Window("at", past, ahead)) == f"The time must be at most {told} in the future."
+def test_a_window_is_described_in_everyday_units(past: timedelta, ahead: timedelta, described: str) -> None:
+    assert str(Window("at", past, ahead)) == f"The time must be at most {described} in the future."

@@ -1,4 +1,4 @@
-"""What may be declared, and what a definition tells about it."""
+"""Valid declarations, and the definitions that they compile to."""
 
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone

@@ -212,7 +212,7 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "index name twice": (lambda: declare(indexes=[an_index(), an_index("GSI2")]), "has two indexes named by_id"),
     "unknown slot": (lambda: declare(indexes=[an_index("GSI4")]), "slot is 'GSI4'; it must be one of GSI1, GSI2, GSI3"),
-    "index name that is no name": (
+    "index name that is not a name": (
         lambda: declare(indexes=[an_index(name="by id")]),
         "index name is 'by id'; it must be an identifier",
     ),
@@ -385,7 +385,7 @@ class Loose(BaseModel, extra="allow"):
 
 
 class Unknown:
-    """Nothing that a field can hold."""
+    """A type that no field can have."""
 
 
 class Rank(IntEnum):
@@ -409,8 +409,8 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "shards as true": (lambda: declare(shards=True), "shards is True: write shards=Shards(16)"),
     "shards as a text": (lambda: declare(shards="16"), "shards is '16': write shards=Shards(16)"),
     "shards without a call": (lambda: declare(shards=Shards), "shards is the class Shards: write shards=Shards(16)"),
-    "a count that is no power": (lambda: declare(shards=Shards(12)), "write Shards(8) or Shards(16)"),
-    "placement that is no name": (
+    "a count that is not a power of two": (lambda: declare(shards=Shards(12)), "write Shards(8) or Shards(16)"),
+    "placement that is not a name": (
         lambda: declare(shards=Shards(4, [])),  # type: ignore[arg-type]
         "placement is []; it must be one of calculated, modulo, random",
     ),

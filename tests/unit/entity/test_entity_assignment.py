@@ -1,4 +1,4 @@
-"""Fields checked one by one, and when a sum must be checked as well."""
+"""Validation of single fields, and of sums if a field requires it."""
 
 from decimal import Decimal
 from typing import Annotated, Any, Literal, NewType, Optional

@@ -1,4 +1,4 @@
-"""No two different keys become one stored key, whatever is declared and whatever the values are."""
+"""Two different keys never have the same stored key, for any declaration and any values."""
 
 from datetime import UTC, date, datetime, timedelta, timezone
 from enum import StrEnum
@@ -31,7 +31,7 @@ class Kind(StrEnum):
 
 
 class Shouting(str):
-    """A text that prints itself otherwise."""
+    """A `str` with another `__str__`."""
 
     __slots__ = ()
 
@@ -94,7 +94,7 @@ def stored(entity: EntityDefinition[Any], fields: dict[str, Any]) -> tuple[str, 
 
 
 def identity(entity: EntityDefinition[Any], fields: dict[str, Any]) -> tuple[str, ...]:
-    """What a reader calls the key: the entity, and the text of each field."""
+    """Return the identity of a key for a reader: the entity, and the text of each field."""
     parts = [*entity.partition.parts, *entity.sort.parts]
     return (entity.name, *(key_text(p.name, fields[p.name], p.spec) for p in parts if not isinstance(p, str)))
 

@@ -1,4 +1,4 @@
-"""The first fields of a key decide how it begins, and no other key begins so."""
+"""The first fields of a key determine its beginning, and no other key begins with it."""
 
 from typing import Any
 

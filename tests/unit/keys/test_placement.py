@@ -1,4 +1,4 @@
-"""From keys to shards: the published vectors, and how evenly keys fall."""
+"""The placement of keys on shards: the published vectors, and an even distribution."""
 
 import json
 from collections import Counter
@@ -227,7 +227,7 @@ CRITICAL = {16: 37.70, 64: 103.44, 256: 330.5}
 
 
 def unevenness(keys: Sequence[str], count: int, placement: Placement) -> float:
-    """Chi-squared of the shards of these keys against equal shares."""
+    """Return chi-squared of the shards of these keys, compared with equal shares."""
     found = Counter(placement.shard(placement.hash(f"user.v1.User:abc{placement.joiner}{k}"), count) for k in keys)
     share = len(keys) / count
     assert set(found) <= set(range(count))

@@ -1,4 +1,4 @@
-"""Routing asks the topology, and names what it is told by."""
+"""Routing uses the counts of the topology."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.unit
 
 
 class Counted:
-    """A topology that says 8 for one partition and 2 for others, and 4 for indexes."""
+    """A topology with the count 8 for one partition, 2 for others, and 4 for indexes."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []

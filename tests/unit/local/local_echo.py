@@ -1,4 +1,4 @@
-"""A function that does what its event says, for the tests of the execution environments."""
+"""A function that follows its event, for tests of execution environments."""
 
 import os
 import time
@@ -11,7 +11,7 @@ from local.environments import LambdaContext
 def handler(event: dict[str, Any], context: LambdaContext) -> Any:
     match event.get("do"):
         case "raise":
-            raise RuntimeError("as told")
+            raise RuntimeError("as requested")
         case "end":
             os._exit(3)
         case "hang":

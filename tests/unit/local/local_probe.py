@@ -1,4 +1,4 @@
-"""A worker of tests: writes down that it has begun, and lives until its standard input ends, or fails at once."""
+"""A worker for tests: it writes a file at its start, and runs until its standard input ends, or fails at once."""
 
 import json
 import os

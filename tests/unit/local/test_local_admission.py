@@ -1,4 +1,4 @@
-"""Who runs next, and who is turned away, while every environment is busy."""
+"""Admission of calls while every environment is busy: their order, and refusals."""
 
 import pytest
 
@@ -8,7 +8,7 @@ pytestmark = pytest.mark.unit
 
 
 def running(admission: Admission[str]) -> list[str]:
-    """Start whatever may run now; the names in the order in which they run."""
+    """Start the calls that may run now, and return their names in order."""
     started = []
     while found := admission.next():
         started.append(found[0])

@@ -1,4 +1,4 @@
-"""The local follower of the stream brings records again as Lambda does, and keeps its place."""
+"""The local stream consumer delivers records again as Lambda does, and keeps its position."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +25,7 @@ def flat(batches: list[list[int]]) -> list[int]:
 
 
 class Records:
-    """A stream of numbered records in one part."""
+    """A stream of numbered records in one shard."""
 
     def __init__(self, count: int) -> None:
         self._numbers = range(1, count + 1)
@@ -40,7 +40,7 @@ class Records:
 
 
 class World:
-    """A follower, what its function was given, and what was given up."""
+    """A stream consumer, the records that its function got, and those that were given up."""
 
     def __init__(self, count: int, handle: Callable[[list[int]], int | None], path: Path | None = None) -> None:
         self.given: list[list[int]] = []

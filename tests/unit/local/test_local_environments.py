@@ -85,7 +85,7 @@ def test_an_error_of_the_function_is_logged_and_the_next_event_is_served(echo: E
     with pytest.raises(FunctionError, match="raised an error"):
         invoke(echo, {"do": "raise"})
 
-    assert "RuntimeError: as told" in (tmp_path / "api.log").read_text()
+    assert "RuntimeError: as requested" in (tmp_path / "api.log").read_text()
     assert invoke(echo, {"n": 1})["event"] == {"n": 1}
 
 

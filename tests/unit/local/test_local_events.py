@@ -1,4 +1,4 @@
-"""HTTP to API Gateway's events, and functions' answers to HTTP."""
+"""Conversion of HTTP requests to API Gateway events, and of answers to HTTP."""
 
 import base64
 import json

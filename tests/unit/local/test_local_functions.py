@@ -1,4 +1,4 @@
-"""How the template's functions are run locally."""
+"""The functions of the template in the local stack."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the gateway answers itself, and what it hands on."""
+"""The local gateway: requests that it answers itself, and requests for a function."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ ROUTES = (
 
 
 class Recorder:
-    """A function that keeps its events, and answers or raises as told."""
+    """A function that keeps its events, and answers or raises as the test sets it."""
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer

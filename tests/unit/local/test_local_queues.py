@@ -1,4 +1,4 @@
-"""The local queues: hidden and coming back, dead letters, groups in order, over SQS's own protocol, durable."""
+"""The local queues: visibility, dead letters, ordered groups, the protocol of SQS, and durability."""
 
 import os
 import time
@@ -30,7 +30,7 @@ SPECS = [QueueSpec("q", HIDDEN, 3, "dead"), QueueSpec("dead", HIDDEN)]
 
 
 class Clock:
-    """Stands where it is put."""
+    """A clock that the test sets."""
 
     now = 1000.0
 
@@ -169,7 +169,7 @@ def test_each_group_is_processed_in_order_and_nothing_is_lost_after_failures(
 
 @pytest.fixture
 def client(store: QueueStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """botocore's own client, that finds the local queues by nothing but its environment."""
+    """Return botocore's client, which finds the local queues by its environment."""
     with serving_queues(store) as url:
         for name, value in {
             "AWS_ENDPOINT_URL_SQS": url,

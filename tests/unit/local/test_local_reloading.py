@@ -1,4 +1,4 @@
-"""New code serves as soon as it can be imported, what was called before is answered, and wrong code changes nothing."""
+"""Reloading: new code serves once it can be imported, running calls are answered, and wrong code has no effect."""
 
 import asyncio
 import os
@@ -34,7 +34,7 @@ def handler(event, context):
 
 @dataclass
 class Checkout:
-    """A checkout with one function, and what runs it."""
+    """A checkout with one function, and its reloader."""
 
     root: Path
     said: list[str]

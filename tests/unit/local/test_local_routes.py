@@ -12,7 +12,7 @@ pytestmark = pytest.mark.unit
 
 
 def api_stack(*, authorization: str = "JWT", cors: dict[str, Any] | None = None) -> dict[str, Any]:
-    """A stack as CDK writes it: the audience comes from another stack."""
+    """Return a stack as CDK writes it, with an audience from another stack."""
     route = {
         "AuthorizationType": authorization,
         "AuthorizerId": {"Ref": "Jwt"},

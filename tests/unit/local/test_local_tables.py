@@ -1,4 +1,4 @@
-"""From the template to CreateTable, and what keeps a table from fitting."""
+"""CreateTable requests from the template, and the differences of an existing table."""
 
 import copy
 from typing import Any

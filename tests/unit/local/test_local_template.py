@@ -1,4 +1,4 @@
-"""Reading the synthesised templates, and keeping them until something they are made from changes."""
+"""The synthesised templates are read and cached until one of their inputs changes."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""The local issuer, and what its authorizer refuses."""
+"""The local token issuer, and the refusals of its authorizer."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""A worker process is kept alive, and ends with whoever has started it."""
+"""A worker process is restarted, and ends with the process that started it."""
 
 import json
 import os
@@ -33,7 +33,7 @@ sys.stdin.read()
 
 
 def until(true: Callable[[], Any]) -> Any:
-    """What `true` gives, once that is something."""
+    """Return the result of `true` once it is not empty."""
     deadline, pause = monotonic() + HANG_SECONDS, Event()
     while not (found := true()) and monotonic() < deadline:
         pause.wait(0.01)
@@ -55,16 +55,16 @@ def gone(process: int) -> bool:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., tuple[Worker, list[str]]]]:
-    """Starts workers, and what they report; all are closed at the end."""
+    """Return a function that starts a worker and returns it with its reports. All workers are closed at the end."""
     started: list[Worker] = []
 
     def starting(**environment: str) -> tuple[Worker, list[str]]:
-        told: list[str] = []
+        reports: list[str] = []
         spec = WorkerSpec(MODULE, {"FOLDER": str(tmp_path), **environment}, tmp_path / "log")
-        worker = Worker(spec, report=told.append)
+        worker = Worker(spec, report=reports.append)
         worker.start()
         started.append(worker)
-        return worker, told
+        return worker, reports
 
     yield starting
     for worker in started:
@@ -88,32 +88,32 @@ def test_a_worker_has_its_own_variables_and_a_log(
 
 
 def test_a_worker_that_is_killed_is_started_again(start: Start, tmp_path: Path) -> None:
-    _, told = start()
+    _, reports = start()
     [probe] = until(lambda: begun(tmp_path))
 
     os.kill(probe["process"], signal.SIGKILL)
 
     until(lambda: len(begun(tmp_path)) == 2)
-    assert told == [f"{MODULE} ended (status -9), and is restarted: see {tmp_path / 'log'}"]
+    assert reports == [f"{MODULE} ended (status -9), and is restarted: see {tmp_path / 'log'}"]
 
 
 def test_a_worker_that_fails_is_tried_again(start: Start, tmp_path: Path) -> None:
-    _, told = start(FAIL="yes")
+    _, reports = start(FAIL="yes")
 
     until(lambda: len(begun(tmp_path)) >= 2)
 
-    assert "(status 3)" in told[0]
+    assert "(status 3)" in reports[0]
 
 
 def test_a_closed_worker_is_not_restarted(start: Start, tmp_path: Path) -> None:
-    worker, told = start()
+    worker, reports = start()
     [probe] = until(lambda: begun(tmp_path))
 
     worker.close()
 
     assert gone(probe["process"])
     assert (tmp_path / f"ended-{probe['process']}").exists()
-    assert (told, len(begun(tmp_path))) == ([], 1)
+    assert (reports, len(begun(tmp_path))) == ([], 1)
 
 
 def test_a_worker_that_was_never_started_can_be_closed(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Detached values as pieces: the same value comes back, and nothing that is damaged passes."""
+"""Attachments as pieces: the value is read back unchanged, and damaged pieces are refused."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""What a record of the stream is told as: a change of an item, or nothing."""
+"""Decoding of stream records into changes of items. Moves and other housekeeping are ignored."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -59,9 +59,9 @@ def mark(**kept: Any) -> Wire:
 
 def record(old: Wire | None, new: Wire | None, **more: Any) -> dict[str, Any]:
     images = {name: image for name, image in (("OldImage", old), ("NewImage", new)) if image is not None}
-    told = {"SequenceNumber": "7".zfill(21), "ApproximateCreationDateTime": WRITTEN, **images}
+    stream_record = {"SequenceNumber": "7".zfill(21), "ApproximateCreationDateTime": WRITTEN, **images}
     name = "INSERT" if old is None else "REMOVE" if new is None else "MODIFY"
-    return {"eventName": name, "eventSource": "aws:dynamodb", "dynamodb": told, **more}
+    return {"eventName": name, "eventSource": "aws:dynamodb", "dynamodb": stream_record, **more}
 
 
 MOVED: Any = {"MovedFrom": {"N": "4"}}
@@ -162,13 +162,13 @@ def test_a_whole_registry_can_be_watched() -> None:
     history=st.lists(st.sampled_from(["write", "rewrite", "move", "delete"]), max_size=12),
 )
 def test_moves_and_rewritten_index_entries_do_not_change_the_decoded_changes(history: list[str]) -> None:
-    """The same writes, with moves and rewritten entries between them or not, are told alike."""
-    assert _story([*history]) == _story([each for each in history if each in {"write", "delete"}])
+    """The same writes give the same changes, with or without moves and rewritten entries between them."""
+    assert _decoded([*history]) == _decoded([each for each in history if each in {"write", "delete"}])
 
 
-def _story(history: list[str]) -> list[tuple[str, str | None, str | None]]:
-    """What is told of an item that is written, moved and deleted, by the layer's own rules."""
-    told: list[tuple[str, str | None, str | None]] = []
+def _decoded(history: list[str]) -> list[tuple[str, str | None, str | None]]:
+    """Return the decoded changes of an item that is written, moved and deleted by the layer's rules."""
+    changed: list[tuple[str, str | None, str | None]] = []
     stored: Wire | None = None
     wrote, shard, entry = 0, 1, 1
     for act in history:
@@ -189,5 +189,5 @@ def _story(history: list[str]) -> list[tuple[str, str | None, str | None]]:
             left = {**stored, "MovedTo": {"N": "8"}}
             records, stored = [record(stored, left), record(None, copy), record(left, None)], copy
         changes = [change for each in records if (change := decode(each, REGISTRY))]
-        told += [(c.kind, c.old and c.old.text, c.new and c.new.text) for c in changes]
-    return told
+        changed += [(c.kind, c.old and c.old.text, c.new and c.new.text) for c in changes]
+    return changed

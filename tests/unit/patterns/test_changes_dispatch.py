@@ -1,4 +1,4 @@
-"""Batches of records to consumers: what can pass comes again, what cannot is set aside, and nothing else waits."""
+"""Dispatch of batches to consumers: retries of transient errors, and dead letters for all others."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -46,7 +46,7 @@ def sequence(number: int) -> str:
 
 
 class Hearer:
-    """A consumer that notes what it has handled, and stumbles where it is told to."""
+    """A consumer that keeps the changes that it has handled, and fails at chosen ones."""
 
     def __init__(
         self, stumble: Callable[[int], Exception | None] = lambda _: None, entity: type[Entity] = Note
@@ -169,7 +169,7 @@ def test_the_consumer_with_the_least_progress_decides() -> None:
 def test_every_change_is_handled_or_becomes_a_dead_letter_once(
     poison: set[int], hindered: set[int], count: int
 ) -> None:
-    """Records come again from where the answer says, as Lambda brings them, and what hinders them passes."""
+    """As with Lambda, records are delivered again from the failed one. Transient errors end after a while."""
     in_the_way = set(hindered)
 
     def stumble(number: int) -> Exception | None:

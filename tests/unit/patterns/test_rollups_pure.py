@@ -1,4 +1,4 @@
-"""Spans of time, dividing, and packs of items: the pure part of roll-ups."""
+"""The pure functions of roll-ups: spans of time, division, and packs of items."""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta, timezone

@@ -1,4 +1,4 @@
-"""The page about the architecture names only what exists."""
+"""The places on the architecture page exist."""
 
 import re
 from pathlib import Path

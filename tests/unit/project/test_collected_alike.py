@@ -1,4 +1,4 @@
-"""Every worker of a parallel run collects the same tests, whenever it starts and however it hashes."""
+"""Every worker of a parallel run collects the same tests, at any time and with any hash seed."""
 
 from pathlib import Path
 

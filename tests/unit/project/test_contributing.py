@@ -1,4 +1,4 @@
-"""Hooks, workflow and dev container do what the Makefile does: none of them has a list of its own."""
+"""Hooks, workflow and dev container use the targets and versions of the Makefile."""
 
 import json
 import re
@@ -13,7 +13,7 @@ MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
 
 
 def recipe(target: str) -> list[str]:
-    """The commands of a target and of those that it needs, as a shell gets them."""
+    """Return the shell commands of a target and its prerequisites."""
     found = re.search(rf"^{re.escape(target)}:([^#\n]*).*\n((?:\t.*\n)*)", MAKEFILE, re.MULTILINE)
     assert found is not None
     own = [line.strip().replace("$(BIN)", ".venv/bin") for line in found[2].splitlines()]

@@ -1,4 +1,4 @@
-"""One setting chooses how many examples the tests take."""
+"""One setting chooses the number of examples of tests."""
 
 import os
 import re

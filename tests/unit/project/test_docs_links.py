@@ -1,4 +1,4 @@
-"""No link in the prose of the checkout leads nowhere, and every page of the documentation can be found."""
+"""The links of all pages have targets, and every page of the documentation is in the index."""
 
 from pathlib import Path
 

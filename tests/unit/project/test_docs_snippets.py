@@ -1,4 +1,4 @@
-"""Code in the prose of the checkout is of this version: it compiles, its names exist, and what it declares is valid."""
+"""Code snippets on pages fit this version: they compile, their names exist, and their declarations are valid."""
 
 import ast
 import builtins
@@ -39,7 +39,7 @@ FILE = re.compile(r"`((?:bench|clients|docs|examples|functions|layers|local|stac
 
 @cache
 def defined() -> dict[str, list[str]]:
-    """The modules of the layers and clients by the names that they define at their top."""
+    """Return the modules of the layers and clients by the names that they define."""
     found: dict[str, list[str]] = {}
     for folder in (*ROOT.glob("layers/*/python"), *ROOT.glob("clients/python")):
         for path in sorted(folder.rglob("*.py")):
@@ -117,7 +117,7 @@ def test_classes_and_constants_in_python_snippets_exist(snippet: Snippet) -> Non
 
 
 def declarations(snippet: Snippet) -> Iterator[ast.stmt]:
-    """The statements of a snippet that declare entities, with all of their fields, and what is made of these."""
+    """Return the statements of a snippet that declare entities with their fields, or use such entities."""
     for node in ast.parse(snippet.text).body:
         if isinstance(node, ast.ClassDef) and any(isinstance(part, ast.AnnAssign) for part in node.body):
             # The domain may have an entity of this name.
@@ -159,9 +159,9 @@ def test_a_wrong_declaration_is_reported() -> None:
 
 
 def test_an_unknown_name_is_reported() -> None:
-    wrong = Snippet(ROOT / "docs" / "wrong.md", 1, "python", "from dynashard import Patience\nSharding(3)\n")
+    wrong = Snippet(ROOT / "docs" / "wrong.md", 1, "python", "from dynashard import Unknown\nSharding(3)\n")
 
-    with pytest.raises(AssertionError, match="Patience"):
+    with pytest.raises(AssertionError, match="Unknown"):
         test_python_snippets_compile_and_their_imports_exist(wrong)
     with pytest.raises(AssertionError, match="Sharding"):
         test_classes_and_constants_in_python_snippets_exist(wrong)
@@ -181,7 +181,7 @@ def test_the_declarations_of_the_main_pages_are_checked() -> None:
 
 
 def commands() -> Iterator[tuple[str, str]]:
-    """The commands of the command line in blocks of code, each with its place."""
+    """Return the commands of the command line in blocks of code, each with its place."""
     for snippet in SNIPPETS:
         lines = snippet.text.replace("\\\n", " ").splitlines()
         for line in lines:
@@ -212,7 +212,7 @@ def test_the_command_line_accepts_the_printed_commands(place: str, line: str) ->
 def test_named_targets_and_files_exist(page: Path) -> None:
     text = page.read_text("utf-8")
     if page.name == "CHANGELOG.md":
-        pytest.skip("tells of what was there at the time")
+        pytest.skip("a page about the past may name what no longer exists")
     targets = set(re.findall(r"^([a-z0-9-]+):.*## ", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
     code = [line for snippet in snippets(page, text) for line in snippet.text.splitlines() if "make " in line]
     quoted = [part for _, line in prose(text) for part in re.findall(r"`[^`]+`", line)]

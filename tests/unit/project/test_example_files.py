@@ -1,4 +1,4 @@
-"""The example files are what their scripts write."""
+"""The example files are those that their scripts write."""
 
 import csv
 import runpy

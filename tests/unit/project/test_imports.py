@@ -127,7 +127,7 @@ def everything() -> list[Source]:
 
 
 def room(module: str) -> str:
-    """The room of the layer that a module or name of a module belongs to."""
+    """Return the room of the layer that a module, or a name in a module, belongs to."""
     second = module.split(".")[1] if "." in module else ""
     return second if second in FLOORS else ""
 
@@ -193,7 +193,7 @@ def domain_allows(_module: str, imported: str) -> bool:
 
 
 def done_at_import(tree: ast.Module) -> Iterator[ast.AST]:
-    """What runs when a module is imported: all but the bodies of functions, lambdas and `if __name__ == "__main__"`."""
+    """Yield the nodes that run at import: all but bodies of functions, lambdas and `if __name__ == "__main__"`."""
     waiting: list[ast.AST] = list(tree.body)
     while waiting:
         node = waiting.pop()
@@ -211,7 +211,7 @@ def done_at_import(tree: ast.Module) -> Iterator[ast.AST]:
 
 
 def reads_at_import(tree: ast.Module) -> list[str]:
-    """Uses of the environment, the clock, randomness or AWS that happen on import."""
+    """Return the uses of the environment, the clock, randomness or AWS at import."""
     found = []
     for node in done_at_import(tree):
         if isinstance(node, ast.Attribute) and node.attr in {"environ", "environb"}:
@@ -244,7 +244,7 @@ def test_every_room_of_the_layer_has_its_floor() -> None:
 
 
 def in_a_circle(modules: list[Source]) -> set[str]:
-    """Modules that import each other, directly or through others; packages are only front doors of theirs."""
+    """Return modules that import each other, directly or through others. Imports by packages are left out."""
     names = {source.name for source in modules}
     arrows = {s.name: {target(i, names) for i in s.imports} - {None, s.name} for s in modules if not s.package}
     done: set[str] = set()

@@ -1,4 +1,4 @@
-"""Processes of tests take signals as by default, also where the tests were started with signals ignored."""
+"""Processes of tests have default signal handlers, even if the test run ignores the signals."""
 
 import signal
 import subprocess
@@ -18,7 +18,7 @@ print(*[signal.getsignal(number) == signal.SIG_IGN for number in (signal.SIGINT,
 
 
 def ignored() -> list[str]:
-    """Whether a new process ignores SIGINT and SIGTERM."""
+    """Return whether a new process ignores SIGINT and SIGTERM."""
     done = subprocess.run([sys.executable, "-c", CHILD], check=True, capture_output=True, text=True)  # noqa: S603
     return done.stdout.split()
 

@@ -1,4 +1,4 @@
-"""`pip install -r requirements.txt` gives what `make setup` gives: they are the same command."""
+"""`pip install -r requirements.txt` installs the same packages as `make setup`."""
 
 import re
 import shutil

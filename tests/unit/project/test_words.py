@@ -37,7 +37,7 @@ class Word:
 
 
 def word(instead: str, *, prose: str = "", names: str = "", modules: str = "", kept: str = "") -> Word:
-    """A row of the table, with lists of names separated by spaces."""
+    """Return a row of the table. Names in a list are separated by spaces."""
     return Word(instead, prose, *(frozenset(each.split()) for each in (names, modules, kept)))
 
 
@@ -106,7 +106,7 @@ _CODE = re.compile(r"(`+).+?\1|\{[^{}]*\}")
 
 
 def findings(path: Path) -> list[str]:
-    """What a page or a module has of private words: the place, the word and the remedy."""
+    """Return the private words of a page or a module, each with its place and its remedy."""
     place = path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.name
     found = _of_page(path) if path.suffix == ".md" else _of_module(path)
     return [f"{place}:{line}: {said!r}: write {remedy}" for line, said, remedy in found]
@@ -146,7 +146,7 @@ def _of_name(number: int, name: str) -> Iterator[tuple[int, str, str]]:
 
 
 def files(room: str) -> list[Path]:
-    """The pages and modules of a room."""
+    """Return the pages and modules of a room."""
     path = ROOT / room
     found = path.rglob("*") if path.is_dir() else [path]
     return sorted(each for each in found if each.suffix in {".md", ".py"} and each != Path(__file__) and each.is_file())

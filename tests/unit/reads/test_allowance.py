@@ -1,4 +1,4 @@
-"""The Queries that one request may send."""
+"""The limit of Queries for one request."""
 
 from collections.abc import Iterator
 from contextvars import copy_context

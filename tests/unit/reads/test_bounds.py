@@ -102,7 +102,7 @@ def test_conditions_hold_no_text_that_is_too_long_for_a_sort_key(last: str, *, f
 
 
 def meets(condition: tuple[str, dict[str, dict[str, str]]], key: str) -> bool:
-    """Whether DynamoDB would let a key in."""
+    """Return whether DynamoDB would match a key."""
     text, values = condition
     low, high = (values.get(name, {}).get("S", "") for name in (":low", ":high"))
     return {

@@ -1,4 +1,4 @@
-"""Cursors: what is issued comes back, and nothing else is taken."""
+"""Cursors: issued tokens are accepted, and all others are refused."""
 
 import string
 from random import Random

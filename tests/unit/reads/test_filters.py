@@ -1,4 +1,4 @@
-"""Filters, as DynamoDB takes them."""
+"""Filters as expressions of DynamoDB."""
 
 from datetime import UTC, datetime
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""An index whose count is changing, on entries in memory that move between any two requests and tie in any order."""
+"""Listings of an index whose count changes, on entries in memory that move between any two requests."""
 
 from collections import Counter
 from dataclasses import replace
@@ -35,7 +35,7 @@ CHANGES = [(1, 2), (2, 1), (2, 8), (8, 2), (4, 8), (4, 2)]
 
 
 class ChangingIndex:
-    """Entries of which some stand under the old count still, and others under the new one already."""
+    """Index entries, some of them placed by the old count and others by the new one."""
 
     def __init__(self, random: Random, change: tuple[int, int], size: int, ranks: int, cut: int | None) -> None:
         self.random = random
@@ -74,7 +74,7 @@ class ChangingIndex:
 
 
 def pages(index: ChangingIndex, *, order: str, forward: bool, limits: list[int], budget: int) -> list[list[Wire]]:
-    """All pages, each begun from what a cursor would carry."""
+    """Return all pages. Each starts with the state in the cursor of the page before."""
     brought: list[list[Wire]] = []
     state = None
     for _ in range(3000):

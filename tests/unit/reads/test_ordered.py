@@ -1,4 +1,4 @@
-"""The ordered listing, on sources in memory: ties in any order, answers cut anywhere, any budget."""
+"""Ordered listings on sources in memory: equal keys in any order, answers of any length, any budget."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

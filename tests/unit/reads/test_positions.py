@@ -24,7 +24,7 @@ COUNTS = [1, 2, 4, 8, 16, 32, 64]
 
 
 class ResizedTable:
-    """One logical partition whose items stand in their homes under a count that changes."""
+    """One logical partition whose items are at their homes under a count that changes."""
 
     def __init__(self, seed: int, count: int, size: int, cut: int | None) -> None:
         self.random = Random(seed)
@@ -55,7 +55,7 @@ def _layouts(how: Reading, table: ResizedTable) -> list[Layout]:
 def pages(
     table: ResizedTable, *, forward: bool, in_turn: bool, filtered: bool = False, budget: int = 2000, limits: list[int]
 ) -> Iterator[list[str]]:
-    """The pages of a listing, each begun from the state that a cursor would carry."""
+    """Yield the pages of a listing. Each starts with the state in the cursor of the page before."""
     positions: Positions | None = None
     for _ in range(5000):
         how = reading(None, forward=forward, filtered=filtered)

@@ -1,4 +1,4 @@
-"""What a caller asks of a listing, and what binds a cursor to it."""
+"""The arguments of a listing, and the fingerprint that binds a cursor to them."""
 
 from dataclasses import fields
 from typing import Any, get_type_hints

@@ -1,4 +1,4 @@
-"""Listings over several logical partitions, in memory: ties across them, answers cut anywhere, values once."""
+"""Listings over several logical partitions in memory: equal keys, answers of any length, distinct values."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ NOW = 1_900_000_000
 
 @dataclass
 class World:
-    """Rows of some partitions, each of which has a shard count of its own."""
+    """Rows of some partitions with different shard counts."""
 
     transport: MemoryTransport
     counts: list[int]
@@ -80,7 +80,7 @@ def ordered(
     filtered: bool = False,
     budget: int = 2000,
 ) -> Iterator[tuple[list[Wire], Fetch]]:
-    """All pages, each begun from what a cursor would carry."""
+    """Return all pages. Each starts with the state in the cursor of the page before."""
     state: list[Any] | None = None
     for _ in range(3000):
         fetch = world.fetch(forward=forward, filtered=filtered, budget=budget)
@@ -145,7 +145,7 @@ def test_every_item_of_all_partitions_is_listed_once_by_round_robin(
 
 @st.composite
 def copied(draw: st.DrawFn) -> World:
-    """Things, each with a copy in some of the partitions, under one sort key in all of them."""
+    """Things with copies in some of the partitions, under the same sort key in each."""
     world = draw(worlds(SLOT))
     random = world.random
     world.rows = []

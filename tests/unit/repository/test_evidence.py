@@ -1,4 +1,4 @@
-"""What a stored item proves, held against the rules that the protocol's model checks."""
+"""The evidence of stored items about outcomes, compared with the rules of the protocol's model."""
 
 from itertools import product
 from typing import Any
@@ -48,7 +48,7 @@ WRITES = {
 
 
 def ruled(kind: str, found: dict[str, Any] | None) -> Proof:
-    """The rules of `outcome_model.py`, `settle`, in its own words, for what was sent without a usable answer."""
+    """Return the verdict of the rules of `settle` in `outcome_model.py` about a write without a usable answer."""
     rev = found[REV]["S"] if found else None
     prev = found.get(PREV, {"S": ""})["S"].split() if found else []
     born = (found.get(BORN, {}).get("S") or (None if prev else rev)) if found else None

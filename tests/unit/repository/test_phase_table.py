@@ -1,4 +1,4 @@
-"""Where writes go in each phase, and what failed conditions lead to: the whole table, row by row."""
+"""The phase table: the place of writes in each phase, and the step after a failed condition."""
 
 from itertools import product
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""How fast a task writes: within its budget, and slower where DynamoDB throttles."""
+"""The pace of a task: within its budget, and slower after throttles."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""What a change concerns, and the keys of the records that tell of it."""
+"""The scope of a change, and the keys of its records."""
 
 from typing import Any
 

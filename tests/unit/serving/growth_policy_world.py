@@ -33,7 +33,7 @@ INDEXES = [
 
 
 class Nowhere(OneByOne):
-    """A transport behind a fault that always strikes."""
+    """A transport whose requests always meet a fault."""
 
     def call(self, operation: str, request: Any, *, resend: Resend | None = None) -> Wire:
         raise NotImplementedError
@@ -48,7 +48,7 @@ class Nowhere(OneByOne):
 def throttle(
     reason: str = "TableWriteKeyRangeThroughputExceeded", *, slot: str | None = None, operation: str = "PutItem"
 ) -> ThrottledError:
-    """What the transport raises."""
+    """Return the error that the transport raises."""
     fault: Fault = throttled(operation, reason=reason, resource=f"{TABLE}/index/{slot}" if slot else TABLE)
     with pytest.raises(ThrottledError) as caught:
         FaultyTransport(Nowhere(), [fault]).call(operation, {})
@@ -116,7 +116,7 @@ class World:
 
 @dataclass
 class Loads:
-    """A load that the test sets."""
+    """A table load that the test sets."""
 
     below: bool | None = True
     calmness: bool | None = True

@@ -1,4 +1,4 @@
-"""Throttles that give no reason: the load of the table decides whether a count grows."""
+"""For throttles without a reason, the load of the table decides whether a count grows."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""When counts grow by themselves: what is asked for, when, and what is only told."""
+"""The growth policy: which throttles request a larger count, when, and which are only reported."""
 
 from threading import Barrier, Thread
 from typing import Any

@@ -1,4 +1,4 @@
-"""When counts shrink by themselves."""
+"""The growth policy halves counts after a long quiet time."""
 
 from dataclasses import replace
 
@@ -35,11 +35,11 @@ pytestmark = pytest.mark.unit
 def test_a_count_is_halved_after_a_long_quiet_time_down_to_the_declared_one(stands: Record, target: int | None) -> None:
     world = World(standing={stands.key: CountState(stands.count, 0.0, busy=False)})
 
-    told = world.process(load=Loads()).shrink([stands], [entity()])
+    reports = world.process(load=Loads()).shrink([stands], [entity()])
 
     assert world.asked == ([(stands.key, target)] if target else [])
-    assert [report.event for report in told] == ([GrowthEvent.ASKED] if target else [])
-    assert told == world.reports
+    assert [each.event for each in reports] == ([GrowthEvent.ASKED] if target else [])
+    assert reports == world.reports
 
 
 def test_modulo_counts_are_not_halved() -> None:
@@ -86,6 +86,6 @@ def test_a_count_that_grew_again_after_halving_stays_twice_as_long() -> None:
 def test_a_dry_run_halves_nothing() -> None:
     world = World()
 
-    told = world.process(mode="dry_run").shrink([record("thing.v1.Thing:abc", 64)], [entity()])
+    reports = world.process(mode="dry_run").shrink([record("thing.v1.Thing:abc", 64)], [entity()])
 
-    assert (world.asked, [report.event for report in told]) == ([], [GrowthEvent.WOULD_ASK])
+    assert (world.asked, [each.event for each in reports]) == ([], [GrowthEvent.WOULD_ASK])

@@ -1,4 +1,4 @@
-"""Counts under random throttles that several processes meet."""
+"""The growth policy under random throttles of several processes."""
 
 from itertools import pairwise
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.unit
 
 
 class Throttling(RuleBasedStateMachine):
-    """Several processes under random throttles, whose waits overlap, one of them asking without a wait of its own."""
+    """Several processes with overlapping waits under random throttles. One of them does not wait."""
 
     SHARDS = Shards(2, max=32)
     COOLDOWN = 300.0

@@ -1,4 +1,4 @@
-"""JSON is bounded before it is built."""
+"""The limits of JSON input, which apply before the document is built."""
 
 import json
 import tracemalloc
@@ -24,7 +24,7 @@ VALUES = st.recursive(
 
 
 def counted(value: Any) -> int:
-    """How many values a document has, itself included."""
+    """Return how many values a document has, including itself."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return 1 + sum(counted(each) for each in inner)
 
@@ -168,7 +168,7 @@ def test_counting_ends_at_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
 
     class Watched(list[Any]):
-        """A list that tells when it is read."""
+        """A list that records its reads."""
 
         def __iter__(self) -> Any:
             seen.append(self)

@@ -1,4 +1,4 @@
-"""Where a throttle gives no reason, CloudWatch tells whether the table as a whole was below its limits.
+"""For throttles without a reason, CloudWatch shows whether the whole table was below its limits.
 
 The answers in `responses/load/` are CloudWatch's and DynamoDB's documented bodies.
 """
@@ -30,7 +30,7 @@ NOW = datetime(2026, 11, 20, 12, 7, 30, tzinfo=UTC).timestamp()
 
 
 class Described(OneByOne):
-    """A transport that knows how a table is set, and nothing else."""
+    """A transport that only answers DescribeTable."""
 
     def __init__(self, name: str | None) -> None:
         self.asked: list[Mapping[str, Any]] = []
@@ -71,7 +71,7 @@ def client() -> Any:
 def load(
     metrics: str, table: str | None = None, asked: Mapping[str, Any] | None = None
 ) -> tuple[TableLoad, Described, Stubber]:
-    """What asks about the table `users`, with CloudWatch's recorded answer and the table's settings."""
+    """Return the load of the table `users` by a recorded answer of CloudWatch, with its transport and stubber."""
     cloudwatch = client()
     stubber = Stubber(cloudwatch)
     stubber.add_response("get_metric_data", recorded(metrics), asked)
@@ -81,7 +81,7 @@ def load(
 
 
 @pytest.mark.parametrize(
-    ("metrics", "table", "below", "told"),
+    ("metrics", "table", "below", "reason"),
     [
         ("hot_key_range_counted", None, True, "CloudWatch counts 412 throttles by KeyRangeThroughput"),
         ("account_limit_counted", None, False, "CloudWatch counts 90 throttles by AccountLimit"),
@@ -100,18 +100,18 @@ def load(
     ],
 )
 def test_a_table_is_below_its_limit_at_it_or_unknown(
-    metrics: str, table: str | None, *, below: bool | None, told: str
+    metrics: str, table: str | None, *, below: bool | None, reason: str
 ) -> None:
     ask, transport, _ = load(metrics, table)
 
     answer = ask()
 
-    assert (answer.below, answer.reason) == (below, told)
+    assert (answer.below, answer.reason) == (below, reason)
     assert len(transport.asked) == (table is not None)
 
 
 @pytest.mark.parametrize(
-    ("index", "table", "below", "told"),
+    ("index", "table", "below", "reason"),
     [
         ("GSI1", "table_on_demand", False, "1,100 of 1,200 write units"),
         ("GSI2", "table_on_demand", True, "1,100 of 40,000 write units"),
@@ -119,13 +119,13 @@ def test_a_table_is_below_its_limit_at_it_or_unknown(
         ("GSI3", "table_on_demand", None, "users has no index GSI3"),
     ],
 )
-def test_an_index_has_limits_of_its_own(index: str, table: str, *, below: bool | None, told: str) -> None:
+def test_an_index_has_limits_of_its_own(index: str, table: str, *, below: bool | None, reason: str) -> None:
     ask, _, _ = load("on_demand", table)
 
     answer = ask(index=index)
 
     assert answer.below is below
-    assert told in answer.reason
+    assert reason in answer.reason
 
 
 @pytest.mark.parametrize(("table", "below"), [("table_on_demand", True), ("table_provisioned", True)])
@@ -168,7 +168,7 @@ def test_ten_whole_minutes_of_the_table_or_index_are_requested_by_the_minute(ind
 
 
 def hours(read: list[float], write: list[float], *, status: str = "Complete") -> dict[str, Any]:
-    """CloudWatch's answer about throttles by the hour."""
+    """Return an answer of CloudWatch about throttles by the hour."""
     return {
         "MetricDataResults": [
             {

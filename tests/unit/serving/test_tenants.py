@@ -1,4 +1,4 @@
-"""Which texts are tenants, and which patterns may say so."""
+"""The texts that are valid tenants, and the patterns that may define them."""
 
 import re
 

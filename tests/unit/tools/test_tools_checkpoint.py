@@ -1,4 +1,4 @@
-"""How far a load has come: kept, found again, and refused where it belongs to something else."""
+"""Checkpoints of a load: stored, read back, and refused for another load."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How the command line ends when the domain itself cannot be used."""
+"""The command line with a wrong domain."""
 
 import os
 import subprocess

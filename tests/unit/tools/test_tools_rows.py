@@ -1,4 +1,4 @@
-"""Rows of CSV and JSON Lines files: what is taken, what is told about what is not, and on which line."""
+"""Rows of CSV and JSON Lines files, and the reported errors with their lines."""
 
 from decimal import Decimal
 from io import BytesIO

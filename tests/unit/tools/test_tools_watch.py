@@ -1,4 +1,4 @@
-"""Watching changes: what is said of them, and when somebody is asked for the worker."""
+"""Watching changes: their progress, and the hint about a missing worker."""
 
 from dataclasses import replace
 
@@ -98,7 +98,7 @@ def test_a_step_is_overdue_when_it_should_have_been_taken_long_ago(status: Statu
 
 
 class Screen:
-    """Looks that were planned, in time that passes a second a look."""
+    """A fixed sequence of statuses. Each poll takes one second."""
 
     def __init__(self, *looks: Status) -> None:
         self.looks = list(looks)

@@ -1,4 +1,4 @@
-"""Values under a lease: one reader at a time, and nothing that has expired."""
+"""Leased values: one thread reads at a time, and no expired value is returned."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +20,7 @@ LEASE = 30.0
 
 @dataclass
 class Source:
-    """What is read, with clocks in the test's hands. `during` happens while it is read."""
+    """A source of values with clocks that the test sets. `during` is called during a read."""
 
     wall: float = 1_000.0
     monotonic: float = 0.0

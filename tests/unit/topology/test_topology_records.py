@@ -1,4 +1,4 @@
-"""Records of the topology: what they say, how they change, and how they are stored."""
+"""Topology records: their content, their changes, and their stored form."""
 
 from dataclasses import replace
 from decimal import Decimal

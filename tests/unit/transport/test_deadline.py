@@ -25,7 +25,7 @@ THROTTLED = ThrottledError("busy", operation="GetItem", aws_code="ThrottlingExce
 
 @dataclass
 class Time:
-    """A clock that stands until somebody waits."""
+    """A clock that only moves during waits."""
 
     at: float = 1_000.0
     pauses: list[float] = field(default_factory=list)

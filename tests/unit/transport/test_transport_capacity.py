@@ -1,4 +1,4 @@
-"""What an answer says was consumed, and what meters make of it."""
+"""The consumed capacity in answers, and the meters that add it up."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Every answer in `responses/` becomes the error that a caller can act on. They are DynamoDB's documented bodies."""
+"""Each answer in `responses/`, a documented body of DynamoDB, becomes an error that a caller can act on."""
 
 import json
 from pathlib import Path
@@ -69,7 +69,7 @@ KINDS: dict[str, type[DynashardError]] = {
 
 
 def refusal(name: str, *, attempts: int = 1) -> Refusal:
-    """A stored answer, as it comes out of the parser."""
+    """Return a stored answer as the parser returns it."""
     stored = json.loads((RESPONSES / f"{name}.json").read_text())
     answer = WireParser().parse(
         {
@@ -104,14 +104,14 @@ OF_THE_CALLER = {name for name, kind in KINDS.items() if issubclass(kind, InputE
 
 @pytest.mark.parametrize("name", sorted(set(KINDS) - OF_THE_CALLER))
 def test_an_error_names_the_operation_in_attribute_and_message(name: str) -> None:
-    told = refusal(name)
+    answer = refusal(name)
 
-    error = classify(told)
+    error = classify(answer)
 
     assert isinstance(error, EngineError)
-    assert error.operation == told.operation
-    assert told.operation in str(error)
-    assert error.aws_code == told.code
+    assert error.operation == answer.operation
+    assert answer.operation in str(error)
+    assert error.aws_code == answer.code
 
 
 def test_a_failed_condition_carries_the_stored_item_in_wire_form() -> None:

@@ -1,4 +1,4 @@
-"""The transport over real sockets, against a server that answers as scripted."""
+"""The transport over real sockets, with a server that plays scripted answers."""
 
 import subprocess
 import sys
@@ -55,19 +55,19 @@ def stored(name: str) -> Reply:
 
 @pytest.fixture
 def waits() -> list[float]:
-    """Waits between attempts, in seconds: written down instead of waited for."""
+    """Record the waits between attempts, in seconds, instead of waiting."""
     return []
 
 
 @pytest.fixture
 def asked() -> list[Asked]:
-    """The requests that arrived."""
+    """Collect the requests that arrived."""
     return []
 
 
 @pytest.fixture
 def scripted(asked: list[Asked], waits: list[float]) -> Iterator[Script]:
-    """Gives a transport to a server that answers with `replies` in turn, the last one for ever."""
+    """Return a function that connects to a server with these `replies` in turn. The last one is repeated."""
     with ExitStack() as stack:
 
         def start(
@@ -480,7 +480,7 @@ def test_the_sdk_transport_implements_the_interface(scripted: Script) -> None:
 
 
 def test_a_request_takes_no_longer_than_an_operation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Changes of shard counts wait for that long between their phases."""
+    """This is the time that changes of shard counts wait between their phases."""
     left: list[float] = []
 
     def once(*_: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What replaces a part of botocore does what that part did. A new botocore that moves them fails here."""
+"""Each replacement of a part of botocore has the same effect. A botocore without these parts fails here."""
 
 import json
 from types import SimpleNamespace

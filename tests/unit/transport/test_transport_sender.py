@@ -1,4 +1,4 @@
-"""Connections: certificates are checked, proxies are left to botocore."""
+"""Connections: certificates are verified, and botocore handles proxies."""
 
 import socket
 import ssl
@@ -27,7 +27,7 @@ KEYS: dict[str, Any] = {"access_key": "local", "secret_key": "local"}
 
 
 def certificate_for(host: str, folder: Path) -> Path:
-    """A certificate that vouches for itself, with its key, in one file."""
+    """Write a self-signed certificate and its key to one file."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
     now = datetime.now(UTC)
@@ -117,7 +117,7 @@ def test_botocore_sends_requests_through_a_proxy(monkeypatch: pytest.MonkeyPatch
 
 
 class _OneAnswer:
-    """A server that answers one request on each connection and then closes it, or keeps it and stays silent."""
+    """A server that answers one request on each connection, and then closes it or stays silent."""
 
     def __init__(self, *, closes: bool) -> None:
         self.closes = closes
@@ -156,7 +156,7 @@ def test_a_closed_idle_connection_is_replaced_before_a_byte_is_written() -> None
 
 
 def test_a_connection_that_was_idle_for_long_by_the_wall_clock_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A frozen Lambda has slept through whatever would show."""
+    """A frozen Lambda does not notice that the other side has closed the connection."""
     now = [1_000_000.0]
     monkeypatch.setattr("dynashard.transport.sender._Aged.clock", staticmethod(lambda: now[0]))
     server = _OneAnswer(closes=False)

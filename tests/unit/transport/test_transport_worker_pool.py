@@ -1,4 +1,4 @@
-"""Many calls at once: bounded, in order, and never waiting for themselves."""
+"""Parallel calls: limited in number, in order, and without deadlocks."""
 
 from collections.abc import Iterator
 from threading import Barrier, Lock

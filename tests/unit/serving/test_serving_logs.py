@@ -1,4 +1,4 @@
-"""How functions log errors: one line for those that explain themselves, a traceback for all others."""
+"""The logs of functions: one line for an expected error, a traceback for all others."""
 
 import json
 import logging
@@ -55,8 +55,8 @@ def test_circular_causes_are_named_once(caplog: pytest.LogCaptureFixture) -> Non
     log_error(LOGGER, "the request failed", first)
 
     [record] = caplog.records
-    told = json.loads(record.getMessage())["error"]
-    assert told == "QueueUnavailableError: first, because of QueueUnavailableError: second"
+    logged = json.loads(record.getMessage())["error"]
+    assert logged == "QueueUnavailableError: first, because of QueueUnavailableError: second"
 
 
 def test_an_unexpected_error_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
@@ -81,9 +81,9 @@ def test_a_function_fails_with_the_error_without_its_traceback() -> None:
     with pytest.raises(ThrottledError, match="DynamoDB throttled") as raised:
         entry({})
 
-    told = "".join(traceback.format_exception(raised.value))
-    assert "deep" not in told
-    assert "KeyError" not in told
+    printed = "".join(traceback.format_exception(raised.value))
+    assert "deep" not in printed
+    assert "KeyError" not in printed
 
 
 def test_an_unexpected_error_keeps_its_traceback_when_a_function_fails() -> None:

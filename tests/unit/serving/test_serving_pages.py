@@ -1,4 +1,4 @@
-"""How large an answer is, as Lambda counts it."""
+"""The size of an answer by the rules of Lambda."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What functions tell of themselves: lines of metrics, and the news of counts that grow."""
+"""The metrics of functions, and the events of the growth policy."""
 
 import json
 import logging
@@ -16,12 +16,12 @@ LOGGER = logging.getLogger("test-of-growth")
 
 
 def metrics_of(line: str) -> dict[str, tuple[str, Any]]:
-    """Units and values by name, from a line as CloudWatch reads it."""
-    told = json.loads(line)
-    (directive,) = told["_aws"]["CloudWatchMetrics"]
+    """Return units and values by name, as CloudWatch reads a line."""
+    line_of_metrics = json.loads(line)
+    (directive,) = line_of_metrics["_aws"]["CloudWatchMetrics"]
     assert (directive["Namespace"], directive["Dimensions"]) == ("Dynashard", [["environment"]])
-    assert told["environment"] == "dev"
-    return {each["Name"]: (each["Unit"], told[each["Name"]]) for each in directive["Metrics"]}
+    assert line_of_metrics["environment"] == "dev"
+    return {each["Name"]: (each["Unit"], line_of_metrics[each["Name"]]) for each in directive["Metrics"]}
 
 
 def test_a_line_has_each_figure_with_its_unit_and_the_time_in_milliseconds() -> None:
